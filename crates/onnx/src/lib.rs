@@ -1,0 +1,4 @@
+//! Reading and writing ONNX models.
+
+#[allow(missing_docs, clippy::all)]
+pub mod proto;
