@@ -1,0 +1,186 @@
+//! Constants by reference: bytes are shared or memory-mapped, never copied.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use half::{bf16, f16};
+
+use crate::dtype::{Class, DType};
+use crate::ty::TensorType;
+
+/// A constant tensor: little-endian, row-major bytes behind a shared reference.
+///
+/// Equality and hashing are by content (a 128-bit fingerprint, computed once on demand).
+#[derive(Clone)]
+pub struct Const(Arc<Inner>);
+
+struct Inner {
+    dtype: DType,
+    shape: Vec<i64>,
+    bytes: Bytes,
+    fingerprint: OnceLock<u128>,
+}
+
+impl Const {
+    /// A constant from its bytes; `None` if their number does not fit the shape or the element type has no fixed width.
+    pub fn new(dtype: DType, shape: &[i64], bytes: Bytes) -> Option<Const> {
+        let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?))?;
+        if dtype.size() == 0 || elements.checked_mul(dtype.size())? != bytes.len() {
+            return None;
+        }
+        Some(Const(Arc::new(Inner { dtype, shape: shape.to_vec(), bytes, fingerprint: OnceLock::new() })))
+    }
+
+    /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from doubles; `None` if the count does not fit.
+    pub fn from_f64(dtype: DType, shape: &[i64], values: &[f64]) -> Option<Const> {
+        let mut bytes = Vec::with_capacity(values.len() * dtype.size());
+        for v in values {
+            match dtype {
+                DType::F32 => bytes.extend((*v as f32).to_le_bytes()),
+                DType::F64 => bytes.extend(v.to_le_bytes()),
+                DType::F16 => bytes.extend(f16::from_f64(*v).to_le_bytes()),
+                DType::BF16 => bytes.extend(bf16::from_f64(*v).to_le_bytes()),
+                DType::Bool => bytes.push(u8::from(*v != 0.0)),
+                _ => push_int(&mut bytes, dtype, *v as i64)?,
+            }
+        }
+        Const::new(dtype, shape, bytes.into())
+    }
+
+    /// A constant of an integer or boolean type from integers (wrapped to the type's width); `None` if the count does not fit.
+    pub fn from_i64(dtype: DType, shape: &[i64], values: &[i64]) -> Option<Const> {
+        let mut bytes = Vec::with_capacity(values.len() * dtype.size());
+        for v in values {
+            match dtype.class() {
+                Class::Bool => bytes.push(u8::from(*v != 0)),
+                _ => push_int(&mut bytes, dtype, *v)?,
+            }
+        }
+        Const::new(dtype, shape, bytes.into())
+    }
+
+    /// A float scalar of type `dtype`.
+    pub fn scalar(dtype: DType, value: f64) -> Option<Const> {
+        Const::from_f64(dtype, &[], &[value])
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// Sizes.
+    pub fn shape(&self) -> &[i64] {
+        &self.0.shape
+    }
+
+    /// Element type and shape.
+    pub fn ty(&self) -> TensorType {
+        TensorType::new(self.0.dtype, self.0.shape.iter().copied())
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.0.shape.iter().product::<i64>() as usize
+    }
+
+    /// The bytes, little-endian and row-major.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0.bytes
+    }
+
+    /// A 128-bit fingerprint of type, shape and content.
+    pub fn fingerprint(&self) -> u128 {
+        *self.0.fingerprint.get_or_init(|| {
+            let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+            hasher.update(&self.0.dtype.to_onnx().to_le_bytes());
+            for d in &self.0.shape {
+                hasher.update(&d.to_le_bytes());
+            }
+            hasher.update(&[0xff]);
+            hasher.update(&self.0.bytes);
+            hasher.digest128()
+        })
+    }
+
+    /// All elements as doubles; `None` for strings and exotic types.
+    pub fn to_f64(&self) -> Option<Vec<f64>> {
+        let b = &self.0.bytes;
+        Some(match self.0.dtype {
+            DType::F32 => b.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect(),
+            DType::F64 => b.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default())).collect(),
+            DType::F16 => b.chunks_exact(2).map(|c| f16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
+            DType::BF16 => b.chunks_exact(2).map(|c| bf16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
+            _ => self.to_i64()?.into_iter().map(|v| v as f64).collect(),
+        })
+    }
+
+    /// All elements of an integer or boolean constant; `None` for other types. `u64` wraps.
+    pub fn to_i64(&self) -> Option<Vec<i64>> {
+        let b = &self.0.bytes;
+        let wide = |n: usize, signed: bool| -> Vec<i64> {
+            b.chunks_exact(n)
+                .map(|c| {
+                    let fill = if signed && c[n - 1] & 0x80 != 0 { 0xff } else { 0 };
+                    let mut wide = [fill; 8];
+                    wide[..n].copy_from_slice(c);
+                    i64::from_le_bytes(wide)
+                })
+                .collect()
+        };
+        Some(match self.0.dtype {
+            DType::I64 | DType::U64 => wide(8, true),
+            DType::I32 => wide(4, true),
+            DType::I16 => wide(2, true),
+            DType::I8 => wide(1, true),
+            DType::U32 => wide(4, false),
+            DType::U16 => wide(2, false),
+            DType::U8 | DType::Bool => wide(1, false),
+            _ => return None,
+        })
+    }
+
+    /// The one value that all elements share, if there is one.
+    pub fn splat(&self) -> Option<f64> {
+        let size = self.0.dtype.size();
+        let first = self.0.bytes.get(..size)?;
+        if self.0.bytes.chunks_exact(size).any(|c| c != first) {
+            return None;
+        }
+        Const::new(self.0.dtype, &[], self.0.bytes.slice(..size))?.to_f64()?.first().copied()
+    }
+}
+
+fn push_int(bytes: &mut Vec<u8>, dtype: DType, value: i64) -> Option<()> {
+    if dtype.class() != Class::Int {
+        return None;
+    }
+    bytes.extend(&value.to_le_bytes()[..dtype.size()]);
+    Some(())
+}
+
+impl PartialEq for Const {
+    fn eq(&self, other: &Const) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.bytes.len() == other.0.bytes.len() && self.fingerprint() == other.fingerprint())
+    }
+}
+
+impl Eq for Const {}
+
+impl Hash for Const {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint().hash(state);
+    }
+}
+
+impl fmt::Debug for Const {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "const {}", self.ty())?;
+        match self.splat() {
+            Some(v) if self.elements() <= 64 => write!(f, " = {v:?}"),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Symbolic dimensions: integer polynomials over named symbols and floor divisions.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::{Add, Mul, Sub};
+use std::sync::Arc;
+
+/// Values of symbols, for evaluating a [`Dim`].
+pub type Bindings = BTreeMap<String, i64>;
+
+/// One dimension of a shape, in a normal form: two equal `Dim`s denote the same number for every value of the symbols.
+///
+/// The converse does not hold: unequal `Dim`s may still agree, so a test that fails means "cannot be shown".
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Dim(Repr);
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Repr {
+    Const(i64),
+    Poly(Arc<Terms>),
+}
+
+/// Sum of `coefficient * product of atoms`, sorted by the product; no zero coefficients; never a bare constant.
+type Terms = Vec<(Vec<Atom>, i64)>;
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Atom {
+    Symbol(Arc<str>),
+    FloorDiv(Dim, Dim),
+    /// The size that broadcasting two sizes gives: equal, or one of them is 1.
+    Broadcast(Dim, Dim),
+}
+
+impl Dim {
+    /// A named symbol, such as a declared `dim_param`.
+    pub fn symbol(name: &str) -> Dim {
+        Dim::from_terms(vec![(vec![Atom::Symbol(Arc::from(name))], 1)])
+    }
+
+    /// The number, if no symbol is involved.
+    pub fn known(&self) -> Option<i64> {
+        match &self.0 {
+            Repr::Const(value) => Some(*value),
+            Repr::Poly(_) => None,
+        }
+    }
+
+    /// True if this dimension is the number `value`.
+    pub fn is(&self, value: i64) -> bool {
+        self.known() == Some(value)
+    }
+
+    /// The symbol's name, if this is exactly one symbol.
+    pub fn as_symbol(&self) -> Option<&str> {
+        let Repr::Poly(terms) = &self.0 else { return None };
+        match terms.as_slice() {
+            [(atoms, 1)] => match atoms.as_slice() {
+                [Atom::Symbol(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn terms(&self) -> Terms {
+        match &self.0 {
+            Repr::Const(0) => Vec::new(),
+            Repr::Const(value) => vec![(Vec::new(), *value)],
+            Repr::Poly(terms) => terms.as_ref().clone(),
+        }
+    }
+
+    fn from_terms(mut terms: Terms) -> Dim {
+        terms.sort();
+        let mut merged: Terms = Vec::with_capacity(terms.len());
+        for (atoms, coefficient) in terms {
+            match merged.last_mut() {
+                Some(last) if last.0 == atoms => last.1 = last.1.saturating_add(coefficient),
+                _ => merged.push((atoms, coefficient)),
+            }
+        }
+        merged.retain(|term| term.1 != 0);
+        match merged.as_slice() {
+            [] => Dim(Repr::Const(0)),
+            [(atoms, value)] if atoms.is_empty() => Dim(Repr::Const(*value)),
+            _ => Dim(Repr::Poly(Arc::new(merged))),
+        }
+    }
+
+    fn atom(atom: Atom) -> Dim {
+        Dim::from_terms(vec![(vec![atom], 1)])
+    }
+
+    /// `floor(self / divisor)`; exact where the division leaves no remainder for all symbol values.
+    ///
+    /// A division by zero yields 0, which no shape rule accepts as a real size.
+    pub fn floor_div(&self, divisor: &Dim) -> Dim {
+        if divisor.is(1) {
+            return self.clone();
+        }
+        if let (Some(a), Some(b)) = (self.known(), divisor.known()) {
+            return Dim::from(if b == 0 { 0 } else { a.div_euclid(b) });
+        }
+        if let Some(exact) = self.exact_div(divisor) {
+            return exact;
+        }
+        // floor((d*q + r) / d) = q + floor(r / d) for a constant d > 0: keeps one normal form of strided sizes.
+        if let Some(d) = divisor.known().filter(|d| *d > 0) {
+            let (mut whole, mut rest) = (Vec::new(), Vec::new());
+            for (atoms, coefficient) in self.terms() {
+                let (q, r) = (coefficient.div_euclid(d), coefficient.rem_euclid(d));
+                whole.push((atoms.clone(), q));
+                rest.push((atoms, r));
+            }
+            let (whole, rest) = (Dim::from_terms(whole), Dim::from_terms(rest));
+            if rest.known().is_some_and(|r| r >= 0 && r < d) {
+                return whole;
+            }
+            return whole + Dim::atom(Atom::FloorDiv(rest, divisor.clone()));
+        }
+        Dim::atom(Atom::FloorDiv(self.clone(), divisor.clone()))
+    }
+
+    /// `ceil(self / divisor)`.
+    pub fn ceil_div(&self, divisor: &Dim) -> Dim {
+        (self.clone() + divisor.clone() - Dim::from(1)).floor_div(divisor)
+    }
+
+    /// `self / divisor` if every term is divisible by the single term of `divisor`.
+    pub fn exact_div(&self, divisor: &Dim) -> Option<Dim> {
+        if self == divisor {
+            return Some(Dim::from(1));
+        }
+        let by = divisor.terms();
+        let [(by_atoms, by_coefficient)] = by.as_slice() else { return None };
+        let mut quotient = Vec::new();
+        for (atoms, coefficient) in self.terms() {
+            if *by_coefficient == 0 || coefficient % by_coefficient != 0 {
+                return None;
+            }
+            let mut left = atoms;
+            for atom in by_atoms {
+                let at = left.iter().position(|a| a == atom)?;
+                left.remove(at);
+            }
+            quotient.push((left, coefficient / by_coefficient));
+        }
+        Some(Dim::from_terms(quotient))
+    }
+
+    /// The size that broadcasting `self` with `other` gives; `None` if the two can never broadcast.
+    pub fn broadcast(&self, other: &Dim) -> Option<Dim> {
+        if self == other || other.is(1) {
+            return Some(self.clone());
+        }
+        if self.is(1) {
+            return Some(other.clone());
+        }
+        match (self.known(), other.known()) {
+            (Some(_), Some(_)) => None,
+            (Some(_), None) => Some(self.clone()),
+            (None, Some(_)) => Some(other.clone()),
+            (None, None) => {
+                let (low, high) = if self < other { (self, other) } else { (other, self) };
+                Some(Dim::atom(Atom::Broadcast(low.clone(), high.clone())))
+            }
+        }
+    }
+
+    /// The number under these symbol values; `None` if a symbol is not bound or a divisor is zero.
+    pub fn eval(&self, bindings: &Bindings) -> Option<i64> {
+        match &self.0 {
+            Repr::Const(value) => Some(*value),
+            Repr::Poly(terms) => {
+                let mut sum = 0i64;
+                for (atoms, coefficient) in terms.iter() {
+                    let mut product = *coefficient;
+                    for atom in atoms {
+                        product = product.checked_mul(atom.eval(bindings)?)?;
+                    }
+                    sum = sum.checked_add(product)?;
+                }
+                Some(sum)
+            }
+        }
+    }
+
+    /// Names of all symbols that occur, in order of appearance, repeats included.
+    pub fn symbols(&self, into: &mut Vec<String>) {
+        let Repr::Poly(terms) = &self.0 else { return };
+        for atom in terms.iter().flat_map(|term| &term.0) {
+            match atom {
+                Atom::Symbol(name) => into.push(name.to_string()),
+                Atom::FloorDiv(a, b) | Atom::Broadcast(a, b) => {
+                    a.symbols(into);
+                    b.symbols(into);
+                }
+            }
+        }
+    }
+
+    /// True if the size is at least `bound` for all symbol values ≥ 1, as far as a simple sign test can show.
+    pub fn at_least(&self, bound: i64) -> bool {
+        match &self.0 {
+            Repr::Const(value) => *value >= bound,
+            Repr::Poly(terms) => {
+                let mut least = 0i64;
+                for (atoms, coefficient) in terms.iter() {
+                    if *coefficient < 0 {
+                        return false;
+                    }
+                    let divided = atoms.iter().any(|a| matches!(a, Atom::FloorDiv(..)));
+                    least += if divided { 0 } else { *coefficient };
+                }
+                least >= bound
+            }
+        }
+    }
+}
+
+impl Atom {
+    fn eval(&self, bindings: &Bindings) -> Option<i64> {
+        match self {
+            Atom::Symbol(name) => bindings.get(name.as_ref()).copied(),
+            Atom::FloorDiv(a, b) => {
+                let divisor = b.eval(bindings)?;
+                if divisor == 0 { None } else { Some(a.eval(bindings)?.div_euclid(divisor)) }
+            }
+            Atom::Broadcast(a, b) => {
+                let (a, b) = (a.eval(bindings)?, b.eval(bindings)?);
+                Some(if a == 1 { b } else { a })
+            }
+        }
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(value: i64) -> Dim {
+        Dim(Repr::Const(value))
+    }
+}
+
+impl Add for Dim {
+    type Output = Dim;
+    fn add(self, other: Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.known(), other.known()) {
+            return Dim::from(a.saturating_add(b));
+        }
+        let mut terms = self.terms();
+        terms.extend(other.terms());
+        Dim::from_terms(terms)
+    }
+}
+
+impl Sub for Dim {
+    type Output = Dim;
+    fn sub(self, other: Dim) -> Dim {
+        self + other * Dim::from(-1)
+    }
+}
+
+impl Mul for Dim {
+    type Output = Dim;
+    fn mul(self, other: Dim) -> Dim {
+        if let (Some(a), Some(b)) = (self.known(), other.known()) {
+            return Dim::from(a.saturating_mul(b));
+        }
+        let (left, right) = (self.terms(), other.terms());
+        let mut terms = Vec::with_capacity(left.len() * right.len());
+        for (a, ca) in &left {
+            for (b, cb) in &right {
+                let mut atoms: Vec<Atom> = a.iter().chain(b).cloned().collect();
+                atoms.sort();
+                terms.push((atoms, ca.saturating_mul(*cb)));
+            }
+        }
+        Dim::from_terms(terms)
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Symbol(name) => f.write_str(name),
+            Atom::FloorDiv(a, b) => write!(f, "floor({a}, {b})"),
+            Atom::Broadcast(a, b) => write!(f, "broadcast({a}, {b})"),
+        }
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Repr::Poly(terms) = &self.0 else { return write!(f, "{}", self.known().unwrap_or(0)) };
+        // Highest products first, the constant last: `2*N + 1`.
+        for (at, (atoms, coefficient)) in terms.iter().rev().enumerate() {
+            let sign = match (at, coefficient.cmp(&0)) {
+                (0, Ordering::Less) => "-",
+                (0, _) => "",
+                (_, Ordering::Less) => " - ",
+                (_, _) => " + ",
+            };
+            f.write_str(sign)?;
+            let magnitude = coefficient.unsigned_abs();
+            if magnitude != 1 || atoms.is_empty() {
+                write!(f, "{magnitude}")?;
+                if !atoms.is_empty() {
+                    f.write_str("*")?;
+                }
+            }
+            for (i, atom) in atoms.iter().enumerate() {
+                write!(f, "{}{atom}", if i == 0 { "" } else { "*" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n() -> Dim {
+        Dim::symbol("N")
+    }
+
+    #[test]
+    fn normal_form_makes_equal_sizes_equal() {
+        assert_eq!((n() + Dim::from(2)) * Dim::from(3), n() * Dim::from(3) + Dim::from(6));
+        assert_eq!((n() * Dim::from(4)).floor_div(&Dim::from(2)), n() * Dim::from(2));
+        let strided = |d: Dim| (d - Dim::from(1)).floor_div(&Dim::from(2)) + Dim::from(1);
+        assert_eq!(strided(n()), (n() + Dim::from(1)).floor_div(&Dim::from(2)));
+        assert_eq!((n() * Dim::symbol("C") * Dim::from(6)).floor_div(&(n() * Dim::from(2))), Dim::symbol("C") * Dim::from(3));
+    }
+
+    #[test]
+    fn evaluation_agrees_with_arithmetic() {
+        for value in 1..20 {
+            let bindings = Bindings::from([("N".to_string(), value)]);
+            let d = (n() + Dim::from(3)).floor_div(&Dim::from(4));
+            assert_eq!(d.eval(&bindings), Some((value + 3).div_euclid(4)));
+        }
+        assert_eq!(n().eval(&Bindings::new()), None);
+    }
+
+    #[test]
+    fn broadcasting_is_shown_or_kept_open() {
+        assert_eq!(n().broadcast(&Dim::from(1)), Some(n()));
+        assert_eq!(Dim::from(2).broadcast(&Dim::from(3)), None);
+        let open = n().broadcast(&Dim::symbol("M")).unwrap();
+        assert_eq!(open, Dim::symbol("M").broadcast(&n()).unwrap());
+        assert_eq!(open.to_string(), "broadcast(M, N)");
+    }
+}

@@ -1,0 +1,83 @@
+//! Errors of this crate: one per boundary.
+
+use crate::scalar::Unsupported;
+
+/// Why operands and attributes do not make a well-typed operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TypeError {
+    /// Wrong for every value of the symbols: the graph is malformed, or a rule's guard is too weak.
+    #[error("{0}")]
+    Invalid(String),
+    /// May be right for some values of the symbols, but cannot be shown.
+    #[error("cannot be shown for symbolic sizes: {0}")]
+    Undecided(String),
+}
+
+impl TypeError {
+    /// An [`TypeError::Invalid`] from a message.
+    pub fn invalid(message: impl Into<String>) -> TypeError {
+        TypeError::Invalid(message.into())
+    }
+    /// An [`TypeError::Undecided`] from a message.
+    pub fn undecided(message: impl Into<String>) -> TypeError {
+        TypeError::Undecided(message.into())
+    }
+}
+
+/// Why the reference executor could not compute a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// The scalar lacks a function.
+    #[error(transparent)]
+    Scalar(#[from] Unsupported),
+    /// Concrete sizes or values do not fit the operator (out-of-range index, sizes that differ at run time).
+    #[error("{0}")]
+    Value(String),
+    /// The operator has no definition here.
+    #[error("operator `{0}` has no reference definition")]
+    Opaque(String),
+    /// A symbol has no value.
+    #[error("the size {0} is not bound")]
+    Unbound(String),
+    /// A graph input was not given.
+    #[error("no value for the graph input `{0}`")]
+    MissingInput(String),
+}
+
+impl EvalError {
+    /// An [`EvalError::Value`] from a message.
+    pub fn value(message: impl Into<String>) -> EvalError {
+        EvalError::Value(message.into())
+    }
+}
+
+/// Why attributes do not make an operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttrError {
+    /// A required attribute is not given.
+    #[error("`{op}` needs the attribute `{attr}`")]
+    Missing {
+        /// Operator name.
+        op: &'static str,
+        /// Attribute name.
+        attr: &'static str,
+    },
+    /// An attribute has the wrong kind of value.
+    #[error("attribute `{attr}` of `{op}` cannot be {found}")]
+    Kind {
+        /// Operator name.
+        op: &'static str,
+        /// Attribute name.
+        attr: &'static str,
+        /// The value found, printed.
+        found: String,
+    },
+    /// No such attribute.
+    #[error("`{op}` has no attribute `{attr}`")]
+    Unknown {
+        /// Operator name.
+        op: &'static str,
+        /// Attribute name.
+        attr: String,
+    },
+}

@@ -1,0 +1,153 @@
+//! The reference executor: every operator's own definition, nothing fused, nothing reordered.
+
+use std::collections::HashMap;
+
+use crate::constant::Const;
+use crate::dim::Bindings;
+use crate::dtype::DType;
+use crate::error::EvalError;
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::op::{EvalContext, Op};
+use crate::scalar::Scalar;
+use crate::tensor::Value;
+use crate::ty::TensorType;
+
+/// Computes opaque operators for the reference executor, if anything can.
+pub trait OpaqueEval<S> {
+    /// Results of the opaque node `id` for these operands.
+    fn eval(&mut self, graph: &Graph, id: NodeId, inputs: &[Value<S>]) -> Result<Vec<Value<S>>, EvalError>;
+}
+
+/// Refuses every opaque operator.
+pub struct NoOpaque;
+
+impl<S> OpaqueEval<S> for NoOpaque {
+    fn eval(&mut self, graph: &Graph, id: NodeId, _: &[Value<S>]) -> Result<Vec<Value<S>>, EvalError> {
+        match &graph.node(id).op {
+            Op::Opaque(op) => Err(EvalError::Opaque(op.op_type.to_string())),
+            other => Err(EvalError::Opaque(other.kind().name().to_string())),
+        }
+    }
+}
+
+/// Values of the declared outputs for these inputs, in order.
+///
+/// Symbols are bound from the shapes of the given inputs; values are dropped after their last reader, so peak memory is that of the
+/// widest cut.
+pub fn run<S: Scalar>(
+    graph: &Graph,
+    feeds: &HashMap<String, Value<S>>,
+    opaque: &mut dyn OpaqueEval<S>,
+) -> Result<Vec<Value<S>>, EvalError> {
+    let wanted: Vec<ValueId> = graph.outputs().iter().map(|o| o.value).collect();
+    values(graph, feeds, &wanted, opaque)
+}
+
+/// Values of any results of the graph for these inputs, in the order asked for.
+pub fn values<S: Scalar>(
+    graph: &Graph,
+    feeds: &HashMap<String, Value<S>>,
+    wanted: &[ValueId],
+    opaque: &mut dyn OpaqueEval<S>,
+) -> Result<Vec<Value<S>>, EvalError> {
+    let bindings = bind(graph, feeds)?;
+    let needed = needed(graph, wanted);
+    let mut readers: Vec<u32> = vec![0; graph.capacity()];
+    for id in graph.ids().filter(|id| needed[id.0 as usize]) {
+        for v in &graph.node(id).inputs {
+            readers[v.node.0 as usize] += 1;
+        }
+    }
+    for v in wanted {
+        readers[v.node.0 as usize] += 1;
+    }
+    let mut results: HashMap<NodeId, Vec<Value<S>>> = HashMap::new();
+    for id in graph.topological() {
+        if !needed[id.0 as usize] {
+            continue;
+        }
+        let node = graph.node(id);
+        let computed = if let Op::Input(input) = &node.op {
+            vec![feeds.get(input.name.as_ref()).cloned().ok_or_else(|| EvalError::MissingInput(input.name.to_string()))?]
+        } else {
+            let operands: Vec<Value<S>> = node.inputs.iter().map(|v| results[&v.node][v.port as usize].clone()).collect();
+            if matches!(node.op, Op::Opaque(_)) { opaque.eval(graph, id, &operands)? } else { eval_node(graph, id, &operands, &bindings)? }
+        };
+        for v in &node.inputs {
+            let left = &mut readers[v.node.0 as usize];
+            *left -= 1;
+            if *left == 0 {
+                results.remove(&v.node);
+            }
+        }
+        results.insert(id, computed);
+    }
+    wanted
+        .iter()
+        .map(|v| {
+            results
+                .get(&v.node)
+                .and_then(|r| r.get(v.port as usize))
+                .cloned()
+                .ok_or_else(|| EvalError::value("a wanted value was not computed"))
+        })
+        .collect()
+}
+
+/// The constant that a constant cone computes, evaluated in double precision and rounded once at the end.
+pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError> {
+    if let Some(c) = graph.constant(value) {
+        return Ok(c.clone());
+    }
+    let dtype = graph.ty(value).map_or(DType::F32, |t| t.dtype);
+    let results = values::<f64>(graph, &HashMap::new(), &[value], &mut NoOpaque)?;
+    results.first().and_then(|v| v.to_const(dtype)).ok_or_else(|| EvalError::value("a constant of an exotic type"))
+}
+
+fn eval_node<S: Scalar>(graph: &Graph, id: NodeId, operands: &[Value<S>], bindings: &Bindings) -> Result<Vec<Value<S>>, EvalError> {
+    let node = graph.node(id);
+    let input_types: Option<Vec<TensorType>> = node.inputs.iter().map(|v| graph.ty(*v).cloned()).collect();
+    let output_types: Option<Vec<TensorType>> = node.types.iter().cloned().collect();
+    match (input_types, output_types) {
+        (Some(input_types), Some(output_types)) => {
+            node.op.eval(operands, &EvalContext { bindings, input_types: &input_types, output_types: &output_types })
+        }
+        _ => Err(EvalError::value(format!("`{}` has operands or results of unknown type", node.op.kind().name()))),
+    }
+}
+
+/// Binds the symbols of declared input shapes to the sizes given.
+fn bind<S: Scalar>(graph: &Graph, feeds: &HashMap<String, Value<S>>) -> Result<Bindings, EvalError> {
+    let mut bindings = Bindings::new();
+    for id in graph.inputs() {
+        let Op::Input(input) = &graph.node(*id).op else { continue };
+        let Some(value) = feeds.get(input.name.as_ref()) else { continue };
+        if value.shape().len() != input.ty.rank() {
+            return Err(EvalError::value(format!("input `{}` has rank {}, but {} is declared", input.name, value.shape().len(), input.ty)));
+        }
+        for (d, size) in input.ty.shape.iter().zip(value.shape()) {
+            if let Some(symbol) = d.as_symbol() {
+                bindings.insert(symbol.to_string(), *size as i64);
+            } else if d.known().is_some_and(|k| k != *size as i64) {
+                return Err(EvalError::value(format!(
+                    "input `{}` has shape {:?}, but {} is declared",
+                    input.name,
+                    value.shape(),
+                    input.ty
+                )));
+            }
+        }
+    }
+    Ok(bindings)
+}
+
+fn needed(graph: &Graph, wanted: &[ValueId]) -> Vec<bool> {
+    let mut needed = vec![false; graph.capacity()];
+    let mut stack: Vec<NodeId> = wanted.iter().map(|v| v.node).collect();
+    while let Some(id) = stack.pop() {
+        if !std::mem::replace(&mut needed[id.0 as usize], true) {
+            stack.extend(graph.node(id).inputs.iter().map(|v| v.node));
+        }
+    }
+    needed
+}

@@ -1,0 +1,240 @@
+//! The graph: an arena of nodes with stable ids, explicit inputs and outputs.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::constant::Const;
+use crate::error::TypeError;
+use crate::op::{Op, OpKind};
+use crate::ops::{Constant, Input};
+use crate::ty::TensorType;
+
+/// A node's stable index in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// One result of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId {
+    /// The node that computes it.
+    pub node: NodeId,
+    /// Which of its results.
+    pub port: u32,
+}
+
+impl NodeId {
+    /// The first result.
+    pub fn out(self) -> ValueId {
+        self.port(0)
+    }
+    /// The result at `port`.
+    pub fn port(self, port: u32) -> ValueId {
+        ValueId { node: self, port }
+    }
+}
+
+/// An operator applied to values.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operator.
+    pub op: Op,
+    /// Operands, in order.
+    pub inputs: SmallVec<[ValueId; 3]>,
+    /// Result types; `None` where not known (only below opaque nodes).
+    pub types: SmallVec<[Option<TensorType>; 1]>,
+    /// Names of the results in the model, where they have one.
+    pub names: SmallVec<[Option<Arc<str>>; 1]>,
+    /// Index of the original node that this one is, unchanged, for writers that keep it verbatim.
+    pub origin: Option<u32>,
+    /// Depends on constants only.
+    pub constant: bool,
+    /// Who reads the results: `(reader, operand slot)`, in no particular order; a reader of two operands occurs twice.
+    pub users: SmallVec<[(NodeId, u32); 4]>,
+}
+
+/// A named graph output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Declared name.
+    pub name: Arc<str>,
+    /// The value it returns.
+    pub value: ValueId,
+}
+
+/// A tensor graph. Edited only by appending nodes and by [`Patch`](crate::patch::Patch)es.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Declared name.
+    pub name: String,
+    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) inputs: Vec<NodeId>,
+    pub(crate) outputs: Vec<Output>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph { name: name.into(), ..Graph::default() }
+    }
+
+    /// Declares an input.
+    pub fn add_input(&mut self, name: &str, ty: TensorType) -> ValueId {
+        let id = self.push(Op::Input(Input { name: name.into(), ty: ty.clone() }), SmallVec::new(), SmallVec::from_iter([Some(ty)]));
+        self.node_mut(id).names[0] = Some(name.into());
+        self.inputs.push(id);
+        id.out()
+    }
+
+    /// Adds a constant.
+    pub fn add_const(&mut self, value: Const) -> ValueId {
+        let ty = value.ty();
+        self.push(Op::Constant(Constant { value }), SmallVec::new(), SmallVec::from_iter([Some(ty)])).out()
+    }
+
+    /// Adds an operator, inferring its result types.
+    pub fn add(&mut self, op: Op, inputs: &[ValueId]) -> Result<NodeId, TypeError> {
+        let types = self.infer(&op, inputs)?;
+        Ok(self.push(op, SmallVec::from_slice(inputs), types.into_iter().map(Some).collect()))
+    }
+
+    /// Adds an operator whose result types are given (opaque operators).
+    pub fn add_typed(&mut self, op: Op, inputs: &[ValueId], types: Vec<Option<TensorType>>) -> NodeId {
+        self.push(op, SmallVec::from_slice(inputs), types.into())
+    }
+
+    /// The result types that `op` would have on `inputs`.
+    pub fn infer(&self, op: &Op, inputs: &[ValueId]) -> Result<Vec<TensorType>, TypeError> {
+        let types: Option<Vec<TensorType>> = inputs.iter().map(|v| self.ty(*v).cloned()).collect();
+        op.infer(&types.ok_or_else(|| TypeError::undecided(format!("an operand of `{}` has no known type", op.kind().name())))?)
+    }
+
+    /// Declares an output.
+    pub fn add_output(&mut self, name: &str, value: ValueId) {
+        self.outputs.push(Output { name: name.into(), value });
+    }
+
+    pub(crate) fn push(&mut self, op: Op, inputs: SmallVec<[ValueId; 3]>, types: SmallVec<[Option<TensorType>; 1]>) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let constant = match op.kind() {
+            OpKind::Constant => true,
+            OpKind::Input | OpKind::Opaque => false,
+            _ => inputs.iter().all(|v| self.node(v.node).constant),
+        };
+        for (slot, value) in inputs.iter().enumerate() {
+            self.node_mut(value.node).users.push((id, slot as u32));
+        }
+        let names = types.iter().map(|_| None).collect();
+        self.nodes.push(Some(Node { op, inputs, types, names, origin: None, constant, users: SmallVec::new() }));
+        id
+    }
+
+    /// The node with this id.
+    ///
+    /// # Panics
+    /// If the node was removed: ids of removed nodes must not be kept.
+    pub fn node(&self, id: NodeId) -> &Node {
+        self.nodes[id.0 as usize].as_ref().expect("the node is alive")
+    }
+
+    /// The node with this id, if it is alive.
+    pub fn get(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes[id.0 as usize].as_mut().expect("the node is alive")
+    }
+
+    /// Names a result, for writers and reports.
+    pub fn set_name(&mut self, value: ValueId, name: &str) {
+        self.node_mut(value.node).names[value.port as usize] = Some(name.into());
+    }
+
+    /// Marks a node as the unchanged original at `origin`.
+    pub fn set_origin(&mut self, id: NodeId, origin: u32) {
+        self.node_mut(id).origin = Some(origin);
+    }
+
+    /// The type of a value, if known.
+    pub fn ty(&self, value: ValueId) -> Option<&TensorType> {
+        self.node(value.node).types[value.port as usize].as_ref()
+    }
+
+    /// The constant behind a value, if it is a constant node (not a cone).
+    pub fn constant(&self, value: ValueId) -> Option<&Const> {
+        match &self.node(value.node).op {
+            Op::Constant(c) => Some(&c.value),
+            _ => None,
+        }
+    }
+
+    /// True if a value depends on constants only.
+    pub fn is_constant(&self, value: ValueId) -> bool {
+        self.node(value.node).constant
+    }
+
+    /// Ids of all nodes that are alive, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.nodes.iter().enumerate().filter(|(_, n)| n.is_some()).map(|(i, _)| NodeId(i as u32))
+    }
+
+    /// One more than the largest id in use: the size for id-indexed tables.
+    pub fn capacity(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of nodes that are alive.
+    pub fn len(&self) -> usize {
+        self.nodes.iter().filter(|n| n.is_some()).count()
+    }
+
+    /// True if no node is alive.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Declared inputs, in order.
+    pub fn inputs(&self) -> &[NodeId] {
+        &self.inputs
+    }
+
+    /// Declared outputs, in order.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// True if a declared output returns this value.
+    pub fn is_output(&self, value: ValueId) -> bool {
+        self.outputs.iter().any(|o| o.value == value)
+    }
+
+    /// True if a declared output returns any result of this node.
+    pub fn feeds_output(&self, id: NodeId) -> bool {
+        self.outputs.iter().any(|o| o.value.node == id)
+    }
+
+    /// Readers of one value: `(reader, operand slot)`.
+    pub fn users(&self, value: ValueId) -> impl Iterator<Item = (NodeId, u32)> + '_ {
+        self.node(value.node).users.iter().copied().filter(move |(user, slot)| self.node(*user).inputs[*slot as usize] == value)
+    }
+
+    /// All alive nodes, operands before readers; ties by id. Nodes on a cycle (never present in a valid graph) are left out.
+    pub fn topological(&self) -> Vec<NodeId> {
+        let mut waiting: Vec<u32> = self.nodes.iter().map(|n| n.as_ref().map_or(0, |n| n.inputs.len() as u32)).collect();
+        let mut ready: std::collections::BinaryHeap<std::cmp::Reverse<NodeId>> =
+            self.ids().filter(|id| waiting[id.0 as usize] == 0).map(std::cmp::Reverse).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(std::cmp::Reverse(id)) = ready.pop() {
+            order.push(id);
+            for (user, _) in &self.node(id).users {
+                let left = &mut waiting[user.0 as usize];
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(std::cmp::Reverse(*user));
+                }
+            }
+        }
+        order
+    }
+}

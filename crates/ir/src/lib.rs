@@ -1,0 +1,30 @@
+//! The tensor graph of Regraft: types, operators and their one meaning, graphs and the patches that edit them, the reference executor.
+//!
+//! Pure: no I/O, no clock, no printing.
+
+pub mod attr;
+pub mod constant;
+pub mod dim;
+pub mod dtype;
+pub mod error;
+pub mod eval;
+pub mod graph;
+pub mod onnx;
+pub mod op;
+pub mod ops;
+pub mod patch;
+pub mod scalar;
+pub mod tensor;
+pub mod ty;
+
+pub use attr::{Attr, AttrField, Float};
+pub use constant::Const;
+pub use dim::{Bindings, Dim};
+pub use dtype::{Class, DType};
+pub use error::{AttrError, EvalError, TypeError};
+pub use graph::{Graph, Node, NodeId, Output, ValueId};
+pub use op::{Attributes, EvalContext, Kernel, Op, OpKind, Operator, Work};
+pub use patch::{Applied, NewNode, Patch, PatchValue};
+pub use scalar::{Function, Scalar};
+pub use tensor::{Tensor, Value};
+pub use ty::{Shape, TensorType, broadcast_shapes};

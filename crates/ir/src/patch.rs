@@ -1,0 +1,149 @@
+//! The only way to edit a graph: a patch with an audit trail, applied and undone exactly.
+
+use smallvec::SmallVec;
+
+use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::op::{Op, OpKind};
+use crate::ty::TensorType;
+
+/// A value that a patch reads or produces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PatchValue {
+    /// A value of the graph.
+    Old(ValueId),
+    /// Result `port` of the patch's new node at `index`.
+    New {
+        /// Index in [`Patch::create`].
+        index: u32,
+        /// Which result.
+        port: u32,
+    },
+}
+
+/// A node that a patch creates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewNode {
+    /// The operator.
+    pub op: Op,
+    /// Operands: old values and results of earlier new nodes.
+    pub inputs: SmallVec<[PatchValue; 3]>,
+    /// Result types.
+    pub types: SmallVec<[Option<TensorType>; 1]>,
+}
+
+/// An edit: create nodes, then let other values take the place of some, then drop what nobody reads any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// What made it: a rule's or a normal form's name.
+    pub cause: std::sync::Arc<str>,
+    /// New nodes; later ones may read earlier ones.
+    pub create: Vec<NewNode>,
+    /// Values and what takes their place. Types must be equal.
+    pub replace: SmallVec<[(ValueId, PatchValue); 2]>,
+}
+
+/// What a patch changed; hand it to [`Graph::undo`] to restore the graph bit-exactly.
+#[derive(Debug)]
+pub struct Applied {
+    /// Ids of the new nodes, ascending.
+    pub created: SmallVec<[NodeId; 8]>,
+    /// Nodes removed because nobody reads them any more, in order of removal.
+    pub removed: Vec<(NodeId, Node)>,
+    /// Operand slots that now read another value: `(reader, slot, value before)`.
+    pub rewired: SmallVec<[(NodeId, u32, ValueId); 8]>,
+    /// Declared outputs that now return another value: `(index, value before)`.
+    pub outputs: SmallVec<[(usize, ValueId); 2]>,
+}
+
+impl Graph {
+    /// Applies a patch. The caller has checked types and acyclicity (see `regraft-rules`).
+    ///
+    /// Patches are undone in reverse order of application; ids of new nodes are the next free ones, so runs repeat exactly.
+    pub fn apply(&mut self, patch: &Patch) -> Applied {
+        let mut applied = Applied { created: SmallVec::new(), removed: Vec::new(), rewired: SmallVec::new(), outputs: SmallVec::new() };
+        let base = self.nodes.len() as u32;
+        let resolve = |value: PatchValue| match value {
+            PatchValue::Old(v) => v,
+            PatchValue::New { index, port } => NodeId(base + index).port(port),
+        };
+        for new in &patch.create {
+            let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
+            applied.created.push(self.push(new.op.clone(), inputs, new.types.clone()));
+        }
+        for (old, new) in &patch.replace {
+            self.redirect(*old, resolve(*new), &mut applied);
+        }
+        let mut doubtful: SmallVec<[NodeId; 8]> = patch.replace.iter().map(|(old, _)| old.node).collect();
+        while let Some(id) = doubtful.pop() {
+            let dead = self.get(id).is_some_and(|n| n.users.is_empty() && !matches!(n.op.kind(), OpKind::Input)) && !self.feeds_output(id);
+            if dead {
+                let node = self.detach(id);
+                doubtful.extend(node.inputs.iter().map(|v| v.node));
+                applied.removed.push((id, node));
+            }
+        }
+        applied
+    }
+
+    /// Undoes the latest patch that is still applied.
+    pub fn undo(&mut self, applied: Applied) {
+        for (id, node) in applied.removed.into_iter().rev() {
+            for (slot, value) in node.inputs.iter().enumerate() {
+                self.node_mut(value.node).users.push((id, slot as u32));
+            }
+            self.nodes[id.0 as usize] = Some(node);
+        }
+        for (index, before) in applied.outputs.into_iter().rev() {
+            self.outputs[index].value = before;
+        }
+        for (reader, slot, before) in applied.rewired.into_iter().rev() {
+            let now = std::mem::replace(&mut self.node_mut(reader).inputs[slot as usize], before);
+            self.drop_user(now.node, reader, slot);
+            self.node_mut(before.node).users.push((reader, slot));
+        }
+        for id in applied.created.into_iter().rev() {
+            if self.get(id).is_some() {
+                self.detach(id);
+            }
+            self.nodes.pop();
+        }
+    }
+
+    fn redirect(&mut self, old: ValueId, new: ValueId, applied: &mut Applied) {
+        let readers: SmallVec<[(NodeId, u32); 4]> = self.users(old).collect();
+        for (reader, slot) in readers {
+            // A new node that itself reads the old value keeps doing so: the patch put it there.
+            if applied.created.contains(&reader) {
+                continue;
+            }
+            self.node_mut(reader).inputs[slot as usize] = new;
+            self.drop_user(old.node, reader, slot);
+            self.node_mut(new.node).users.push((reader, slot));
+            applied.rewired.push((reader, slot, old));
+        }
+        for (index, output) in self.outputs.iter_mut().enumerate() {
+            if output.value == old {
+                output.value = new;
+                applied.outputs.push((index, old));
+            }
+        }
+    }
+
+    fn drop_user(&mut self, node: NodeId, reader: NodeId, slot: u32) {
+        let users = &mut self.node_mut(node).users;
+        if let Some(at) = users.iter().position(|u| *u == (reader, slot)) {
+            users.swap_remove(at);
+        }
+    }
+
+    /// Takes a node without readers out of the arena.
+    fn detach(&mut self, id: NodeId) -> Node {
+        let node = self.nodes[id.0 as usize].take().expect("the node is alive");
+        for (slot, value) in node.inputs.iter().enumerate() {
+            if self.get(value.node).is_some() {
+                self.drop_user(value.node, id, slot as u32);
+            }
+        }
+        node
+    }
+}
