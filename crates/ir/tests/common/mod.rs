@@ -1,0 +1,177 @@
+//! Helpers for operator tests: ONNX round trips, agreement of types with values, and short ways to make operands.
+
+#![allow(dead_code, reason = "every test crate uses its own part of these helpers")]
+
+use std::collections::BTreeMap;
+
+use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
+use regraft_ir::{Attr, Bindings, Class, DType, EvalContext, EvalError, Float, Op, OpKind, Tensor, TensorType, Value};
+
+/// Opset versions that round trips are tried at.
+pub const VERSIONS: std::ops::RangeInclusive<i64> = 7..=21;
+
+/// The operator `name` with these attributes.
+pub fn op(name: &str, attrs: &[(&str, Attr)]) -> Op {
+    let kind = OpKind::from_name(name).unwrap_or_else(|| panic!("no operator `{name}`"));
+    let attrs: Vec<(String, Attr)> = attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect();
+    kind.with_attrs(&attrs).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A float attribute, rounded to the precision that ONNX files keep.
+pub fn float(value: f32) -> Attr {
+    Attr::Float(Float(f64::from(value)))
+}
+
+/// A 32-bit float type of known sizes.
+pub fn f32s(shape: &[i64]) -> TensorType {
+    TensorType::new(DType::F32, shape.iter().copied())
+}
+
+/// A real tensor.
+pub fn reals(shape: &[usize], data: &[f64]) -> Value<f64> {
+    Value::real(Tensor::new(shape.to_vec(), data.to_vec()))
+}
+
+/// An integer tensor.
+pub fn ints(shape: &[usize], data: &[i64]) -> Value<f64> {
+    Value::int(Tensor::new(shape.to_vec(), data.to_vec()))
+}
+
+/// A boolean tensor.
+pub fn bools(shape: &[usize], data: &[bool]) -> Value<f64> {
+    Value::bool(Tensor::new(shape.to_vec(), data.to_vec()))
+}
+
+/// The results of `op` on values of these types, after checking that result types and result values agree.
+///
+/// # Panics
+/// If the type rule refuses the operands, or a result differs from its type in shape or kind.
+pub fn eval(op: &Op, types: &[TensorType], values: &[Value<f64>], bindings: &Bindings) -> Result<Vec<Value<f64>>, EvalError> {
+    let outputs = op.infer(types).unwrap_or_else(|e| panic!("{op:?} on {types:?}: {e}"));
+    let context = EvalContext { bindings, input_types: types, output_types: &outputs };
+    let results = op.eval(values, &context)?;
+    assert_eq!(results.len(), outputs.len(), "{op:?}: number of results");
+    for (result, ty) in results.iter().zip(&outputs) {
+        assert_eq!(Some(result.shape().to_vec()), ty.bind(bindings), "{op:?} on {types:?}: shape of the result, typed {ty}");
+        let class = match result {
+            Value::Real(_) => Class::Real,
+            Value::Int(_) => Class::Int,
+            Value::Bool(_) => Class::Bool,
+        };
+        assert_eq!(class, ty.dtype.class(), "{op:?} on {types:?}: kind of the result, typed {ty}");
+    }
+    Ok(results)
+}
+
+/// A small deterministic generator of test data.
+pub struct Random(u64);
+
+impl Random {
+    /// A generator with this seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number in `0..bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// A double in `-2..2` with few digits.
+    pub fn real(&mut self) -> f64 {
+        self.below(129) as f64 / 32.0 - 2.0
+    }
+
+    /// A value of a type whose sizes are known under `bindings`.
+    pub fn value(&mut self, ty: &TensorType, bindings: &Bindings) -> Value<f64> {
+        let shape = ty.bind(bindings).unwrap_or_else(|| panic!("{ty} is not bound"));
+        let n: usize = shape.iter().product();
+        match ty.dtype.class() {
+            Class::Int => Value::int(Tensor::new(shape, (0..n).map(|_| self.below(7) as i64).collect())),
+            Class::Bool => Value::bool(Tensor::new(shape, (0..n).map(|_| self.below(2) == 1).collect())),
+            _ => Value::real(Tensor::new(shape, (0..n).map(|_| self.real()).collect())),
+        }
+    }
+}
+
+/// What a reader sees of a spelled node: attributes only of kinds and precision that files keep.
+pub fn as_read(spelling: &OnnxSpelling, inputs: &[TensorType], results: usize, version: i64) -> OnnxNode {
+    let attrs: BTreeMap<String, Attr> = spelling.attrs.iter().map(|(name, value)| (name.to_string(), stored(value))).collect();
+    let inputs = spelling
+        .inputs
+        .iter()
+        .map(|input| match input {
+            SpellingInput::Operand(at) => Some(OnnxInput { ty: Some(inputs[*at].clone()), value: None, dims: None }),
+            SpellingInput::Const(value) => {
+                let dims = value.to_i64().map(|v| v.into_iter().map(Into::into).collect());
+                Some(OnnxInput { ty: Some(value.ty()), value: Some(value.clone()), dims })
+            }
+            SpellingInput::Missing => None,
+        })
+        .collect();
+    let version = if spelling.domain.is_empty() { version } else { 1 };
+    OnnxNode {
+        op_type: spelling.op_type.to_string(),
+        domain: spelling.domain.to_string(),
+        version,
+        attrs,
+        inputs,
+        outputs: vec![true; results],
+    }
+}
+
+fn stored(attr: &Attr) -> Attr {
+    let narrow = |v: &Float| Float(f64::from(v.0 as f32));
+    match attr {
+        Attr::Bool(v) => Attr::Int(i64::from(*v)),
+        Attr::DType(v) => Attr::Int(i64::from(v.to_onnx())),
+        Attr::Float(v) => Attr::Float(narrow(v)),
+        Attr::Floats(v) => Attr::Floats(v.iter().map(narrow).collect()),
+        Attr::Dims(_) | Attr::Absent => panic!("ONNX has no attribute like {attr}"),
+        other => other.clone(),
+    }
+}
+
+/// Imports a node as a reader does: the first operator that accepts its type and domain.
+pub fn import(node: &OnnxNode) -> Result<(Op, Vec<ImportOperand>), String> {
+    let key = if node.domain.is_empty() { node.op_type.clone() } else { format!("{}:{}", node.domain, node.op_type) };
+    let mut why = format!("no operator imports {key}");
+    for kind in OpKind::ALL.iter().filter(|kind| kind.onnx_types().contains(&key.as_str())) {
+        match kind.import(node) {
+            Ok(imported) => return Ok((imported.op, imported.operands)),
+            Err(opaque) => why = opaque.to_string(),
+        }
+    }
+    Err(why)
+}
+
+/// Checks that `op` survives being written and read at every version that it can be written at; returns those versions.
+///
+/// # Panics
+/// If a written node reads back as anything but `op` on the same operands in the same order.
+pub fn round_trip(op: &Op, inputs: &[TensorType]) -> Vec<i64> {
+    let outputs = op.infer(inputs).unwrap_or_else(|e| panic!("{op:?} on {inputs:?}: {e}"));
+    VERSIONS
+        .filter(|version| {
+            let Ok(spelling) = op.spell(inputs, &outputs, *version) else { return false };
+            let node = as_read(&spelling, inputs, outputs.len(), *version);
+            let (read, operands) = import(&node).unwrap_or_else(|why| panic!("{op:?} at opset {version} reads back as opaque: {why}"));
+            assert_eq!(&read, op, "at opset {version}");
+            let slots: Vec<Option<usize>> = operands
+                .iter()
+                .map(|operand| match operand {
+                    ImportOperand::Input(at) => match spelling.inputs.get(*at) {
+                        Some(SpellingInput::Operand(slot)) => Some(*slot),
+                        _ => None,
+                    },
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(slots, (0..inputs.len()).map(Some).collect::<Vec<_>>(), "operands of {op:?} at opset {version}");
+            true
+        })
+        .collect()
+}
