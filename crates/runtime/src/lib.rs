@@ -1,0 +1,64 @@
+//! What runs and times ONNX models: runtimes behind a trait, clocks, interleaved timing, profiles, the measurement store and
+//! test inputs. This crate knows nothing of rules or search; it takes model files and gives back outputs and nanoseconds.
+//!
+//! | to do | use |
+//! |---|---|
+//! | find and load ONNX Runtime | [`OnnxRuntime::load`] |
+//! | run a model once | [`Runtime::open`], [`Session::run`] |
+//! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`paired_ratio`] |
+//! | know where the time of a run goes | [`profile_interleaved`], [`OptimizedGraph`] |
+//! | keep measurements between runs | [`Store`], [`MachineKey`] |
+//! | make or read inputs | [`Fill`], [`fill_inputs`], [`read_tensor_file`] |
+//!
+//! ```no_run
+//! use regraft_runtime::{ModelSource, OnnxRuntime, Runtime, SessionOptions, Fill, FillOptions, InputSpec, fill_inputs};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = OnnxRuntime::load(None)?;
+//! let mut session = runtime.open(ModelSource::path("model.onnx"), &SessionOptions::default())?;
+//! let specs = InputSpec::from_values(session.inputs(), |_, _| Some(1))?;
+//! let feeds = fill_inputs(Fill::Normal, &specs, &FillOptions::default())?;
+//! for tensor in session.run(&feeds)? {
+//!     println!("{} {:?}", tensor.dtype(), tensor.shape());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod clock;
+mod data;
+mod dtype;
+mod error;
+mod feeds;
+mod fills;
+mod library;
+mod machine;
+mod onnxruntime;
+mod optimized;
+mod profile;
+mod random;
+mod raw_profile;
+mod runtime;
+mod source;
+mod stats;
+mod store;
+mod tensor;
+mod timing;
+
+pub use clock::Clock;
+pub use data::{DataError, NamedTensor, read_npy, read_tensor_file, read_tensor_proto};
+pub use dtype::DType;
+pub use error::RuntimeError;
+pub use feeds::Feeds;
+pub use fills::{Fill, FillOptions, InputSpec, fill_inputs};
+pub use library::{Candidate, LibraryError, Origin};
+pub use machine::MachineKey;
+pub use onnxruntime::OnnxRuntime;
+pub use optimized::{OptimizedGraph, OptimizedNode};
+pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, profile_interleaved};
+pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
+pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
+pub use source::ModelSource;
+pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};
+pub use store::{Filter, Key, Measurement, Store, StoreError, default_store_path};
+pub use tensor::{Element, HostTensor, TensorError};
+pub use timing::{Samples, TimingOptions, time_interleaved};

@@ -1,0 +1,413 @@
+//! ONNX Runtime, called in this process through its C interface.
+
+use std::any::Any;
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ort::environment::Environment;
+use ort::logging::LogLevel;
+use ort::memory::Allocator;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::session::{Session as OrtSession, SessionInputValue};
+use ort::value::{DynTensor, DynTensorValueType, DynValue, Outlet, Shape, TensorElementType, ValueType};
+
+use crate::error::one_line;
+use crate::library::{self, OLDEST_MINOR};
+use crate::{
+    Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, Origin, RawProfile, Runtime, RuntimeError, Session,
+    SessionOptions, TensorError, ValueInfo,
+};
+
+const NAME: &str = "onnxruntime";
+/// Setting that says where external data of a model in memory is.
+const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
+
+/// ONNX Runtime. One process loads one library, once; copies share it.
+#[derive(Clone, Debug)]
+pub struct OnnxRuntime {
+    inner: Arc<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    candidate: Candidate,
+    version: String,
+    environment: Environment,
+}
+
+/// The library that this process has loaded.
+static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
+
+impl OnnxRuntime {
+    /// Finds and loads the library; see the crate's documentation for the places searched. With `explicit`, only that file or
+    /// directory is tried. A second call returns the library already loaded, or an error when `explicit` names another one.
+    pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = &*loaded {
+            let Some(asked) = explicit else { return Ok(runtime.clone()) };
+            let same = |path: &Path| path.canonicalize().ok() == runtime.library().canonicalize().ok();
+            let inside = |dir: &Path| dir.canonicalize().is_ok_and(|dir| runtime.library().starts_with(dir));
+            if same(asked) || inside(asked) {
+                return Ok(runtime.clone());
+            }
+            return Err(LibraryError::AlreadyLoaded { loaded: runtime.library().to_path_buf(), asked: asked.to_path_buf() });
+        }
+        let runtime =
+            library::search(explicit, |candidate| catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic))))?;
+        *loaded = Some(runtime.clone());
+        Ok(runtime)
+    }
+
+    /// The library file.
+    pub fn library(&self) -> &Path {
+        &self.inner.candidate.path
+    }
+
+    /// What named the library file.
+    pub fn origin(&self) -> Origin {
+        self.inner.candidate.origin
+    }
+
+    fn build(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<OrtSession, String> {
+        let mut builder = self.builder(options).map_err(|e| e.to_string())?;
+        match model {
+            ModelSource::Path(path) => builder.commit_from_file(path).map_err(|e| e.to_string()),
+            ModelSource::Bytes { bytes, base } => {
+                if let Some(base) = base {
+                    let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
+                    let base = base.to_str().ok_or_else(|| format!("{}: not valid UTF-8", base.display()))?;
+                    builder = builder.with_config_entry(KEY_EXTERNAL_DIR, base).map_err(|e| e.to_string())?;
+                }
+                builder.commit_from_memory(bytes).map_err(|e| e.to_string())
+            }
+        }
+    }
+
+    fn builder(&self, options: &SessionOptions) -> ort::Result<SessionBuilder> {
+        let level = match options.level {
+            OptLevel::Disabled => GraphOptimizationLevel::Disable,
+            OptLevel::Basic => GraphOptimizationLevel::Level1,
+            OptLevel::Extended => GraphOptimizationLevel::Level2,
+            OptLevel::All => GraphOptimizationLevel::All,
+        };
+        let mut builder = OrtSession::builder(&self.inner.environment)?
+            .with_log_level(LogLevel::Error)?
+            .with_optimization_level(level)?
+            .with_intra_threads(options.threads.max(1))?
+            .with_inter_threads(1)?
+            .with_parallel_execution(false)?
+            .with_intra_op_spinning(false)?
+            .with_inter_op_spinning(false)?;
+        if let Some(prefix) = &options.profile_prefix {
+            builder = builder.with_profiling(prefix)?;
+        }
+        if let Some(path) = &options.optimized_model_path {
+            builder = builder.with_optimized_model_path(path)?;
+        }
+        for (key, value) in &options.config {
+            builder = builder.with_config_entry(key, value)?;
+        }
+        Ok(builder)
+    }
+}
+
+impl Runtime for OnnxRuntime {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn version(&self) -> &str {
+        &self.inner.version
+    }
+
+    fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+        let runtime = format!("{NAME} {}", self.inner.version);
+        let place = model.to_string();
+        let session = guard(|| self.build(model, options)).map_err(|cause| RuntimeError::Load {
+            runtime: runtime.clone(),
+            model: place.clone(),
+            cause: one_line(&cause),
+        })?;
+        Ok(Box::new(Opened {
+            inputs: session.inputs().iter().map(value_info).collect(),
+            outputs: session.outputs().iter().map(value_info).collect(),
+            session,
+            bound: None,
+            threads: options.threads.max(1),
+            profiling: options.profile_prefix.is_some(),
+            runtime,
+            model: place,
+        }))
+    }
+}
+
+/// A model that ONNX Runtime has loaded.
+struct Opened {
+    // Bound values first: they are dropped before the session.
+    bound: Option<Vec<SessionInputValue<'static>>>,
+    session: OrtSession,
+    inputs: Vec<ValueInfo>,
+    outputs: Vec<ValueInfo>,
+    threads: usize,
+    profiling: bool,
+    runtime: String,
+    model: String,
+}
+
+impl Opened {
+    fn run_error(&self, cause: &str) -> RuntimeError {
+        RuntimeError::Run { runtime: self.runtime.clone(), model: self.model.clone(), cause: one_line(cause) }
+    }
+
+    fn input_names(&self) -> String {
+        self.inputs.iter().map(|i| format!("`{}`", i.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The feeds as the runtime's values, in the order of the model's inputs.
+    fn values(&self, feeds: &Feeds) -> Result<Vec<SessionInputValue<'static>>, RuntimeError> {
+        if let Some((name, _)) = feeds.iter().find(|(name, _)| !self.inputs.iter().any(|i| i.name == *name)) {
+            let (model, input) = (self.model.clone(), name.to_owned());
+            return Err(RuntimeError::UnknownInput { model, input, expected: self.input_names() });
+        }
+        self.inputs
+            .iter()
+            .map(|info| {
+                let Some(tensor) = feeds.get(&info.name) else {
+                    let (model, input) = (self.model.clone(), info.name.clone());
+                    return Err(RuntimeError::MissingInput { model, input, expected: self.input_names() });
+                };
+                self.check_input(info, tensor)?;
+                guard(|| to_ort(tensor).map_err(|e| e.to_string()))
+                    .map(SessionInputValue::Owned)
+                    .map_err(|cause| self.run_error(&format!("input `{}`: {cause}", info.name)))
+            })
+            .collect()
+    }
+
+    fn check_input(&self, info: &ValueInfo, tensor: &HostTensor) -> Result<(), RuntimeError> {
+        let Some(dtype) = info.dtype else {
+            return Err(self.unsupported("input", &info.name, "not a tensor".to_owned()));
+        };
+        if dtype.size().is_none() {
+            return Err(self.unsupported("input", &info.name, dtype.to_string()));
+        }
+        let rank_fits = info.dims.is_empty() || info.dims.len() == tensor.shape().len();
+        let dims_fit = info.dims.iter().zip(tensor.shape()).all(|(d, s)| d.is_none_or(|d| d == *s));
+        if dtype == tensor.dtype() && rank_fits && dims_fit {
+            return Ok(());
+        }
+        let dims: Vec<String> = info.dims.iter().map(|d| d.map_or("?".to_owned(), |d| d.to_string())).collect();
+        Err(RuntimeError::InputMismatch {
+            model: self.model.clone(),
+            input: info.name.clone(),
+            declared: format!("{dtype}[{}]", dims.join(",")),
+            given: format!("{}{:?}", tensor.dtype(), tensor.shape()),
+        })
+    }
+
+    fn unsupported(&self, role: &'static str, name: &str, kind: String) -> RuntimeError {
+        RuntimeError::UnsupportedValue { model: self.model.clone(), role, name: name.to_owned(), kind }
+    }
+}
+
+impl Session for Opened {
+    fn inputs(&self) -> &[ValueInfo] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[ValueInfo] {
+        &self.outputs
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
+        let values = self.values(feeds)?;
+        let session = &mut self.session;
+        let outputs = guard(|| {
+            let outputs = session.run(&values[..]).map_err(|e| e.to_string())?;
+            Ok(outputs.values().map(|value| from_ort(&value)).collect::<Vec<_>>())
+        })
+        .map_err(|cause| self.run_error(&cause))?;
+        self.outputs
+            .iter()
+            .zip(outputs)
+            .map(|(info, output)| match output {
+                Ok(tensor) => Ok(tensor),
+                Err(Conversion::Kind(kind)) => Err(self.unsupported("output", &info.name, kind)),
+                Err(Conversion::Tensor(source)) => {
+                    Err(RuntimeError::Tensor { place: format!("output `{}` of {}", info.name, self.model), source })
+                }
+            })
+            .collect()
+    }
+
+    fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
+        self.bound = Some(self.values(feeds)?);
+        Ok(())
+    }
+
+    fn run_bound(&mut self) -> Result<(), RuntimeError> {
+        let Some(values) = &self.bound else {
+            return Err(RuntimeError::NotBound { model: self.model.clone() });
+        };
+        let session = &mut self.session;
+        guard(|| session.run(&values[..]).map(drop).map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))
+    }
+
+    fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
+        if !self.profiling {
+            return Err(RuntimeError::NotProfiling { model: self.model.clone() });
+        }
+        self.profiling = false;
+        let session = &mut self.session;
+        let file = guard(|| session.end_profiling().map_err(|e| e.to_string())).map_err(|cause| self.run_error(&cause))?;
+        let file = PathBuf::from(file);
+        let text = std::fs::read(&file).map_err(|source| RuntimeError::Io { path: file.clone(), source })?;
+        RawProfile::from_onnxruntime_json(&text).map_err(|cause| RuntimeError::Profile { runtime: self.runtime.clone(), file, cause })
+    }
+}
+
+/// Loads one library and starts its process-wide environment.
+fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
+    let version = library_version(&candidate.path)?;
+    let minor = version.split('.').nth(1).and_then(|n| n.parse::<u32>().ok());
+    if !version.starts_with("1.") || minor.is_none_or(|minor| minor < OLDEST_MINOR) {
+        return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
+    }
+    let environment = ort::init_from(&candidate.path)
+        .map_err(|e| one_line(&e.to_string()))?
+        .with_name("regraft")
+        .with_telemetry(false)
+        // Whatever goes wrong is in the error that a call returns; the library's own lines would break up the program's output.
+        .with_logger(Arc::new(|_, _, _, _, _| {}))
+        .build()
+        .map_err(|e| one_line(&e.to_string()))?;
+    environment.set_log_level(LogLevel::Error);
+    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }) })
+}
+
+/// The version that a library says it has.
+fn library_version(path: &Path) -> Result<String, String> {
+    // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
+    let library = unsafe { libloading::Library::new(path) }.map_err(|e| one_line(&e.to_string()))?;
+    // SAFETY: `OrtGetApiBase` has had this signature in every version of the library.
+    let get_base = unsafe { library.get::<unsafe extern "C" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase") }
+        .map_err(|_| "not an ONNX Runtime library (it does not export OrtGetApiBase)".to_owned())?;
+    // SAFETY: the function takes nothing and returns a pointer to a static table, or null.
+    let base = unsafe { get_base() };
+    if base.is_null() {
+        return Err("OrtGetApiBase returned nothing".to_owned());
+    }
+    // SAFETY: `base` is the library's static table, and the version is a static null-terminated string.
+    let version = unsafe { CStr::from_ptr(((*base).GetVersionString)()) };
+    Ok(version.to_string_lossy().into_owned())
+}
+
+/// Runs `f`; a panic inside the binding becomes an error like any other.
+fn guard<T>(f: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(panic_text(&*panic)))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("internal failure of the binding: {}", text.unwrap_or("unknown"))
+}
+
+fn value_info(outlet: &Outlet) -> ValueInfo {
+    let name = outlet.name().to_owned();
+    match outlet.dtype() {
+        ValueType::Tensor { ty, shape, dimension_symbols } => ValueInfo {
+            name,
+            dtype: Some(from_element_type(*ty)),
+            dims: shape.iter().map(|d| usize::try_from(*d).ok()).collect(),
+            symbols: dimension_symbols.iter().map(|s| s.to_string()).collect(),
+        },
+        _ => ValueInfo { name, dtype: None, dims: Vec::new(), symbols: Vec::new() },
+    }
+}
+
+/// Why a runtime's value does not become a tensor.
+enum Conversion {
+    Kind(String),
+    Tensor(TensorError),
+}
+
+fn from_ort(value: &DynValue) -> Result<HostTensor, Conversion> {
+    let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
+        return Err(Conversion::Kind(value.dtype().to_string()));
+    };
+    let dtype = from_element_type(*ty);
+    if dtype.size().is_none() {
+        return Err(Conversion::Kind(ty.to_string()));
+    }
+    let shape: Vec<usize> = shape.iter().map(|d| usize::try_from(*d).unwrap_or(0)).collect();
+    let mut tensor = HostTensor::zeros(dtype, shape).map_err(Conversion::Tensor)?;
+    let view = value.view().downcast::<DynTensorValueType>().map_err(|e| Conversion::Kind(e.to_string()))?;
+    let bytes = tensor.bytes_mut();
+    if !bytes.is_empty() {
+        let data = view.data_ptr().cast::<u8>();
+        // SAFETY: the tensor is on the CPU and holds as many bytes as its element type and shape say.
+        bytes.copy_from_slice(unsafe { std::slice::from_raw_parts(data, bytes.len()) });
+    }
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+    }
+    Ok(tensor)
+}
+
+fn to_ort(tensor: &HostTensor) -> ort::Result<DynValue> {
+    let shape = Shape::new(tensor.shape().iter().map(|d| i64::try_from(*d).unwrap_or(i64::MAX)));
+    let mut value = DynTensor::new(&Allocator::default(), to_element_type(tensor.dtype()), shape)?;
+    let bytes = tensor.bytes();
+    if !bytes.is_empty() {
+        let data = value.data_ptr_mut().cast::<u8>();
+        // SAFETY: the value was just allocated on the CPU with the tensor's element type and shape, and nothing else holds it.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len()) };
+    }
+    Ok(value.into_dyn())
+}
+
+fn from_element_type(ty: TensorElementType) -> DType {
+    match ty {
+        TensorElementType::Float32 => DType::F32,
+        TensorElementType::Float64 => DType::F64,
+        TensorElementType::Float16 => DType::F16,
+        TensorElementType::Bfloat16 => DType::BF16,
+        TensorElementType::Int8 => DType::I8,
+        TensorElementType::Int16 => DType::I16,
+        TensorElementType::Int32 => DType::I32,
+        TensorElementType::Int64 => DType::I64,
+        TensorElementType::Uint8 => DType::U8,
+        TensorElementType::Uint16 => DType::U16,
+        TensorElementType::Uint32 => DType::U32,
+        TensorElementType::Uint64 => DType::U64,
+        TensorElementType::Bool => DType::Bool,
+        TensorElementType::String => DType::String,
+        _ => DType::Other,
+    }
+}
+
+fn to_element_type(dtype: DType) -> TensorElementType {
+    match dtype {
+        DType::F32 => TensorElementType::Float32,
+        DType::F64 => TensorElementType::Float64,
+        DType::F16 => TensorElementType::Float16,
+        DType::BF16 => TensorElementType::Bfloat16,
+        DType::I8 => TensorElementType::Int8,
+        DType::I16 => TensorElementType::Int16,
+        DType::I32 => TensorElementType::Int32,
+        DType::I64 => TensorElementType::Int64,
+        DType::U8 => TensorElementType::Uint8,
+        DType::U16 => TensorElementType::Uint16,
+        DType::U32 => TensorElementType::Uint32,
+        DType::U64 => TensorElementType::Uint64,
+        DType::Bool => TensorElementType::Bool,
+        DType::String => TensorElementType::String,
+        DType::Other => TensorElementType::Undefined,
+    }
+}

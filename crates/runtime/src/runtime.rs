@@ -1,0 +1,90 @@
+//! The traits that a target runtime implements.
+
+use std::path::PathBuf;
+
+use crate::{DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError};
+
+/// How much a runtime may rewrite a model when it loads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OptLevel {
+    /// Nothing: the graph runs as written.
+    Disabled,
+    /// Rewrites that every machine shares (constant folding, redundant nodes).
+    Basic,
+    /// Also fusions into the runtime's own operators.
+    Extended,
+    /// Also changes of memory layout: what users deploy.
+    #[default]
+    All,
+}
+
+/// How to open a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// How much the runtime may rewrite the model. Default: [`OptLevel::All`].
+    pub level: OptLevel,
+    /// Threads within one operator, at least 1. Default: 1. Operators always run one after another.
+    pub threads: usize,
+    /// Record a profile, in files whose path starts with this. The caller deletes them.
+    pub profile_prefix: Option<PathBuf>,
+    /// Write the graph as the runtime will run it to this file.
+    pub optimized_model_path: Option<PathBuf>,
+    /// Further settings, in the runtime's own words.
+    pub config: Vec<(String, String)>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { level: OptLevel::All, threads: 1, profile_prefix: None, optimized_model_path: None, config: Vec::new() }
+    }
+}
+
+/// A declared input or output of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueInfo {
+    /// Name in the model.
+    pub name: String,
+    /// Element type; `None` when the value is no tensor (a sequence, a map, an optional).
+    pub dtype: Option<DType>,
+    /// Declared sizes, `None` where not fixed. Empty for scalars, for unknown ranks and for values that are no tensors.
+    pub dims: Vec<Option<usize>>,
+    /// Names of the dimensions that are not fixed, empty where there is none; as long as `dims`.
+    pub symbols: Vec<String>,
+}
+
+/// A library that runs ONNX models.
+pub trait Runtime: Send + Sync {
+    /// Short name, such as `onnxruntime`.
+    fn name(&self) -> &str;
+
+    /// Version of the library, such as `1.31.1`.
+    fn version(&self) -> &str;
+
+    /// Loads a model. The session keeps no reference to the source's memory.
+    fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError>;
+}
+
+/// A loaded model, ready to run. May move between threads; runs on the calling thread.
+pub trait Session: Send {
+    /// Declared inputs, in the model's order, without initializers.
+    fn inputs(&self) -> &[ValueInfo];
+
+    /// Declared outputs, in the model's order.
+    fn outputs(&self) -> &[ValueInfo];
+
+    /// Threads within one operator.
+    fn threads(&self) -> usize;
+
+    /// Runs once. `feeds` must hold a value for each input and no others. Outputs come in the model's order.
+    fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError>;
+
+    /// Copies input values into the runtime once, for [`run_bound`](Self::run_bound). Replaces earlier ones.
+    fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError>;
+
+    /// Runs once on the bound values and drops the outputs without copying them: the call to time.
+    fn run_bound(&mut self) -> Result<(), RuntimeError>;
+
+    /// Stops profiling and returns what was recorded since the session was opened; needs
+    /// [`SessionOptions::profile_prefix`], and works once.
+    fn end_profile(&mut self) -> Result<RawProfile, RuntimeError>;
+}

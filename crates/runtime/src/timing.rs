@@ -1,0 +1,138 @@
+//! Interleaved timing of several sessions.
+
+use crate::{Clock, RuntimeError, Session};
+
+/// How long to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimingOptions {
+    /// Rounds that are run and not recorded.
+    pub warmup: usize,
+    /// Rounds recorded even when the budget is spent.
+    pub min_rounds: usize,
+    /// Most rounds recorded.
+    pub max_rounds: usize,
+    /// Clock; by default that of [`Clock::for_threads`] for the largest number of threads among the sessions.
+    pub clock: Option<Clock>,
+}
+
+impl Default for TimingOptions {
+    fn default() -> Self {
+        Self { warmup: 3, min_rounds: 6, max_rounds: 50, clock: None }
+    }
+}
+
+/// Times of several sessions, round by round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Samples {
+    /// The clock they were read from.
+    pub clock: Clock,
+    /// Nanoseconds of each round, for each session in the order given; all of the same length.
+    pub sessions: Vec<Vec<u64>>,
+}
+
+impl Samples {
+    /// Recorded rounds.
+    pub fn rounds(&self) -> usize {
+        self.sessions.first().map_or(0, Vec::len)
+    }
+}
+
+/// Times sessions against each other. Each round runs every session once on its bound values; the order is reversed every round
+/// and its start moves on, so that no session always follows the same other. Slow drifts of the machine then hit all alike.
+///
+/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` says no; it is asked before each round, warm-up
+/// included (then warm-up ends early).
+pub fn time_interleaved(
+    sessions: &mut [&mut dyn Session],
+    options: &TimingOptions,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Samples, RuntimeError> {
+    let threads = sessions.iter().map(|s| s.threads()).max().unwrap_or(1);
+    let clock = options.clock.unwrap_or_else(|| Clock::for_threads(threads));
+    let count = sessions.len();
+    let mut samples = Samples { clock, sessions: vec![Vec::with_capacity(options.max_rounds); count] };
+
+    for round in 0..options.warmup {
+        // One warm-up round always runs: the first run of a session allocates its memory.
+        if round > 0 && !go_on() {
+            break;
+        }
+        for session in sessions.iter_mut() {
+            session.run_bound()?;
+        }
+    }
+    for round in 0..options.max_rounds {
+        if round >= options.min_rounds && !go_on() {
+            break;
+        }
+        for step in 0..count {
+            let which = order(round, step, count);
+            let start = clock.now_ns();
+            sessions[which].run_bound()?;
+            samples.sessions[which].push(clock.now_ns().saturating_sub(start));
+        }
+    }
+    Ok(samples)
+}
+
+/// The session that runs at `step` of `round`.
+fn order(round: usize, step: usize, count: usize) -> usize {
+    let place = if round % 2 == 0 { step } else { count - 1 - step };
+    (place + round / 2) % count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Feeds, HostTensor, RawProfile, ValueInfo};
+
+    struct Counter(usize);
+
+    impl Session for Counter {
+        fn inputs(&self) -> &[ValueInfo] {
+            &[]
+        }
+        fn outputs(&self) -> &[ValueInfo] {
+            &[]
+        }
+        fn threads(&self) -> usize {
+            1
+        }
+        fn run(&mut self, _: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
+            Ok(Vec::new())
+        }
+        fn bind(&mut self, _: &Feeds) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+        fn run_bound(&mut self) -> Result<(), RuntimeError> {
+            self.0 += 1;
+            Ok(())
+        }
+        fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
+            Err(RuntimeError::NotProfiling { model: String::new() })
+        }
+    }
+
+    #[test]
+    fn every_round_runs_every_session_once_in_changing_order() {
+        for count in 1..5 {
+            for round in 0..8 {
+                let mut seen: Vec<usize> = (0..count).map(|step| order(round, step, count)).collect();
+                seen.sort_unstable();
+                assert_eq!(seen, (0..count).collect::<Vec<_>>());
+            }
+        }
+        let first: Vec<usize> = (0..4).map(|round| order(round, 0, 2)).collect();
+        assert_eq!(first, [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn budget_and_limits_stop_the_rounds() {
+        let (mut a, mut b) = (Counter(0), Counter(0));
+        let options = TimingOptions { warmup: 2, min_rounds: 4, max_rounds: 9, clock: None };
+        let samples = time_interleaved(&mut [&mut a, &mut b], &options, &mut || false).unwrap();
+        assert_eq!((samples.rounds(), a.0, b.0), (4, 5, 5));
+        let samples = time_interleaved(&mut [&mut a], &options, &mut || true).unwrap();
+        assert_eq!((samples.rounds(), a.0), (9, 5 + 11));
+    }
+}
