@@ -1,0 +1,21 @@
+//! Why a network could not be built.
+
+/// Why a network could not be built. Always the request's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ZooError {
+    /// No entry has this name.
+    #[error("the zoo has no network `{name}`; the nearest name is `{nearest}`")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The entry whose name is most like it.
+        nearest: &'static str,
+    },
+    /// The network has no batch dimension that could vary.
+    #[error("network `{name}` has no batch dimension; build it with a fixed shape")]
+    NoDynamicBatch {
+        /// The name of the entry.
+        name: &'static str,
+    },
+}

@@ -1,0 +1,27 @@
+//! The real architectures, one family per file.
+
+pub(crate) mod alexnet;
+pub(crate) mod bert;
+pub(crate) mod gpt2;
+pub(crate) mod head;
+pub(crate) mod inception;
+pub(crate) mod mobilenet_v2;
+pub(crate) mod mobilenet_v3;
+pub(crate) mod nasnet;
+pub(crate) mod nasrnn;
+pub(crate) mod resnet;
+pub(crate) mod resnext;
+pub(crate) mod squeezenet;
+pub(crate) mod sru;
+pub(crate) mod vgg;
+pub(crate) mod vit;
+
+use crate::builder::Value;
+
+/// Names and values of the results of a network.
+pub(crate) type Outputs = Vec<(String, Value)>;
+
+/// One result.
+pub(crate) fn single(name: &str, value: Value) -> Outputs {
+    vec![(name.to_owned(), value)]
+}
