@@ -80,6 +80,8 @@ pub enum SpellingInput {
     Operand(usize),
     /// A constant that the writer turns into an initializer.
     Const(Const),
+    /// A 1-D `int64` tensor of sizes: an initializer where all are numbers, else computed from the shapes of values that carry the symbols.
+    Dims(Vec<crate::Dim>),
     /// An optional input that is left out.
     Missing,
 }
@@ -99,6 +101,12 @@ impl OnnxSpelling {
     /// Adds a constant input at the end.
     pub fn with_const(mut self, value: Const) -> OnnxSpelling {
         self.inputs.push(SpellingInput::Const(value));
+        self
+    }
+
+    /// Adds a 1-D `int64` input of sizes, possibly symbolic, at the end.
+    pub fn with_dims(mut self, sizes: &[crate::Dim]) -> OnnxSpelling {
+        self.inputs.push(SpellingInput::Dims(sizes.to_vec()));
         self
     }
 
