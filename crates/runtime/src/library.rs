@@ -5,6 +5,7 @@
 //! A place that the user named is the only one tried: a typing error must not silently select another library.
 
 use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -167,16 +168,17 @@ fn site_packages(venv: &Path) -> Vec<PathBuf> {
     if cfg!(windows) {
         return vec![venv.join("Lib/site-packages")];
     }
-    let mut sites: Vec<PathBuf> = ["lib", "lib64"]
-        .iter()
-        .filter_map(|lib| std::fs::read_dir(venv.join(lib)).ok())
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python")))
-        .map(|path| path.join("site-packages"))
-        .collect();
-    sites.sort();
-    sites.reverse();
+    let mut sites = Vec::new();
+    for lib in ["lib", "lib64"] {
+        let entries = std::fs::read_dir(venv.join(lib)).into_iter().flatten().flatten();
+        let mut here: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("python")))
+            .map(|path| path.join("site-packages"))
+            .collect();
+        here.sort();
+        sites.extend(here.into_iter().rev());
+    }
     sites
 }
 
@@ -223,13 +225,16 @@ fn python_package() -> Result<PathBuf, String> {
     const LOCATE: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
                           print(s.submodule_search_locations[0] if s else '')";
     let program = if cfg!(windows) { "python" } else { "python3" };
+    let failed = |e: std::io::Error| format!("{program} ({e})");
+    // A file, not a pipe: a pipe that some grandchild keeps open would never end.
+    let mut answer = tempfile::tempfile().map_err(failed)?;
     let mut child = Command::new(program)
         .args(["-c", LOCATE])
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(answer.try_clone().map_err(failed)?)
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|e| format!("{program} ({e})"))?;
+        .map_err(failed)?;
     let started = Instant::now();
     loop {
         match child.try_wait() {
@@ -243,8 +248,9 @@ fn python_package() -> Result<PathBuf, String> {
             }
         }
     }
-    let output = child.wait_with_output().map_err(|e| format!("{program} ({e})"))?;
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let mut path = String::new();
+    answer.seek(SeekFrom::Start(0)).and_then(|_| answer.read_to_string(&mut path)).map_err(failed)?;
+    let path = path.trim();
     if path.is_empty() { Err(format!("{program} (has no onnxruntime package)")) } else { Ok(path.into()) }
 }
 

@@ -21,7 +21,8 @@ use crate::{
 };
 
 const NAME: &str = "onnxruntime";
-/// Setting that says where external data of a model in memory is.
+/// Setting that says where external data of a model in memory is, and the minor version that brought it.
+const MINOR_EXTERNAL_DIR: u32 = 21;
 const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
 
 /// ONNX Runtime. One process loads one library, once; copies share it.
@@ -77,6 +78,10 @@ impl OnnxRuntime {
             ModelSource::Bytes { bytes, base } => {
                 if let Some(base) = base {
                     let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
+                    if minor(&self.inner.version).is_none_or(|minor| minor < MINOR_EXTERNAL_DIR) {
+                        let (_dir, file) = stage(bytes, &base)?;
+                        return builder.commit_from_file(file).map_err(|e| e.to_string());
+                    }
                     let base = base.to_str().ok_or_else(|| format!("{}: not valid UTF-8", base.display()))?;
                     builder = builder.with_config_entry(KEY_EXTERNAL_DIR, base).map_err(|e| e.to_string())?;
                 }
@@ -275,8 +280,7 @@ impl Session for Opened {
 /// Loads one library and starts its process-wide environment.
 fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
     let version = library_version(&candidate.path)?;
-    let minor = version.split('.').nth(1).and_then(|n| n.parse::<u32>().ok());
-    if !version.starts_with("1.") || minor.is_none_or(|minor| minor < OLDEST_MINOR) {
+    if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
         return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
     }
     let environment = ort::init_from(&candidate.path)
@@ -291,10 +295,39 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
     Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }) })
 }
 
+/// The `N` of version `1.N.x`.
+fn minor(version: &str) -> Option<u32> {
+    version.strip_prefix("1.")?.split('.').next()?.parse().ok()
+}
+
+/// A private directory with the model as a file, among links to what is in `base`: for versions that find external data only
+/// beside a model file.
+fn stage(bytes: &[u8], base: &Path) -> Result<(tempfile::TempDir, PathBuf), String> {
+    let io = |e: std::io::Error| format!("{}: {e}", base.display());
+    let dir = tempfile::Builder::new().prefix("regraft-").tempdir().map_err(io)?;
+    let file = dir.path().join(format!("regraft-{}.onnx", std::process::id()));
+    std::fs::write(&file, bytes).map_err(io)?;
+    for entry in std::fs::read_dir(base).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        link(&entry.path(), &dir.path().join(entry.file_name())).map_err(io)?;
+    }
+    Ok((dir, file))
+}
+
+#[cfg(unix)]
+fn link(to: &Path, from: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(to, from)
+}
+
+#[cfg(not(unix))]
+fn link(to: &Path, from: &Path) -> std::io::Result<()> {
+    if to.is_file() { std::fs::hard_link(to, from) } else { Ok(()) }
+}
+
 /// The version that a library says it has.
 fn library_version(path: &Path) -> Result<String, String> {
     // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
-    let library = unsafe { libloading::Library::new(path) }.map_err(|e| one_line(&e.to_string()))?;
+    let library = unsafe { libloading::Library::new(path) }.map_err(|e| loader_message(&e))?;
     // SAFETY: `OrtGetApiBase` has had this signature in every version of the library.
     let get_base = unsafe { library.get::<unsafe extern "C" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase") }
         .map_err(|_| "not an ONNX Runtime library (it does not export OrtGetApiBase)".to_owned())?;
@@ -306,6 +339,12 @@ fn library_version(path: &Path) -> Result<String, String> {
     // SAFETY: `base` is the library's static table, and the version is a static null-terminated string.
     let version = unsafe { CStr::from_ptr(((*base).GetVersionString)()) };
     Ok(version.to_string_lossy().into_owned())
+}
+
+/// The dynamic loader's own words, which the error keeps as its source.
+fn loader_message(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    one_line(&source.map_or_else(|| error.to_string(), ToString::to_string))
 }
 
 /// Runs `f`; a panic inside the binding becomes an error like any other.

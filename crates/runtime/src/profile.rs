@@ -100,7 +100,7 @@ pub fn profile_interleaved(
         // Forth and back, as in `time_interleaved`.
         let count = open.len();
         for step in 0..count {
-            let which = if round % 2 == 0 { step } else { count - 1 - step };
+            let which = if round.is_multiple_of(2) { step } else { count - 1 - step };
             open[which].0.run_bound()?;
         }
     }

@@ -95,7 +95,7 @@ pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ra
 /// Median of `sorted[i]` for the drawn indices: since `sorted` is sorted, ordering the indices orders the values.
 fn median_of_drawn(sorted: &[f64], draw: &mut [usize]) -> f64 {
     let half = draw.len() / 2;
-    let even = draw.len() % 2 == 0;
+    let even = draw.len().is_multiple_of(2);
     let (below, middle, _) = draw.select_nth_unstable(half);
     let upper = sorted[*middle];
     match below.iter().max() {

@@ -77,7 +77,7 @@ pub fn time_interleaved(
 
 /// The session that runs at `step` of `round`.
 fn order(round: usize, step: usize, count: usize) -> usize {
-    let place = if round % 2 == 0 { step } else { count - 1 - step };
+    let place = if round.is_multiple_of(2) { step } else { count - 1 - step };
     (place + round / 2) % count
 }
 

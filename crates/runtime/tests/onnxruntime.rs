@@ -1,4 +1,5 @@
-//! ONNX Runtime in this process. Every test is skipped, with a message, where the library is not installed.
+//! ONNX Runtime in this process. Every test is skipped, with a message, where the library is not installed; with
+//! `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails instead.
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,7 @@ fn runtime() -> Option<OnnxRuntime> {
     match OnnxRuntime::load(own.as_deref().filter(|_| !named)) {
         Ok(runtime) => Some(runtime),
         Err(error) => {
+            assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "{error}");
             println!("skipped: {error}");
             None
         }
