@@ -56,6 +56,13 @@ impl Ratio {
         self.is_faster() || self.is_slower()
     }
 
+    /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two sessions of one and the same model
+    /// differ by up to about 0.6 %, because their memory lies elsewhere; no number of rounds averages that out, opening them
+    /// again does.
+    pub fn is_faster_by(&self, margin: f64) -> bool {
+        self.n >= MIN_PAIRS && self.low > 1.0 + margin
+    }
+
     /// Whether the candidate is faster beyond noise.
     pub fn is_faster(&self) -> bool {
         self.n >= MIN_PAIRS && self.low > 1.0

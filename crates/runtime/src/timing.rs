@@ -35,6 +35,15 @@ impl Samples {
     pub fn rounds(&self) -> usize {
         self.sessions.first().map_or(0, Vec::len)
     }
+
+    /// Adds the rounds of another sitting with the same models, in the same order and by the same clock. Sittings with newly
+    /// opened sessions average out where a session's memory happens to lie.
+    pub fn append(&mut self, other: Self) {
+        debug_assert_eq!((self.clock, self.sessions.len()), (other.clock, other.sessions.len()));
+        for (all, more) in self.sessions.iter_mut().zip(other.sessions) {
+            all.extend(more);
+        }
+    }
 }
 
 /// Times sessions against each other. Each round runs every session once on its bound values; the order is reversed every round
