@@ -57,8 +57,8 @@ impl Ratio {
     }
 
     /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two sessions of one and the same model
-    /// differ by up to about 0.6 %, because their memory lies elsewhere; no number of rounds averages that out, opening them
-    /// again does.
+    /// were seen to differ by up to about 0.6 %, steadily while they are open (where their memory lies is the likely cause). More
+    /// rounds do not average that out; opening the models again does.
     pub fn is_faster_by(&self, margin: f64) -> bool {
         self.n >= MIN_PAIRS && self.low > 1.0 + margin
     }
