@@ -31,6 +31,8 @@ pub(crate) use shape::{Dim, Shape, fixed};
 
 /// Version of the ONNX file format that the zoo writes.
 const IR_VERSION: i64 = 8;
+/// Filters with fewer elements than this are not centered: little of them would be left.
+const SHORT_FILTER: i64 = 26;
 /// Version of the default operator set that the zoo writes.
 const OPSET: i64 = 17;
 
@@ -119,6 +121,21 @@ impl Builder {
 
     /// A trained tensor, uniform in `[low, high)`.
     pub(crate) fn weight(&mut self, name: &str, dims: &[i64], low: f32, high: f32) -> Value {
+        self.trained(name, dims, |stream, start, count| stream.bytes(start, count, low, high))
+    }
+
+    /// A trained tensor in `[-bound, bound)`, one filter per element of its first axis. The elements of a filter sum to
+    /// zero, so that the common part of its arguments, positive after a ReLU, does not drown what tells inputs apart.
+    /// Filters of fewer than [`SHORT_FILTER`] elements keep their sum.
+    pub(crate) fn filters(&mut self, name: &str, dims: &[i64], bound: f32) -> Value {
+        let length = dims[1..].iter().product::<i64>();
+        if length < SHORT_FILTER {
+            return self.weight(name, dims, -bound, bound);
+        }
+        self.trained(name, dims, |stream, start, count| stream.centered_rows(start, count, length as usize, bound))
+    }
+
+    fn trained(&mut self, name: &str, dims: &[i64], fill: impl Fn(Stream, u64, usize) -> Vec<u8>) -> Value {
         let path =
             |scopes: &mut dyn Iterator<Item = &Scope>| scopes.map(|scope| scope.name.as_str()).chain([name]).collect::<Vec<_>>().join(".");
         let full = path(&mut self.scopes.iter());
@@ -126,7 +143,7 @@ impl Builder {
         let part = self.scopes.iter().rev().find_map(|scope| scope.part).unwrap_or(0);
         let count = dims.iter().product::<i64>() as usize;
         let bytes = match self.options.weights {
-            Weights::Random => Stream::new(self.options.seed, &stream).bytes(part * count as u64, count, low, high),
+            Weights::Random => fill(Stream::new(self.options.seed, &stream), part * count as u64, count),
             Weights::Zeros => vec![0; count * size_of::<f32>()],
         };
         self.initializer(full, Element::F32, dims, bytes)
@@ -218,6 +235,9 @@ impl Builder {
                     name.clone_from(new);
                 }
             }
+        }
+        for input in inputs {
+            assert!(declared.iter().all(|output| output.name() != input.name), "an output is named like an input");
         }
         self.values.retain(|value| !renamed.contains_key(value.name()));
         ModelProto {

@@ -130,6 +130,7 @@ const IMAGE_299: &[Input] = &[floats("image", &[1, 3, 299, 299])];
 
 const TASO: &str = "TASO (SOSP 2019), example networks";
 const TENSAT: &str = "TENSAT (MLSys 2021), benchmark networks";
+const XRLFLOW: &str = "X-RLflow (MLSys 2023), released graph definitions";
 const OCGGS: &str = "OCGGS (PVLDB 13(11), 2020), section on experiments";
 
 const ENTRIES: &[Entry] = &[
@@ -271,14 +272,6 @@ const ENTRIES: &[Entry] = &[
         network: paper::attention::bert,
     },
     Entry {
-        name: "paper-bert-corrected",
-        summary: "paper-bert with transposed keys and the linear layer on the attention's result; still no softmax.",
-        source: TASO,
-        inputs: &[floats("x", &[64, 1024])],
-        dynamic: false,
-        network: paper::attention::bert_corrected,
-    },
-    Entry {
         name: "paper-nasrnn",
         summary: "Five steps of eight gates; unlike a recurrent network, every step has 16 weights of its own.",
         source: TASO,
@@ -351,7 +344,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "paper-vit-base",
         summary: "Twelve layers without softmax, norms, biases or activation; keys are not transposed.",
-        source: "definition published by the authors of the 2024 study of tree search over e-graphs",
+        source: XRLFLOW,
         inputs: &[floats("x", &[64, 768])],
         dynamic: false,
         network: paper::attention::vit_base,
@@ -359,7 +352,7 @@ const ENTRIES: &[Entry] = &[
     Entry {
         name: "paper-t-t",
         summary: "Transformer-Transducer, 12 audio and 2 label layers, without softmax, scale, norms or biases.",
-        source: "definition published by the authors of the 2024 study of tree search over e-graphs",
+        source: XRLFLOW,
         inputs: &[floats("x", &[80, 512])],
         dynamic: false,
         network: paper::attention::transducer,

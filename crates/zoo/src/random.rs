@@ -30,6 +30,21 @@ impl Stream {
         }
         bytes
     }
+
+    /// Like [`Self::bytes`], `count / length` rows in `[-bound, bound)` from which each row's mean is then subtracted.
+    pub(crate) fn centered_rows(self, position: u64, count: usize, length: usize, bound: f32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count * size_of::<f32>());
+        let mut row = vec![0.0; length];
+        for start in (0..count).step_by(length) {
+            for (index, value) in row.iter_mut().enumerate() {
+                *value = bound * (2.0 * self.unit(position + (start + index) as u64) - 1.0);
+            }
+            let sum: f64 = row.iter().map(|value| f64::from(*value)).sum();
+            let mean = (sum / length as f64) as f32;
+            bytes.extend(row.iter().flat_map(|value| (value - mean).to_le_bytes()));
+        }
+        bytes
+    }
 }
 
 /// The output function of SplitMix64.

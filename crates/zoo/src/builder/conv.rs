@@ -1,9 +1,12 @@
 //! Two-dimensional convolution.
 
-use super::{Builder, Dim, Value, attribute};
+use std::f32::consts::SQRT_2;
 
-/// Keeps the variance of a signal that comes out of a ReLU.
-const AFTER_RELU: f32 = std::f32::consts::SQRT_2;
+use super::{Builder, Dim, SHORT_FILTER, Value, attribute};
+
+/// Gain that keeps the scale of a signal through centered filters and ReLUs: the variance after a ReLU is 0.34 of the
+/// mean square before it.
+const AFTER_RELU: f32 = 1.7;
 
 /// How the borders are padded.
 #[derive(Clone, Copy)]
@@ -40,7 +43,7 @@ pub(crate) struct Conv {
     padding: Padding,
     groups: i64,
     bias: bool,
-    gain: f32,
+    gain: Option<f32>,
 }
 
 impl Conv {
@@ -52,7 +55,7 @@ impl Conv {
     /// `out` channels and a kernel of `rows` by `columns`.
     pub(crate) fn rect(out: i64, rows: i64, columns: i64) -> Self {
         let padding = Padding::Symmetric([0, 0]);
-        Self { out, kernel: [rows, columns], stride: 1, padding, groups: 1, bias: false, gain: AFTER_RELU }
+        Self { out, kernel: [rows, columns], stride: 1, padding, groups: 1, bias: false, gain: None }
     }
 
     /// Sets the stride of both axes.
@@ -85,10 +88,10 @@ impl Conv {
         Self { bias: true, ..self }
     }
 
-    /// Scales the weights for a result with `gain` times the root mean square of the argument. The default of √2 suits an
-    /// argument that comes out of a ReLU and goes into one.
+    /// Scales the weights for a result with `gain` times the root mean square of the argument. The default suits an
+    /// argument that comes out of a ReLU and a result that goes into one.
     pub(crate) fn gain(self, gain: f32) -> Self {
-        Self { gain, ..self }
+        Self { gain: Some(gain), ..self }
     }
 }
 
@@ -115,9 +118,10 @@ impl Builder {
         ];
         self.within(name, |b| {
             let fan_in = channels / groups * kernel[0] * kernel[1];
-            let bound = uniform_bound(conv.gain, fan_in);
+            let default = if fan_in < SHORT_FILTER { SQRT_2 } else { AFTER_RELU };
+            let bound = uniform_bound(conv.gain.unwrap_or(default), fan_in);
             let dims = [out, channels / groups, kernel[0], kernel[1]];
-            let weight = b.weight("weight", &dims, -bound, bound);
+            let weight = b.filters("weight", &dims, bound);
             let bias = conv.bias.then(|| b.weight("bias", &[out], -0.1, 0.1));
             let inputs: Vec<_> = [x, &weight].into_iter().chain(&bias).collect();
             b.node("Conv", &inputs, attributes, x.element, shape)

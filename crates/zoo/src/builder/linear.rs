@@ -54,7 +54,7 @@ impl Builder {
         let shape = vec![x.shape[0], Dim::Fixed(out)];
         let attributes = vec![attribute::float("alpha", 1.0), attribute::float("beta", 1.0), attribute::int("transB", transposed as i64)];
         self.within(name, |b| {
-            let weight = b.weight("weight", &dims, -bound, bound);
+            let weight = if transposed == 1 { b.filters("weight", &dims, bound) } else { b.weight("weight", &dims, -bound, bound) };
             let bias = b.weight("bias", &[out], -0.1, 0.1);
             b.node("Gemm", &[x, &weight, &bias], attributes, x.element, shape)
         })

@@ -34,5 +34,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         x = b.dense(name, &x, 4096, SQRT_2);
         x = b.relu(&x);
     }
-    head::dense_classifier(b, "fc8", &x)
+    head::dense_classifier(b, "fc8", &x, 1.0)
 }

@@ -100,5 +100,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     for name in ["Mixed_7b", "Mixed_7c"] {
         x = b.within(name, |b| block_e(b, &x));
     }
-    head::pooled_classifier(b, "fc", &x)
+    head::pooled_classifier(b, "fc", &x, 0.6)
 }

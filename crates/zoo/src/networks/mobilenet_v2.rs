@@ -25,11 +25,11 @@ fn inverted_residual(b: &mut Builder, x: &Value, factor: i64, out: i64, stride: 
     let residual = stride == 1 && channels == out;
     let mut y = x.clone();
     if factor != 1 {
-        y = unit(b, "expand", &y, Conv::new(wide, 1).gain(1.2));
+        y = unit(b, "expand", &y, Conv::new(wide, 1));
     }
     y = unit(b, "depthwise", &y, Conv::new(wide, 3).stride(stride).pad(1).groups(wide));
     y = b.within("project", |b| {
-        let y = b.conv("0", &y, Conv::new(out, 1));
+        let y = b.conv("0", &y, Conv::new(out, 1).gain(1.0));
         b.batch_norm("1", &y, EPSILON, if residual { 0.5 } else { 1.0 })
     });
     if residual { b.add(x, &y) } else { y }
@@ -50,5 +50,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         }
     }
     x = unit(b, &next(), &x, Conv::new(1280, 1));
-    head::pooled_classifier(b, "classifier.1", &x)
+    head::pooled_classifier(b, "classifier.1", &x, 1.5)
 }

@@ -88,7 +88,7 @@ fn inverted_residual(b: &mut Builder, x: &Value, block: &Block) -> Value {
     let residual = block.stride == 1 && channels == block.out;
     let mut y = x.clone();
     if block.expanded != channels {
-        y = unit(b, "expand", &y, Conv::new(block.expanded, 1), block.activation);
+        y = unit(b, "expand", &y, Conv::new(block.expanded, 1).gain(1.4), block.activation);
     }
     let depthwise = Conv::new(block.expanded, block.kernel).stride(block.stride).centered().groups(block.expanded);
     y = unit(b, "depthwise", &y, depthwise, block.activation);
@@ -96,7 +96,7 @@ fn inverted_residual(b: &mut Builder, x: &Value, block: &Block) -> Value {
         y = squeeze_excite(b, &y);
     }
     y = b.within("project", |b| {
-        let y = b.conv("0", &y, Conv::new(block.out, 1).gain(if block.excite { 2.0 } else { 1.5 }));
+        let y = b.conv("0", &y, Conv::new(block.out, 1).gain(if block.excite { 1.6 } else { 1.0 }));
         b.batch_norm("1", &y, EPSILON, if residual { 0.5 } else { 1.0 })
     });
     if residual { b.add(x, &y) } else { y }
@@ -109,10 +109,10 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     for (index, block) in BLOCKS.iter().enumerate() {
         x = b.within(format!("features.{}", index + 1), |b| inverted_residual(b, &x, block));
     }
-    x = unit(b, "features.16", &x, Conv::new(960, 1), swish);
+    x = unit(b, "features.16", &x, Conv::new(960, 1).gain(1.4), swish);
     x = b.global_average_pool(&x);
     x = b.flatten(&x);
-    x = b.dense("classifier.0", &x, 1280, 1.5);
+    x = b.dense("classifier.0", &x, 1280, 0.6);
     x = b.hard_swish(&x);
-    head::dense_classifier(b, "classifier.3", &x)
+    head::dense_classifier(b, "classifier.3", &x, 1.0)
 }

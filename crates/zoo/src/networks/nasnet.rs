@@ -21,7 +21,7 @@ fn separable(b: &mut Builder, name: &str, x: &Value, out: i64, kernel: i64, stri
             let channels = x.size(1);
             let depthwise = Conv::new(channels, kernel).stride(stride).same().groups(channels);
             x = b.conv(&format!("depthwise_{index}"), &x, depthwise);
-            x = b.conv(&format!("pointwise_{index}"), &x, Conv::new(out, 1).gain(1.0));
+            x = b.conv(&format!("pointwise_{index}"), &x, Conv::new(out, 1).gain(1.4));
             x = b.batch_norm(&format!("bn_{index}"), &x, EPSILON, gain);
         }
         x
@@ -32,7 +32,7 @@ fn separable(b: &mut Builder, name: &str, x: &Value, out: i64, kernel: i64, stri
 fn squeeze(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
     b.within(name, |b| {
         let y = b.relu(x);
-        let y = b.conv("conv", &y, Conv::new(out, 1).gain(1.0));
+        let y = b.conv("conv", &y, Conv::new(out, 1));
         b.batch_norm("bn", &y, EPSILON, 1.0)
     })
 }
@@ -42,11 +42,11 @@ fn factorized_reduction(b: &mut Builder, name: &str, x: &Value, out: i64) -> Val
     b.within(name, |b| {
         let x = b.relu(x);
         let even = b.pool(&x, Pool::average(1, 2));
-        let even = b.conv("path_1", &even, Conv::new(out / 2, 1).gain(1.0));
+        let even = b.conv("path_1", &even, Conv::new(out / 2, 1));
         let odd = b.pad_bottom_right(&x);
         let odd = b.crop_top_left(&odd);
         let odd = b.pool(&odd, Pool::average(1, 2));
-        let odd = b.conv("path_2", &odd, Conv::new(out / 2, 1).gain(1.0));
+        let odd = b.conv("path_2", &odd, Conv::new(out / 2, 1));
         let both = b.concat(&[even, odd], 1);
         b.batch_norm("bn", &both, EPSILON, 1.0)
     })
@@ -143,5 +143,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         }
     }
     let features = b.relu(&current);
-    head::pooled_classifier(b, "last_linear", &features)
+    head::pooled_classifier(b, "last_linear", &features, 2.0)
 }

@@ -76,7 +76,7 @@ pub(crate) fn staged(
             }
         });
     }
-    head::pooled_classifier(b, "fc", &x)
+    head::pooled_classifier(b, "fc", &x, 1.0)
 }
 
 /// ResNet-18.

@@ -63,5 +63,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     }
     let x = b.layer_norm("norm", &x, EPSILON);
     let class = b.pick(&x, 1, 0);
-    head::dense_classifier(b, "head", &class)
+    head::dense_classifier(b, "head", &class, 1.0)
 }

@@ -7,7 +7,7 @@ use crate::{
 
 /// Scale of the query, key and value weights where attention feeds a residual sum: without a softmax the result is cubic
 /// in its argument, and deep networks overflow unless it stays small.
-const CUBIC_GAIN: f32 = 0.15;
+const CUBIC_GAIN: f32 = 0.1;
 /// Scale of the second weight of a residual perceptron.
 const BRANCH_GAIN: f32 = 0.4;
 
@@ -56,35 +56,19 @@ fn encoder_layer(b: &mut Builder, x: &Value, attention: Attention, wide: i64, re
     b.add(&y, &x)
 }
 
-/// BERT: in the published graph the linear layer reads the input of its layer, so that attention leads nowhere.
-fn bert_with(b: &mut Builder, inputs: &[Value], corrected: bool) -> Outputs {
+/// BERT. The linear layer reads the input of its layer, so that attention leads nowhere but to an output.
+pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
+    let attention = Attention { heads: 16, transpose_keys: false, gain: 0.5 };
     let mut x = b.relu(&inputs[0]);
     let mut outputs = Vec::new();
-    let gain = if corrected { 0.3 } else { 1.0 };
-    let attention = Attention { heads: 16, transpose_keys: corrected, gain };
     for layer in 0..8 {
         b.within(format!("layer{layer}"), |b| {
-            let context = attention.apply(b, &x);
-            if corrected {
-                x = b.project("linear", &context, 1024, 1.0);
-            } else {
-                x = b.project("linear", &x, 1024, 1.0);
-                outputs.push((format!("attention{layer}"), context));
-            }
+            outputs.push((format!("attention{layer}"), attention.apply(b, &x)));
+            x = b.project("linear", &x, 1024, 1.0);
         });
     }
     outputs.push(("last".to_owned(), x));
     outputs
-}
-
-/// The published BERT.
-pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
-    bert_with(b, inputs, false)
-}
-
-/// The same with live attention and transposed keys.
-pub(crate) fn bert_corrected(b: &mut Builder, inputs: &[Value]) -> Outputs {
-    bert_with(b, inputs, true)
 }
 
 /// ViT-base.

@@ -38,7 +38,7 @@ fn block(b: &mut Builder, x: &Value, wide: i64, out: i64, stride: i64) -> Value 
     let y = unit(b, "expand", x, Conv::new(wide, 1));
     let y = unit(b, "depthwise", &y, Conv::new(wide, 3).stride(stride).centered().groups(wide));
     let y = b.within("project", |b| {
-        let y = b.conv("conv", &y, Conv::new(out, 1));
+        let y = b.conv("conv", &y, Conv::new(out, 1).gain(1.0));
         b.batch_norm("norm", &y, EPSILON, if residual { 0.5 } else { 1.0 })
     });
     if residual { b.add(x, &y) } else { y }

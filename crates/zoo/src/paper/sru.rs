@@ -31,5 +31,5 @@ pub(crate) fn build<const N: usize>(b: &mut Builder, inputs: &[Value]) -> Output
     for index in 0..N {
         (x, memory) = b.within(format!("step{index}"), |b| step(b, &x, &memory));
     }
-    vec![("output".to_owned(), x), ("memory".to_owned(), memory)]
+    vec![("output".to_owned(), x), ("last_memory".to_owned(), memory)]
 }

@@ -13,7 +13,7 @@ fn dense(b: &mut Builder, name: &str, x: &Value, out: i64, gain: f32) -> Value {
     let width = x.size(1);
     b.within(name, |b| {
         let bound = gain * (3.0 / width as f32).sqrt();
-        let weight = b.weight("weight", &[out, width], -bound, bound);
+        let weight = b.filters("weight", &[out, width], bound);
         let weight = b.transpose(&weight, &[1, 0]);
         b.matmul(x, &weight)
     })
