@@ -207,11 +207,18 @@ impl Dim {
             Repr::Poly(terms) => {
                 let mut least = 0i64;
                 for (atoms, coefficient) in terms.iter() {
-                    if *coefficient < 0 {
+                    if *coefficient < 0 && !atoms.is_empty() {
                         return false;
                     }
-                    let divided = atoms.iter().any(|a| matches!(a, Atom::FloorDiv(..)));
-                    least += if divided { 0 } else { *coefficient };
+                    let mut divided = false;
+                    for atom in atoms {
+                        let Atom::FloorDiv(a, b) = atom else { continue };
+                        if !a.at_least(0) || !b.at_least(1) {
+                            return false;
+                        }
+                        divided = true;
+                    }
+                    least = least.saturating_add(if divided { 0 } else { *coefficient });
                 }
                 least >= bound
             }
@@ -347,6 +354,16 @@ mod tests {
             assert_eq!(d.eval(&bindings), Some((value + 3).div_euclid(4)));
         }
         assert_eq!(n().eval(&Bindings::new()), None);
+    }
+
+    #[test]
+    fn lower_bounds_are_shown_for_sizes_of_at_least_one() {
+        let (one, two) = (Dim::from(1), Dim::from(2));
+        assert!((n() - one.clone()).at_least(0) && !(n() - one.clone()).at_least(1));
+        assert!((n() * two.clone() - one.clone()).at_least(1));
+        assert!(!(two.clone() - n()).at_least(-100), "it falls without bound");
+        assert!(n().floor_div(&two).at_least(0) && !n().floor_div(&two).at_least(1));
+        assert!(!(n() - Dim::from(6)).floor_div(&Dim::symbol("M")).at_least(0), "it is negative for N = 1");
     }
 
     #[test]

@@ -119,7 +119,11 @@ impl Graph {
         let constant = match op.kind() {
             OpKind::Constant => true,
             OpKind::Input | OpKind::Opaque => false,
-            _ => inputs.iter().all(|v| self.node(v.node).constant),
+            // A constant expanded to a symbolic size is not the same tensor in every run.
+            _ => {
+                let sized = |ty: &Option<TensorType>| ty.as_ref().is_some_and(|t| t.shape.iter().all(|d| d.known().is_some()));
+                inputs.iter().all(|v| self.node(v.node).constant) && types.iter().all(sized)
+            }
         };
         for (slot, value) in inputs.iter().enumerate() {
             self.node_mut(value.node).users.push((id, slot as u32));
