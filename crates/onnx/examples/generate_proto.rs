@@ -3,7 +3,7 @@
 //! Run it after replacing the schema: `cargo run -p regraft-onnx --example generate_proto`. The result is committed, so
 //! that building the crate needs neither a protobuf compiler nor a build script.
 
-use std::{error::Error, fs, path::Path};
+use std::{error::Error, fs, path::Path, process::Command};
 
 /// Marks the file as generated for reviewers and tools.
 const HEADER: &str = "\
@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .out_dir(&scratch)
         .compile_fds(descriptors)?;
     let generated = fs::read_to_string(scratch.join("onnx.rs"))?;
-    fs::write(root.join("src/proto.rs"), format!("{HEADER}{generated}"))?;
+    let target = root.join("src/proto.rs");
+    fs::write(&target, format!("{HEADER}{generated}"))?;
     fs::remove_dir_all(&scratch)?;
-    Ok(())
+    let formatted = Command::new("rustfmt").args(["--edition", "2024"]).arg(&target).status()?;
+    if formatted.success() { Ok(()) } else { Err("rustfmt failed".into()) }
 }

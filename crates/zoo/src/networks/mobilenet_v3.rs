@@ -96,7 +96,7 @@ fn inverted_residual(b: &mut Builder, x: &Value, block: &Block) -> Value {
         y = squeeze_excite(b, &y);
     }
     y = b.within("project", |b| {
-        let y = b.conv("0", &y, Conv::new(block.out, 1).gain(if block.excite { 1.6 } else { 1.0 }));
+        let y = b.conv("0", &y, Conv::new(block.out, 1).gain(if block.excite { 1.8 } else { 1.0 }));
         b.batch_norm("1", &y, EPSILON, if residual { 0.5 } else { 1.0 })
     });
     if residual { b.add(x, &y) } else { y }
@@ -112,7 +112,7 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     x = unit(b, "features.16", &x, Conv::new(960, 1).gain(1.4), swish);
     x = b.global_average_pool(&x);
     x = b.flatten(&x);
-    x = b.dense("classifier.0", &x, 1280, 0.6);
+    x = b.dense("classifier.0", &x, 1280, 2.0);
     x = b.hard_swish(&x);
     head::dense_classifier(b, "classifier.3", &x, 1.0)
 }

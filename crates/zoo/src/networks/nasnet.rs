@@ -21,7 +21,7 @@ fn separable(b: &mut Builder, name: &str, x: &Value, out: i64, kernel: i64, stri
             let channels = x.size(1);
             let depthwise = Conv::new(channels, kernel).stride(stride).same().groups(channels);
             x = b.conv(&format!("depthwise_{index}"), &x, depthwise);
-            x = b.conv(&format!("pointwise_{index}"), &x, Conv::new(out, 1).gain(1.4));
+            x = b.conv(&format!("pointwise_{index}"), &x, Conv::new(out, 1).gain(1.15));
             x = b.batch_norm(&format!("bn_{index}"), &x, EPSILON, gain);
         }
         x
@@ -32,7 +32,7 @@ fn separable(b: &mut Builder, name: &str, x: &Value, out: i64, kernel: i64, stri
 fn squeeze(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
     b.within(name, |b| {
         let y = b.relu(x);
-        let y = b.conv("conv", &y, Conv::new(out, 1));
+        let y = b.conv("conv", &y, Conv::new(out, 1).gain(1.3));
         b.batch_norm("bn", &y, EPSILON, 1.0)
     })
 }
@@ -143,5 +143,5 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         }
     }
     let features = b.relu(&current);
-    head::pooled_classifier(b, "last_linear", &features, 2.0)
+    head::pooled_classifier(b, "last_linear", &features, 0.25)
 }

@@ -5,9 +5,6 @@ use crate::{
     networks::{Outputs, single},
 };
 
-/// Scale of the query, key and value weights where attention feeds a residual sum: without a softmax the result is cubic
-/// in its argument, and deep networks overflow unless it stays small.
-const CUBIC_GAIN: f32 = 0.1;
 /// Scale of the second weight of a residual perceptron.
 const BRANCH_GAIN: f32 = 0.4;
 
@@ -18,6 +15,8 @@ struct Attention {
     /// Transposes each key, as attention must. Without it the product is defined only while the sequence is as long as a
     /// head is wide.
     transpose_keys: bool,
+    /// Scale of the query, key and value weights. Without a softmax the result is cubic in its argument, and where it
+    /// feeds a residual sum deep networks overflow unless this is small.
     gain: f32,
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
 
 /// ViT-base.
 pub(crate) fn vit_base(b: &mut Builder, inputs: &[Value]) -> Outputs {
-    let attention = Attention { heads: 12, transpose_keys: false, gain: CUBIC_GAIN };
+    let attention = Attention { heads: 12, transpose_keys: false, gain: 0.1 };
     let mut x = b.relu(&inputs[0]);
     for layer in 0..12 {
         x = b.within(format!("layer{layer}"), |b| encoder_layer(b, &x, attention, 3072, false));
@@ -83,7 +82,7 @@ pub(crate) fn vit_base(b: &mut Builder, inputs: &[Value]) -> Outputs {
 
 /// Transformer-Transducer: an audio and a label encoder on the same input, and a joint network.
 pub(crate) fn transducer(b: &mut Builder, inputs: &[Value]) -> Outputs {
-    let attention = Attention { heads: 8, transpose_keys: true, gain: CUBIC_GAIN };
+    let attention = Attention { heads: 8, transpose_keys: true, gain: 0.05 };
     let encoder = |b: &mut Builder, name: &str, x: &Value, layers: usize| {
         b.within(name, |b| {
             let mut x = x.clone();
