@@ -17,6 +17,8 @@ pub use crate::ops::{Op, OpKind};
 pub trait Attributes: Sized {
     /// The operator's name, the one used in rules, fixtures and reports.
     const NAME: &'static str;
+    /// Names of all attributes, in declaration order.
+    const ATTRS: &'static [&'static str];
     /// Names and values of all attributes, in declaration order.
     fn attrs(&self) -> Vec<(&'static str, Attr)>;
     /// The operator with these attributes.
@@ -108,6 +110,7 @@ macro_rules! operator {
 
         impl $crate::op::Attributes for $name {
             const NAME: &'static str = stringify!($name);
+            const ATTRS: &'static [&'static str] = &[$(stringify!($field)),*];
             fn attrs(&self) -> Vec<(&'static str, $crate::attr::Attr)> {
                 vec![$((stringify!($field), $crate::attr::AttrField::to_attr(&self.$field))),*]
             }
@@ -153,6 +156,10 @@ macro_rules! operators {
             /// The name used in rules, fixtures and reports.
             pub fn name(self) -> &'static str {
                 match self { $(OpKind::$name => <$module::$name as $crate::op::Attributes>::NAME),*, OpKind::Input => "Input", OpKind::Constant => "Constant", OpKind::Opaque => "Opaque" }
+            }
+            /// Names of all attributes, in declaration order.
+            pub fn attr_names(self) -> &'static [&'static str] {
+                match self { $(OpKind::$name => <$module::$name as $crate::op::Attributes>::ATTRS),*, _ => &[] }
             }
             /// True if swapping the two operands changes nothing.
             pub fn commutative(self) -> bool {

@@ -1,0 +1,489 @@
+//! The functions of the expression language.
+
+use regraft_ir::{Dim, Op, OpKind, PatchValue, TensorType};
+
+use crate::constants;
+use crate::expr::{Scope, Val};
+
+/// A function of the expression language.
+pub struct Builtin {
+    /// Name in rule files.
+    pub name: &'static str,
+    /// Smallest and largest number of arguments.
+    pub arity: (usize, usize),
+    /// One line for the rule author.
+    pub help: &'static str,
+    /// The function.
+    pub run: fn(&[Val], &dyn Scope) -> Result<Val, String>,
+}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The function of this name.
+pub fn find(name: &str) -> Option<&'static Builtin> {
+    TABLE.iter().find(|b| b.name == name)
+}
+
+const MANY: usize = usize::MAX;
+
+/// All functions.
+pub static TABLE: &[Builtin] = &[
+    Builtin { name: "+", arity: (1, MANY), help: "sum of numbers or sizes", run: |a, _| fold(a, |x, y| x + y, |x, y| x + y) },
+    Builtin { name: "*", arity: (1, MANY), help: "product of numbers or sizes", run: |a, _| fold(a, |x, y| x * y, |x, y| x * y) },
+    Builtin {
+        name: "-",
+        arity: (1, MANY),
+        help: "difference, or the negative of one number",
+        run: |a, _| {
+            if a.len() == 1 { fold(&[Val::int(0), a[0].clone()], |x, y| x - y, |x, y| x - y) } else { fold(a, |x, y| x - y, |x, y| x - y) }
+        },
+    },
+    Builtin {
+        name: "/",
+        arity: (2, 2),
+        help: "floor division of sizes, or division of floats",
+        run: |a, _| fold(a, |x, y| x.floor_div(&y), |x, y| x / y),
+    },
+    Builtin {
+        name: "ceil-div",
+        arity: (2, 2),
+        help: "division of sizes rounded up",
+        run: |a, _| Ok(Val::Dim(dim(&a[0])?.ceil_div(&dim(&a[1])?))),
+    },
+    Builtin {
+        name: "mod",
+        arity: (2, 2),
+        help: "remainder of sizes",
+        run: |a, _| {
+            let (x, y) = (dim(&a[0])?, dim(&a[1])?);
+            Ok(Val::Dim(x.clone() - x.floor_div(&y) * y))
+        },
+    },
+    Builtin { name: "pow", arity: (2, 2), help: "power of floats", run: |a, _| Ok(Val::Float(float(&a[0])?.powf(float(&a[1])?))) },
+    Builtin { name: "sqrt", arity: (1, 1), help: "square root", run: |a, _| Ok(Val::Float(float(&a[0])?.sqrt())) },
+    Builtin { name: "float", arity: (1, 1), help: "a number as a float", run: |a, _| Ok(Val::Float(float(&a[0])?)) },
+    Builtin { name: "min", arity: (2, 2), help: "smaller known integer", run: |a, _| Ok(Val::int(int(&a[0])?.min(int(&a[1])?))) },
+    Builtin { name: "max", arity: (2, 2), help: "larger known integer", run: |a, _| Ok(Val::int(int(&a[0])?.max(int(&a[1])?))) },
+    Builtin {
+        name: "=",
+        arity: (2, MANY),
+        help: "all equal; for symbolic sizes: shown to be equal",
+        run: |a, _| Ok(Val::Bool(a.windows(2).all(|w| equal(&w[0], &w[1])))),
+    },
+    Builtin {
+        name: "!=",
+        arity: (2, 2),
+        help: "known and different",
+        run: |a, _| Ok(Val::Bool(known(&a[0]) && known(&a[1]) && !equal(&a[0], &a[1]))),
+    },
+    Builtin { name: "<", arity: (2, 2), help: "less", run: |a, _| compare(a, |x, y| x < y) },
+    Builtin { name: "<=", arity: (2, 2), help: "less or equal", run: |a, _| compare(a, |x, y| x <= y) },
+    Builtin { name: ">", arity: (2, 2), help: "greater", run: |a, _| compare(a, |x, y| x > y) },
+    Builtin { name: ">=", arity: (2, 2), help: "greater or equal", run: |a, _| compare(a, |x, y| x >= y) },
+    Builtin {
+        name: "near",
+        arity: (2, 2),
+        help: "floats equal to six digits",
+        run: |a, _| Ok(Val::Bool(constants::near(float(&a[0])?, float(&a[1])?))),
+    },
+    Builtin { name: "not", arity: (1, 1), help: "negation", run: |a, _| Ok(Val::Bool(!matches!(a[0], Val::Bool(true)))) },
+    Builtin {
+        name: "given",
+        arity: (1, 1),
+        help: "an optional operand or attribute is there",
+        run: |a, _| Ok(Val::Bool(a[0] != Val::Absent)),
+    },
+    // Lists.
+    Builtin { name: "list", arity: (0, MANY), help: "a list", run: |a, _| Ok(Val::List(a.to_vec())) },
+    Builtin { name: "len", arity: (1, 1), help: "number of items", run: |a, _| Ok(Val::int(list(&a[0])?.len() as i64)) },
+    Builtin {
+        name: "nth",
+        arity: (2, 2),
+        help: "item at an index; negative counts from the end",
+        run: |a, _| Ok(list(&a[0])?[index(&a[1], list(&a[0])?.len())?].clone()),
+    },
+    Builtin {
+        name: "append",
+        arity: (0, MANY),
+        help: "lists one after the other",
+        run: |a, _| Ok(Val::List(a.iter().map(list).collect::<Result<Vec<_>, _>>()?.concat())),
+    },
+    Builtin {
+        name: "slice",
+        arity: (3, 3),
+        help: "items from an index up to another (exclusive)",
+        run: |a, _| {
+            let items = list(&a[0])?;
+            let (from, to) = (int(&a[1])?, int(&a[2])?);
+            let (from, to) = (usize::try_from(from).unwrap_or(0), usize::try_from(to).unwrap_or(0));
+            items
+                .get(from..to.max(from))
+                .map(|s| Val::List(s.to_vec()))
+                .ok_or_else(|| format!("no items {from}..{to} in a list of {}", items.len()))
+        },
+    },
+    Builtin {
+        name: "set",
+        arity: (3, 3),
+        help: "a list with one item replaced",
+        run: |a, _| {
+            let mut items = list(&a[0])?.to_vec();
+            let at = index(&a[1], items.len())?;
+            items[at] = a[2].clone();
+            Ok(Val::List(items))
+        },
+    },
+    Builtin { name: "repeat", arity: (2, 2), help: "an item so many times", run: |a, _| Ok(Val::List(vec![a[0].clone(); count(&a[1])?])) },
+    Builtin {
+        name: "range",
+        arity: (2, 2),
+        help: "integers from one up to another (exclusive)",
+        run: |a, _| Ok(Val::List((int(&a[0])?..int(&a[1])?).map(Val::int).collect())),
+    },
+    Builtin { name: "sum", arity: (1, 1), help: "sum of a list", run: |a, _| fold(&prepend(0, list(&a[0])?), |x, y| x + y, |x, y| x + y) },
+    Builtin {
+        name: "product",
+        arity: (1, 1),
+        help: "product of a list",
+        run: |a, _| fold(&prepend(1, list(&a[0])?), |x, y| x * y, |x, y| x * y),
+    },
+    Builtin {
+        name: "all-equal",
+        arity: (2, 2),
+        help: "every item of a list equals a value",
+        run: |a, _| Ok(Val::Bool(list(&a[0])?.iter().all(|v| equal(v, &a[1])))),
+    },
+    Builtin {
+        name: "uniform",
+        arity: (1, 1),
+        help: "all items of a list are equal",
+        run: |a, _| Ok(Val::Bool(list(&a[0])?.windows(2).all(|w| equal(&w[0], &w[1])))),
+    },
+    Builtin {
+        name: "every",
+        arity: (1, 1),
+        help: "all items of a list are true",
+        run: |a, _| Ok(Val::Bool(list(&a[0])?.iter().all(|v| *v == Val::Bool(true)))),
+    },
+    Builtin {
+        name: "member",
+        arity: (2, 2),
+        help: "a list contains a value",
+        run: |a, _| Ok(Val::Bool(list(&a[1])?.iter().any(|v| equal(v, &a[0])))),
+    },
+    Builtin {
+        name: "reverse",
+        arity: (1, 1),
+        help: "a list from its end",
+        run: |a, _| Ok(Val::List(list(&a[0])?.iter().rev().cloned().collect())),
+    },
+    Builtin {
+        name: "permute",
+        arity: (2, 2),
+        help: "items of a list in the order of a permutation: result[i] = list[perm[i]]",
+        run: |a, _| {
+            let items = list(&a[0])?;
+            Ok(Val::List(list(&a[1])?.iter().map(|p| index(p, items.len()).map(|i| items[i].clone())).collect::<Result<_, _>>()?))
+        },
+    },
+    Builtin {
+        name: "inverse",
+        arity: (1, 1),
+        help: "the inverse of a permutation",
+        run: |a, _| {
+            let perm = list(&a[0])?;
+            let mut inverse = vec![Val::int(0); perm.len()];
+            for (i, p) in perm.iter().enumerate() {
+                inverse[index(p, perm.len())?] = Val::int(i as i64);
+            }
+            Ok(Val::List(inverse))
+        },
+    },
+    // Types and shapes.
+    Builtin {
+        name: "shape",
+        arity: (1, 1),
+        help: "sizes of a tensor",
+        run: |a, s| Ok(Val::List(ty(&a[0], s)?.shape.iter().cloned().map(Val::Dim).collect())),
+    },
+    Builtin {
+        name: "dim",
+        arity: (2, 2),
+        help: "one size of a tensor; negative counts from the end",
+        run: |a, s| {
+            let t = ty(&a[0], s)?;
+            Ok(Val::Dim(t.shape[index(&a[1], t.rank())?].clone()))
+        },
+    },
+    Builtin { name: "rank", arity: (1, 1), help: "number of dimensions", run: |a, s| Ok(Val::int(ty(&a[0], s)?.rank() as i64)) },
+    Builtin { name: "elements", arity: (1, 1), help: "number of elements", run: |a, s| Ok(Val::Dim(ty(&a[0], s)?.elements())) },
+    Builtin { name: "dtype", arity: (1, 1), help: "element type", run: |a, s| Ok(Val::DType(ty(&a[0], s)?.dtype)) },
+    Builtin {
+        name: "float-type",
+        arity: (1, 1),
+        help: "the elements are floats",
+        run: |a, s| Ok(Val::Bool(ty(&a[0], s)?.dtype.is_float())),
+    },
+    Builtin {
+        name: "same-shape",
+        arity: (2, MANY),
+        help: "shapes shown to be equal: no broadcasting",
+        run: |a, s| {
+            let types = a.iter().map(|v| ty(v, s)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Val::Bool(types.windows(2).all(|w| w[0].shape == w[1].shape)))
+        },
+    },
+    Builtin {
+        name: "known-shape",
+        arity: (1, 1),
+        help: "no symbolic size",
+        run: |a, s| Ok(Val::Bool(ty(&a[0], s)?.known_shape().is_some())),
+    },
+    Builtin {
+        name: "broadcasts-into",
+        arity: (2, 2),
+        help: "the first tensor, broadcast with the second, keeps the second's shape",
+        run: |a, s| {
+            let (x, y) = (ty(&a[0], s)?, ty(&a[1], s)?);
+            Ok(Val::Bool(regraft_ir::broadcast_shapes([x.shape.as_slice(), y.shape.as_slice()]).is_some_and(|b| b == y.shape)))
+        },
+    },
+    Builtin {
+        name: "along",
+        arity: (3, 3),
+        help: "(along ?c axis rank): aligned to the right of `rank` dimensions, ?c varies along `axis` only",
+        run: |a, s| {
+            let t = ty(&a[0], s)?;
+            let (axis, rank) = (int(&a[1])?, int(&a[2])?);
+            let offset = rank - t.rank() as i64;
+            Ok(Val::Bool(offset >= 0 && t.shape.iter().enumerate().all(|(i, d)| i as i64 + offset == axis || d.is(1))))
+        },
+    },
+    // Constness and values.
+    Builtin { name: "const", arity: (1, 1), help: "depends on constants only", run: |a, s| Ok(Val::Bool(s.constant(value(&a[0])?))) },
+    Builtin { name: "scalar", arity: (1, 1), help: "one element", run: |a, s| Ok(Val::Bool(ty(&a[0], s)?.elements().is(1))) },
+    Builtin {
+        name: "splat",
+        arity: (1, 1),
+        help: "a constant all of whose elements are equal",
+        run: |a, s| Ok(Val::Bool(s.old(value(&a[0])?).is_some_and(|v| constants::splat(s.graph(), v).is_some()))),
+    },
+    Builtin {
+        name: "value",
+        arity: (1, 1),
+        help: "the common value of a splat constant",
+        run: |a, s| {
+            s.old(value(&a[0])?).and_then(|v| constants::splat(s.graph(), v)).map(Val::Float).ok_or_else(|| "not a splat constant".into())
+        },
+    },
+    Builtin {
+        name: "values",
+        arity: (1, 1),
+        help: "all elements of a small constant, row by row",
+        run: |a, s| {
+            let v = s.old(value(&a[0])?).ok_or("not a constant of the graph")?;
+            let c = constants::small(s.graph(), v).ok_or("not a small constant")?;
+            Ok(Val::List(c.to_f64().ok_or("not numbers")?.into_iter().map(Val::Float).collect()))
+        },
+    },
+    Builtin {
+        name: "positive",
+        arity: (1, 1),
+        help: "a small constant all of whose elements are > 0",
+        run: |a, s| {
+            let v = s.old(value(&a[0])?).ok_or("not a constant of the graph")?;
+            if let Some(x) = constants::splat(s.graph(), v) {
+                return Ok(Val::Bool(x > 0.0));
+            }
+            let c = constants::small(s.graph(), v).ok_or("not a small constant")?;
+            Ok(Val::Bool(c.to_f64().is_some_and(|x| x.iter().all(|e| *e > 0.0))))
+        },
+    },
+    // Graph.
+    Builtin {
+        name: "users",
+        arity: (1, 1),
+        help: "number of readers of a tensor",
+        run: |a, s| Ok(Val::int(s.old(value(&a[0])?).map_or(0, |v| s.graph().users(v).count() as i64))),
+    },
+    Builtin {
+        name: "output",
+        arity: (1, 1),
+        help: "a declared graph output",
+        run: |a, s| Ok(Val::Bool(s.old(value(&a[0])?).is_some_and(|v| s.graph().is_output(v)))),
+    },
+    Builtin {
+        name: "read-only-by",
+        arity: (2, 2),
+        help: "(read-only-by ?x op): every reader of ?x is this operator, and it is no output",
+        run: |a, s| {
+            let kind = op_kind(&a[1])?;
+            let v = s.old(value(&a[0])?).ok_or("not a value of the graph")?;
+            Ok(Val::Bool(!s.graph().is_output(v) && s.graph().users(v).all(|(n, _)| s.graph().node(n).op.kind() == kind)))
+        },
+    },
+    Builtin {
+        name: "computed-by",
+        arity: (2, 2),
+        help: "(computed-by ?x op): ?x is the result of this operator",
+        run: |a, s| Ok(Val::Bool(s.op(value(&a[0])?).map(Op::kind) == Some(op_kind(&a[1])?))),
+    },
+    // Constant data.
+    Builtin {
+        name: "transpose-matrix",
+        arity: (2, 2),
+        help: "(transpose-matrix rows data): a flat matrix, transposed",
+        run: |a, _| {
+            let (rows, data) = (count(&a[0])?.max(1), list(&a[1])?);
+            let columns = data.len() / rows;
+            Ok(Val::List((0..columns).flat_map(|c| (0..rows).map(move |r| (r, c))).map(|(r, c)| data[r * columns + c].clone()).collect()))
+        },
+    },
+    Builtin {
+        name: "kronecker",
+        arity: (4, 4),
+        help: "(kronecker rowsA A rowsB B): the Kronecker product of flat matrices",
+        run: |a, _| {
+            let (ra, x, rb, y) = (count(&a[0])?.max(1), floats(&a[1])?, count(&a[2])?.max(1), floats(&a[3])?);
+            let (ca, cb) = (x.len() / ra, y.len() / rb);
+            let mut data = Vec::with_capacity(x.len() * y.len());
+            for i in 0..ra {
+                for k in 0..rb {
+                    for j in 0..ca {
+                        for l in 0..cb {
+                            data.push(Val::Float(x[i * ca + j] * y[k * cb + l]));
+                        }
+                    }
+                }
+            }
+            Ok(Val::List(data))
+        },
+    },
+    Builtin {
+        name: "eye",
+        arity: (1, 1),
+        help: "the identity matrix, flat",
+        run: |a, _| {
+            let n = count(&a[0])?;
+            Ok(Val::List((0..n * n).map(|i| Val::Float(if i / n == i % n { 1.0 } else { 0.0 })).collect()))
+        },
+    },
+    Builtin {
+        name: "band",
+        arity: (4, 4),
+        help: "(band n below above v): n x n matrix with v where -below <= column - row <= above, flat",
+        run: |a, _| {
+            let (n, below, above, v) = (int(&a[0])?, int(&a[1])?, int(&a[2])?, float(&a[3])?);
+            Ok(Val::List(
+                (0..n * n)
+                    .map(|i| {
+                        let d = i % n - i / n;
+                        Val::Float(if (-below..=above).contains(&d) { v } else { 0.0 })
+                    })
+                    .collect(),
+            ))
+        },
+    },
+];
+
+fn prepend(first: i64, items: &[Val]) -> Vec<Val> {
+    std::iter::once(Val::int(first)).chain(items.iter().cloned()).collect()
+}
+
+fn fold(a: &[Val], dims: impl Fn(Dim, Dim) -> Dim, floats: impl Fn(f64, f64) -> f64) -> Result<Val, String> {
+    let mut total = a.first().cloned().ok_or("no operands")?;
+    for next in &a[1..] {
+        total = match (total, next) {
+            (Val::Dim(x), Val::Dim(y)) => Val::Dim(dims(x, y.clone())),
+            (x, y) => Val::Float(floats(float(&x)?, float(y)?)),
+        };
+    }
+    Ok(total)
+}
+
+fn compare(a: &[Val], f: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
+    Ok(Val::Bool(f(float(&a[0])?, float(&a[1])?)))
+}
+
+fn equal(a: &Val, b: &Val) -> bool {
+    match (a, b) {
+        (Val::Float(x), y) | (y, Val::Float(x)) => y.as_f64() == Some(*x),
+        // A flag may be written 0 or 1.
+        (Val::Bool(x), Val::Dim(d)) | (Val::Dim(d), Val::Bool(x)) => d.known() == Some(i64::from(*x)),
+        (Val::List(x), Val::List(y)) => x.len() == y.len() && x.iter().zip(y).all(|(a, b)| equal(a, b)),
+        _ => a == b,
+    }
+}
+
+fn known(v: &Val) -> bool {
+    match v {
+        Val::Dim(d) => d.known().is_some(),
+        Val::List(items) => items.iter().all(known),
+        _ => true,
+    }
+}
+
+/// Equality as the language sees it (numbers by value, flags as 0 and 1).
+pub fn same(a: &Val, b: &Val) -> bool {
+    equal(a, b)
+}
+
+fn dim(v: &Val) -> Result<Dim, String> {
+    match v {
+        Val::Dim(d) => Ok(d.clone()),
+        other => Err(format!("{other:?} is not a size")),
+    }
+}
+
+fn int(v: &Val) -> Result<i64, String> {
+    v.as_int().ok_or_else(|| format!("{v:?} is not a known integer"))
+}
+
+fn count(v: &Val) -> Result<usize, String> {
+    int(v).and_then(|n| usize::try_from(n).map_err(|_| format!("{n} is negative")))
+}
+
+fn float(v: &Val) -> Result<f64, String> {
+    v.as_f64().ok_or_else(|| format!("{v:?} is not a known number"))
+}
+
+fn floats(v: &Val) -> Result<Vec<f64>, String> {
+    list(v)?.iter().map(float).collect()
+}
+
+fn list(v: &Val) -> Result<&[Val], String> {
+    v.as_list().ok_or_else(|| format!("{v:?} is not a list"))
+}
+
+fn word(v: &Val) -> Result<&str, String> {
+    match v {
+        Val::Str(s) => Ok(s),
+        other => Err(format!("{other:?} is not a word")),
+    }
+}
+
+fn value(v: &Val) -> Result<PatchValue, String> {
+    match v {
+        Val::Value(value) => Ok(*value),
+        other => Err(format!("{other:?} is not a tensor")),
+    }
+}
+
+fn op_kind(v: &Val) -> Result<OpKind, String> {
+    let name = word(v)?;
+    OpKind::from_name(name).ok_or_else(|| format!("no operator `{name}`"))
+}
+
+fn ty<'a>(v: &Val, scope: &'a dyn Scope) -> Result<&'a TensorType, String> {
+    scope.ty(value(v)?).ok_or_else(|| "the type is not known".to_string())
+}
+
+fn index(v: &Val, len: usize) -> Result<usize, String> {
+    let at = int(v)?;
+    let from_front = if at < 0 { at + len as i64 } else { at };
+    usize::try_from(from_front).ok().filter(|i| *i < len).ok_or_else(|| format!("index {at} is outside of {len} items"))
+}

@@ -1,0 +1,386 @@
+//! From a match to a patch: new operators with inferred types, checked against what they replace.
+
+use std::sync::Arc;
+
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId};
+use smallvec::SmallVec;
+
+use crate::expr::{Expr, Scope, Val};
+use crate::matcher::{Found, mentions_let};
+use crate::rule::{Rule, Target, Var};
+
+/// Why a source that was found cannot be rewritten here. Reported in the "not done, because" list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A guard over the target does not hold: not worth a report.
+    #[error("a guard does not hold")]
+    Guard,
+    /// The target equals the source.
+    #[error("nothing would change")]
+    Nothing,
+    /// An expression has no value, or a type cannot be inferred.
+    #[error("{0}")]
+    Type(String),
+    /// A replacement has another type than the value it replaces.
+    #[error("the result would be {new} instead of {old}")]
+    OtherType {
+        /// Type before.
+        old: String,
+        /// Type after.
+        new: String,
+    },
+    /// The new node could not be written to the model (an operator newer than the model's opset, say).
+    #[error("{0}")]
+    Unwritable(String),
+    /// One root depends on the result of another: merging them would make a cycle.
+    #[error("one of the merged operators depends on another")]
+    Cycle,
+}
+
+/// Whether a new operator can be written to the model at hand.
+pub trait Writable {
+    /// The reason why not, for people.
+    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String>;
+}
+
+/// Everything can be written.
+pub struct Anything;
+
+impl Writable for Anything {
+    fn check(&self, _: &Op, _: &[TensorType], _: &[TensorType]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// What can be written at an opset version of the standard domain.
+pub struct AtOpset(pub i64);
+
+impl Writable for AtOpset {
+    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
+        if matches!(op.kind(), OpKind::Constant) {
+            return Ok(());
+        }
+        op.spell(inputs, outputs, self.0).map(|_| ()).map_err(|e| e.to_string())
+    }
+}
+
+/// The patch that applies `rule` to a match.
+pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Patch, Refusal> {
+    let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable };
+    for (var, body) in &rule.lets {
+        let value = builder.single(body)?;
+        builder.env[*var] = Some(Val::Value(value));
+    }
+    for guard in rule.guards.iter().filter(|g| mentions_let(rule, g)) {
+        if !guard.holds(&builder.env, &builder).unwrap_or(false) {
+            return Err(Refusal::Guard);
+        }
+    }
+    let mut replace = SmallVec::new();
+    for (target, root) in rule.target.iter().zip(&found.roots) {
+        let new = builder.single(target)?;
+        if new == PatchValue::Old(*root) {
+            return Err(Refusal::Nothing);
+        }
+        let (old_type, new_type) = (graph.ty(*root), builder.ty(new));
+        if old_type.is_none() || old_type != new_type {
+            let show = |t: Option<&TensorType>| t.map_or("unknown".to_string(), ToString::to_string);
+            return Err(Refusal::OtherType { old: show(old_type), new: show(new_type) });
+        }
+        replace.push((*root, new));
+    }
+    let create = builder.create;
+    let patch = prune(Patch { cause: Arc::clone(&rule.name), create, replace });
+    if makes_cycle(graph, &patch) {
+        return Err(Refusal::Cycle);
+    }
+    Ok(patch)
+}
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    env: Vec<Option<Val>>,
+    create: Vec<NewNode>,
+    writable: &'a dyn Writable,
+}
+
+impl Scope for Builder<'_> {
+    fn ty(&self, value: PatchValue) -> Option<&TensorType> {
+        match value {
+            PatchValue::Old(v) => self.graph.ty(v),
+            PatchValue::New { index, port } => self.create.get(index as usize)?.types.get(port as usize)?.as_ref(),
+        }
+    }
+    fn op(&self, value: PatchValue) -> Option<&Op> {
+        match value {
+            PatchValue::Old(v) => Some(&self.graph.node(v.node).op),
+            PatchValue::New { index, .. } => self.create.get(index as usize).map(|n| &n.op),
+        }
+    }
+    fn graph(&self) -> &Graph {
+        self.graph
+    }
+    fn constant(&self, value: PatchValue) -> bool {
+        match value {
+            PatchValue::Old(v) => self.graph.is_constant(v),
+            PatchValue::New { index, .. } => self.create.get(index as usize).is_some_and(|n| match n.op.kind() {
+                OpKind::Constant => true,
+                OpKind::Input | OpKind::Opaque => false,
+                _ => n.inputs.iter().all(|v| self.constant(*v)),
+            }),
+        }
+    }
+}
+
+impl Builder<'_> {
+    fn eval(&self, expr: &Expr) -> Result<Val, Refusal> {
+        expr.eval(&self.env, self).map_err(Refusal::Type)
+    }
+
+    /// Exactly one value.
+    fn single(&mut self, target: &Target) -> Result<PatchValue, Refusal> {
+        match self.build(target)?.as_slice() {
+            [one] => Ok(*one),
+            values => Err(Refusal::Type(format!("a target gives {} values where one is needed", values.len()))),
+        }
+    }
+
+    fn build(&mut self, target: &Target) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {
+        match target {
+            Target::Use(var) => match &self.env[*var] {
+                Some(Val::Value(v)) => Ok(SmallVec::from_iter([*v])),
+                Some(Val::Absent) => Ok(SmallVec::new()),
+                Some(Val::List(items)) => items
+                    .iter()
+                    .map(|i| {
+                        if let Val::Value(v) = i {
+                            Ok(*v)
+                        } else {
+                            Err(Refusal::Type("a list holds something that is not a tensor".into()))
+                        }
+                    })
+                    .collect(),
+                other => Err(Refusal::Type(format!("{other:?} is not a tensor"))),
+            },
+            Target::Each(vars, body) => self.each(vars, body),
+            Target::Repeat(var, list, body) => {
+                let Val::List(items) = self.eval(list)? else { return Err(Refusal::Type("`repeat` needs a list".into())) };
+                let mut results = SmallVec::new();
+                for item in items {
+                    self.env[*var] = Some(item);
+                    results.extend(self.build(body)?);
+                }
+                Ok(results)
+            }
+            Target::Out(port, inner) => {
+                let port = self
+                    .eval(port)?
+                    .as_int()
+                    .and_then(|p| u32::try_from(p).ok())
+                    .ok_or_else(|| Refusal::Type("a result index is a small integer".into()))?;
+                let base = self.single(inner)?;
+                Ok(SmallVec::from_iter([match base {
+                    PatchValue::Old(v) => PatchValue::Old(v.node.port(port)),
+                    PatchValue::New { index, .. } => PatchValue::New { index, port },
+                }]))
+            }
+            Target::If(condition, yes, no) => {
+                let holds = matches!(self.eval(condition)?, Val::Bool(true));
+                match (holds, no) {
+                    (true, _) => self.build(yes),
+                    (false, Some(no)) => self.build(no),
+                    (false, None) => Ok(SmallVec::new()),
+                }
+            }
+            Target::Scalar(value, like) => {
+                let value = self.eval(value)?.as_f64().ok_or_else(|| Refusal::Type("a scalar needs a known number".into()))?;
+                let dtype = self.dtype(*like)?;
+                self.constant_node(Const::scalar(dtype, value))
+            }
+            Target::Tensor(shape, data, like) => {
+                let shape = self.ints(shape)?;
+                let data = self.eval(data)?;
+                let data: Option<Vec<f64>> = data.as_list().and_then(|d| d.iter().map(Val::as_f64).collect());
+                let dtype = self.dtype(*like)?;
+                self.constant_node(data.and_then(|d| Const::from_f64(dtype, &shape, &d)))
+            }
+            Target::Ints(values) => {
+                let values = self.ints(values)?;
+                self.constant_node(Const::from_i64(DType::I64, &[values.len() as i64], &values))
+            }
+            Target::Fill(shape, value, like) => {
+                let dims = self.dims(shape)?;
+                let value = self.eval(value)?.as_f64().ok_or_else(|| Refusal::Type("a fill needs a known number".into()))?;
+                let dtype = self.dtype(*like)?;
+                let value = Const::from_f64(dtype, &[1], &[value]).ok_or_else(|| Refusal::Type("a fill of an exotic type".into()))?;
+                self.node(Op::ConstantOfShape(regraft_ir::ops::constant_of_shape::ConstantOfShape { shape: dims, value }), SmallVec::new())
+            }
+            Target::Node { kind, like, attrs, operands } => {
+                let mut inputs = SmallVec::new();
+                for operand in operands {
+                    inputs.extend(self.build(operand)?);
+                }
+                let op = self.operator(*kind, *like, attrs)?;
+                self.node(op, inputs)
+            }
+        }
+    }
+
+    fn each(&mut self, vars: &[Var], body: &Target) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {
+        let saved: Vec<Option<Val>> = vars.iter().map(|v| self.env[*v].clone()).collect();
+        let lists: Option<Vec<Vec<Val>>> = saved.iter().map(|v| v.as_ref().and_then(Val::as_list).map(<[Val]>::to_vec)).collect();
+        let lists = lists.ok_or_else(|| Refusal::Type("`each` needs lists".into()))?;
+        let count = lists.first().map_or(0, Vec::len);
+        if lists.iter().any(|l| l.len() != count) {
+            return Err(Refusal::Type("`each` needs lists of one length".into()));
+        }
+        let mut results = SmallVec::new();
+        for at in 0..count {
+            for (var, list) in vars.iter().zip(&lists) {
+                self.env[*var] = Some(list[at].clone());
+            }
+            results.extend(self.build(body)?);
+        }
+        for (var, value) in vars.iter().zip(saved) {
+            self.env[*var] = value;
+        }
+        Ok(results)
+    }
+
+    fn operator(&self, kind: OpKind, like: Option<Var>, attrs: &[(String, Expr)]) -> Result<Op, Refusal> {
+        let mut all: Vec<(String, Attr)> = Vec::new();
+        if let Some(var) = like {
+            let Some(Some(Val::Value(value))) = self.env.get(var) else {
+                return Err(Refusal::Type("`:like` of something that is not an operator".into()));
+            };
+            let op = self.op(*value).ok_or_else(|| Refusal::Type("`:like` of an unknown operator".into()))?;
+            all.extend(op.attrs().into_iter().map(|(n, a)| (n.to_string(), a)));
+        }
+        for (name, expr) in attrs {
+            let value = self.eval(expr)?;
+            let attr = value.to_attr().ok_or_else(|| Refusal::Type(format!("`{name}` of `{}` cannot be {value:?}", kind.name())))?;
+            all.retain(|(n, _)| n != name);
+            all.push((name.clone(), attr));
+        }
+        kind.with_attrs(&all).map_err(|e| Refusal::Type(e.to_string()))
+    }
+
+    fn dtype(&self, var: Var) -> Result<DType, Refusal> {
+        match &self.env[var] {
+            Some(Val::Value(v)) => self.ty(*v).map(|t| t.dtype).ok_or_else(|| Refusal::Type("the element type is not known".into())),
+            Some(Val::List(items)) => match items.first() {
+                Some(Val::Value(v)) => self.ty(*v).map(|t| t.dtype).ok_or_else(|| Refusal::Type("the element type is not known".into())),
+                _ => Err(Refusal::Type("an element type of an empty list".into())),
+            },
+            _ => Err(Refusal::Type("an element type of something that is not a tensor".into())),
+        }
+    }
+
+    fn dims(&self, expr: &Expr) -> Result<Vec<Dim>, Refusal> {
+        let Val::List(items) = self.eval(expr)? else { return Err(Refusal::Type("a shape is a list".into())) };
+        items.into_iter().map(|v| if let Val::Dim(d) = v { Ok(d) } else { Err(Refusal::Type("a shape holds sizes".into())) }).collect()
+    }
+
+    fn ints(&self, expr: &Expr) -> Result<Vec<i64>, Refusal> {
+        self.dims(expr)?
+            .iter()
+            .map(|d| d.known().ok_or_else(|| Refusal::Type("cannot be shown for symbolic sizes: a constant needs known sizes".into())))
+            .collect()
+    }
+
+    fn constant_node(&mut self, value: Option<Const>) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {
+        let value = value.ok_or_else(|| Refusal::Type("constant data does not fit its shape".into()))?;
+        self.node(Op::Constant(regraft_ir::ops::Constant { value }), SmallVec::new())
+    }
+
+    /// A new node, or the one that already computes the same.
+    fn node(&mut self, op: Op, inputs: SmallVec<[PatchValue; 3]>) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {
+        if let Some(at) = self.create.iter().position(|n| n.op == op && n.inputs == inputs) {
+            return Ok(SmallVec::from_iter([PatchValue::New { index: at as u32, port: 0 }]));
+        }
+        if let Some(twin) = self.twin(&op, &inputs) {
+            return Ok(SmallVec::from_iter([PatchValue::Old(twin.out())]));
+        }
+        let types: Option<Vec<TensorType>> = inputs.iter().map(|v| self.ty(*v).cloned()).collect();
+        let types = types.ok_or_else(|| Refusal::Type("an operand has no known type".into()))?;
+        let results = op.infer(&types).map_err(|e| Refusal::Type(e.to_string()))?;
+        self.writable.check(&op, &types, &results).map_err(Refusal::Unwritable)?;
+        self.create.push(NewNode { op, inputs, types: results.into_iter().map(Some).collect() });
+        Ok(SmallVec::from_iter([PatchValue::New { index: self.create.len() as u32 - 1, port: 0 }]))
+    }
+
+    /// A node of the graph with the same operator and operands.
+    fn twin(&self, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
+        let first = match inputs.first()? {
+            PatchValue::Old(v) => *v,
+            PatchValue::New { .. } => return None,
+        };
+        self.graph.users(first).map(|(user, _)| user).find(|user| {
+            let node = self.graph.node(*user);
+            node.op == *op && node.inputs.len() == inputs.len() && node.inputs.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
+        })
+    }
+}
+
+/// Drops new nodes that nothing reads (a `let` that only one branch of an `if` needed).
+fn prune(mut patch: Patch) -> Patch {
+    let mut used = vec![false; patch.create.len()];
+    for (_, new) in &patch.replace {
+        if let PatchValue::New { index, .. } = new {
+            used[*index as usize] = true;
+        }
+    }
+    for at in (0..patch.create.len()).rev() {
+        if used[at] {
+            for input in &patch.create[at].inputs {
+                if let PatchValue::New { index, .. } = input {
+                    used[*index as usize] = true;
+                }
+            }
+        }
+    }
+    if used.iter().all(|u| *u) {
+        return patch;
+    }
+    let mut places = Vec::with_capacity(used.len());
+    let mut next = 0;
+    for u in &used {
+        places.push(next);
+        next += u32::from(*u);
+    }
+    let mut at = 0;
+    patch.create.retain(|_| {
+        at += 1;
+        used[at - 1]
+    });
+    let renumber = |v: &mut PatchValue| {
+        if let PatchValue::New { index, .. } = v {
+            *index = places[*index as usize];
+        }
+    };
+    patch.create.iter_mut().flat_map(|n| n.inputs.iter_mut()).for_each(renumber);
+    patch.replace.iter_mut().for_each(|(_, v)| renumber(v));
+    patch
+}
+
+/// True if an old value that the patch reads depends on a value that the patch replaces.
+///
+/// A single root cannot do so: all that it reads lies above it. With several roots it is a search upwards.
+fn makes_cycle(graph: &Graph, patch: &Patch) -> bool {
+    if patch.replace.len() == 1 {
+        return false;
+    }
+    let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(v, _)| v.node).collect();
+    let mut seen = rustc_hash::FxHashSet::default();
+    let news = patch.create.iter().flat_map(|n| n.inputs.iter()).chain(patch.replace.iter().map(|(_, v)| v));
+    let mut stack: Vec<ValueId> = news.filter_map(|v| if let PatchValue::Old(v) = v { Some(*v) } else { None }).collect();
+    while let Some(v) = stack.pop() {
+        if replaced.contains(&v.node) {
+            return true;
+        }
+        if seen.insert(v.node) {
+            stack.extend(graph.node(v.node).inputs.iter().copied());
+        }
+    }
+    false
+}

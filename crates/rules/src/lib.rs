@@ -1,0 +1,22 @@
+//! Rewrite rules as data: the language, the matcher, and patches from matches.
+//!
+//! A rule file is a list of `(rule NAME SOURCE => TARGET CLAUSE...)`; see `rules/README.md` in the repository for the laws of writing one.
+
+pub mod builtins;
+mod constants;
+pub mod error;
+pub mod expr;
+pub mod instantiate;
+pub mod library;
+pub mod matcher;
+pub mod parse;
+pub mod rule;
+pub mod sample;
+pub mod sexp;
+
+pub use error::RuleError;
+pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate};
+pub use library::Library;
+pub use matcher::{Found, matches_at};
+pub use parse::parse;
+pub use rule::{Numeric, Rule, Trust};

@@ -1,0 +1,111 @@
+//! Rule sets: the shipped library and files of the user's.
+
+use std::path::Path;
+
+use regraft_ir::OpKind;
+
+use crate::error::RuleError;
+use crate::parse::parse;
+use crate::rule::{Pattern, Rule};
+
+/// The files of the shipped library, compiled in.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("matmul.rules", include_str!("../../../rules/matmul.rules")),
+    ("conv.rules", include_str!("../../../rules/conv.rules")),
+    ("winograd.rules", include_str!("../../../rules/winograd.rules")),
+    ("concat-split.rules", include_str!("../../../rules/concat-split.rules")),
+    ("elementwise.rules", include_str!("../../../rules/elementwise.rules")),
+    ("activation.rules", include_str!("../../../rules/activation.rules")),
+    ("pool.rules", include_str!("../../../rules/pool.rules")),
+    ("layout.rules", include_str!("../../../rules/layout.rules")),
+    ("normalize.rules", include_str!("../../../rules/normalize.rules")),
+    ("attention.rules", include_str!("../../../rules/attention.rules")),
+    ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
+];
+
+/// A set of rules, indexed by the operators of their roots.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    rules: Vec<Rule>,
+    by_kind: Vec<Vec<(usize, usize)>>,
+}
+
+impl Library {
+    /// The shipped library.
+    pub fn shipped() -> Result<Library, RuleError> {
+        let mut rules = Vec::new();
+        for (file, text) in SHIPPED {
+            rules.extend(parse(file, text)?);
+        }
+        Library::new(rules)
+    }
+
+    /// A library of these rules. Names must be unique.
+    pub fn new(rules: Vec<Rule>) -> Result<Library, RuleError> {
+        for (at, rule) in rules.iter().enumerate() {
+            if let Some(twin) = rules[..at].iter().find(|r| r.name == rule.name) {
+                return Err(RuleError {
+                    file: rule.file.to_string(),
+                    line: rule.line,
+                    column: 1,
+                    message: format!("rule `{}` is already defined in {}:{}", rule.name, twin.file, twin.line),
+                    hint: "rule names are unique over all files".into(),
+                });
+            }
+        }
+        let mut library = Library { rules, by_kind: Vec::new() };
+        library.index();
+        Ok(library)
+    }
+
+    /// This library and the rules of one more file.
+    pub fn with_file(mut self, path: &Path, text: &str) -> Result<Library, RuleError> {
+        self.rules.extend(parse(&path.display().to_string(), text)?);
+        Library::new(self.rules)
+    }
+
+    /// Only the rules that `keep` wants.
+    pub fn filter(mut self, keep: impl Fn(&Rule) -> bool) -> Library {
+        self.rules.retain(|r| keep(r));
+        self.index();
+        self
+    }
+
+    /// All rules, in file order.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The rule of this name.
+    pub fn get(&self, name: &str) -> Option<&Rule> {
+        self.rules.iter().find(|r| r.name.as_ref() == name)
+    }
+
+    /// Rules with a root of this kind: `(rule, root)` indices.
+    pub fn rooted_at(&self, kind: OpKind) -> &[(usize, usize)] {
+        self.by_kind.get(kind as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// The longest path from a root to a leaf over all rules: how far below a change a match can start.
+    pub fn radius(&self) -> usize {
+        fn depth(p: &Pattern) -> usize {
+            match p {
+                Pattern::Node(n) => 1 + n.operands.iter().map(depth).max().unwrap_or(0),
+                Pattern::Each(inner, _) => depth(inner),
+                _ => 0,
+            }
+        }
+        self.rules.iter().flat_map(|r| r.source.iter()).map(depth).max().unwrap_or(0)
+    }
+
+    fn index(&mut self) {
+        self.by_kind = vec![Vec::new(); OpKind::ALL.len()];
+        for (at, rule) in self.rules.iter().enumerate() {
+            for (root, pattern) in rule.source.iter().enumerate() {
+                if let Pattern::Node(node) = pattern {
+                    self.by_kind[node.kind as usize].push((at, root));
+                }
+            }
+        }
+    }
+}

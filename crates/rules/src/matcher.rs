@@ -1,0 +1,274 @@
+//! Finding where a rule applies: patterns anchored at an operator, further roots joined through shared operands.
+
+use regraft_ir::{Graph, NodeId, OpKind, PatchValue, ValueId};
+use smallvec::SmallVec;
+
+use crate::builtins::same;
+use crate::constants;
+use crate::expr::{Expr, GraphScope, Val};
+use crate::rule::{NodePattern, Pattern, Rule, Var};
+
+/// A source found in a graph: what the variables stand for, and which operators it covers.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Values of the variables.
+    pub env: Vec<Option<Val>>,
+    /// Operators covered, roots first in order of the source.
+    pub nodes: SmallVec<[NodeId; 6]>,
+    /// The value that each root computes.
+    pub roots: SmallVec<[ValueId; 2]>,
+}
+
+/// More readers than this of one operand are not joined: beyond it a merge is no local rewrite any more.
+const MAX_READERS: usize = 64;
+
+/// All places where `rule`'s root number `root` is the node `anchor`.
+///
+/// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go through operands that the roots share,
+/// so the work is bounded by the readers of one value, never by pairs of nodes.
+pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
+    let empty = Found { env: rule.environment(), nodes: SmallVec::new(), roots: SmallVec::new() };
+    let order: Vec<usize> = std::iter::once(root).chain((0..rule.source.len()).filter(|i| *i != root)).collect();
+    let mut found = Vec::new();
+    start(graph, rule, root, anchor, empty, &mut found);
+    for next in &order[1..] {
+        found = found.into_iter().flat_map(|f| join(graph, rule, *next, f)).collect();
+    }
+    for f in &mut found {
+        // Roots were collected in matching order; the caller wants the source's order.
+        let mut roots: Vec<(usize, ValueId)> = order.iter().copied().zip(f.roots.iter().copied()).collect();
+        roots.sort_by_key(|(at, _)| *at);
+        f.roots = roots.into_iter().map(|(_, v)| v).collect();
+    }
+    found.retain(|f| (rule.shared || interior_is_private(graph, f)) && guards_hold(graph, rule, f));
+    found
+}
+
+fn guards_hold(graph: &Graph, rule: &Rule, found: &Found) -> bool {
+    let scope = GraphScope(graph);
+    // A guard that has no value here (an unknown type, a list too short) is not shown, so it does not hold.
+    // Guards over `let` values wait for the instantiation.
+    rule.guards.iter().all(|g| mentions_let(rule, g) || g.holds(&found.env, &scope).unwrap_or(false))
+}
+
+/// True if the guard reads a `let` variable.
+pub(crate) fn mentions_let(rule: &Rule, expr: &Expr) -> bool {
+    let is_let = |v: &Var| rule.lets.iter().any(|(l, _)| l == v);
+    match expr {
+        Expr::Literal(_) => false,
+        Expr::Var(v) | Expr::Attr(v, _) => is_let(v),
+        Expr::If(parts) => parts.iter().any(|p| mentions_let(rule, p)),
+        Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| mentions_let(rule, p)),
+        Expr::For(_, list, body) => mentions_let(rule, list) || mentions_let(rule, body),
+    }
+}
+
+fn interior_is_private(graph: &Graph, found: &Found) -> bool {
+    found.nodes.iter().all(|id| {
+        let node = graph.node(*id);
+        let is_root = |v: ValueId| found.roots.contains(&v);
+        node.constant
+            || node.types.iter().enumerate().all(|(port, _)| {
+                let value = id.port(port as u32);
+                is_root(value) || (!graph.is_output(value) && graph.users(value).all(|(user, _)| found.nodes.contains(&user)))
+            })
+    })
+}
+
+/// Matches a root at a node, at any result that its port condition accepts.
+fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, into: &mut Vec<Found>) {
+    let Pattern::Node(pattern) = &rule.source[root] else { return };
+    let node = graph.node(anchor);
+    if node.op.kind() != pattern.kind || from.nodes.contains(&anchor) {
+        return;
+    }
+    for port in 0..node.types.len() as u32 {
+        let mut state = from.clone();
+        state.roots.push(anchor.port(port));
+        solve(graph, vec![Goal { pattern: &rule.source[root], value: anchor.port(port) }], state, into);
+    }
+}
+
+/// Extends a match by another root that shares an operand.
+fn join(graph: &Graph, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
+    let Pattern::Node(pattern) = &rule.source[root] else { return Vec::new() };
+    let mut path = Vec::new();
+    let Some(shared) = shared_leaf(pattern, &found.env, &mut path) else { return Vec::new() };
+    let mut frontier: Vec<ValueId> = vec![shared];
+    for kind in path {
+        let mut next: Vec<ValueId> = Vec::new();
+        for value in frontier {
+            for (user, _) in graph.users(value).take(MAX_READERS) {
+                if graph.node(user).op.kind() == kind && !next.iter().any(|v| v.node == user) {
+                    next.extend((0..graph.node(user).types.len() as u32).map(|port| user.port(port)));
+                }
+            }
+        }
+        frontier = next;
+    }
+    let mut anchors: Vec<NodeId> = frontier.into_iter().map(|v| v.node).collect();
+    anchors.sort();
+    anchors.dedup();
+    let mut results = Vec::new();
+    for anchor in anchors {
+        start(graph, rule, root, anchor, found.clone(), &mut results);
+    }
+    results
+}
+
+/// A variable of the pattern that is already bound to a value, and the operators from it up to the root.
+fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut Vec<OpKind>) -> Option<ValueId> {
+    for operand in &pattern.operands {
+        let hit = match operand {
+            Pattern::Any(v) => match env[*v] {
+                Some(Val::Value(PatchValue::Old(value))) => Some(value),
+                _ => None,
+            },
+            Pattern::Node(inner) => shared_leaf(inner, env, path),
+            _ => None,
+        };
+        if hit.is_some() {
+            path.push(pattern.kind);
+            return hit;
+        }
+    }
+    None
+}
+
+#[derive(Clone)]
+struct Goal<'a> {
+    pattern: &'a Pattern,
+    value: ValueId,
+}
+
+/// Works off the goals, branching where a commutative operator can match both ways.
+fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut Vec<Found>) {
+    while let Some(Goal { pattern, value }) = goals.pop() {
+        match pattern {
+            Pattern::Any(var) => {
+                if !bind(&mut state.env, *var, Val::Value(PatchValue::Old(value))) {
+                    return;
+                }
+            }
+            Pattern::Number(wanted) => {
+                let fits = constants::splat(graph, value).is_some_and(|v| constants::near(v, *wanted));
+                if !fits || !graph.ty(value).is_some_and(|t| t.elements().is(1)) {
+                    return;
+                }
+            }
+            Pattern::Node(node_pattern) => {
+                let node = graph.node(value.node);
+                if node.op.kind() != node_pattern.kind || state.nodes.contains(&value.node) {
+                    return;
+                }
+                state.nodes.push(value.node);
+                if let Some(var) = node_pattern.bind
+                    && !bind(&mut state.env, var, Val::Value(PatchValue::Old(value)))
+                {
+                    return;
+                }
+                if !fits(graph, &node_pattern.port, Val::int(i64::from(value.port)), &mut state.env) {
+                    return;
+                }
+                for (name, expected) in &node_pattern.attrs {
+                    let actual = node.op.attr(name).map_or(Val::Absent, |a| Val::from_attr(&a));
+                    if !fits(graph, expected, actual, &mut state.env) {
+                        return;
+                    }
+                }
+                let inputs: SmallVec<[ValueId; 3]> = node.inputs.clone();
+                if node_pattern.kind.commutative() && inputs.len() == 2 && node_pattern.operands.len() == 2 && inputs[0] != inputs[1] {
+                    let (mut swapped_goals, mut swapped) = (goals.clone(), state.clone());
+                    if operands(graph, &node_pattern.operands, &[inputs[1], inputs[0]], &mut swapped_goals, &mut swapped) {
+                        solve(graph, swapped_goals, swapped, into);
+                    }
+                }
+                if !operands(graph, &node_pattern.operands, &inputs, &mut goals, &mut state) {
+                    return;
+                }
+            }
+            Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..) => return,
+        }
+    }
+    into.push(state);
+}
+
+/// Pairs patterns with operands: goals for the fixed ones, bindings for the rest.
+fn operands<'a>(graph: &Graph, patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goal<'a>>, state: &mut Found) -> bool {
+    let fixed = patterns.iter().take_while(|p| !matches!(p, Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..))).count();
+    if inputs.len() < fixed {
+        return false;
+    }
+    let rest = &inputs[fixed..];
+    match patterns.get(fixed) {
+        None if !rest.is_empty() => return false,
+        None => {}
+        Some(Pattern::Optional(var)) => {
+            let bound = match rest {
+                [] => Val::Absent,
+                [one] => Val::Value(PatchValue::Old(*one)),
+                _ => return false,
+            };
+            if !bind(&mut state.env, *var, bound) {
+                return false;
+            }
+        }
+        Some(Pattern::Rest(var)) => {
+            let list = rest.iter().map(|v| Val::Value(PatchValue::Old(*v))).collect();
+            if !bind(&mut state.env, *var, Val::List(list)) {
+                return false;
+            }
+        }
+        Some(Pattern::Each(inner, vars)) => {
+            if rest.is_empty() || !each(graph, inner, vars, rest, state) {
+                return false;
+            }
+        }
+        Some(_) => return false,
+    }
+    // Pushed in reverse, so that operands are matched left to right.
+    for (pattern, value) in patterns[..fixed].iter().zip(inputs).rev() {
+        goals.push(Goal { pattern, value: *value });
+    }
+    true
+}
+
+/// Matches every value against one pattern; the pattern's own variables become lists.
+fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state: &mut Found) -> bool {
+    let mut lists: Vec<Vec<Val>> = vec![Vec::new(); vars.len()];
+    for value in values {
+        let mut local = state.clone();
+        for var in vars {
+            local.env[*var] = None;
+        }
+        let mut solutions = Vec::new();
+        solve(graph, vec![Goal { pattern: inner, value: *value }], local, &mut solutions);
+        let Some(first) = solutions.into_iter().next() else { return false };
+        for (list, var) in lists.iter_mut().zip(vars) {
+            list.push(first.env[*var].clone().unwrap_or(Val::Absent));
+        }
+        state.nodes = first.nodes;
+    }
+    for (list, var) in lists.into_iter().zip(vars) {
+        state.env[*var] = Some(Val::List(list));
+    }
+    true
+}
+
+fn bind(env: &mut [Option<Val>], var: Var, value: Val) -> bool {
+    match &env[var] {
+        None => {
+            env[var] = Some(value);
+            true
+        }
+        Some(before) => same(before, &value),
+    }
+}
+
+/// An attribute condition: an unbound variable takes the value, anything else must equal it.
+fn fits(graph: &Graph, expected: &Expr, actual: Val, env: &mut [Option<Val>]) -> bool {
+    if let Expr::Var(var) = expected {
+        return bind(env, *var, actual);
+    }
+    expected.eval(env, &GraphScope(graph)).is_ok_and(|v| same(&v, &actual))
+}

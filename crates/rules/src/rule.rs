@@ -1,0 +1,213 @@
+//! A rule: source patterns, target, guards, numeric class, and how to make random instances of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use regraft_ir::OpKind;
+
+use crate::expr::{Expr, Val};
+
+/// Index of a variable in a rule's environment.
+pub type Var = usize;
+
+/// How floating-point results of the two sides may differ, though both are the same over the reals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Numeric {
+    /// Bit for bit, or up to the sign of zero.
+    Exact,
+    /// Sums or products are taken in another order.
+    Reassociates,
+    /// Constants are combined ahead of time and rounded once.
+    RoundsConstants,
+    /// A fast bilinear algorithm (Winograd): about 1e-5 relative, growing with the tile.
+    FastBilinear,
+}
+
+impl Numeric {
+    /// All classes with their names.
+    pub const NAMES: [(&'static str, Numeric); 4] = [
+        ("exact", Numeric::Exact),
+        ("reassociates", Numeric::Reassociates),
+        ("rounds-constants", Numeric::RoundsConstants),
+        ("fast-bilinear", Numeric::FastBilinear),
+    ];
+}
+
+impl fmt::Display for Numeric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Numeric::NAMES.iter().find(|(_, n)| n == self).map_or("?", |(name, _)| name))
+    }
+}
+
+/// How far a rule is trusted; see the words of trust in the guide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trust {
+    /// Exercised on random instances only.
+    Tested,
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trust::Tested => f.write_str("tested"),
+        }
+    }
+}
+
+/// What a source can look like.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// `?x`: any value; the same value wherever it is repeated.
+    Any(Var),
+    /// `?b?`: an optional last operand.
+    Optional(Var),
+    /// `?xs...`: all remaining operands.
+    Rest(Var),
+    /// `(each P)`: all remaining operands, each matching `P`; the variables of `P` become lists.
+    Each(Box<Pattern>, Vec<Var>),
+    /// A number: a constant whose elements all have this value, to float precision.
+    Number(f64),
+    /// An operator.
+    Node(NodePattern),
+}
+
+/// An operator in a source.
+#[derive(Clone, Debug)]
+pub struct NodePattern {
+    /// Which operator.
+    pub kind: OpKind,
+    /// `(as ?n ..)`: the variable that stands for its result.
+    pub bind: Option<Var>,
+    /// Which result is meant, for operators with several.
+    pub port: Expr,
+    /// Conditions on attributes, or variables that take their values.
+    pub attrs: Vec<(String, Expr)>,
+    /// Operands.
+    pub operands: Vec<Pattern>,
+}
+
+/// What a target builds.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A value bound in the source or by `let`; an absent optional gives no operand, a list is spliced.
+    Use(Var),
+    /// `(each (?x ?y) T)`: `T` once for every element of the lists.
+    Each(Vec<Var>, Box<Target>),
+    /// `(repeat ?i LIST T)`: `T` once for every item of a computed list.
+    Repeat(Var, Expr, Box<Target>),
+    /// An operator; attributes are copied from `like` and then overridden.
+    Node {
+        /// Which operator.
+        kind: OpKind,
+        /// The variable of a matched operator of the same kind.
+        like: Option<Var>,
+        /// Attributes as expressions.
+        attrs: Vec<(String, Expr)>,
+        /// Operands.
+        operands: Vec<Target>,
+    },
+    /// `(out k T)`: another result of an operator.
+    Out(Expr, Box<Target>),
+    /// `(scalar E ?x)`: a scalar constant with the element type of `?x`.
+    Scalar(Expr, Var),
+    /// `(tensor SHAPE DATA ?x)`: a constant with the element type of `?x`.
+    Tensor(Expr, Expr, Var),
+    /// `(ints LIST)`: a one-dimensional `i64` constant.
+    Ints(Expr),
+    /// `(fill SHAPE E ?x)`: a constant-of-shape with the element type of `?x`.
+    Fill(Expr, Expr, Var),
+    /// `(if C T [E])`: `T` if `C` holds, else `E`, or no operand.
+    If(Expr, Box<Target>, Option<Box<Target>>),
+}
+
+/// How to make random instances: parameters with their choices, and shapes of the source's variables over them.
+#[derive(Clone, Debug, Default)]
+pub struct Instance {
+    /// `(n 1 2 3)`: a parameter and its choices, which may use earlier parameters.
+    pub parameters: Vec<(Var, Vec<Expr>)>,
+    /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a literal constant's shape.
+    pub operands: Vec<(Var, Operand)>,
+    /// `(:op.attr CHOICE...)`: choices for an attribute that the source leaves open.
+    pub attrs: Vec<(String, Vec<Expr>)>,
+}
+
+/// How a variable is filled in a random instance.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// An input or constant of this shape.
+    Tensor {
+        /// A weight rather than an input.
+        constant: bool,
+        /// Sizes.
+        shape: Vec<Expr>,
+        /// What its elements are.
+        values: Values,
+        /// Element type.
+        dtype: regraft_ir::DType,
+    },
+    /// A list variable: as many tensors as the first expression says.
+    List(Expr, Box<Operand>),
+    /// An attribute variable: one of these.
+    Choice(Vec<Expr>),
+    /// An optional operand: absent half of the time.
+    Optional(Box<Operand>),
+}
+
+/// Elements of a random operand.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Around zero, zeros and negative numbers included.
+    Normal,
+    /// Strictly positive (variances, scales under roots).
+    Positive,
+    /// One value everywhere.
+    Splat(Expr),
+    /// Integers below a bound, a few of them outside of it.
+    Index(Expr),
+}
+
+/// One rewrite rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Unique kebab-case name.
+    pub name: Arc<str>,
+    /// File it came from.
+    pub file: Arc<str>,
+    /// Line of its definition, from 1.
+    pub line: usize,
+    /// The algebra: comment lines above the rule.
+    pub algebra: Vec<String>,
+    /// Why and when, for `rules explain`.
+    pub doc: String,
+    /// Source text, for `rules explain`.
+    pub text: String,
+    /// Source patterns; more than one must share a variable with an earlier one.
+    pub source: Vec<Pattern>,
+    /// `let` bindings, in order.
+    pub lets: Vec<(Var, Target)>,
+    /// One target per source.
+    pub target: Vec<Target>,
+    /// All must hold.
+    pub guards: Vec<Expr>,
+    /// Numeric class.
+    pub numeric: Numeric,
+    /// Trust.
+    pub trust: Trust,
+    /// The only target runtime it is for, if not for all.
+    pub runtime: Option<String>,
+    /// Interior values may have other readers: the matched operators then stay beside the new ones.
+    pub shared: bool,
+    /// A respelling whose merit only a measurement can tell.
+    pub explore: bool,
+    /// Names of variables, by index.
+    pub variables: Vec<String>,
+    /// Random instances.
+    pub instance: Instance,
+}
+
+impl Rule {
+    /// Values of an empty environment.
+    pub(crate) fn environment(&self) -> Vec<Option<Val>> {
+        vec![None; self.variables.len()]
+    }
+}

@@ -1,0 +1,403 @@
+//! Random instances of a rule, and its exercise on the reference executor.
+//!
+//! An instance is the source pattern built as a graph from the rule's `instance` clause, in `f64`, so that a true rule agrees to about
+//! 1e-12 and a false one does not. Attributes that the source leaves open are drawn from adversarial defaults.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Attr, Class, Const, DType, Graph, NodeId, Op, OpKind, PatchValue, TensorType, Value, ValueId, eval};
+
+use crate::expr::{Expr, GraphScope, Val};
+use crate::instantiate::{Anything, Refusal, instantiate};
+use crate::matcher::matches_at;
+use crate::rule::{NodePattern, Operand, Pattern, Rule, Values, Var};
+
+/// Relative difference, in double precision, above which the two sides of a rule disagree.
+pub const TOLERANCE: f64 = 1e-8;
+
+/// What exercising a rule showed.
+#[derive(Clone, Debug, Default)]
+pub struct Exercise {
+    /// Instances on which both sides were computed and compared.
+    pub instances: usize,
+    /// Random draws, including those that did not satisfy the guards.
+    pub draws: usize,
+    /// Largest relative difference seen.
+    pub worst: f64,
+    /// The first counterexample: what differs, where, and the seed that reproduces it.
+    pub counterexample: Option<String>,
+    /// The most recent reason why a draw gave no instance, for the rule's author.
+    pub last_miss: String,
+}
+
+/// Compares both sides of `rule` on `wanted` random instances, drawing at most `limit` times. Deterministic in `seed`.
+pub fn exercise(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Exercise {
+    let mut result = Exercise::default();
+    while result.instances < wanted && result.draws < limit && result.counterexample.is_none() {
+        let draw_seed = seed.wrapping_add((result.draws as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        result.draws += 1;
+        match instance(rule, draw_seed) {
+            Ok(difference) if difference <= TOLERANCE => {
+                result.instances += 1;
+                result.worst = result.worst.max(difference);
+            }
+            Ok(difference) => result.counterexample = Some(format!("seed {draw_seed}: the sides differ by {difference:e} relative")),
+            Err(Miss::Wrong(why)) => result.counterexample = Some(format!("seed {draw_seed}: {why}")),
+            Err(Miss::Draw(why)) => result.last_miss = why,
+        }
+    }
+    result
+}
+
+/// The source of `rule` as a random graph, its roots being the outputs; the reason why this draw is no instance otherwise.
+pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
+    let mut sampler = Sampler { rule, rng: Rng(seed | 1), graph: Graph::new("instance"), env: rule.environment(), inputs: 0 };
+    for (var, choices) in &rule.instance.parameters {
+        let value = sampler.pick(choices)?;
+        sampler.env[*var] = Some(value);
+    }
+    let mut roots = Vec::new();
+    for pattern in &rule.source {
+        roots.push(sampler.build(pattern)?);
+    }
+    for (at, root) in roots.iter().enumerate() {
+        sampler.graph.add_output(&format!("y{at}"), *root);
+    }
+    Ok((sampler.graph, roots))
+}
+
+enum Miss {
+    /// The draw is no instance of the rule.
+    Draw(String),
+    /// It is one, and the rule misbehaves on it.
+    Wrong(String),
+}
+
+fn instance(rule: &Rule, seed: u64) -> Result<f64, Miss> {
+    let (graph, roots) = graph(rule, seed).map_err(Miss::Draw)?;
+    let found = matches_at(&graph, rule, 0, roots[0].node);
+    let found =
+        found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r))).ok_or_else(|| Miss::Draw("the guards do not hold".into()))?;
+    let patch = match instantiate(&graph, rule, &found, &Anything) {
+        Ok(patch) => patch,
+        Err(Refusal::Guard | Refusal::Nothing | Refusal::Cycle) => return Err(Miss::Draw("refused".into())),
+        // A target that fails on an accepted source is a defect of the rule: some guard is missing.
+        Err(why) => return Err(Miss::Wrong(format!("the target cannot be built: {why}"))),
+    };
+    let mut rewritten = graph.clone();
+    rewritten.apply(&patch);
+    if rewritten.topological().len() != rewritten.len() {
+        return Err(Miss::Wrong("the target makes a cycle".into()));
+    }
+    let feeds = feeds(&graph, seed);
+    let run = |g: &Graph| eval::run::<f64>(g, &feeds, &mut eval::NoOpaque);
+    let before = run(&graph).map_err(|e| Miss::Draw(format!("the source cannot be computed: {e}")))?;
+    let after = run(&rewritten).map_err(|e| Miss::Wrong(format!("the target cannot be computed: {e}")))?;
+    let mut worst = 0.0f64;
+    for (a, b) in before.iter().zip(&after) {
+        worst = worst.max(difference(a, b));
+    }
+    Ok(worst)
+}
+
+/// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes, kinds, integers or booleans.
+fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
+    match (a, b) {
+        (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
+            let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
+            x.data.iter().zip(&y.data).fold(0.0, |worst, (p, q)| {
+                let same = p == q || (p.is_nan() && q.is_nan());
+                worst.max(if same {
+                    0.0
+                } else if (p - q).is_finite() {
+                    (p - q).abs() / scale
+                } else {
+                    f64::INFINITY
+                })
+            })
+        }
+        _ if a == b => 0.0,
+        _ => f64::INFINITY,
+    }
+}
+
+/// Random values for the inputs of an instance.
+fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Value<f64>> {
+    let mut rng = Rng(seed.rotate_left(17) | 1);
+    let mut feeds = HashMap::new();
+    for id in graph.inputs() {
+        let Op::Input(input) = &graph.node(*id).op else { continue };
+        let shape: Vec<i64> = input.ty.known_shape().unwrap_or_default();
+        let values = match input.name.split('_').nth(1) {
+            Some("positive") => Values::Positive,
+            Some("index") => {
+                Values::Index(Expr::Literal(Val::int(input.name.rsplit('_').next().and_then(|n| n.parse().ok()).unwrap_or(2))))
+            }
+            _ => Values::Normal,
+        };
+        let constant = data(&mut rng, input.ty.dtype, &shape, &values, &[], graph);
+        if let Some(value) = constant.ok().and_then(|c| Value::from_const(&c)) {
+            feeds.insert(input.name.to_string(), value);
+        }
+    }
+    feeds
+}
+
+fn data(rng: &mut Rng, dtype: DType, shape: &[i64], values: &Values, env: &[Option<Val>], graph: &Graph) -> Result<Const, String> {
+    let n: i64 = shape.iter().product();
+    let scope = GraphScope(graph);
+    let elements: Vec<f64> = match values {
+        Values::Splat(e) => vec![e.eval(env, &scope)?.as_f64().ok_or("a splat needs a number")?; n as usize],
+        Values::Positive => (0..n).map(|_| 0.5 + 1.5 * rng.unit()).collect(),
+        Values::Index(e) => {
+            let bound = e.eval(env, &scope)?.as_int().ok_or("an index needs a bound")?;
+            (0..n).map(|_| (rng.below(bound as u64 + 2) as i64 - 1) as f64).collect()
+        }
+        Values::Normal if dtype.class() == Class::Real => {
+            (0..n).map(|_| if rng.below(8) == 0 { 0.0 } else { 4.0 * rng.unit() - 2.0 }).collect()
+        }
+        Values::Normal => (0..n).map(|_| rng.below(3) as f64).collect(),
+    };
+    Const::from_f64(dtype, shape, &elements).ok_or_else(|| "data does not fit".into())
+}
+
+struct Sampler<'a> {
+    rule: &'a Rule,
+    rng: Rng,
+    graph: Graph,
+    env: Vec<Option<Val>>,
+    inputs: usize,
+}
+
+impl Sampler<'_> {
+    fn eval(&self, e: &Expr) -> Result<Val, String> {
+        e.eval(&self.env, &GraphScope(&self.graph))
+    }
+
+    fn pick(&mut self, choices: &[Expr]) -> Result<Val, String> {
+        let at = self.rng.below(choices.len() as u64) as usize;
+        self.eval(choices.get(at).ok_or("no choices")?)
+    }
+
+    fn build(&mut self, pattern: &Pattern) -> Result<ValueId, String> {
+        match pattern {
+            Pattern::Any(var) => {
+                if let Some(Val::Value(PatchValue::Old(v))) = self.env[*var] {
+                    return Ok(v);
+                }
+                let value = self.leaf(*var)?;
+                let Val::Value(PatchValue::Old(v)) = value else { return Err(format!("?{} is not one tensor", self.rule.variables[*var])) };
+                self.env[*var] = Some(value);
+                Ok(v)
+            }
+            Pattern::Number(value) => {
+                let shape = [&[][..], &[1], &[1, 1]][self.rng.below(3) as usize];
+                let constant = Const::from_f64(DType::F64, shape, &[*value]).ok_or("a number")?;
+                Ok(self.graph.add_const(constant))
+            }
+            Pattern::Node(node) => self.node(node),
+            Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..) => Err("a list pattern outside of operands".into()),
+        }
+    }
+
+    fn node(&mut self, pattern: &NodePattern) -> Result<ValueId, String> {
+        let mut operands = Vec::new();
+        for p in &pattern.operands {
+            match p {
+                Pattern::Rest(var) | Pattern::Optional(var) => {
+                    if self.env[*var].is_none() {
+                        self.env[*var] = Some(self.leaf(*var)?);
+                    }
+                    match self.env[*var].clone() {
+                        Some(Val::List(items)) => operands
+                            .extend(items.iter().filter_map(|v| if let Val::Value(PatchValue::Old(v)) = v { Some(*v) } else { None })),
+                        Some(Val::Value(PatchValue::Old(v))) => operands.push(v),
+                        _ => {}
+                    }
+                }
+                Pattern::Each(inner, vars) => {
+                    for _ in 0..1 + self.rng.below(3) {
+                        for var in vars {
+                            self.env[*var] = None;
+                        }
+                        operands.push(self.build(inner)?);
+                    }
+                }
+                other => operands.push(self.build(other)?),
+            }
+        }
+        // A commutative source must be found either way round.
+        if pattern.kind.commutative() && operands.len() == 2 && self.rng.below(2) == 0 {
+            operands.swap(0, 1);
+        }
+        let types: Vec<TensorType> = operands.iter().map(|v| self.graph.ty(*v).cloned().ok_or("unknown type")).collect::<Result<_, _>>()?;
+        let attrs = self.attributes(pattern, &types)?;
+        let op = if pattern.kind == OpKind::Constant {
+            return Err("constants are matched by `?x` and `(const ?x)`".into());
+        } else {
+            pattern.kind.with_attrs(&attrs).map_err(|e| e.to_string())?
+        };
+        let id: NodeId = self.graph.add(op, &operands).map_err(|e| e.to_string())?;
+        let port = self.eval(&pattern.port).ok().and_then(|v| v.as_int()).unwrap_or_else(|| {
+            let ports = self.graph.node(id).types.len() as u64;
+            self.rng.below(ports) as i64
+        });
+        if let Expr::Var(var) = &pattern.port {
+            self.env[*var] = Some(Val::int(port));
+        }
+        let value = id.port(port as u32);
+        if let Some(var) = pattern.bind {
+            self.env[var] = Some(Val::Value(PatchValue::Old(value)));
+        }
+        Ok(value)
+    }
+
+    /// The value of a variable that the source reads: an input, a constant, a list, or nothing.
+    fn leaf(&mut self, var: Var) -> Result<Val, String> {
+        let rule = self.rule;
+        let spec = rule.instance.operands.iter().find(|(v, _)| *v == var).map(|(_, o)| o);
+        let spec = spec.ok_or_else(|| format!("the instance clause does not say what ?{} is", rule.variables[var]))?;
+        self.operand(spec)
+    }
+
+    fn operand(&mut self, spec: &Operand) -> Result<Val, String> {
+        match spec {
+            Operand::Choice(choices) => self.pick(choices),
+            Operand::Optional(inner) => {
+                if self.rng.below(2) == 0 {
+                    Ok(Val::Absent)
+                } else {
+                    self.operand(inner)
+                }
+            }
+            Operand::List(count, inner) => {
+                let n = self.eval(count)?.as_int().ok_or("a list needs a length")?;
+                Ok(Val::List((0..n).map(|_| self.operand(inner)).collect::<Result<_, _>>()?))
+            }
+            Operand::Tensor { constant, shape, values, dtype } => {
+                let mut sizes = Vec::new();
+                for e in shape {
+                    match self.eval(e)? {
+                        Val::List(items) => sizes.extend(items.iter().map(Val::as_int)),
+                        other => sizes.push(other.as_int()),
+                    }
+                }
+                let sizes: Vec<i64> = sizes.into_iter().collect::<Option<_>>().ok_or("a size is not a number")?;
+                if sizes.iter().any(|s| *s < 1 || *s > 4096) {
+                    return Err(format!("shape {sizes:?} is out of range"));
+                }
+                // Instances are exact: reals are doubles.
+                let dtype = if dtype.is_float() { DType::F64 } else { *dtype };
+                if *constant {
+                    let env = self.env.clone();
+                    let value = data(&mut self.rng, dtype, &sizes, values, &env, &self.graph)?;
+                    return Ok(Val::Value(PatchValue::Old(self.graph.add_const(value))));
+                }
+                let tag = match values {
+                    Values::Positive => "positive".to_string(),
+                    Values::Index(e) => format!("index_{}", self.eval(e)?.as_int().ok_or("an index needs a bound")?),
+                    Values::Splat(_) => return Err("only constants can be splats".into()),
+                    Values::Normal => "normal".to_string(),
+                };
+                self.inputs += 1;
+                let name = format!("x{}_{tag}", self.inputs);
+                Ok(Val::Value(PatchValue::Old(self.graph.add_input(&name, TensorType::new(dtype, sizes)))))
+            }
+        }
+    }
+
+    fn attributes(&mut self, pattern: &NodePattern, types: &[TensorType]) -> Result<Vec<(String, Attr)>, String> {
+        let mut attrs: Vec<(String, Attr)> = Vec::new();
+        for (name, expr) in &pattern.attrs {
+            let value = match expr {
+                Expr::Var(var) if self.env[*var].is_none() => {
+                    let spec = self.rule.instance.operands.iter().find(|(v, _)| v == var).map(|(_, o)| o.clone());
+                    let value = match spec {
+                        Some(spec) => self.operand(&spec)?,
+                        None => self.open(pattern.kind, name, types)?,
+                    };
+                    self.env[*var] = Some(value.clone());
+                    value
+                }
+                other => self.eval(other)?,
+            };
+            attrs.push((name.clone(), value.to_attr().ok_or("not an attribute")?));
+        }
+        for name in pattern.kind.attr_names() {
+            if !attrs.iter().any(|(n, _)| n == name) {
+                let value = self.open(pattern.kind, name, types)?;
+                attrs.push((name.to_string(), value.to_attr().ok_or("not an attribute")?));
+            }
+        }
+        Ok(attrs)
+    }
+
+    /// A value for an attribute that the source leaves open.
+    fn open(&mut self, kind: OpKind, name: &str, types: &[TensorType]) -> Result<Val, String> {
+        let qualified = format!("{}.{name}", kind.name().to_lowercase());
+        let listed = self.rule.instance.attrs.iter().find(|(n, _)| *n == qualified || *n == name).map(|(_, c)| c.clone());
+        if let Some(choices) = listed {
+            return self.pick(&choices);
+        }
+        let rank = types.first().map_or(0, TensorType::rank);
+        let spatial = rank.saturating_sub(2);
+        let known = |t: usize, axis: usize| types.get(t).and_then(|t| t.shape.get(axis)).and_then(regraft_ir::Dim::known);
+        let mut ints =
+            |n: usize, low: u64, high: u64| Val::List((0..n).map(|_| Val::int((low + self.rng.below(high - low + 1)) as i64)).collect());
+        Ok(match name {
+            "strides" | "dilations" => match ints(1, 0, 2).as_list().and_then(|l| l[0].as_int()) {
+                Some(0) => ints(spatial, 1, 2),
+                Some(1) => ints(spatial, 2, 2),
+                _ => ints(spatial, 1, 1),
+            },
+            "kernel" => ints(spatial, 1, 3),
+            "pads" if kind == OpKind::Pad => ints(2 * rank, 0, 2),
+            "pads" => match ints(1, 0, 1).as_list().and_then(|l| l[0].as_int()) {
+                Some(0) => ints(2 * spatial, 0, 0),
+                _ => ints(2 * spatial, 0, 1),
+            },
+            "group" => {
+                let (channels, per_group) = (known(0, 1).unwrap_or(1), known(1, 1).unwrap_or(1).max(1));
+                Val::int((channels / per_group).max(1))
+            }
+            "axis" => Val::int(self.rng.below(rank.max(1) as u64) as i64),
+            "axes" => Val::List(vec![Val::int(self.rng.below(rank.max(1) as u64) as i64)]),
+            "perm" => {
+                let mut perm: Vec<i64> = (0..rank as i64).collect();
+                for i in (1..perm.len()).rev() {
+                    perm.swap(i, self.rng.below(i as u64 + 1) as usize);
+                }
+                Val::List(perm.into_iter().map(Val::int).collect())
+            }
+            "epsilon" => Val::Float(1e-3),
+            "ceil_mode" | "count_include_pad" | "keepdims" | "trans_a" | "trans_b" => Val::Bool(self.rng.below(2) == 0),
+            "alpha" | "beta" | "gamma" | "bias" | "value" => Val::Float(0.25 + self.rng.unit()),
+            "min" => Val::Float(-self.rng.unit()),
+            "max" => Val::Float(0.5 + self.rng.unit()),
+            "mode" => Val::Str(if kind == OpKind::Pad { "constant" } else { "DCR" }.into()),
+            "approximate" => Val::Str("none".into()),
+            "repeats" => ints(rank, 1, 2),
+            "scales" => Val::List((0..rank).map(|axis| Val::int(if axis < 2 { 1 } else { 1 + (axis as i64 + 1) % 3 })).collect()),
+            _ => return Err(format!("the instance clause must give choices for `:{qualified}`")),
+        })
+    }
+}
+
+/// SplitMix64: small, seedable, the same on every platform.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

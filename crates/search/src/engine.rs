@@ -1,0 +1,434 @@
+//! The engine that all strategies share: apply and undo, match index, state key, cost by deltas.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::{Applied, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType};
+use regraft_rules::Library;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+/// A rewrite that can be applied in the state in which it was found: one rule at one place.
+#[derive(Debug)]
+pub struct Move {
+    /// Index of the rule in the library.
+    pub rule: usize,
+    /// Operators of the source.
+    pub nodes: SmallVec<[NodeId; 6]>,
+    /// The edit.
+    pub patch: Patch,
+    /// Hashes of the new operators with their operand types.
+    cores: SmallVec<[u64; 4]>,
+}
+
+/// Counters of what the engine did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Patches applied.
+    pub applied: u64,
+    /// Patches undone.
+    pub undone: u64,
+    /// Anchors at which rules were matched.
+    pub anchors: u64,
+    /// Matches found.
+    pub matches: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Facts {
+    /// Hash of operator, attributes and operand types.
+    core: u64,
+    /// Structural identity: the core and the identities of the operands at creation.
+    identity: u128,
+    /// What this node adds to the state key under its present wiring.
+    share: u128,
+    price: Ns,
+}
+
+struct Step {
+    applied: Applied,
+    /// Facts of nodes that this step changed, before it: `(index, facts)`.
+    before: SmallVec<[(u32, Facts); 16]>,
+    key: u128,
+    cost: Ns,
+    outputs_share: u128,
+}
+
+/// A graph under rewriting.
+pub struct Engine<'a> {
+    graph: Graph,
+    model: &'a dyn CostModel,
+    facts: Vec<Facts>,
+    prices: FxHashMap<u64, Ns>,
+    key: u128,
+    outputs_share: u128,
+    cost: Ns,
+    steps: Vec<Step>,
+    counters: Counters,
+}
+
+impl<'a> Engine<'a> {
+    /// Starts from a graph in normal form.
+    pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
+        let mut engine = Engine {
+            facts: vec![Facts::default(); graph.capacity()],
+            graph,
+            model,
+            prices: FxHashMap::default(),
+            key: 0,
+            outputs_share: 0,
+            cost: model.overhead(),
+            steps: Vec::new(),
+            counters: Counters::default(),
+        };
+        for id in engine.graph.topological() {
+            let node = engine.graph.node(id);
+            let core = core(&node.op, node.inputs.iter().map(|v| engine.graph.ty(*v)));
+            engine.admit(id, core);
+            let price = engine.price(id);
+            engine.facts[id.0 as usize].price = price;
+            engine.cost = engine.cost.saturating_add(price);
+        }
+        for id in engine.graph.ids().collect::<Vec<_>>() {
+            let share = engine.share(id);
+            engine.facts[id.0 as usize].share = share;
+            engine.key = engine.key.wrapping_add(share);
+        }
+        engine.outputs_share = engine.share_of_outputs();
+        engine
+    }
+
+    /// The present graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Its cost under the model.
+    pub fn cost(&self) -> Ns {
+        self.cost
+    }
+
+    /// The commutative 128-bit key of the present state: the same for every order of independent moves, and restored by inverse moves.
+    pub fn key(&self) -> u128 {
+        self.key.wrapping_add(self.outputs_share)
+    }
+
+    /// Number of moves applied and not undone.
+    pub fn depth(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Gives the graph back.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+
+    pub(crate) fn count_matching(&mut self, anchors: u64, matches: u64) {
+        self.counters.anchors += anchors;
+        self.counters.matches += matches;
+    }
+
+    /// Applies a move found in this very state.
+    pub fn apply(&mut self, step: &Move) {
+        let (key, cost, outputs_share) = (self.key, self.cost, self.outputs_share);
+        // Prices depend on producers and readers one hop away, so both sides of every changed edge are touched.
+        let mut touched: SmallVec<[NodeId; 24]> = SmallVec::new();
+        let applied = self.graph.apply(&step.patch);
+        self.facts.resize(self.graph.capacity(), Facts::default());
+        let mut before: SmallVec<[(u32, Facts); 16]> = SmallVec::new();
+        for (id, node) in &applied.removed {
+            let facts = std::mem::take(&mut self.facts[id.0 as usize]);
+            self.key = self.key.wrapping_sub(facts.share);
+            self.cost -= facts.price;
+            before.push((id.0, facts));
+            touched.extend(node.inputs.iter().map(|v| v.node));
+        }
+        for (created, core) in applied.created.iter().zip(&step.cores) {
+            self.admit(*created, *core);
+        }
+        for created in &applied.created {
+            touched.push(*created);
+            touched.extend(self.graph.node(*created).inputs.iter().map(|v| v.node));
+            touched.extend(self.graph.node(*created).users.iter().map(|(user, _)| *user));
+        }
+        for (reader, _, old) in &applied.rewired {
+            touched.push(*reader);
+            touched.push(old.node);
+            // A value that was there before takes the place: its producer has more readers now.
+            touched.extend(self.graph.get(*reader).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node)));
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched.retain(|id| self.graph.get(*id).is_some());
+        for id in &touched {
+            let now = self.facts[id.0 as usize];
+            let (share, price) = (self.share(*id), self.price(*id));
+            if !applied.created.contains(id) {
+                before.push((id.0, now));
+            }
+            self.key = self.key.wrapping_add(share).wrapping_sub(now.share);
+            self.cost = self.cost - now.price + price;
+            let facts = &mut self.facts[id.0 as usize];
+            facts.share = share;
+            facts.price = price;
+        }
+        if !applied.outputs.is_empty() {
+            self.outputs_share = self.share_of_outputs();
+        }
+        self.counters.applied += 1;
+        self.steps.push(Step { applied, before, key, cost, outputs_share });
+    }
+
+    /// Undoes the latest move; false at the start state.
+    pub fn undo(&mut self) -> bool {
+        let Some(step) = self.steps.pop() else { return false };
+        self.graph.undo(step.applied);
+        self.facts.truncate(self.graph.capacity());
+        for (at, facts) in step.before {
+            self.facts[at as usize] = facts;
+        }
+        (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
+        self.counters.undone += 1;
+        true
+    }
+
+    /// Nodes that the latest move created, rewired, or whose readers it changed.
+    pub fn dirty(&self) -> SmallVec<[NodeId; 24]> {
+        let mut dirty: SmallVec<[NodeId; 24]> = SmallVec::new();
+        let Some(step) = self.steps.last() else { return dirty };
+        dirty.extend(step.applied.created.iter().copied());
+        for created in &step.applied.created {
+            dirty.extend(self.graph.get(*created).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node)));
+        }
+        for (reader, _, old) in &step.applied.rewired {
+            dirty.push(*reader);
+            dirty.push(old.node);
+            dirty.extend(self.graph.get(*reader).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node)));
+        }
+        for (id, node) in &step.applied.removed {
+            dirty.push(*id);
+            dirty.extend(node.inputs.iter().map(|v| v.node));
+        }
+        for (index, old) in &step.applied.outputs {
+            dirty.push(old.node);
+            dirty.push(self.graph.outputs()[*index].value.node);
+        }
+        dirty.sort_unstable();
+        dirty.dedup();
+        dirty
+    }
+
+    /// Records a node's core and identity.
+    fn admit(&mut self, id: NodeId, core: u64) {
+        let node = self.graph.node(id);
+        let mut identity = mix(u128::from(core) | (u128::from(!core) << 64));
+        if matches!(node.op, Op::Constant(_)) {
+            identity = mix(identity);
+        }
+        for value in &node.inputs {
+            identity = mix(identity.rotate_left(7) ^ self.facts[value.node.0 as usize].identity.wrapping_add(u128::from(value.port)));
+        }
+        self.facts[id.0 as usize].core = core;
+        self.facts[id.0 as usize].identity = identity;
+    }
+
+    /// Identity and present wiring of a node.
+    fn share(&self, id: NodeId) -> u128 {
+        let mut share = self.facts[id.0 as usize].identity;
+        for value in &self.graph.node(id).inputs {
+            share = mix(share.rotate_left(11) ^ self.facts[value.node.0 as usize].identity.wrapping_add(u128::from(value.port) << 3));
+        }
+        mix(share)
+    }
+
+    fn share_of_outputs(&self) -> u128 {
+        self.graph.outputs().iter().enumerate().fold(0u128, |sum, (at, output)| {
+            let identity = self.facts[output.value.node.0 as usize].identity;
+            sum.wrapping_add(mix(identity.wrapping_mul(2 * at as u128 + 3).wrapping_add(u128::from(output.value.port))))
+        })
+    }
+
+    /// The price of a node, remembered by its core and the kinds around it.
+    fn price(&mut self, id: NodeId) -> Ns {
+        let node = self.graph.node(id);
+        if node.constant || matches!(node.op.kind(), OpKind::Input) {
+            return 0;
+        }
+        let mut hasher = FxHasher::default();
+        self.facts[id.0 as usize].core.hash(&mut hasher);
+        for value in &node.inputs {
+            let producer = self.graph.node(value.node);
+            (producer.op.kind() as u8, producer.constant, producer.users.len() == 1).hash(&mut hasher);
+        }
+        let readers = node.users.iter().fold(0u64, |sum, (user, slot)| {
+            let mut one = FxHasher::default();
+            (self.graph.node(*user).op.kind() as u8, *slot).hash(&mut one);
+            sum.wrapping_add(one.finish())
+        });
+        (readers, self.graph.feeds_output(id)).hash(&mut hasher);
+        let seen = hasher.finish();
+        if let Some(price) = self.prices.get(&seen) {
+            return *price;
+        }
+        let price = self.model.price(&self.graph, id);
+        self.prices.insert(seen, price);
+        price
+    }
+}
+
+/// All moves of the present state, found from scratch.
+pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
+    let anchors: Vec<NodeId> = engine.graph.ids().collect();
+    let mut seen = rustc_hash::FxHashSet::default();
+    let moves = matcher.at(&engine.graph, &anchors, &mut seen);
+    engine.count_matching(anchors.len() as u64, moves.len() as u64);
+    moves
+}
+
+/// The moves of the present state, from those of the state before the latest move: those that it touched are dropped, and rules are
+/// matched again only around the change.
+pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[Arc<Move>]) -> Vec<Arc<Move>> {
+    let dirty = engine.dirty();
+    let mut moves: Vec<Arc<Move>> = before.iter().filter(|m| !m.nodes.iter().any(|n| dirty.binary_search(n).is_ok())).cloned().collect();
+    // A match is anchored at its root, at most `radius` readers below the node that changed.
+    let mut region: Vec<NodeId> = dirty.iter().copied().filter(|id| engine.graph.get(*id).is_some()).collect();
+    let mut seen: rustc_hash::FxHashSet<NodeId> = region.iter().copied().collect();
+    let mut frontier = region.clone();
+    for _ in 0..matcher.radius {
+        let mut next = Vec::new();
+        for id in frontier {
+            for (user, _) in &engine.graph.node(id).users {
+                if seen.insert(*user) {
+                    next.push(*user);
+                }
+            }
+        }
+        region.extend(next.iter().copied());
+        frontier = next;
+    }
+    region.sort_unstable();
+    let mut known: rustc_hash::FxHashSet<u64> = moves.iter().map(|m| place(m.rule, &m.nodes, &m.patch)).collect();
+    let found = matcher.at(&engine.graph, &region, &mut known);
+    engine.count_matching(region.len() as u64, found.len() as u64);
+    moves.extend(found);
+    moves
+}
+
+/// Matches the rules of a library, and remembers why sources were not rewritten.
+pub struct Matcher<'a> {
+    library: &'a Library,
+    writable: &'a dyn regraft_rules::Writable,
+    radius: usize,
+    /// Sources that were found but not rewritten: `(rule, where, why)` with how often.
+    pub refusals: std::collections::BTreeMap<(String, String), (String, usize)>,
+}
+
+impl<'a> Matcher<'a> {
+    /// A matcher for these rules, writing only what `writable` accepts.
+    pub fn new(library: &'a Library, writable: &'a dyn regraft_rules::Writable) -> Matcher<'a> {
+        Matcher { library, writable, radius: library.radius(), refusals: Default::default() }
+    }
+
+    /// The rules.
+    pub fn library(&self) -> &'a Library {
+        self.library
+    }
+
+    /// Moves whose root is one of `anchors`, each place once.
+    fn at(&mut self, graph: &Graph, anchors: &[NodeId], seen: &mut rustc_hash::FxHashSet<u64>) -> Vec<Arc<Move>> {
+        let mut moves = Vec::new();
+        for anchor in anchors {
+            let kind = graph.node(*anchor).op.kind();
+            if graph.node(*anchor).constant {
+                continue;
+            }
+            for (rule, root) in self.library.rooted_at(kind) {
+                let definition = &self.library.rules()[*rule];
+                for found in regraft_rules::matches_at(graph, definition, *root, *anchor) {
+                    match regraft_rules::instantiate(graph, definition, &found, self.writable) {
+                        Ok(patch) => {
+                            if seen.insert(place(*rule, &found.nodes, &patch)) {
+                                moves.push(Arc::new(Move { rule: *rule, nodes: found.nodes, cores: cores(graph, &patch), patch }));
+                            }
+                        }
+                        Err(regraft_rules::Refusal::Guard | regraft_rules::Refusal::Nothing) => {}
+                        Err(why) => {
+                            let place = graph
+                                .node(*anchor)
+                                .names
+                                .iter()
+                                .flatten()
+                                .next()
+                                .map_or_else(|| format!("{}#{}", kind.name(), anchor.0), |n| n.to_string());
+                            self.refusals.entry((definition.name.to_string(), why.to_string())).or_insert((place, 0)).1 += 1;
+                        }
+                    }
+                }
+            }
+        }
+        moves
+    }
+}
+
+/// Identity of a move: its rule, the set of operators that it covers, and what it replaces.
+fn place(rule: usize, nodes: &[NodeId], patch: &Patch) -> u64 {
+    let mut sorted: SmallVec<[NodeId; 6]> = SmallVec::from_slice(nodes);
+    sorted.sort_unstable();
+    let mut hasher = FxHasher::default();
+    (rule, sorted.as_slice(), patch.create.len()).hash(&mut hasher);
+    // Two orders of the same merge cover the same operators; two readings of one operator (a+b, b+a) build different ones.
+    if patch.replace.len() == 1 {
+        for new in &patch.create {
+            new.inputs.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+fn cores(graph: &Graph, patch: &Patch) -> SmallVec<[u64; 4]> {
+    let ty = |value: &PatchValue| match value {
+        PatchValue::Old(v) => graph.ty(*v),
+        PatchValue::New { index, port } => patch.create[*index as usize].types[*port as usize].as_ref(),
+    };
+    patch.create.iter().map(|new| core(&new.op, new.inputs.iter().map(ty))).collect()
+}
+
+/// Hash of an operator, its attributes and its operand types; stable within a process and between runs.
+fn core<'t>(op: &Op, types: impl Iterator<Item = Option<&'t TensorType>>) -> u64 {
+    let mut hasher = Stable(xxhash_rust::xxh3::Xxh3::new());
+    op.hash(&mut hasher);
+    for ty in types {
+        ty.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+struct Stable(xxhash_rust::xxh3::Xxh3);
+
+impl Hasher for Stable {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+    fn finish(&self) -> u64 {
+        self.0.digest()
+    }
+}
+
+/// Scrambles 128 bits (two rounds of a 64-bit finalizer, crossed).
+fn mix(x: u128) -> u128 {
+    let scramble = |mut z: u64| {
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let (low, high) = (x as u64, (x >> 64) as u64);
+    let a = scramble(low.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ high.rotate_left(29));
+    let b = scramble(high.wrapping_add(0xd1b5_4a32_d192_ed03).wrapping_add(a));
+    (u128::from(b) << 64) | u128::from(a ^ b.rotate_left(17))
+}

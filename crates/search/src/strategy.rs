@@ -1,0 +1,38 @@
+//! What a search strategy is.
+
+use std::sync::Arc;
+
+use regraft_cost::Ns;
+
+use crate::budget::Budget;
+use crate::engine::{Engine, Matcher, Move};
+
+/// A sequence of moves from the start state, and where it leads.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Moves, in order.
+    pub moves: Vec<Arc<Move>>,
+    /// Cost of the state that they lead to.
+    pub cost: Ns,
+    /// Its key.
+    pub key: u128,
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The cheapest states found, best first; never empty: the start state is always a candidate.
+    pub scripts: Vec<Script>,
+    /// States visited.
+    pub visited: u64,
+    /// False if the budget ended the search.
+    pub complete: bool,
+}
+
+/// A way to search the states that moves reach. Leaves the engine in its start state.
+pub trait Strategy {
+    /// Name on the command line and in reports.
+    fn name(&self) -> &'static str;
+    /// Searches from the engine's present state.
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome;
+}
