@@ -1,10 +1,16 @@
-//! What element-wise operators share: broadcasting type rules and loops.
+//! What element-wise operators share: broadcasting type rules, loops, integer arithmetic, and ONNX mappings.
 
+use std::cmp::Ordering;
+
+use crate::constant::Const;
 use crate::dtype::DType;
 use crate::error::{EvalError, TypeError};
-use crate::scalar::Scalar;
+use crate::onnx::{ImportOperand, Imported, OnnxNode, Opaque};
+use crate::op::{Kernel, Op, Work};
+use crate::ops::unsqueeze::Unsqueeze;
+use crate::scalar::{Scalar, Unsupported};
 use crate::tensor::{Tensor, Value, broadcast_concrete, wrap_int};
-use crate::ty::{TensorType, broadcast_shapes};
+use crate::ty::{Shape, TensorType, broadcast_shapes};
 
 /// The type rule of `count` broadcast operands of one element type; the result's is `result`, or theirs.
 pub(crate) fn infer_broadcast(
@@ -19,10 +25,22 @@ pub(crate) fn infer_broadcast(
     if let Some(other) = inputs.iter().find(|t| t.dtype != first.dtype) {
         return Err(TypeError::invalid(format!("{name} mixes {} and {}", first.dtype, other.dtype)));
     }
-    let shape = broadcast_shapes(inputs.iter().map(|t| t.shape.as_slice())).ok_or_else(|| {
+    Ok(vec![TensorType { dtype: result.unwrap_or(first.dtype), shape: broadcast(name, inputs)? }])
+}
+
+/// The shape that broadcasting all operands gives.
+pub(crate) fn broadcast(name: &str, inputs: &[TensorType]) -> Result<Shape, TypeError> {
+    broadcast_shapes(inputs.iter().map(|t| t.shape.as_slice())).ok_or_else(|| {
         TypeError::invalid(format!("{name} cannot broadcast {}", inputs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" with ")))
-    })?;
-    Ok(vec![TensorType { dtype: result.unwrap_or(first.dtype), shape }])
+    })
+}
+
+/// The one operand of a unary operator.
+pub(crate) fn only<'a>(name: &str, inputs: &'a [TensorType]) -> Result<&'a TensorType, TypeError> {
+    match inputs {
+        [one] => Ok(one),
+        _ => Err(TypeError::invalid(format!("{name} takes one operand, not {}", inputs.len()))),
+    }
 }
 
 /// `f` over two broadcast tensors.
@@ -37,6 +55,10 @@ pub(crate) fn zip<A: Clone, B: Clone, C: Clone>(
     }
     let shape = broadcast_concrete([a.shape.as_slice(), b.shape.as_slice()])
         .ok_or_else(|| EvalError::value(format!("cannot broadcast {:?} with {:?}", a.shape, b.shape)))?;
+    if let ([y], true) = (b.data.as_slice(), shape == a.shape) {
+        let data = a.data.iter().map(|x| f(x, y)).collect::<Result<_, _>>()?;
+        return Ok(Tensor::new(shape, data));
+    }
     let (ia, ib) = (a.broadcast_index(&shape), b.broadcast_index(&shape));
     let data = ia.into_iter().zip(ib).map(|(i, j)| f(&a.data[i], &b.data[j])).collect::<Result<_, _>>()?;
     Ok(Tensor::new(shape, data))
@@ -56,28 +78,102 @@ pub(crate) fn arithmetic<S: Scalar>(
     }
 }
 
-/// Declares binary arithmetic operators: name, ONNX type, commutativity, meaning on reals and on integers.
+/// Arithmetic on one value: `real` on real elements, `int` on integers (then wrapped to `dtype`).
+pub(crate) fn each<S: Scalar>(
+    name: &str,
+    inputs: &[Value<S>],
+    dtype: DType,
+    real: impl Fn(&S) -> Result<S, EvalError>,
+    int: Option<&fn(DType, i64) -> i64>,
+) -> Result<Vec<Value<S>>, EvalError> {
+    match (inputs, int) {
+        ([Value::Real(x)], _) => Ok(vec![Value::real(x.map(real)?)]),
+        ([Value::Int(x)], Some(int)) => Ok(vec![Value::int(x.map(|v| Ok::<_, EvalError>(wrap_int(dtype, int(dtype, *v))))?)]),
+        _ => Err(EvalError::value(format!("{name} is not defined for these elements"))),
+    }
+}
+
+/// Order of two integers of type `dtype` (64-bit unsigned ones are kept with their bits).
+pub(crate) fn int_order(dtype: DType, a: i64, b: i64) -> Ordering {
+    if dtype == DType::U64 { (a as u64).cmp(&(b as u64)) } else { a.cmp(&b) }
+}
+
+/// An integer of type `dtype` as a double.
+pub(crate) fn int_to_f64(dtype: DType, value: i64) -> f64 {
+    if dtype == DType::U64 { value as u64 as f64 } else { value as f64 }
+}
+
+/// A double as an integer of type `dtype`: truncated, and held at the ends of the type's range; not a number is 0.
+pub(crate) fn f64_to_int(dtype: DType, value: f64) -> i64 {
+    let value = value.trunc();
+    match dtype {
+        DType::I8 => i64::from(value as i8),
+        DType::U8 => i64::from(value as u8),
+        DType::I16 => i64::from(value as i16),
+        DType::U16 => i64::from(value as u16),
+        DType::I32 => i64::from(value as i32),
+        DType::U32 => i64::from(value as u32),
+        DType::U64 => value as u64 as i64,
+        _ => value as i64,
+    }
+}
+
+/// Integer quotient, truncated towards zero.
+pub(crate) fn int_div(dtype: DType, a: i64, b: i64) -> Result<i64, EvalError> {
+    match (dtype, b) {
+        (_, 0) => Err(EvalError::value("integer division by zero")),
+        (DType::U64, _) => Ok((a as u64 / b as u64) as i64),
+        _ => Ok(a.wrapping_div(b)),
+    }
+}
+
+/// The one of two values that comes first in `order`: the second only if it is strictly better; not-a-number wins over numbers.
+pub(crate) fn pick<S: Scalar>(order: Ordering, a: &S, b: &S) -> Result<S, Unsupported> {
+    Ok(match b.compare(a)? {
+        Some(found) if found == order => b.clone(),
+        None if b.compare(b)?.is_none() => b.clone(),
+        _ => a.clone(),
+    })
+}
+
+/// `x` held between two bounds, the upper one winning; not-a-number stays.
+pub(crate) fn clamp<S: Scalar>(x: &S, low: &S, high: &S) -> Result<S, Unsupported> {
+    let x = if x.compare(low)? == Some(Ordering::Less) { low } else { x };
+    Ok(if x.compare(high)? == Some(Ordering::Greater) { high.clone() } else { x.clone() })
+}
+
+/// One pass over the results, `flops` operations each.
+pub(crate) fn pass(outputs: &[Vec<usize>], kernel: Kernel, flops: f64) -> Work {
+    let elements: f64 = outputs.iter().map(|s| s.iter().product::<usize>() as f64).sum();
+    Work { flops: flops * elements, extra_bytes: 0.0, kernel }
+}
+
+/// Declares broadcast arithmetic operators on two numbers: name, whether commutative, element types, kernel, meaning on reals and on
+/// integers of a type.
 macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident, $commutative:expr, |$x:ident, $y:ident| $real:expr, |$i:ident, $j:ident| $int:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident, $commutative:expr, $types:expr, |$x:ident, $y:ident| $real:expr, |$dtype:ident, $i:ident, $j:ident| $int:expr;)*) => {$(
         $crate::operator! { $(#[$doc])* pub struct $name {} }
 
         impl $crate::op::Operator for $name {
             const COMMUTATIVE: bool = $commutative;
             fn infer(&self, inputs: &[$crate::TensorType]) -> Result<Vec<$crate::TensorType>, $crate::TypeError> {
-                $crate::ops::elementwise::infer_broadcast(stringify!($name), inputs, 2, None)
+                let types = $crate::ops::elementwise::infer_broadcast(stringify!($name), inputs, 2, None)?;
+                $crate::ops::accepts::check(stringify!($name), $types, inputs[0].dtype)?;
+                Ok(types)
             }
             fn eval<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
-                $crate::ops::elementwise::arithmetic(inputs, context.output_types[0].dtype, |$x: &S, $y: &S| $real, |$i: i64, $j: i64| $int)
+                let $dtype = context.output_types[0].dtype;
+                $crate::ops::elementwise::arithmetic(inputs, $dtype, |$x: &S, $y: &S| $real, |$i: i64, $j: i64| $int)
             }
             fn onnx_types() -> &'static [&'static str] {
                 &[stringify!($name)]
             }
             fn import(node: &$crate::onnx::OnnxNode) -> Result<$crate::onnx::Imported, $crate::onnx::Opaque> {
-                $crate::ops::elementwise::reject_legacy_broadcast(node)?;
-                node.import($crate::Op::$name($name {}))
+                $crate::ops::elementwise::import_broadcast(node, $crate::Op::$name($name {}))
             }
-            fn spell(&self, _: &[$crate::TensorType], _: &[$crate::TensorType], version: i64) -> Result<$crate::onnx::OnnxSpelling, $crate::onnx::NoSpelling> {
+            fn spell(&self, inputs: &[$crate::TensorType], _: &[$crate::TensorType], version: i64) -> Result<$crate::onnx::OnnxSpelling, $crate::onnx::NoSpelling> {
                 $crate::ops::elementwise::since(stringify!($name), version, 7)?;
+                $crate::ops::accepts::spelled(stringify!($name), $types, version, inputs[0].dtype)?;
                 Ok($crate::onnx::OnnxSpelling::plain(stringify!($name), 2))
             }
         }
@@ -85,13 +181,85 @@ macro_rules! binary {
 }
 pub(crate) use binary;
 
-/// Opsets before 7 broadcast by an `axis` attribute; such nodes stay opaque.
-pub(crate) fn reject_legacy_broadcast(node: &crate::onnx::OnnxNode) -> Result<(), crate::onnx::Opaque> {
-    if node.version < 7 {
-        Err(crate::onnx::Opaque(format!("{} of opset {} broadcasts by attribute", node.op_type, node.version)))
-    } else {
-        Ok(())
+/// Declares operators on one number, with float attributes and their ONNX defaults: element types, kernel, operations per element, meaning
+/// on reals and, where they are taken, on integers of a type.
+macro_rules! pointwise {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident = $default:expr),* $(,)? }, $types:expr, $kernel:expr, $flops:expr,
+        |$op:ident, $x:ident| $real:expr $(, |$dtype:pat_param, $i:ident| $int:expr)?;)*) => {$(
+        $crate::operator! { $(#[$doc])* pub struct $name { $($(#[$fdoc])* pub $field: $crate::Float),* } }
+
+        impl $crate::op::Operator for $name {
+            fn infer(&self, inputs: &[$crate::TensorType]) -> Result<Vec<$crate::TensorType>, $crate::TypeError> {
+                let operand = $crate::ops::elementwise::only(stringify!($name), inputs)?;
+                $crate::ops::accepts::check(stringify!($name), $types, operand.dtype)?;
+                Ok(vec![operand.clone()])
+            }
+            fn eval<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
+                let $op = self;
+                let ints: &[fn($crate::DType, i64) -> i64] = &[$(|$dtype, $i| $int)?];
+                $crate::ops::elementwise::each(stringify!($name), inputs, context.output_types[0].dtype, |$x: &S| Ok($real), ints.first())
+            }
+            fn onnx_types() -> &'static [&'static str] {
+                &[stringify!($name)]
+            }
+            fn import(node: &$crate::onnx::OnnxNode) -> Result<$crate::onnx::Imported, $crate::onnx::Opaque> {
+                node.import($crate::Op::$name($name { $($field: $crate::ops::elementwise::float_attr(node, stringify!($field), $default)),* }))
+            }
+            fn spell(&self, inputs: &[$crate::TensorType], _: &[$crate::TensorType], version: i64) -> Result<$crate::onnx::OnnxSpelling, $crate::onnx::NoSpelling> {
+                $crate::ops::accepts::spelled(stringify!($name), $types, version, inputs[0].dtype)?;
+                Ok($crate::onnx::OnnxSpelling::plain(stringify!($name), 1)$(.with(stringify!($field), $crate::Attr::Float(self.$field)))*)
+            }
+            fn work(&self, _: &[Vec<usize>], outputs: &[Vec<usize>]) -> $crate::Work {
+                $crate::ops::elementwise::pass(outputs, $kernel, $flops)
+            }
+        }
+    )*};
+}
+pub(crate) use pointwise;
+
+/// The float attribute `name`, or its default, in the precision that ONNX files keep.
+pub(crate) fn float_attr(node: &OnnxNode, name: &str, default: f32) -> crate::Float {
+    crate::Float(node.float(name).unwrap_or(f64::from(default)))
+}
+
+/// The operator on two broadcast operands. Before opset 7 the second one is aligned by the attributes `broadcast` and `axis`.
+pub(crate) fn import_broadcast(node: &OnnxNode, op: Op) -> Result<Imported, Opaque> {
+    if node.version >= 7 || node.int("broadcast").unwrap_or(0) == 0 {
+        return node.import(op);
     }
+    let (left, right) = (node.ty(0)?.rank(), node.ty(1)?.rank());
+    if right > left {
+        return Err(Opaque(format!("{} broadcasts its first input", node.op_type)));
+    }
+    let first = match node.int("axis") {
+        Some(axis) => node.axis(axis, left)? as usize,
+        None => left - right,
+    };
+    if first + right > left {
+        return Err(Opaque(format!("axis {first} of {} leaves no room for rank {right}", node.op_type)));
+    }
+    let second = if right == 0 { ImportOperand::Input(1) } else { lift(node, 1, left - right - first)? };
+    Ok(Imported { op, operands: vec![ImportOperand::Input(0), second] })
+}
+
+/// The node's input `at` with `trailing` sizes of 1 appended, so that it broadcasts along earlier axes.
+pub(crate) fn lift(node: &OnnxNode, at: usize, trailing: usize) -> Result<ImportOperand, Opaque> {
+    if trailing == 0 {
+        return Ok(ImportOperand::Input(at));
+    }
+    let rank = node.ty(at)?.rank();
+    let constant = node.inputs.get(at).and_then(Option::as_ref).and_then(|input| input.value.as_ref());
+    let lifted = constant.and_then(|value| {
+        let shape: Vec<i64> = value.shape().iter().copied().chain(std::iter::repeat_n(1, trailing)).collect();
+        Const::new(value.dtype(), &shape, value.bytes().clone())
+    });
+    Ok(match lifted {
+        Some(value) => ImportOperand::Const(value),
+        None => {
+            let axes = (rank..rank + trailing).map(|axis| axis as i64).collect();
+            ImportOperand::Node(Box::new(node.import_with(Op::Unsqueeze(Unsqueeze { axes }), &[at])))
+        }
+    })
 }
 
 /// The operator exists since opset `first`.

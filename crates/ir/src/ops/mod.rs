@@ -1,8 +1,23 @@
 //! All operators: one definition each, one line each in the table below.
 
+pub(crate) mod accepts;
 pub mod activation;
+pub mod arg_reduce;
 pub mod arithmetic;
+pub mod cast;
+pub mod clip;
+pub mod compare;
 pub(crate) mod elementwise;
+pub mod gelu;
+pub mod identity;
+pub mod logic;
+pub mod nonfinite;
+pub mod prelu;
+pub mod reduce;
+pub mod select;
+pub mod softmax;
+pub mod unary;
+pub mod variadic;
 mod leaf;
 pub mod matmul;
 
@@ -25,6 +40,25 @@ pub mod tile;
 pub mod transpose;
 pub mod unsqueeze;
 
+pub mod average_pool;
+pub mod batch_norm;
+pub mod conv;
+pub mod conv_transpose;
+pub mod depth_space;
+pub mod einsum;
+pub mod gemm;
+pub mod global_pool;
+pub mod group_norm;
+pub mod instance_norm;
+pub mod layer_norm;
+pub mod lrn;
+pub mod max_pool;
+pub(crate) mod moments;
+pub(crate) mod operands;
+pub(crate) mod strided;
+pub mod upsample;
+pub(crate) mod window;
+
 pub use leaf::{Constant, Input, OpaqueOp};
 
 crate::operators! {
@@ -33,7 +67,82 @@ crate::operators! {
     arithmetic::Sub,
     arithmetic::Mul,
     arithmetic::Div,
+    arithmetic::Pow,
+    arithmetic::Mod,
+    arithmetic::BitShift,
+    variadic::Sum,
+    variadic::Max,
+    variadic::Min,
+    variadic::Mean,
+    compare::Equal,
+    compare::Greater,
+    compare::GreaterOrEqual,
+    compare::Less,
+    compare::LessOrEqual,
+    logic::And,
+    logic::Or,
+    logic::Xor,
+    logic::Not,
+    select::Where,
+    nonfinite::IsNaN,
+    nonfinite::IsInf,
+    unary::Neg,
+    unary::Abs,
+    unary::Sign,
+    unary::Reciprocal,
+    unary::Sqrt,
+    unary::Exp,
+    unary::Log,
+    unary::Floor,
+    unary::Ceil,
+    unary::Round,
+    unary::Erf,
+    unary::Sin,
+    unary::Cos,
+    unary::Tan,
+    unary::Asin,
+    unary::Acos,
+    unary::Atan,
+    unary::Sinh,
+    unary::Cosh,
+    unary::Asinh,
+    unary::Acosh,
+    unary::Atanh,
     activation::Relu,
+    activation::Sigmoid,
+    activation::Tanh,
+    activation::LeakyRelu,
+    prelu::PRelu,
+    activation::Elu,
+    activation::Selu,
+    activation::Celu,
+    activation::ThresholdedRelu,
+    activation::HardSigmoid,
+    activation::HardSwish,
+    activation::Softplus,
+    activation::Softsign,
+    activation::Mish,
+    gelu::Gelu,
+    gelu::FastGelu,
+    gelu::QuickGelu,
+    clip::Clip,
+    softmax::Softmax,
+    softmax::LogSoftmax,
+    reduce::ReduceSum,
+    reduce::ReduceMean,
+    reduce::ReduceMax,
+    reduce::ReduceMin,
+    reduce::ReduceProd,
+    reduce::ReduceL1,
+    reduce::ReduceL2,
+    reduce::ReduceLogSum,
+    reduce::ReduceLogSumExp,
+    reduce::ReduceSumSquare,
+    arg_reduce::ArgMax,
+    arg_reduce::ArgMin,
+    cast::Cast,
+    identity::Identity,
+    identity::Dropout,
     concat::Concat,
     split::Split,
     slice::Slice,
@@ -51,4 +160,20 @@ crate::operators! {
     size::Size,
     range::Range,
     constant_of_shape::ConstantOfShape,
+    gemm::Gemm,
+    einsum::Einsum,
+    conv::Conv,
+    conv_transpose::ConvTranspose,
+    max_pool::MaxPool,
+    average_pool::AveragePool,
+    global_pool::GlobalAveragePool,
+    global_pool::GlobalMaxPool,
+    batch_norm::BatchNormalization,
+    layer_norm::LayerNormalization,
+    instance_norm::InstanceNormalization,
+    group_norm::GroupNormalization,
+    lrn::LRN,
+    upsample::Upsample,
+    depth_space::DepthToSpace,
+    depth_space::SpaceToDepth,
 }

@@ -2,10 +2,12 @@
 
 #![allow(dead_code, reason = "every test crate uses its own part of these helpers")]
 
+pub mod table;
+
 use std::collections::BTreeMap;
 
 use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
-use regraft_ir::{Attr, Bindings, Class, DType, EvalContext, EvalError, Float, Op, OpKind, Tensor, TensorType, Value};
+use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, Tensor, TensorType, Value};
 
 /// Opset versions that round trips are tried at.
 pub const VERSIONS: std::ops::RangeInclusive<i64> = 7..=21;
@@ -109,6 +111,15 @@ pub fn as_read(spelling: &OnnxSpelling, inputs: &[TensorType], results: usize, v
                 let dims = value.to_i64().map(|v| v.into_iter().map(Into::into).collect());
                 Some(OnnxInput { ty: Some(value.ty()), value: Some(value.clone()), dims })
             }
+            SpellingInput::Dims(sizes) => Some(OnnxInput {
+                ty: Some(TensorType::new(DType::I64, [sizes.len() as i64])),
+                value: sizes
+                    .iter()
+                    .map(Dim::known)
+                    .collect::<Option<Vec<i64>>>()
+                    .and_then(|v| Const::from_i64(DType::I64, &[v.len() as i64], &v)),
+                dims: Some(sizes.clone()),
+            }),
             SpellingInput::Missing => None,
         })
         .collect();
