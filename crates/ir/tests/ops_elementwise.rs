@@ -3,8 +3,8 @@
 mod common;
 
 use common::table::{INF, NAN, b, case, check, flag, i, int, r, real, truth, word};
-use common::{Random, bools, eval, f32s, ints, op, reals};
-use regraft_ir::{Attr, Bindings, DType, Value};
+use common::{Random, eval, f32s, op, reals};
+use regraft_ir::{Attr, Bindings, DType, TensorType, Value};
 
 #[test]
 fn arithmetic_means_what_it_says() {

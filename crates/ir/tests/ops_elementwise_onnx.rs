@@ -201,7 +201,8 @@ fn ill_typed_operators_are_refused() {
     let x = || f32s(&[2, 3]);
     let ints = || TensorType::new(DType::I32, [2, 3]);
     let bound = |v: f32| float(v);
-    let refused: Vec<(&str, Vec<(&str, Attr)>, Vec<TensorType>)> = vec![
+    type Row = (&'static str, Vec<(&'static str, Attr)>, Vec<TensorType>);
+    let refused: Vec<Row> = vec![
         ("Add", vec![], vec![x()]),
         ("Add", vec![], vec![x(), f32s(&[2])]),
         ("Add", vec![], vec![x(), ints()]),

@@ -35,7 +35,7 @@ fn softmax_and_reductions_mean_what_they_say() {
         case("ReduceSum", &axes(&[0], false), &[grid()], real(&[5.0, 3.0, -3.0])),
         case("ReduceSum", &axes(&[0, 2], false), &[cube()], real(&[14.0, 22.0])),
         case("ReduceSum", &axes(&[1], true), &[cube()], reals(&[2, 1, 2], &[4.0, 6.0, 12.0, 14.0])),
-        case("ReduceSum", &axes(&[], false), &[cube], reals(&[2, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])),
+        case("ReduceSum", &axes(&[], false), &[cube()], reals(&[2, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])),
         case("ReduceMean", &last, &[grid()], real(&[2.0 / 3.0, 1.0])),
         case("ReduceMax", &last, &[grid()], real(&[3.0, 5.0])),
         case("ReduceMax", &axes(&[0], false), &[r(&[1.0, NAN, 2.0])], reals(&[], &[NAN])),
