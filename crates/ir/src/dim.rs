@@ -32,7 +32,26 @@ enum Atom {
     Broadcast(Dim, Dim),
 }
 
+/// A factor of a product in a [`Dim`]'s normal form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factor<'a> {
+    /// A symbol.
+    Symbol(&'a str),
+    /// `floor(a / b)`.
+    FloorDiv(&'a Dim, &'a Dim),
+    /// The size that broadcasting two sizes gives: equal, or one of them is 1.
+    Broadcast(&'a Dim, &'a Dim),
+}
+
 impl Dim {
+    /// The normal form: a sum of `coefficient * factors`.
+    pub fn products(&self) -> Vec<(i64, Vec<Factor<'_>>)> {
+        match &self.0 {
+            Repr::Const(value) => vec![(*value, Vec::new())],
+            Repr::Poly(terms) => terms.iter().map(|(atoms, coefficient)| (*coefficient, atoms.iter().map(Atom::factor).collect())).collect(),
+        }
+    }
+
     /// A named symbol, such as a declared `dim_param`.
     pub fn symbol(name: &str) -> Dim {
         Dim::from_terms(vec![(vec![Atom::Symbol(Arc::from(name))], 1)])
@@ -227,6 +246,14 @@ impl Dim {
 }
 
 impl Atom {
+    fn factor(&self) -> Factor<'_> {
+        match self {
+            Atom::Symbol(name) => Factor::Symbol(name),
+            Atom::FloorDiv(a, b) => Factor::FloorDiv(a, b),
+            Atom::Broadcast(a, b) => Factor::Broadcast(a, b),
+        }
+    }
+
     fn eval(&self, bindings: &Bindings) -> Option<i64> {
         match self {
             Atom::Symbol(name) => bindings.get(name.as_ref()).copied(),
@@ -289,13 +316,17 @@ impl Mul for Dim {
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Atom::Symbol(name) if f.alternate() => f.write_str(&crate::text::quoted(name)),
             Atom::Symbol(name) => f.write_str(name),
+            Atom::FloorDiv(a, b) if f.alternate() => write!(f, "floor({a:#}, {b:#})"),
             Atom::FloorDiv(a, b) => write!(f, "floor({a}, {b})"),
+            Atom::Broadcast(a, b) if f.alternate() => write!(f, "broadcast({a:#}, {b:#})"),
             Atom::Broadcast(a, b) => write!(f, "broadcast({a}, {b})"),
         }
     }
 }
 
+/// The alternate form (`{:#}`) quotes symbols as the text format needs them.
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Repr::Poly(terms) = &self.0 else { return write!(f, "{}", self.known().unwrap_or(0)) };
@@ -316,7 +347,8 @@ impl fmt::Display for Dim {
                 }
             }
             for (i, atom) in atoms.iter().enumerate() {
-                write!(f, "{}{atom}", if i == 0 { "" } else { "*" })?;
+                f.write_str(if i == 0 { "" } else { "*" })?;
+                fmt::Display::fmt(atom, f)?;
             }
         }
         Ok(())
