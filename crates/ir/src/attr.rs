@@ -113,7 +113,7 @@ field! {
     String, Str,
     Vec<i64>, Ints, |Attr::Dims(v)| v.iter().map(Dim::known).collect(),
     Vec<Float>, Floats, |Attr::Ints(v)| Some(v.iter().map(|x| Float(*x as f64)).collect()),
-    Vec<String>, Strs,
+    Vec<String>, Strs, |Attr::Ints(v)| v.is_empty().then(Vec::new),
     Vec<Dim>, Dims, |Attr::Ints(v)| Some(v.iter().map(|x| Dim::from(*x)).collect()),
     DType, DType,
     Const, Tensor,

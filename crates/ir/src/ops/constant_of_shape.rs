@@ -9,13 +9,13 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator, Work};
 use crate::operator;
 use crate::ops::elementwise::since;
-use crate::ops::movement::{concrete_shape, copy, moved, no_spelling, values};
+use crate::ops::movement::{concrete_shape, copy, moved, no_spelling, required_sizes, values};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
 
 operator! {
-    /// No operands; every element of the result is the one of `value`. The sizes are numbers: the node is constant.
+    /// No operands; every element of the result is the one of `value`. Constant where the sizes are numbers.
     pub struct ConstantOfShape {
         /// The result's sizes.
         pub shape: Vec<Dim>,
@@ -29,12 +29,8 @@ impl Operator for ConstantOfShape {
         if !inputs.is_empty() || self.value.elements() != 1 {
             return Err(TypeError::invalid("ConstantOfShape takes no operands and one value"));
         }
-        for d in &self.shape {
-            match d.known() {
-                Some(0..) => {}
-                Some(_) => return Err(TypeError::invalid(format!("ConstantOfShape with the size {d}"))),
-                None => return Err(TypeError::undecided(format!("ConstantOfShape with the size {d}, which is no constant"))),
-            }
+        if self.shape.iter().any(|d| d.known().is_some_and(|d| d < 0)) {
+            return Err(TypeError::invalid(format!("ConstantOfShape with a negative size: {:?}", self.shape)));
         }
         Ok(vec![TensorType { dtype: self.value.dtype(), shape: Shape::from(self.shape.as_slice()) }])
     }
@@ -52,24 +48,22 @@ impl Operator for ConstantOfShape {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        let shape = node.constant_ints(0)?.ok_or_else(|| Opaque("ConstantOfShape without a shape".into()))?;
+        let shape = required_sizes(node, 0)?;
         let value = match node.attrs.get("value") {
             Some(Attr::Tensor(value)) => value.clone(),
             Some(other) => return Err(Opaque(format!("ConstantOfShape of {other}"))),
             None => Const::from_f64(DType::F32, &[1], &[0.0]).ok_or_else(|| Opaque("ConstantOfShape without a value".into()))?,
         };
-        let op = ConstantOfShape { shape: shape.into_iter().map(Dim::from).collect(), value };
+        let op = ConstantOfShape { shape, value };
         op.infer(&[]).map_err(|e| Opaque(e.to_string()))?;
         Ok(node.import_with(crate::Op::ConstantOfShape(op), &[]))
     }
 
     fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         since("ConstantOfShape", version, 9)?;
-        let sizes: Option<Vec<i64>> = self.shape.iter().map(Dim::known).collect();
-        let sizes = sizes.ok_or_else(|| no_spelling("ConstantOfShape", "a size is unknown before run time"))?;
         let value = Const::new(self.value.dtype(), &[1], self.value.bytes().clone());
         let value = value.ok_or_else(|| no_spelling("ConstantOfShape", "it takes one value"))?;
-        Ok(OnnxSpelling::plain("ConstantOfShape", 0).with("value", Attr::Tensor(value)).with_ints(&sizes))
+        Ok(OnnxSpelling::plain("ConstantOfShape", 0).with("value", Attr::Tensor(value)).with_dims(&self.shape))
     }
 
     fn work(&self, _: &[Vec<usize>], _: &[Vec<usize>]) -> Work {

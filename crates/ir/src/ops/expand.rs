@@ -76,16 +76,14 @@ impl Operator for Expand {
         since("Expand", version, 8)?;
         let [x] = inputs else { return Err(no_spelling("Expand", "it takes one operand")) };
         let added = self.shape.len().saturating_sub(x.rank());
-        let mut sizes = Vec::with_capacity(self.shape.len());
-        for (at, d) in self.shape.iter().enumerate() {
-            let same = at.checked_sub(added).and_then(|at| x.shape.get(at)) == Some(d);
-            match d.known() {
-                Some(size) => sizes.push(size),
-                None if same => sizes.push(1),
-                None => return Err(no_spelling("Expand", format!("the size {d} is unknown before run time"))),
-            }
-        }
-        Ok(OnnxSpelling::plain("Expand", 1).with_ints(&sizes))
+        let same = |at: usize| at.checked_sub(added).and_then(|at| x.shape.get(at)) == Some(&self.shape[at]);
+        let number = |(at, d): (usize, &Dim)| d.known().or_else(|| same(at).then_some(1));
+        let sizes: Option<Vec<i64>> = self.shape.iter().enumerate().map(number).collect();
+        let spelling = OnnxSpelling::plain("Expand", 1);
+        Ok(match sizes {
+            Some(sizes) => spelling.with_ints(&sizes),
+            None => spelling.with_dims(&self.shape),
+        })
     }
 
     fn work(&self, _: &[Vec<usize>], _: &[Vec<usize>]) -> Work {

@@ -58,15 +58,19 @@ impl Operator for Reshape {
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         let [x] = inputs else { return Err(no_spelling("Reshape", "it takes one operand")) };
-        let (shape, allow_zero) = self.sizes(x)?;
         let spelling = OnnxSpelling::plain("Reshape", 1);
         if version < 5 {
             floats_before("Reshape", x.dtype, version, 5)?;
-            return Ok(spelling.with("shape", ints(&shape)));
+            let why = "its sizes are unknown before run time, and no operand of it before opset 5";
+            return Ok(spelling.with("shape", ints(&self.sizes(x).ok_or_else(|| no_spelling("Reshape", why))?)));
         }
-        match (allow_zero, version) {
-            (false, _) => Ok(spelling.with_ints(&shape)),
-            (true, 14..) => Ok(spelling.with_ints(&shape).with("allowzero", Attr::Int(1))),
+        if let Some(sizes) = self.sizes(x) {
+            return Ok(spelling.with_ints(&sizes));
+        }
+        let spelling = spelling.with_dims(&self.shape);
+        match (self.shape.iter().any(|d| d.is(0)), version) {
+            (false, _) => Ok(spelling),
+            (true, 14..) => Ok(spelling.with("allowzero", Attr::Int(1))),
             (true, _) => Err(no_spelling("Reshape", format!("a size of 0 can be written since opset 14, the model has {version}"))),
         }
     }
@@ -77,29 +81,21 @@ impl Operator for Reshape {
 }
 
 impl Reshape {
-    /// The sizes as ONNX writes them, and whether 0 means zero there (`allowzero`).
-    fn sizes(&self, x: &TensorType) -> Result<(Vec<i64>, bool), NoSpelling> {
-        let same = |at: usize| x.shape.get(at) == Some(&self.shape[at]);
-        let zeros = self.shape.iter().any(|d| d.is(0));
-        let allow_zero = (0..self.shape.len()).any(|at| self.shape[at].is(0) && !same(at));
-        let mut inferred = None;
+    /// The sizes as numbers, where 0 copies the operand's size and one -1 is what is left; `None` if that cannot say it.
+    fn sizes(&self, x: &TensorType) -> Option<Vec<i64>> {
+        let mut inferred = self.shape.iter().any(|d| d.is(0));
         let mut sizes = Vec::with_capacity(self.shape.len());
         for (at, d) in self.shape.iter().enumerate() {
+            let same = x.shape.get(at) == Some(d);
             sizes.push(match d.known() {
+                Some(0) if !same => return None,
                 Some(size) => size,
-                None if same(at) && !allow_zero => 0,
-                None if zeros => {
-                    return Err(no_spelling("Reshape", format!("the size {d} would have to be inferred in a tensor without elements")));
-                }
-                None => match inferred.replace(d) {
-                    None => -1,
-                    Some(other) => {
-                        return Err(no_spelling("Reshape", format!("the sizes {other} and {d} are both unknown before run time")));
-                    }
-                },
+                None if same => 0,
+                None if !std::mem::replace(&mut inferred, true) => -1,
+                None => return None,
             });
         }
-        Ok((sizes, allow_zero))
+        Some(sizes)
     }
 }
 

@@ -149,19 +149,25 @@ impl Operator for Slice {
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for (range, axis) in ranges.iter().zip(&self.axes) {
             let whole = x.shape.get(*axis as usize).ok_or_else(|| no_spelling("Slice", format!("axis {axis} is not there")))?;
-            let (start, end) = (written(&range.start, whole)?, written(&range.end, whole)?);
             // An empty tensor read backwards starts at -1 here.
-            starts.push(if range.start.is(-1) { 0 } else { start });
+            starts.push(if range.start.is(-1) { Dim::from(0) } else { written(&range.start, whole)? });
             // Before the first element: -1 would be the last one in ONNX.
-            ends.push(if range.step < 0 && range.end.is(-1) { i64::MIN } else { end });
+            ends.push(if range.step < 0 && range.end.is(-1) { Dim::from(i64::MIN) } else { written(&range.end, whole)? });
         }
         let spelling = OnnxSpelling::plain("Slice", 1);
         if version >= 10 {
-            return Ok(spelling.with_ints(&starts).with_ints(&ends).with_ints(&self.axes).with_ints(&self.steps));
+            return Ok(spelling.with_dims(&starts).with_dims(&ends).with_ints(&self.axes).with_ints(&self.steps));
         }
         if self.steps.iter().any(|s| *s != 1) {
             return Err(no_spelling("Slice", format!("steps other than 1 exist since opset 10, the model has {version}")));
         }
+        let numbers = |bounds: &[Dim]| bounds.iter().map(Dim::known).collect::<Option<Vec<i64>>>();
+        let (Some(starts), Some(ends)) = (numbers(&starts), numbers(&ends)) else {
+            return Err(no_spelling(
+                "Slice",
+                format!("a bound that is unknown before run time can be written since opset 10, not {version}"),
+            ));
+        };
         Ok(spelling.with("starts", ints(&starts)).with("ends", ints(&ends)).with("axes", ints(&self.axes)))
     }
 
@@ -170,17 +176,18 @@ impl Operator for Slice {
     }
 }
 
-/// A bound as ONNX writes it: the number, the far end, or counted from the end.
-fn written(bound: &Dim, whole: &Dim) -> Result<i64, NoSpelling> {
+/// A bound as ONNX writes it: the number, the far end, counted from the end, or a size that is no negative number.
+fn written(bound: &Dim, whole: &Dim) -> Result<Dim, NoSpelling> {
     if bound == whole {
-        return Ok(i64::MAX);
+        return Ok(Dim::from(i64::MAX));
     }
-    if let Some(known) = bound.known() {
-        return Ok(known);
+    if bound.known().is_some() {
+        return Ok(bound.clone());
     }
     match (whole.clone() - bound.clone()).known() {
-        Some(back) if back > 0 => Ok(-back),
-        _ => Err(no_spelling("Slice", format!("the bound {bound} in a size of {whole} is unknown before run time"))),
+        Some(back) if back > 0 => Ok(Dim::from(-back)),
+        _ if bound.at_least(0) => Ok(bound.clone()),
+        _ => Err(no_spelling("Slice", format!("the bound {bound} may be negative, which would count from the end"))),
     }
 }
 
