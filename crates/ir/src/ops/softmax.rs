@@ -107,13 +107,10 @@ fn along<S: Scalar>(
     Ok(result)
 }
 
-/// What to subtract so that no exponential overflows: the largest element, or zero where that is infinite or values have no order.
+/// What to subtract so that no exponential overflows: the largest element, or zero where values have no order.
 fn shift<S: Scalar>(line: &[S], mut at: impl Iterator<Item = usize>) -> S {
     let Some(first) = at.next() else { return S::zero() };
-    match at.try_fold(line[first].clone(), |best, i| pick(Ordering::Greater, &best, &line[i])) {
-        Ok(largest) if largest.compare(&largest).is_ok() && largest.sub(&largest) == S::zero() => largest,
-        _ => S::zero(),
-    }
+    at.try_fold(line[first].clone(), |best, i| pick(Ordering::Greater, &best, &line[i])).unwrap_or_else(|_| S::zero())
 }
 
 fn softmax_line<S: Scalar>(line: &mut [S], at: impl Iterator<Item = usize> + Clone) -> Result<(), Unsupported> {
