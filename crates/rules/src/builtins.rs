@@ -1,6 +1,6 @@
 //! The functions of the expression language.
 
-use regraft_ir::{Dim, Op, OpKind, PatchValue, TensorType};
+use regraft_ir::{DType, Dim, Op, OpKind, PatchValue, TensorType};
 
 use crate::constants;
 use crate::expr::{Scope, Val};
@@ -66,8 +66,20 @@ pub static TABLE: &[Builtin] = &[
     Builtin { name: "pow", arity: (2, 2), help: "power of floats", run: |a, _| Ok(Val::Float(float(&a[0])?.powf(float(&a[1])?))) },
     Builtin { name: "sqrt", arity: (1, 1), help: "square root", run: |a, _| Ok(Val::Float(float(&a[0])?.sqrt())) },
     Builtin { name: "float", arity: (1, 1), help: "a number as a float", run: |a, _| Ok(Val::Float(float(&a[0])?)) },
-    Builtin { name: "min", arity: (2, 2), help: "smaller known integer", run: |a, _| Ok(Val::int(int(&a[0])?.min(int(&a[1])?))) },
-    Builtin { name: "max", arity: (2, 2), help: "larger known integer", run: |a, _| Ok(Val::int(int(&a[0])?.max(int(&a[1])?))) },
+    Builtin { name: "min", arity: (2, 2), help: "smaller known number", run: |a, _| pick(a, |x, y| x < y) },
+    Builtin { name: "max", arity: (2, 2), help: "larger known number", run: |a, _| pick(a, |x, y| x > y) },
+    Builtin {
+        name: "tighter-min",
+        arity: (2, 2),
+        help: "the larger of two lower bounds, either of which may be absent",
+        run: |a, _| if a[0] == Val::Absent || a[1] == Val::Absent { Ok(given(a)) } else { pick(a, |x, y| x > y) },
+    },
+    Builtin {
+        name: "tighter-max",
+        arity: (2, 2),
+        help: "the smaller of two upper bounds, either of which may be absent",
+        run: |a, _| if a[0] == Val::Absent || a[1] == Val::Absent { Ok(given(a)) } else { pick(a, |x, y| x < y) },
+    },
     Builtin {
         name: "=",
         arity: (2, MANY),
@@ -191,6 +203,43 @@ pub static TABLE: &[Builtin] = &[
         },
     },
     Builtin {
+        name: "index-of",
+        arity: (2, 2),
+        help: "(index-of v list): where a list has a value first",
+        run: |a, _| {
+            let at = list(&a[1])?.iter().position(|v| equal(v, &a[0]));
+            at.map(|i| Val::int(i as i64)).ok_or_else(|| "the list does not have the value".to_string())
+        },
+    },
+    Builtin {
+        name: "without",
+        arity: (2, 2),
+        help: "(without list items): a list less the items of another",
+        run: |a, _| {
+            let gone = list(&a[1])?;
+            Ok(Val::List(list(&a[0])?.iter().filter(|v| !gone.iter().any(|g| equal(g, v))).cloned().collect()))
+        },
+    },
+    Builtin {
+        name: "ranks",
+        arity: (1, 1),
+        help: "the place of each integer of a list in ascending order",
+        run: |a, _| {
+            let items = list(&a[0])?.iter().map(int).collect::<Result<Vec<_>, _>>()?;
+            Ok(Val::List(items.iter().map(|v| Val::int(items.iter().filter(|w| *w < v).count() as i64)).collect()))
+        },
+    },
+    Builtin {
+        name: "sort",
+        arity: (1, 1),
+        help: "integers in ascending order",
+        run: |a, _| {
+            let mut items = list(&a[0])?.iter().map(int).collect::<Result<Vec<_>, _>>()?;
+            items.sort_unstable();
+            Ok(Val::List(items.into_iter().map(Val::int).collect()))
+        },
+    },
+    Builtin {
         name: "inverse",
         arity: (1, 1),
         help: "the inverse of a permutation",
@@ -227,6 +276,15 @@ pub static TABLE: &[Builtin] = &[
         arity: (1, 1),
         help: "the elements are floats",
         run: |a, s| Ok(Val::Bool(ty(&a[0], s)?.dtype.is_float())),
+    },
+    Builtin {
+        name: "embeds",
+        arity: (2, 2),
+        help: "(embeds a b): every number of element type a is one of type b",
+        run: |a, _| match (&a[0], &a[1]) {
+            (Val::DType(x), Val::DType(y)) => Ok(Val::Bool(embeds(*x, *y))),
+            _ => Err("not element types".into()),
+        },
     },
     Builtin {
         name: "same-shape",
@@ -403,6 +461,35 @@ fn fold(a: &[Val], dims: impl Fn(Dim, Dim) -> Dim, floats: impl Fn(f64, f64) -> 
         };
     }
     Ok(total)
+}
+
+/// The given one of two optional values; absent if none is.
+fn given(a: &[Val]) -> Val {
+    if a[0] == Val::Absent { a[1].clone() } else { a[0].clone() }
+}
+
+/// The first of two numbers if it stands in this relation to the second, else the second.
+fn pick(a: &[Val], first: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
+    let (x, y) = (float(&a[0])?, float(&a[1])?);
+    Ok(if first(x, y) { a[0].clone() } else { a[1].clone() })
+}
+
+/// True if every number of type `a` is one of type `b`, so that a cast there loses nothing.
+fn embeds(a: DType, b: DType) -> bool {
+    use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+    a == b
+        || match a {
+            Bool => matches!(b, U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64),
+            U8 => matches!(b, U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64),
+            I8 => matches!(b, I16 | I32 | I64 | F16 | BF16 | F32 | F64),
+            U16 => matches!(b, U32 | I32 | U64 | I64 | F32 | F64),
+            I16 => matches!(b, I32 | I64 | F32 | F64),
+            U32 => matches!(b, U64 | I64 | F64),
+            I32 => matches!(b, I64 | F64),
+            F16 | BF16 => matches!(b, F32 | F64),
+            F32 => b == F64,
+            _ => false,
+        }
 }
 
 fn compare(a: &[Val], f: impl Fn(f64, f64) -> bool) -> Result<Val, String> {

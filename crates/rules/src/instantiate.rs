@@ -204,6 +204,15 @@ impl Builder<'_> {
                 let dtype = self.dtype(*like)?;
                 self.constant_node(data.and_then(|d| Const::from_f64(dtype, &shape, &d)))
             }
+            Target::Item(at, var) => {
+                let at = self.eval(at)?.as_int().ok_or_else(|| Refusal::Type("an index is a known integer".into()))?;
+                let Some(Val::List(items)) = &self.env[*var] else { return Err(Refusal::Type("`item` of something that is not a list".into())) };
+                let from_front = if at < 0 { at + items.len() as i64 } else { at };
+                match usize::try_from(from_front).ok().and_then(|i| items.get(i)) {
+                    Some(Val::Value(v)) => Ok(SmallVec::from_iter([*v])),
+                    _ => Err(Refusal::Type(format!("no tensor {at} in a list of {}", items.len()))),
+                }
+            }
             Target::Ints(values) => {
                 let values = self.ints(values)?;
                 self.constant_node(Const::from_i64(DType::I64, &[values.len() as i64], &values))

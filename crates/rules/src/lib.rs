@@ -6,6 +6,7 @@ pub mod builtins;
 mod constants;
 pub mod error;
 pub mod expr;
+mod family;
 pub mod instantiate;
 pub mod library;
 pub mod matcher;

@@ -158,10 +158,14 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
             }
             Pattern::Node(node_pattern) => {
                 let node = graph.node(value.node);
-                if node.op.kind() != node_pattern.kind || state.nodes.contains(&value.node) {
+                let covered = state.nodes.contains(&value.node);
+                // Two operators of a source are two operators of the graph, but several results of one may be meant.
+                if node.op.kind() != node_pattern.kind || (covered && node.types.len() == 1) {
                     return;
                 }
-                state.nodes.push(value.node);
+                if !covered {
+                    state.nodes.push(value.node);
+                }
                 if let Some(var) = node_pattern.bind
                     && !bind(&mut state.env, var, Val::Value(PatchValue::Old(value)))
                 {
@@ -238,6 +242,7 @@ fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state:
     let mut lists: Vec<Vec<Val>> = vec![Vec::new(); vars.len()];
     for value in values {
         let mut local = state.clone();
+        // The pattern's own variables start afresh; all others keep what earlier operands bound.
         for var in vars {
             local.env[*var] = None;
         }
@@ -247,7 +252,7 @@ fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state:
         for (list, var) in lists.iter_mut().zip(vars) {
             list.push(first.env[*var].clone().unwrap_or(Val::Absent));
         }
-        state.nodes = first.nodes;
+        *state = first;
     }
     for (list, var) in lists.into_iter().zip(vars) {
         state.env[*var] = Some(Val::List(list));

@@ -7,6 +7,7 @@ use regraft_ir::{DType, OpKind};
 use crate::builtins;
 use crate::error::RuleError;
 use crate::expr::{Expr, Val};
+use crate::family;
 use crate::rule::{Instance, NodePattern, Numeric, Operand, Pattern, Rule, Target, Trust, Values, Var};
 use crate::sexp::{self, Place, Sexp};
 
@@ -14,10 +15,15 @@ use crate::sexp::{self, Place, Sexp};
 pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
     let mut matrices = BTreeMap::new();
     let mut rules: Vec<Rule> = Vec::new();
+    let mut forms = Vec::new();
     for form in sexp::parse(file, text)? {
+        forms.extend(family::expand(file, &form)?);
+    }
+    for (form, choices) in forms {
         match form.head() {
             Some("rule") => {
-                let rule = Parser { file, text, matrices: &matrices, variables: Vec::new(), bound: Vec::new() }.rule(&form)?;
+                let mut rule = Parser { file, text, matrices: &matrices, variables: Vec::new(), bound: Vec::new() }.rule(&form)?;
+                rule.text = family::substitute_text(rule.text, &choices);
                 if let Some(twin) = rules.iter().find(|r| r.name == rule.name) {
                     let message = format!("rule `{}` is already defined on line {}", rule.name, twin.line);
                     return Err(error(file, form.place(), message, "rule names are unique"));
@@ -28,7 +34,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
                 let (name, rows) = matrix(file, &form)?;
                 matrices.insert(name, rows);
             }
-            _ => return Err(error(file, form.place(), "expected `(rule NAME SOURCE => TARGET ...)` or `(matrix NAME (ROW...)...)`", "")),
+            _ => return Err(error(file, form.place(), "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)` or `(matrix NAME (ROW...)...)`", "")),
         }
     }
     Ok(rules)
@@ -361,6 +367,10 @@ impl Parser<'_> {
             Some("tensor") => {
                 arity(3)?;
                 Ok(Target::Tensor(self.expr(&items[1])?, self.expr(&items[2])?, self.reference(&items[3])?))
+            }
+            Some("item") => {
+                arity(2)?;
+                Ok(Target::Item(self.expr(&items[1])?, self.reference(&items[2])?))
             }
             Some("ints") => {
                 arity(1)?;

@@ -116,6 +116,8 @@ pub enum Target {
     Ints(Expr),
     /// `(fill SHAPE E ?x)`: a constant-of-shape with the element type of `?x`.
     Fill(Expr, Expr, Var),
+    /// `(item E ?xs)`: one tensor of a list; negative counts from the end.
+    Item(Expr, Var),
     /// `(if C T [E])`: `T` if `C` holds, else `E`, or no operand.
     If(Expr, Box<Target>, Option<Box<Target>>),
 }

@@ -1,5 +1,7 @@
 //! S-expressions with places: the outer syntax of rule files.
 
+use std::fmt;
+
 use crate::error::RuleError;
 
 /// A place in a file: line and column, from 1.
@@ -49,6 +51,22 @@ impl Sexp {
     /// The first word of a list.
     pub fn head(&self) -> Option<&str> {
         self.list()?.first()?.atom()
+    }
+}
+
+impl fmt::Display for Sexp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Sexp::Atom(word, _) => f.write_str(word),
+            Sexp::Text(text, _) => write!(f, "\"{text}\""),
+            Sexp::List(items, ..) => {
+                f.write_str("(")?;
+                for (at, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if at == 0 { "" } else { " " })?;
+                }
+                f.write_str(")")
+            }
+        }
     }
 }
 
