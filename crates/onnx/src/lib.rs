@@ -1,4 +1,47 @@
 //! Reading and writing ONNX models.
+//!
+//! A [`Model`] is read from a file, whose weights stay memory-mapped; its [`graph`](Model::graph) is what Regraft rewrites; and the model
+//! writes the rewritten graph back, with everything that it did not understand or did not change as it was.
+//!
+//! ```
+//! use regraft_onnx::{Model, WriteOptions};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let bytes = regraft_onnx::proto::ModelProto {
+//! #     ir_version: Some(8),
+//! #     graph: Some(regraft_onnx::proto::GraphProto::default()),
+//! #     ..Default::default()
+//! # };
+//! let model = Model::from_proto(bytes)?; // or `Model::read("model.onnx")?`
+//! let rewritten = model.graph().clone();
+//! let written = model.write(&rewritten, &WriteOptions::default())?;
+//! assert_eq!(written.proto, *model.proto());
+//! # Ok(())
+//! # }
+//! ```
 
+mod attribute;
+mod declared;
+mod emit;
+mod error;
+mod external;
+mod fold;
+mod import;
+mod model;
+mod names;
+mod plan;
 #[allow(missing_docs, clippy::all)]
 pub mod proto;
+mod save;
+mod scope;
+mod sizes;
+mod spell;
+mod symbolic;
+mod tensor;
+mod wire;
+mod write;
+
+pub use error::{LoadError, LoadFault, Place, WriteError};
+pub use import::OpaqueNode;
+pub use model::{Declared, Model};
+pub use spell::Speller;
+pub use write::{WriteOptions, Written};

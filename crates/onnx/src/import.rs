@@ -1,0 +1,540 @@
+//! From a checked `ModelProto` to a [`Graph`]: every node becomes an operator or stays opaque, with the reason.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use regraft_ir::onnx::{ImportOperand, Imported, OnnxInput, OnnxNode};
+use regraft_ir::ops::OpaqueOp;
+use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, NodeId, Op, OpKind, TensorType, Value, ValueId};
+
+use crate::attribute;
+use crate::declared::{Agreement, Symbols, compare};
+use crate::error::{LoadError, LoadFault, Place};
+use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
+use crate::scope::{Scope, analyze, describe};
+use crate::symbolic::{Sizes, View, follow};
+use crate::tensor::{self, Decoded};
+
+/// Largest tensor, in elements, that is computed at import to read an operator's parameters from it.
+const MAX_EVALUATED: i64 = 64 * 1024;
+
+/// Longest integer tensor that takes part in symbolic size arithmetic.
+const MAX_SIZES: usize = 64;
+
+/// What an original node became.
+#[derive(Clone, Debug)]
+pub(crate) enum Import {
+    /// Operators; tells how the node's inputs are found again from their operands.
+    Op(Imported),
+    /// A constant (a `Constant` node).
+    Constant(Const),
+    /// Kept verbatim. Operands beyond its inputs carry these names, captured by its subgraphs.
+    Opaque {
+        /// The names, in the order of the extra operands.
+        captured: Vec<String>,
+    },
+}
+
+/// What an opaque operator stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpaqueSource {
+    /// The node at this index.
+    Node(usize),
+    /// The initializer at this index: strings, an exotic type, or updated by training.
+    Initializer(usize),
+    /// The sparse initializer at this index.
+    Sparse(usize),
+    /// The graph input at this index: not a tensor of known rank.
+    Input(usize),
+}
+
+/// An opaque node and why it is opaque.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpaqueNode {
+    /// The node's name, or its first output.
+    pub node: String,
+    /// Operator type, with its domain unless it is the standard one.
+    pub op_type: String,
+    /// Why.
+    pub why: String,
+}
+
+/// All that import learns.
+pub(crate) struct Outcome {
+    pub graph: Graph,
+    pub imports: Vec<Option<Import>>,
+    pub opaque_sources: Vec<OpaqueSource>,
+    pub opaque_nodes: Vec<OpaqueNode>,
+    pub idle: HashSet<usize>,
+    pub read: HashSet<String>,
+    pub notes: Vec<String>,
+}
+
+/// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown to be wrong: then none is.
+pub(crate) fn import(model: &ModelProto) -> Result<Outcome, LoadError> {
+    let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
+    let scope = analyze(graph)?;
+    let first = Importer::new(model, graph, &scope, true).run()?;
+    if first.distrust.is_empty() {
+        return Ok(first.finish());
+    }
+    let note = format!("declared intermediate sizes are not used, because some are wrong: {}", first.distrust.join("; "));
+    let second = Importer::new(model, graph, &scope, false).run()?;
+    Ok(Outcome { notes: vec![note], ..second.finish() })
+}
+
+struct Importer<'a> {
+    model: &'a ModelProto,
+    proto: &'a GraphProto,
+    scope: &'a Scope<'a>,
+    trust: bool,
+    graph: Graph,
+    symbols: Symbols,
+    varies: HashSet<String>,
+    values: HashMap<&'a str, ValueId>,
+    declared: HashMap<&'a str, &'a TypeProto>,
+    sizes: HashMap<ValueId, Sizes>,
+    computed: HashMap<NodeId, Option<Vec<Value<f64>>>>,
+    imports: Vec<Option<Import>>,
+    opaque_sources: Vec<OpaqueSource>,
+    opaque_nodes: Vec<OpaqueNode>,
+    distrust: Vec<String>,
+}
+
+impl<'a> Importer<'a> {
+    fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool) -> Importer<'a> {
+        let infos = proto.value_info.iter().chain(&proto.output);
+        Importer {
+            model,
+            proto,
+            scope,
+            trust,
+            graph: Graph::new(proto.name()),
+            symbols: Symbols::new(proto),
+            varies: HashSet::new(),
+            values: HashMap::new(),
+            declared: infos.filter_map(|i| Some((i.name(), i.r#type.as_ref()?))).collect(),
+            sizes: HashMap::new(),
+            computed: HashMap::new(),
+            imports: vec![None; proto.node.len()],
+            opaque_sources: Vec::new(),
+            opaque_nodes: Vec::new(),
+            distrust: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Result<Importer<'a>, LoadError> {
+        self.leaves()?;
+        for at in self.scope.order.clone() {
+            self.node(at);
+        }
+        for output in &self.proto.output {
+            // The scope has checked that the name is defined; unread leaves of unknown types have no value and are no outputs.
+            if let Some(value) = self.values.get(output.name()) {
+                self.graph.add_output(output.name(), *value);
+            }
+        }
+        Ok(self)
+    }
+
+    fn finish(self) -> Outcome {
+        Outcome {
+            graph: self.graph,
+            imports: self.imports,
+            opaque_sources: self.opaque_sources,
+            opaque_nodes: self.opaque_nodes,
+            idle: self.scope.idle.clone(),
+            read: self.scope.read.iter().map(ToString::to_string).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Inputs and initializers.
+    fn leaves(&mut self) -> Result<(), LoadError> {
+        let constant_inputs = self.model.ir_version() < 4;
+        let initializers: HashMap<&str, usize> = self.proto.initializer.iter().enumerate().map(|(at, t)| (t.name(), at)).collect();
+        for (at, input) in self.proto.input.iter().enumerate() {
+            let initializer = initializers.get(input.name()).map(|i| &self.proto.initializer[*i]);
+            if initializer.is_some() && constant_inputs {
+                continue;
+            }
+            let declared = input.r#type.as_ref().and_then(|ty| self.symbols.tensor_type(ty, input.name(), true));
+            let default = initializer.filter(|t| t.data_type() > 0).map(|t| TensorType::new(DType::from_onnx(t.data_type()), t.dims.iter().copied()));
+            if let Some(ty) = declared.or(default) {
+                let mut symbols = Vec::new();
+                ty.shape.iter().for_each(|d| d.symbols(&mut symbols));
+                self.varies.extend(symbols);
+                let value = self.graph.add_input(input.name(), ty);
+                self.values.insert(input.name(), value);
+            } else {
+                self.opaque_leaf(OpaqueSource::Input(at), input.name(), "Input", "its type is no tensor of known rank", None);
+            }
+        }
+        let updated = self.updated_by_training();
+        for (at, tensor) in self.proto.initializer.iter().enumerate() {
+            if self.values.contains_key(tensor.name()) {
+                self.check_default(tensor)?;
+                continue;
+            }
+            let place = || Place { graph: self.proto.name().to_string(), node: None };
+            let decoded = tensor::decode(tensor).map_err(|fault| LoadError { file: None, place: Some(place()), fault })?;
+            match decoded {
+                Decoded::Const(value) if !updated.contains(tensor.name()) => {
+                    let id = self.graph.add_const(value);
+                    self.graph.set_name(id, tensor.name());
+                    self.values.insert(tensor.name(), id);
+                }
+                Decoded::Const(value) => {
+                    let ty = Some(value.ty());
+                    self.opaque_leaf(OpaqueSource::Initializer(at), tensor.name(), "Initializer", "training updates it", ty);
+                }
+                Decoded::Exotic(dtype) => {
+                    let ty = Some(TensorType::new(dtype, tensor.dims.iter().copied()));
+                    self.opaque_leaf(OpaqueSource::Initializer(at), tensor.name(), "Initializer", "its element type has no arithmetic here", ty);
+                }
+                Decoded::Unknown(code) if self.scope.read.contains(tensor.name()) => {
+                    let fault = LoadFault::DType { tensor: tensor.name().to_string(), code };
+                    return Err(LoadError { file: None, place: Some(place()), fault });
+                }
+                Decoded::Unknown(_) => {}
+            }
+        }
+        for (at, sparse) in self.proto.sparse_initializer.iter().enumerate() {
+            let Some(values) = &sparse.values else { continue };
+            let known = sparse.dims.iter().all(|d| *d >= 0) && values.data_type() > 0;
+            let ty = known.then(|| TensorType::new(DType::from_onnx(values.data_type()), sparse.dims.iter().copied()));
+            self.opaque_leaf(OpaqueSource::Sparse(at), values.name(), "SparseInitializer", "it is sparse", ty);
+        }
+        Ok(())
+    }
+
+    fn check_default(&self, tensor: &TensorProto) -> Result<(), LoadError> {
+        tensor::decode(tensor).map(|_| ()).map_err(LoadError::new)
+    }
+
+    fn opaque_leaf(&mut self, source: OpaqueSource, name: &'a str, op_type: &str, why: &str, ty: Option<TensorType>) {
+        let value = self.opaque(source, op_type, "", &[], &[], vec![ty], why).out();
+        self.graph.set_name(value, name);
+        self.values.insert(name, value);
+    }
+
+    fn opaque(
+        &mut self,
+        source: OpaqueSource,
+        op_type: &str,
+        domain: &str,
+        given: &[bool],
+        operands: &[ValueId],
+        types: Vec<Option<TensorType>>,
+        why: &str,
+    ) -> NodeId {
+        let op = OpaqueOp {
+            op_type: op_type.into(),
+            domain: domain.into(),
+            given: given.into(),
+            results: types.len(),
+            why: Arc::from(why),
+            id: self.opaque_sources.len() as u32,
+        };
+        self.opaque_sources.push(source);
+        self.graph.add_typed(Op::Opaque(op), operands, types)
+    }
+
+    /// Names of initializers that a training step writes.
+    fn updated_by_training(&self) -> HashSet<&'a str> {
+        let infos = self.model.training_info.iter();
+        infos.flat_map(|t| t.initialization_binding.iter().chain(&t.update_binding)).map(|e| e.key()).collect()
+    }
+
+    fn node(&mut self, at: usize) {
+        let node = &self.proto.node[at];
+        match self.defined(at, node) {
+            Ok((import, id)) => {
+                self.graph.set_origin(id, at as u32);
+                self.imports[at] = Some(import);
+                self.name_results(node, id);
+                self.check_declared(node, id);
+            }
+            Err(why) => self.keep(at, node, &why),
+        }
+        self.track(node);
+    }
+
+    fn name_results(&mut self, node: &'a NodeProto, id: NodeId) {
+        let results = self.graph.node(id).types.len();
+        for (port, name) in node.output.iter().enumerate().take(results).filter(|(_, n)| !n.is_empty()) {
+            let value = id.port(port as u32);
+            self.graph.set_name(value, name);
+            self.values.insert(name, value);
+        }
+    }
+
+    fn keep(&mut self, at: usize, node: &'a NodeProto, why: &str) {
+        let domain = standard(node.domain());
+        let op_type = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
+        self.opaque_nodes.push(OpaqueNode { node: describe(node), op_type, why: why.to_string() });
+        let given: Vec<bool> = node.input.iter().map(|n| !n.is_empty()).collect();
+        let captured = self.scope.captured.get(&at).cloned().unwrap_or_default();
+        let read = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).chain(captured.iter().copied());
+        let operands: Vec<ValueId> = read.filter_map(|n| self.values.get(n).copied()).collect();
+        let types = node.output.iter().map(|name| self.declared_type(name)).collect();
+        let id = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, &operands, types, why);
+        self.graph.set_origin(id, at as u32);
+        self.imports[at] = Some(Import::Opaque { captured: captured.iter().map(ToString::to_string).collect() });
+        self.name_results(node, id);
+    }
+
+    fn declared_type(&mut self, name: &str) -> Option<TensorType> {
+        let ty = *self.declared.get(name)?;
+        self.symbols.tensor_type(ty, name, self.trust)
+    }
+
+    /// Notes where the model declares another type than the one inferred.
+    fn check_declared(&mut self, node: &NodeProto, id: NodeId) {
+        for (port, name) in node.output.iter().enumerate() {
+            let Some(declared) = self.declared.get(name.as_str()) else { continue };
+            let Some(Some(inferred)) = self.graph.node(id).types.get(port) else { continue };
+            let doubt = match compare(declared, inferred, &self.varies) {
+                Agreement::Fits => continue,
+                Agreement::Stale => format!("`{name}` is {inferred}"),
+                Agreement::Contradicts => format!("`{name}` is {inferred}, another element type or rank is declared"),
+            };
+            if self.distrust.len() < 3 {
+                self.distrust.push(doubt);
+            }
+        }
+    }
+
+    /// The node as defined operators, or why it must stay opaque.
+    fn defined(&mut self, at: usize, node: &'a NodeProto) -> Result<(Import, NodeId), String> {
+        let domain = standard(node.domain());
+        if self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()) == domain) {
+            return Err("it calls a local function".into());
+        }
+        if self.scope.captured.contains_key(&at) {
+            return Err("it has subgraphs".into());
+        }
+        if domain.is_empty() && node.op_type() == "Constant" {
+            let value = constant_node(node)?;
+            let id = self.graph.add_const(value.clone()).node;
+            return Ok((Import::Constant(value), id));
+        }
+        let key = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
+        let Some(kinds) = kinds().get(key.as_str()) else { return Err("the operator is not defined here".into()) };
+        let view = self.view(node, domain)?;
+        let mut why = None;
+        for kind in kinds {
+            let tried = kind.import(&view).map_err(|opaque| opaque.0).and_then(|imported| {
+                let types = self.types_of(&imported, node)?;
+                let wanted = view.outputs.iter().rposition(|used| *used).map_or(0, |last| last + 1);
+                if types.len() < wanted {
+                    return Err(format!("result {} is used, which is not defined here", wanted - 1));
+                }
+                Ok(imported)
+            });
+            match tried {
+                Ok(imported) => {
+                    let id = self.build(&imported, node)?;
+                    return Ok((Import::Op(imported), id));
+                }
+                Err(reason) => why = why.or(Some(reason)),
+            }
+        }
+        Err(why.unwrap_or_else(|| "the operator is not defined here".into()))
+    }
+
+    /// The neutral view of the node.
+    fn view(&mut self, node: &'a NodeProto, domain: &str) -> Result<OnnxNode, String> {
+        let mut attrs = BTreeMap::new();
+        for attribute in &node.attribute {
+            let value = attribute::decode(attribute).ok_or_else(|| format!("the attribute `{}` is of a kind not used here", attribute.name()))?;
+            attrs.insert(attribute.name().to_string(), value);
+        }
+        let mut inputs = Vec::with_capacity(node.input.len());
+        for name in &node.input {
+            inputs.push(if name.is_empty() { None } else { Some(self.input(name)?) });
+        }
+        while inputs.last().is_some_and(Option::is_none) {
+            inputs.pop();
+        }
+        let mut outputs: Vec<bool> = node.output.iter().map(|n| !n.is_empty() && self.scope.read.contains(n.as_str())).collect();
+        while outputs.len() > 1 && outputs.last() == Some(&false) {
+            outputs.pop();
+        }
+        Ok(OnnxNode { op_type: node.op_type().to_string(), domain: domain.to_string(), version: self.version(domain), attrs, inputs, outputs })
+    }
+
+    fn input(&mut self, name: &str) -> Result<OnnxInput, String> {
+        let value = *self.values.get(name).ok_or_else(|| format!("the input `{name}` has no value here"))?;
+        let constant = self.constant(value).or_else(|| self.settled(value));
+        let dims = if constant.is_none() { self.sizes.get(&value).map(|s| s.dims.clone()) } else { None };
+        Ok(OnnxInput { ty: self.graph.ty(value).cloned(), value: constant, dims })
+    }
+
+    fn version(&self, domain: &str) -> i64 {
+        version_of(self.model, domain).unwrap_or(1)
+    }
+
+    fn operand(&self, node: &NodeProto, input: usize) -> Result<ValueId, String> {
+        let name = node.input.get(input).ok_or_else(|| format!("input {input} is left out"))?;
+        self.values.get(name.as_str()).copied().ok_or_else(|| format!("input {input} is left out"))
+    }
+
+    /// Result types of an import, without touching the graph.
+    fn types_of(&self, imported: &Imported, node: &NodeProto) -> Result<Vec<TensorType>, String> {
+        let mut types = Vec::with_capacity(imported.operands.len());
+        for operand in &imported.operands {
+            types.push(match operand {
+                ImportOperand::Input(input) => {
+                    let value = self.operand(node, *input)?;
+                    self.graph.ty(value).cloned().ok_or_else(|| format!("the type of input {input} is not known"))?
+                }
+                ImportOperand::Const(value) => value.ty(),
+                ImportOperand::Node(inner) => {
+                    self.types_of(inner, node)?.into_iter().next().ok_or_else(|| "an operator without results".to_string())?
+                }
+            });
+        }
+        imported.op.infer(&types).map_err(|e| e.to_string())
+    }
+
+    fn build(&mut self, imported: &Imported, node: &NodeProto) -> Result<NodeId, String> {
+        let mut operands = Vec::with_capacity(imported.operands.len());
+        for operand in &imported.operands {
+            operands.push(match operand {
+                ImportOperand::Input(input) => self.operand(node, *input)?,
+                ImportOperand::Const(value) => self.graph.add_const(value.clone()),
+                ImportOperand::Node(inner) => self.build(inner, node)?.out(),
+            });
+        }
+        self.graph.add(imported.op.clone(), &operands).map_err(|e| e.to_string())
+    }
+
+    /// The constant behind a value, computing small cones.
+    fn constant(&mut self, value: ValueId) -> Option<Const> {
+        if let Some(constant) = self.graph.constant(value) {
+            return Some(constant.clone());
+        }
+        if !self.graph.is_constant(value) {
+            return None;
+        }
+        let dtype = self.graph.ty(value)?.dtype;
+        self.compute(value.node);
+        self.computed.get(&value.node)?.as_ref()?.get(value.port as usize)?.to_const(dtype)
+    }
+
+    /// The value of a computed shape whose sizes are all numbers.
+    fn settled(&self, value: ValueId) -> Option<Const> {
+        let sizes = self.sizes.get(&value)?;
+        let numbers: Vec<i64> = sizes.dims.iter().map(Dim::known).collect::<Option<_>>()?;
+        let shape: &[i64] = if sizes.scalar { &[] } else { &[numbers.len() as i64] };
+        Const::from_i64(self.graph.ty(value).map_or(DType::I64, |t| t.dtype), shape, &numbers)
+    }
+
+    /// Computes a constant node and all below it, each once, unless a tensor on the way is large.
+    fn compute(&mut self, root: NodeId) {
+        let mut stack = vec![root];
+        while let Some(id) = stack.last().copied() {
+            if self.computed.contains_key(&id) {
+                stack.pop();
+                continue;
+            }
+            let node = self.graph.node(id);
+            let small = node.types.iter().all(|t| t.as_ref().is_some_and(|t| t.elements().known().is_some_and(|n| n <= MAX_EVALUATED)));
+            if !small {
+                self.computed.insert(id, None);
+                continue;
+            }
+            let open: Vec<NodeId> = node.inputs.iter().map(|v| v.node).filter(|n| !self.computed.contains_key(n)).collect();
+            if !open.is_empty() {
+                stack.extend(open);
+                continue;
+            }
+            let results = self.evaluate(id);
+            self.computed.insert(id, results);
+        }
+    }
+
+    fn evaluate(&self, id: NodeId) -> Option<Vec<Value<f64>>> {
+        let node = self.graph.node(id);
+        let mut operands = Vec::with_capacity(node.inputs.len());
+        for v in &node.inputs {
+            operands.push(self.computed.get(&v.node)?.as_ref()?.get(v.port as usize)?.clone());
+        }
+        let input_types: Vec<TensorType> = node.inputs.iter().map(|v| self.graph.ty(*v).cloned()).collect::<Option<_>>()?;
+        let output_types: Vec<TensorType> = node.types.iter().cloned().collect::<Option<_>>()?;
+        let context = EvalContext { bindings: &Bindings::new(), input_types: &input_types, output_types: &output_types };
+        node.op.eval(&operands, &context).ok()
+    }
+
+    /// Follows symbolic sizes through the node.
+    fn track(&mut self, node: &'a NodeProto) {
+        let Some(value) = node.output.first().and_then(|n| self.values.get(n.as_str())).copied() else { return };
+        if !standard(node.domain()).is_empty() || self.graph.is_constant(value) {
+            return;
+        }
+        let inputs: Vec<Option<ValueId>> = node.input.iter().map(|n| self.values.get(n.as_str()).copied()).collect();
+        let types: Vec<Option<TensorType>> = inputs.iter().map(|v| v.and_then(|v| self.graph.ty(v).cloned())).collect();
+        let sizes: Vec<Option<Sizes>> = inputs.iter().map(|v| v.and_then(|v| self.known_sizes(v))).collect();
+        let given: Vec<bool> = inputs.iter().map(Option::is_some).collect();
+        let attr = |name: &str| -> Option<Attr> { node.attribute.iter().find(|a| a.name() == name).and_then(attribute::decode) };
+        let view = View { op_type: node.op_type(), version: self.version(""), attr: &attr, given: &given, types: &types, sizes: &sizes };
+        if let Some(sizes) = follow(&view) {
+            self.sizes.insert(value, sizes);
+        }
+    }
+
+    fn known_sizes(&mut self, value: ValueId) -> Option<Sizes> {
+        if let Some(sizes) = self.sizes.get(&value) {
+            return Some(sizes.clone());
+        }
+        let ty = self.graph.ty(value)?;
+        let scalar = ty.rank() == 0;
+        if ty.rank() > 1 || ty.dtype.class() != Class::Int || ty.elements().known().is_none_or(|n| n > MAX_SIZES as i64) {
+            return None;
+        }
+        let numbers = self.constant(value)?.to_i64()?;
+        Some(Sizes { scalar, dims: numbers.into_iter().map(Dim::from).collect() })
+    }
+}
+
+/// The standard domain has two names; the empty one is used here.
+pub(crate) fn standard(domain: &str) -> &str {
+    if domain == "ai.onnx" { "" } else { domain }
+}
+
+/// The version that the model imports of a domain.
+pub(crate) fn version_of(model: &ModelProto, domain: &str) -> Option<i64> {
+    model.opset_import.iter().find(|o| standard(o.domain()) == domain).map(|o| o.version())
+}
+
+/// The operators that import an ONNX type: `Conv`, `com.microsoft:FastGelu`.
+fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
+    static TABLE: OnceLock<HashMap<&'static str, Vec<OpKind>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table: HashMap<&'static str, Vec<OpKind>> = HashMap::new();
+        for kind in OpKind::ALL {
+            for onnx_type in kind.onnx_types() {
+                table.entry(onnx_type).or_default().push(*kind);
+            }
+        }
+        table
+    })
+}
+
+/// The value of a `Constant` node, or why it stays opaque.
+fn constant_node(node: &NodeProto) -> Result<Const, String> {
+    let [attribute] = node.attribute.as_slice() else { return Err("a Constant needs exactly one attribute".into()) };
+    let value = attribute::decode(attribute).ok_or_else(|| format!("its attribute `{}` has no arithmetic here", attribute.name()))?;
+    let made = match (attribute.name(), &value) {
+        ("value", Attr::Tensor(value)) => Some(value.clone()),
+        ("value_float", Attr::Float(v)) => Const::from_f64(DType::F32, &[], &[v.0]),
+        ("value_floats", Attr::Floats(v)) => {
+            Const::from_f64(DType::F32, &[v.len() as i64], &v.iter().map(|f| f.0).collect::<Vec<_>>())
+        }
+        ("value_int", Attr::Int(v)) => Const::from_i64(DType::I64, &[], &[*v]),
+        ("value_ints", Attr::Ints(v)) => Const::from_i64(DType::I64, &[v.len() as i64], v),
+        _ => None,
+    };
+    made.ok_or_else(|| format!("its attribute `{}` has no arithmetic here", attribute.name()))
+}

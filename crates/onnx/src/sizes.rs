@@ -1,0 +1,101 @@
+//! Nodes that compute symbolic sizes at run time from the shapes of values that carry the symbols.
+
+use std::collections::HashMap;
+
+use regraft_ir::dim::Factor;
+use regraft_ir::{Const, DType, Dim, Graph};
+
+use crate::emit::Emitter;
+use crate::spell::carrier;
+
+/// Tensors of one `int64` element, by the size they hold.
+#[derive(Default)]
+pub(crate) struct SizeNodes {
+    made: HashMap<Dim, String>,
+    shapes: HashMap<String, String>,
+}
+
+impl Emitter<'_> {
+    /// The name of a 1-D `int64` tensor of these sizes; `Err` holds a symbol that nothing carries.
+    pub(crate) fn sizes(&mut self, graph: &Graph, sizes: &[Dim]) -> Result<String, String> {
+        let numbers: Option<Vec<i64>> = sizes.iter().map(Dim::known).collect();
+        if let Some(numbers) = numbers {
+            return Ok(self.ints(&numbers));
+        }
+        let parts: Vec<String> = sizes.iter().map(|d| self.size(graph, d)).collect::<Result<_, _>>()?;
+        if let [one] = parts.as_slice() {
+            return Ok(one.clone());
+        }
+        let inputs: Vec<&str> = parts.iter().map(String::as_str).collect();
+        Ok(self.computed("Concat", &inputs, &[("axis", 0)]))
+    }
+
+    fn size(&mut self, graph: &Graph, size: &Dim) -> Result<String, String> {
+        if let Some(name) = self.size_nodes.made.get(size) {
+            return Ok(name.clone());
+        }
+        let mut sum: Option<String> = None;
+        for (coefficient, factors) in size.products() {
+            let mut product: Option<String> = (coefficient != 1 || factors.is_empty()).then(|| self.ints(&[coefficient]));
+            for factor in factors {
+                let next = self.factor(graph, factor)?;
+                product = Some(match product {
+                    Some(so_far) => self.computed("Mul", &[&so_far, &next], &[]),
+                    None => next,
+                });
+            }
+            sum = match (sum, product) {
+                (Some(a), Some(b)) => Some(self.computed("Add", &[&a, &b], &[])),
+                (a, b) => a.or(b),
+            };
+        }
+        let name = match sum {
+            Some(name) => name,
+            None => self.ints(&[0]),
+        };
+        self.size_nodes.made.insert(size.clone(), name.clone());
+        Ok(name)
+    }
+
+    fn factor(&mut self, graph: &Graph, factor: Factor<'_>) -> Result<String, String> {
+        match factor {
+            Factor::Symbol(symbol) => {
+                let (value, axis) = carrier(graph, symbol).ok_or_else(|| symbol.to_string())?;
+                let carrier = self.names.get(value).to_string();
+                let shape = match self.size_nodes.shapes.get(&carrier) {
+                    Some(shape) => shape.clone(),
+                    None => {
+                        let shape = self.computed("Shape", &[&carrier], &[]);
+                        self.size_nodes.shapes.insert(carrier, shape.clone());
+                        shape
+                    }
+                };
+                let axis = self.ints(&[axis as i64]);
+                Ok(self.computed("Gather", &[&shape, &axis], &[("axis", 0)]))
+            }
+            Factor::FloorDiv(a, b) => {
+                let (x, y) = (self.size(graph, a)?, self.size(graph, b)?);
+                if a.at_least(0) && b.at_least(1) {
+                    return Ok(self.computed("Div", &[&x, &y], &[]));
+                }
+                // ONNX division truncates; taking the modulus (of the divisor's sign) off first makes it the floor.
+                let rest = self.computed("Mod", &[&x, &y], &[]);
+                let whole = self.computed("Sub", &[&x, &rest], &[]);
+                Ok(self.computed("Div", &[&whole, &y], &[]))
+            }
+            Factor::Broadcast(a, b) => {
+                let (x, y) = (self.size(graph, a)?, self.size(graph, b)?);
+                let one = self.ints(&[1]);
+                let is_one = self.computed("Equal", &[&x, &one], &[]);
+                Ok(self.computed("Where", &[&is_one, &y, &x], &[]))
+            }
+        }
+    }
+
+    fn ints(&mut self, values: &[i64]) -> String {
+        match Const::from_i64(DType::I64, &[values.len() as i64], values) {
+            Some(constant) => self.constant(&constant),
+            None => String::new(),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Operators as ONNX spells them at the model's opset versions, symbolic sizes included.
+
+use std::collections::HashSet;
+
+use regraft_ir::onnx::{NoSpelling, OnnxSpelling, SpellingInput};
+use regraft_ir::{Dim, Graph, Op, TensorType, ValueId};
+
+use crate::attribute;
+use crate::model::Model;
+
+/// Opset version since which all operators of symbolic size arithmetic exist for `int64`.
+const SIZES_SINCE: i64 = 11;
+
+/// Tells whether and how operators can be written in one model. Cheap to clone; does not refer to the model.
+#[derive(Clone, Debug)]
+pub struct Speller {
+    version: i64,
+    symbols: HashSet<String>,
+}
+
+impl Speller {
+    pub(crate) fn new(model: &Model) -> Speller {
+        let graph = model.graph();
+        let carriers = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Input(_) | Op::Opaque(_)));
+        let sizes = carriers.flat_map(|id| graph.node(id).types.iter().flatten().flat_map(|t| t.shape.iter()));
+        let symbols = sizes.filter_map(|d| d.as_symbol().map(ToString::to_string)).collect();
+        Speller { version: model.opset("").unwrap_or(1), symbols }
+    }
+
+    /// Opset version of the standard domain.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// `Ok` if the operator on these types can be written in the model; the reason otherwise. Rewrites that cannot be written must not be applied.
+    pub fn can_spell(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), NoSpelling> {
+        self.spell(op, inputs, outputs).map(|_| ())
+    }
+
+    /// The spelling, checked to be writable.
+    pub(crate) fn spell(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<OnnxSpelling, NoSpelling> {
+        let spelling = op.spell(inputs, outputs, self.version)?;
+        let refuse = |why: String| NoSpelling { op: op.kind().name(), why };
+        for (name, value) in &spelling.attrs {
+            attribute::encode(name, value).map_err(refuse)?;
+        }
+        for input in &spelling.inputs {
+            let SpellingInput::Dims(sizes) = input else { continue };
+            for size in sizes.iter().filter(|d| d.known().is_none()) {
+                if self.version < SIZES_SINCE {
+                    return Err(refuse(format!("the size {size} needs opset {SIZES_SINCE}, the model has {}", self.version)));
+                }
+                let mut symbols = Vec::new();
+                size.symbols(&mut symbols);
+                if let Some(lost) = symbols.iter().find(|s| !self.symbols.contains(*s)) {
+                    return Err(refuse(format!("no input carries the size {lost}")));
+                }
+            }
+        }
+        Ok(spelling)
+    }
+
+    /// Values whose shapes the symbols of `size` are read from.
+    pub(crate) fn carriers(&self, graph: &Graph, size: &Dim) -> Vec<ValueId> {
+        let mut symbols = Vec::new();
+        size.symbols(&mut symbols);
+        symbols.iter().filter_map(|s| carrier(graph, s)).map(|(value, _)| value).collect()
+    }
+}
+
+/// The value and axis that a symbol's number is read from: an input, or else a result of an opaque node.
+pub(crate) fn carrier(graph: &Graph, symbol: &str) -> Option<(ValueId, usize)> {
+    let opaque = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Opaque(_)));
+    for id in graph.inputs().iter().copied().chain(opaque) {
+        for (port, ty) in graph.node(id).types.iter().enumerate() {
+            let axis = ty.as_ref().and_then(|t| t.shape.iter().position(|d| d.as_symbol() == Some(symbol)));
+            if let Some(axis) = axis {
+                return Some((id.port(port as u32), axis));
+            }
+        }
+    }
+    None
+}
