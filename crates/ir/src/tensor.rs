@@ -57,8 +57,12 @@ impl<T: Clone> Tensor<T> {
     }
 
     /// Every element through `f`.
-    pub fn map<U, E>(&self, f: impl FnMut(&T) -> Result<U, E>) -> Result<Tensor<U>, E> {
-        Ok(Tensor { shape: self.shape.clone(), data: self.data.iter().map(f).collect::<Result<_, E>>()? })
+    pub fn map<U, E>(&self, mut f: impl FnMut(&T) -> Result<U, E>) -> Result<Tensor<U>, E> {
+        let mut data = Vec::with_capacity(self.data.len());
+        for element in &self.data {
+            data.push(f(element)?);
+        }
+        Ok(Tensor { shape: self.shape.clone(), data })
     }
 
     /// This tensor read at `shape`, which it must broadcast to: the flat index of every element of the result.

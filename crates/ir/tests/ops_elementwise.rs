@@ -221,11 +221,31 @@ fn broadcasting_agrees_on_random_shapes() {
         };
         let types = [part(&mut random), part(&mut random), part(&mut random)];
         let values: Vec<Value<f64>> = types.iter().map(|t| random.value(t, &Bindings::new())).collect();
-        for (name, count) in [("Sub", 2), ("Pow", 2), ("Less", 2), ("Sum", 3), ("Max", 3), ("Mean", 3)] {
-            eval(&op(name, &[]), &types[..count], &values[..count], &Bindings::new()).unwrap();
-        }
+        // Every element of the result, from the operands' elements at the same index.
+        let expect = |got: &Value<f64>, operands: &[Value<f64>], f: &dyn Fn(&[f64]) -> f64| {
+            let Value::Real(got) = got else { panic!("a real result") };
+            let parts: Vec<Vec<f64>> = operands
+                .iter()
+                .map(|v| match v {
+                    Value::Real(t) => t.broadcast_index(&got.shape).into_iter().map(|at| t.data[at]).collect(),
+                    Value::Bool(t) => t.broadcast_index(&got.shape).into_iter().map(|at| f64::from(u8::from(t.data[at]))).collect(),
+                    Value::Int(_) => panic!("no integers here"),
+                })
+                .collect();
+            for (at, element) in got.data.iter().enumerate() {
+                let column: Vec<f64> = parts.iter().map(|part| part[at]).collect();
+                assert_eq!(*element, f(&column), "element {at} of {types:?}");
+            }
+        };
+        let run = |name: &str, types: &[TensorType], values: &[Value<f64>]| {
+            eval(&op(name, &[]), types, values, &Bindings::new()).unwrap().remove(0)
+        };
+        expect(&run("Sub", &types[..2], &values[..2]), &values[..2], &|v| v[0] - v[1]);
+        expect(&run("Sum", &types, &values), &values, &|v| v[0] + v[1] + v[2]);
+        expect(&run("Max", &types, &values), &values, &|v| v[0].max(v[1]).max(v[2]));
         let condition = types[0].with_dtype(DType::Bool);
         let chosen = [random.value(&condition, &Bindings::new()), values[1].clone(), values[2].clone()];
-        eval(&op("Where", &[]), &[condition, types[1].clone(), types[2].clone()], &chosen, &Bindings::new()).unwrap();
+        let picked = run("Where", &[condition, types[1].clone(), types[2].clone()], &chosen);
+        expect(&picked, &chosen, &|v| if v[0] == 1.0 { v[1] } else { v[2] });
     }
 }

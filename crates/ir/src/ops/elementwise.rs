@@ -9,7 +9,7 @@ use crate::onnx::{ImportOperand, Imported, OnnxNode, Opaque};
 use crate::op::{Kernel, Op, Work};
 use crate::ops::unsqueeze::Unsqueeze;
 use crate::scalar::{Scalar, Unsupported};
-use crate::tensor::{Tensor, Value, broadcast_concrete, wrap_int};
+use crate::tensor::{Tensor, Value, broadcast_concrete, strides, wrap_int};
 use crate::ty::{Shape, TensorType, broadcast_shapes};
 
 /// The type rule of `count` broadcast operands of one element type; the result's is `result`, or theirs.
@@ -50,18 +50,66 @@ pub(crate) fn zip<A: Clone, B: Clone, C: Clone>(
     mut f: impl FnMut(&A, &B) -> Result<C, EvalError>,
 ) -> Result<Tensor<C>, EvalError> {
     if a.shape == b.shape {
-        let data = a.data.iter().zip(&b.data).map(|(x, y)| f(x, y)).collect::<Result<_, _>>()?;
+        let mut data = Vec::with_capacity(a.data.len());
+        for (x, y) in a.data.iter().zip(&b.data) {
+            data.push(f(x, y)?);
+        }
         return Ok(Tensor::new(a.shape.clone(), data));
     }
     let shape = broadcast_concrete([a.shape.as_slice(), b.shape.as_slice()])
         .ok_or_else(|| EvalError::value(format!("cannot broadcast {:?} with {:?}", a.shape, b.shape)))?;
-    if let ([y], true) = (b.data.as_slice(), shape == a.shape) {
-        let data = a.data.iter().map(|x| f(x, y)).collect::<Result<_, _>>()?;
-        return Ok(Tensor::new(shape, data));
-    }
-    let (ia, ib) = (a.broadcast_index(&shape), b.broadcast_index(&shape));
-    let data = ia.into_iter().zip(ib).map(|(i, j)| f(&a.data[i], &b.data[j])).collect::<Result<_, _>>()?;
+    let mut data = Vec::with_capacity(shape.iter().product());
+    rows(&shape, [&a.shape, &b.shape], |[i, j], length, [step_i, step_j]| {
+        for at in 0..length {
+            data.push(f(&a.data[i + at * step_i], &b.data[j + at * step_j])?);
+        }
+        Ok(())
+    })?;
     Ok(Tensor::new(shape, data))
+}
+
+/// Walks row-major through `shape` with operands that broadcast to it: `f` gets, for each longest run, the operands' first flat indices,
+/// the length, and the operands' steps.
+pub(crate) fn rows<const N: usize>(
+    shape: &[usize],
+    operands: [&[usize]; N],
+    mut f: impl FnMut([usize; N], usize, [usize; N]) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    let steps = operands.map(|own| {
+        let offset = shape.len() - own.len();
+        let strides = strides(own);
+        move |axis: usize| if axis < offset || own[axis - offset] == 1 { 0 } else { strides[axis - offset] }
+    });
+    // Innermost first; an axis joins the one inside it where every operand just goes on.
+    let mut axes: Vec<(usize, [usize; N])> = Vec::new();
+    for axis in (0..shape.len()).rev().filter(|axis| shape[*axis] != 1) {
+        let step = std::array::from_fn(|at| steps[at](axis));
+        match axes.last_mut() {
+            Some((size, inside)) if (0..N).all(|at| step[at] == *size * inside[at]) => *size *= shape[axis],
+            _ => axes.push((shape[axis], step)),
+        }
+    }
+    let (length, step) = if axes.is_empty() { (1, [0; N]) } else { axes.remove(0) };
+    let mut index = vec![0; axes.len()];
+    let mut first = [0; N];
+    loop {
+        f(first, length, step)?;
+        let mut axis = 0;
+        loop {
+            let Some((size, step)) = axes.get(axis) else { return Ok(()) };
+            index[axis] += 1;
+            if index[axis] < *size {
+                first.iter_mut().zip(step).for_each(|(first, step)| *first += step);
+                break;
+            }
+            index[axis] = 0;
+            first.iter_mut().zip(step).for_each(|(first, step)| *first -= step * (size - 1));
+            axis += 1;
+        }
+    }
 }
 
 /// Arithmetic on two broadcast values: `real` on real elements, `int` on integers (then wrapped to `dtype`).

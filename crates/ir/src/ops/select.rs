@@ -6,7 +6,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
-use crate::ops::elementwise::broadcast;
+use crate::ops::elementwise::{broadcast, rows};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::TensorType;
@@ -56,10 +56,13 @@ impl Operator for Where {
 fn choose<T: Clone>(c: &Tensor<bool>, x: &Tensor<T>, y: &Tensor<T>) -> Result<Tensor<T>, EvalError> {
     let shapes = [c.shape.as_slice(), x.shape.as_slice(), y.shape.as_slice()];
     let shape = broadcast_concrete(shapes).ok_or_else(|| EvalError::value(format!("Where cannot broadcast {shapes:?}")))?;
-    let (ic, ix, iy) = (c.broadcast_index(&shape), x.broadcast_index(&shape), y.broadcast_index(&shape));
-    let data = ic
-        .into_iter()
-        .zip(ix.into_iter().zip(iy))
-        .map(|(c_at, (x_at, y_at))| if c.data[c_at] { x.data[x_at].clone() } else { y.data[y_at].clone() });
-    Ok(Tensor::new(shape, data.collect()))
+    let mut data = Vec::with_capacity(shape.iter().product());
+    rows(&shape, shapes, |[c_at, x_at, y_at], length, [c_step, x_step, y_step]| {
+        data.extend(
+            (0..length)
+                .map(|at| if c.data[c_at + at * c_step] { x.data[x_at + at * x_step].clone() } else { y.data[y_at + at * y_step].clone() }),
+        );
+        Ok(())
+    })?;
+    Ok(Tensor::new(shape, data))
 }
