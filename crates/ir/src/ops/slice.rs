@@ -75,7 +75,10 @@ impl Operator for Slice {
             let length = if length == *whole { Dim::from(0) } else { length };
             not_negative(&length, || format!("the length of Slice along axis {axis}"))?;
             not_negative(&(whole.clone() - high.clone()), || format!("what Slice leaves of axis {axis} of {x}"))?;
-            result.shape[axis] = (high - low).ceil_div(&Dim::from(range.step.saturating_abs()));
+            let length = high - low;
+            // A step beyond the range is as good as one of its length, and does not overflow.
+            let step = length.known().map_or(i64::MAX, |n| n.max(1)).min(range.step.saturating_abs());
+            result.shape[axis] = length.ceil_div(&Dim::from(step));
         }
         Ok(vec![result])
     }
@@ -193,6 +196,9 @@ fn written(bound: &Dim, whole: &Dim) -> Result<Dim, NoSpelling> {
 
 /// The range that ONNX means by `start`, `end` and `step` along an axis of size `whole`.
 fn clamp(whole: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Range, Opaque> {
+    if step < 0 && end.known().is_some_and(|end| end >= FAR) {
+        return Err(Opaque("Slice backwards to the far end: runtimes read it as none or as all elements".into()));
+    }
     if let (Some(size), Some(start), Some(end)) = (whole.known(), start.known(), end.known()) {
         let from_front = |bound: i64| if bound < 0 { bound.saturating_add(size) } else { bound };
         let (start, end) = (from_front(start), from_front(end));
