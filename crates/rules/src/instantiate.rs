@@ -206,7 +206,9 @@ impl Builder<'_> {
             }
             Target::Item(at, var) => {
                 let at = self.eval(at)?.as_int().ok_or_else(|| Refusal::Type("an index is a known integer".into()))?;
-                let Some(Val::List(items)) = &self.env[*var] else { return Err(Refusal::Type("`item` of something that is not a list".into())) };
+                let Some(Val::List(items)) = &self.env[*var] else {
+                    return Err(Refusal::Type("`item` of something that is not a list".into()));
+                };
                 let from_front = if at < 0 { at + items.len() as i64 } else { at };
                 match usize::try_from(from_front).ok().and_then(|i| items.get(i)) {
                     Some(Val::Value(v)) => Ok(SmallVec::from_iter([*v])),
