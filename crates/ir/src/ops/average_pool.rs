@@ -5,12 +5,16 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::max_pool::{pool_kernel, pool_shape, pool_type, pool_work};
 use crate::ops::operands::{floats, reals};
 use crate::ops::window::{Grid, Window, import_window, spelled};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..] → [N, C, out..]`: the mean of each window. Sizes as for [`MaxPool`](crate::ops::max_pool::MaxPool).
@@ -65,7 +69,8 @@ impl Operator for AveragePool {
         node.import(crate::Op::AveragePool(op))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("AveragePool", TYPES, version, outputs[0].dtype)?;
         let first = match self {
             _ if self.dilations.iter().any(|d| *d != 1) => 19,
             _ if self.ceil_mode => 10,

@@ -5,11 +5,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::moments::inverse_deviation;
 use crate::ops::operands::{channel_vectors, float_or, floats, one_result, per_channel, reals};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(7, Types::FLOATS), (14, Types::BF16)];
 
 operator! {
     /// `x[N, C, ..], scale[C], bias[C], mean[C], var[C] → (x - mean) / sqrt(var + epsilon) * scale + bias`, with given statistics.
@@ -73,8 +77,8 @@ impl Operator for BatchNormalization {
         node.import(crate::Op::BatchNormalization(BatchNormalization { epsilon: float_or(node, "epsilon", 1e-5) }))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        crate::ops::elementwise::since("BatchNormalization", version, 7)?;
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("BatchNormalization", TYPES, version, outputs[0].dtype)?;
         Ok(OnnxSpelling::plain("BatchNormalization", 5).with("epsilon", Attr::Float(self.epsilon)))
     }
 

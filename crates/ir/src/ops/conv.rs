@@ -6,11 +6,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{channel_vectors, divided, equal_sizes, floats, one_result, per_channel, reals};
 use crate::ops::window::{Grid, Window, import_window, spelled, weight_kernel};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..] * w[M, C / group, kernel..] (+ b[M]) → [N, M, out..]`, a correlation: the kernel is not flipped.
@@ -77,7 +81,8 @@ impl Operator for Conv {
         node.import(crate::Op::Conv(Conv { strides: window.strides, pads: window.pads, dilations: window.dilations, group }))
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("Conv", TYPES, version, outputs[0].dtype)?;
         let kernel: Option<Vec<i64>> = inputs.get(1).and_then(|w| w.shape.iter().skip(2).map(Dim::known).collect());
         let Some(kernel) = kernel else { return Err(NoSpelling { op: "Conv", why: "its weights have symbolic sizes".into() }) };
         let mut spelling = OnnxSpelling::plain("Conv", inputs.len());

@@ -6,6 +6,7 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::conv::{biased, block_columns, known_kernel};
 use crate::ops::operands::{LARGEST_SIZE, channel_vectors, divided, equal_sizes, floats, one_result, per_channel, reals};
 use crate::ops::strided::transposed;
@@ -13,6 +14,9 @@ use crate::ops::window::{Grid, MOST_SPATIAL, Window, ints_or, spelled, split_pad
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..], w[C, M / group, kernel..] (, b[M]) → [N, M, out..]`: every element scatters the kernel, scaled by it.
@@ -155,7 +159,8 @@ impl Operator for ConvTranspose {
         node.import(crate::Op::ConvTranspose(ConvTranspose { strides, pads, dilations, group, output_padding }))
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("ConvTranspose", TYPES, version, outputs[0].dtype)?;
         let kernel: Option<Vec<i64>> = inputs.get(1).and_then(|w| w.shape.iter().skip(2).map(Dim::known).collect());
         let Some(kernel) = kernel else { return Err(NoSpelling { op: "ConvTranspose", why: "its weights have symbolic sizes".into() }) };
         let mut spelling = OnnxSpelling::plain("ConvTranspose", inputs.len());

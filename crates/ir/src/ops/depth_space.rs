@@ -6,11 +6,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{LARGEST_SIZE, divided};
 use crate::ops::strided::gather;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::{Shape, TensorType};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), (13, Types::BF16)];
 
 operator! {
     /// `x[N, C, H, W] → [N, C / b², H b, W b]`; any element type.
@@ -34,7 +38,7 @@ operator! {
 
 const COPY: Work = Work { flops: 0.0, extra_bytes: 0.0, kernel: Kernel::Copy };
 
-/// The operand if it is one of rank 4 and the block fits 32 bits squared.
+/// The operand if it is one of rank 4 and the square of the block is far inside 64 bits.
 fn image<'a>(name: &str, inputs: &'a [TensorType], blocksize: i64) -> Result<&'a TensorType, TypeError> {
     match inputs {
         [x] if x.rank() == 4 && (1..=LARGEST_SIZE >> 8).contains(&blocksize) => Ok(x),
@@ -102,7 +106,8 @@ impl Operator for DepthToSpace {
         node.import(crate::Op::DepthToSpace(DepthToSpace { blocksize: block_attr(node)?, mode }))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("DepthToSpace", TYPES, version, outputs[0].dtype)?;
         let spelling = OnnxSpelling::plain("DepthToSpace", 1).with("blocksize", Attr::Int(self.blocksize));
         if self.mode == "DCR" && version < 11 {
             return Ok(spelling);
@@ -141,7 +146,8 @@ impl Operator for SpaceToDepth {
         node.import(crate::Op::SpaceToDepth(SpaceToDepth { blocksize: block_attr(node)? }))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("SpaceToDepth", TYPES, version, outputs[0].dtype)?;
         Ok(OnnxSpelling::plain("SpaceToDepth", 1).with("blocksize", Attr::Int(self.blocksize)))
     }
 

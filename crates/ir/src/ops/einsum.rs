@@ -8,11 +8,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{equal_sizes, floats, reals};
 use crate::ops::strided::gather;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(12, Types::FLOATS)];
 
 operator! {
     /// Einstein summation over one or more operands: `ij,jk->ik`. Labels are ASCII letters; no ellipsis.
@@ -106,8 +110,8 @@ impl Operator for Einsum {
         node.import(crate::Op::Einsum(Einsum { equation: equation.explicit() }))
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        crate::ops::elementwise::since("Einsum", version, 12)?;
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("Einsum", TYPES, version, outputs[0].dtype)?;
         Ok(OnnxSpelling::plain("Einsum", inputs.len()).with("equation", Attr::Str(self.equation.clone())))
     }
 

@@ -6,11 +6,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{equal_sizes, float_or, floats, reals};
 use crate::ops::strided::transposed;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{Shape, TensorType};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(7, Types::FLOATS), (13, Types::BF16)];
 
 operator! {
     /// `alpha * a' b' (+ beta * c) → [M, N]` with `a'` of `[M, K]` and `b'` of `[K, N]`, each given transposed if its flag says so.
@@ -67,6 +71,7 @@ impl Operator for Gemm {
         &["Gemm"]
     }
 
+    /// A constant zero addend is no addend.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         if !node.ty(0)?.dtype.is_float() {
             return Err(Opaque("Gemm of integers".into()));
@@ -75,17 +80,21 @@ impl Operator for Gemm {
         if node.version < 7 && node.has(2) && node.int("broadcast").unwrap_or(0) == 0 && node.ty(2)?.rank() != 2 {
             return Err(Opaque(format!("Gemm of opset {} with an addend of another rank", node.version)));
         }
-        node.import(crate::Op::Gemm(Gemm {
+        let (beta, addend) = (float_or(node, "beta", 1.0), node.inputs.get(2).and_then(Option::as_ref));
+        let zero = beta.0.is_finite() && addend.is_some_and(|c| c.value.as_ref().is_some_and(|v| v.splat() == Some(0.0)));
+        let adds = addend.is_some() && !zero;
+        let op = crate::Op::Gemm(Gemm {
             alpha: float_or(node, "alpha", 1.0),
-            beta: if node.has(2) { float_or(node, "beta", 1.0) } else { Float(1.0) },
+            beta: if adds { beta } else { Float(1.0) },
             trans_a: node.int("transA").unwrap_or(0) != 0,
             trans_b: node.int("transB").unwrap_or(0) != 0,
-        }))
+        });
+        Ok(node.import_with(op, if adds { &[0, 1, 2] } else { &[0, 1] }))
     }
 
     /// Until opset 10 the addend is required: a zero takes its place.
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        crate::ops::elementwise::since("Gemm", version, 7)?;
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("Gemm", TYPES, version, outputs[0].dtype)?;
         let mut spelling = OnnxSpelling::plain("Gemm", inputs.len())
             .with("alpha", Attr::Float(self.alpha))
             .with("beta", Attr::Float(self.beta))

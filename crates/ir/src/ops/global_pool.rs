@@ -7,11 +7,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::moments::mean;
 use crate::ops::operands::{floats, reals};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..] → [N, C, 1..]`: the mean of each plane.
@@ -46,7 +50,8 @@ macro_rules! global_pool {
             fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
                 node.import(crate::Op::$name($name {}))
             }
-            fn spell(&self, _: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+            fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+                accepts::spelled(stringify!($name), TYPES, version, outputs[0].dtype)?;
                 Ok(OnnxSpelling::plain(stringify!($name), 1))
             }
             fn work(&self, inputs: &[Vec<usize>], _: &[Vec<usize>]) -> Work {

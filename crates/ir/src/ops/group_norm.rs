@@ -6,11 +6,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{ImportOperand, Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::moments::mean_and_scale;
 use crate::ops::operands::{LARGEST_SIZE, channel_vectors, divided, float_or, floats, per_channel, reals};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(18, Types::FLOATS.and(Types::BF16))];
 
 operator! {
     /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over each group of
@@ -69,9 +73,12 @@ impl Operator for GroupNormalization {
         Ok(Imported { op, operands })
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         let per_channel = inputs.first().is_some_and(|x| x.shape.get(1).is_some_and(|c| c.is(self.num_groups)));
-        crate::ops::elementwise::since("GroupNormalization", version, if per_channel { 18 } else { 21 })?;
+        accepts::spelled("GroupNormalization", TYPES, version, outputs[0].dtype)?;
+        if !per_channel {
+            crate::ops::elementwise::since("GroupNormalization with scales per channel", version, 21)?;
+        }
         let spelling = OnnxSpelling::plain("GroupNormalization", 3);
         Ok(spelling.with("num_groups", Attr::Int(self.num_groups)).with("epsilon", Attr::Float(self.epsilon)))
     }
@@ -82,9 +89,12 @@ impl Operator for GroupNormalization {
     }
 }
 
+/// Scales per group are spread over at most this many channels.
+const MOST_CHANNELS: i64 = 1 << 20;
+
 /// A vector of one value per group as one of one value per channel.
 fn spread(value: &Const, groups: i64, channels: i64) -> Option<Const> {
-    if value.shape() != [groups] || groups < 1 || channels % groups != 0 {
+    if value.shape() != [groups] || groups < 1 || channels % groups != 0 || channels > MOST_CHANNELS {
         return None;
     }
     let each = usize::try_from(channels / groups).ok()?;

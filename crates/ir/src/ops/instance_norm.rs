@@ -5,11 +5,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::group_norm::normalize_groups;
 use crate::ops::operands::{float_or, floats, per_channel, reals};
 use crate::scalar::Scalar;
 use crate::tensor::Value;
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over each plane.
@@ -44,7 +48,8 @@ impl Operator for InstanceNormalization {
         node.import(crate::Op::InstanceNormalization(InstanceNormalization { epsilon: float_or(node, "epsilon", 1e-5) }))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("InstanceNormalization", TYPES, version, outputs[0].dtype)?;
         Ok(OnnxSpelling::plain("InstanceNormalization", 3).with("epsilon", Attr::Float(self.epsilon)))
     }
 

@@ -5,11 +5,15 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::moments::mean_and_scale;
 use crate::ops::operands::{float_or, floats, one_result, reals};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{TensorType, broadcast_shapes};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(17, Types::FLOATS.and(Types::BF16))];
 
 operator! {
     /// `x, scale (, bias) → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over the axes from `axis` on.
@@ -76,8 +80,8 @@ impl Operator for LayerNormalization {
         node.import(crate::Op::LayerNormalization(LayerNormalization { axis, epsilon: float_or(node, "epsilon", 1e-5) }))
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        crate::ops::elementwise::since("LayerNormalization", version, 17)?;
+    fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("LayerNormalization", TYPES, version, outputs[0].dtype)?;
         let spelling = OnnxSpelling::plain("LayerNormalization", inputs.len());
         Ok(spelling.with("axis", Attr::Int(self.axis)).with("epsilon", Attr::Float(self.epsilon)))
     }

@@ -5,10 +5,14 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{LARGEST_SIZE, float_or, floats, reals};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (13, Types::BF16)];
 
 operator! {
     /// `x[N, C, ..] → x / (bias + alpha / size * squares) ^ beta`, where `squares` sums `x²` over the channels from
@@ -74,7 +78,8 @@ impl Operator for LRN {
         node.import(crate::Op::LRN(LRN { size, alpha, beta, bias }))
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], _: i64) -> Result<OnnxSpelling, NoSpelling> {
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("LRN", TYPES, version, outputs[0].dtype)?;
         let spelling = OnnxSpelling::plain("LRN", 1).with("size", Attr::Int(self.size)).with("alpha", Attr::Float(self.alpha));
         Ok(spelling.with("beta", Attr::Float(self.beta)).with("bias", Attr::Float(self.bias)))
     }

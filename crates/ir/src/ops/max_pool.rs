@@ -3,16 +3,19 @@
 use std::cmp::Ordering;
 
 use crate::attr::Attr;
-use crate::dtype::{Class, DType};
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::one_result;
 use crate::ops::window::{Grid, Window, import_window, spelled};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(1, Types::FLOATS), (12, Types::I8.and(Types::U8)), (22, Types::BF16)];
 
 operator! {
     /// `x[N, C, spatial..] → [N, C, out..]`: the largest element of each window; padding never wins. Reals, `i8` and `u8`.
@@ -42,9 +45,7 @@ impl MaxPool {
 impl Operator for MaxPool {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = inputs else { return Err(TypeError::invalid("MaxPool takes one operand")) };
-        if !x.dtype.is_float() && !matches!(x.dtype, DType::I8 | DType::U8) {
-            return Err(TypeError::invalid(format!("MaxPool of {x}")));
-        }
+        accepts::check("MaxPool", TYPES, x.dtype)?;
         pool_type("MaxPool", x, &self.window(), self.ceil_mode)
     }
 
@@ -72,13 +73,11 @@ impl Operator for MaxPool {
         node.import(crate::Op::MaxPool(MaxPool { kernel, strides, pads, dilations, ceil_mode: window.ceil_mode }))
     }
 
-    fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        let first = match inputs.first().map(|t| t.dtype.class()) {
-            Some(Class::Int) => 12,
-            _ if self.ceil_mode || self.dilations.iter().any(|d| *d != 1) => 10,
-            _ => 1,
-        };
-        crate::ops::elementwise::since("MaxPool", version, first)?;
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("MaxPool", TYPES, version, outputs[0].dtype)?;
+        if self.ceil_mode || self.dilations.iter().any(|d| *d != 1) {
+            crate::ops::elementwise::since("MaxPool with ceil_mode or dilations", version, 10)?;
+        }
         let mut spelling = OnnxSpelling::plain("MaxPool", 1);
         spelling.attrs = spelled(&self.window());
         Ok(if self.ceil_mode { spelling.with("ceil_mode", Attr::Int(1)) } else { spelling })

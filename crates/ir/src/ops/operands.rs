@@ -10,8 +10,8 @@ use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
-/// Largest window, stride, pad, dilation, factor or block size: keeps every product of two inside 64 bits.
-pub(crate) const LARGEST_SIZE: i64 = 1 << 31;
+/// Largest window, stride, pad, dilation, factor or block size: keeps sums of products of two inside 64 bits.
+pub(crate) const LARGEST_SIZE: i64 = 1 << 30;
 
 /// The one floating-point type of `count` operands.
 pub(crate) fn floats(name: &str, inputs: &[TensorType], count: RangeInclusive<usize>) -> Result<DType, TypeError> {

@@ -8,10 +8,14 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{ImportOperand, Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque, SpellingInput};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::LARGEST_SIZE;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
+
+/// Element types by opset.
+const TYPES: &[Since] = &[(7, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), (13, Types::BF16)];
 
 operator! {
     /// `x[d..] → y[d * scale..]` with `y[i..] = x[floor(i / scale)..]`; any element type.
@@ -70,8 +74,8 @@ impl Operator for Upsample {
         Ok(Imported { op: crate::Op::Upsample(Upsample { scales }), operands: vec![ImportOperand::Input(0)] })
     }
 
-    fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
-        crate::ops::elementwise::since("Upsample", version, 7)?;
+    fn spell(&self, _: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
+        accepts::spelled("Upsample", TYPES, version, outputs[0].dtype)?;
         let scales: Vec<f64> = self.scales.iter().map(|s| *s as f64).collect();
         let floats = |values: &[f64]| {
             let value = Const::from_f64(DType::F32, &[values.len() as i64], values);
