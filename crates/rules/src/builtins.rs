@@ -3,6 +3,7 @@
 use regraft_ir::{DType, Dim, Op, OpKind, PatchValue, TensorType};
 
 use crate::constants;
+use crate::cook_toom::cook_toom;
 use crate::expr::{Scope, Val};
 
 /// A function of the expression language.
@@ -419,6 +420,22 @@ pub static TABLE: &[Builtin] = &[
                 }
             }
             Ok(Val::List(data))
+        },
+    },
+    Builtin {
+        name: "cook-toom",
+        arity: (3, 3),
+        help: "(cook-toom at|g|bt m r): a flat matrix of the fast correlation F(m, r), y = AT ((G g) * (BT d)); at has m rows, g and bt m + r - 1",
+        run: |a, _| {
+            let part = word(&a[0])?;
+            let transform = cook_toom(count(&a[1])?, count(&a[2])?)?;
+            let data = match part {
+                "at" => transform.output,
+                "g" => transform.kernel,
+                "bt" => transform.input,
+                other => return Err(format!("`cook-toom` has no part `{other}`")),
+            };
+            Ok(Val::List(data.into_iter().map(Val::Float).collect()))
         },
     },
     Builtin {

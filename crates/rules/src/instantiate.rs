@@ -204,6 +204,7 @@ impl Builder<'_> {
                 let dtype = self.dtype(*like)?;
                 self.constant_node(data.and_then(|d| Const::from_f64(dtype, &shape, &d)))
             }
+            Target::Vector(size, inner) => self.vector(size, inner),
             Target::Item(at, var) => {
                 let at = self.eval(at)?.as_int().ok_or_else(|| Refusal::Type("an index is a known integer".into()))?;
                 let Some(Val::List(items)) = &self.env[*var] else {
@@ -235,6 +236,29 @@ impl Builder<'_> {
                 self.node(op, inputs)
             }
         }
+    }
+
+    /// A value of `size` elements, or of one, as a vector of `size` elements.
+    fn vector(&mut self, size: &Expr, inner: &Target) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {
+        let Val::Dim(size) = self.eval(size)? else { return Err(Refusal::Type("`vector` needs a size".into())) };
+        let value = self.single(inner)?;
+        let Some(ty) = self.ty(value).cloned() else { return Err(Refusal::Type("a vector of something of unknown type".into())) };
+        let (elements, goal) = (ty.elements(), vec![size.clone()]);
+        if ty.shape.as_slice() == goal.as_slice() {
+            return Ok(SmallVec::from_iter([value]));
+        }
+        if elements != size && !elements.is(1) {
+            return Err(Refusal::Type(format!("{ty} is no vector of {size} elements")));
+        }
+        let mut value = value;
+        if ty.rank() != 1 {
+            let flat = Op::Reshape(regraft_ir::ops::reshape::Reshape { shape: vec![elements.clone()] });
+            value = self.node(flat, SmallVec::from_iter([value]))?[0];
+        }
+        if elements == size {
+            return Ok(SmallVec::from_iter([value]));
+        }
+        self.node(Op::Expand(regraft_ir::ops::expand::Expand { shape: goal }), SmallVec::from_iter([value]))
     }
 
     fn each(&mut self, vars: &[Var], body: &Target) -> Result<SmallVec<[PatchValue; 4]>, Refusal> {

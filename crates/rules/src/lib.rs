@@ -4,6 +4,7 @@
 
 pub mod builtins;
 mod constants;
+mod cook_toom;
 pub mod error;
 pub mod expr;
 mod family;

@@ -34,7 +34,14 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
                 let (name, rows) = matrix(file, &form)?;
                 matrices.insert(name, rows);
             }
-            _ => return Err(error(file, form.place(), "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)` or `(matrix NAME (ROW...)...)`", "")),
+            _ => {
+                return Err(error(
+                    file,
+                    form.place(),
+                    "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)` or `(matrix NAME (ROW...)...)`",
+                    "",
+                ));
+            }
         }
     }
     Ok(rules)
@@ -368,6 +375,10 @@ impl Parser<'_> {
                 arity(3)?;
                 Ok(Target::Tensor(self.expr(&items[1])?, self.expr(&items[2])?, self.reference(&items[3])?))
             }
+            Some("vector") => {
+                arity(2)?;
+                Ok(Target::Vector(self.expr(&items[1])?, Box::new(self.target(&items[2])?)))
+            }
             Some("item") => {
                 arity(2)?;
                 Ok(Target::Item(self.expr(&items[1])?, self.reference(&items[2])?))
@@ -516,7 +527,10 @@ impl Parser<'_> {
             let Some(head) = clause.head().map(str::to_string) else {
                 return self.fail(clause.place(), "an instance clause starts with a name", "(n 1 2), (?x n c), (:strides (list 1 1))");
             };
-            let items = clause.list().unwrap_or_default();
+            let mut items = clause.list().unwrap_or_default();
+            let vary = head == "vary" && items.len() > 2;
+            let head = if vary { items[1].atom().unwrap_or_default().to_string() } else { head };
+            items = if vary { &items[1..] } else { items };
             if let Some(attr) = head.strip_prefix(':') {
                 let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
                 instance.attrs.push((attr.to_string(), choices));
@@ -528,16 +542,20 @@ impl Parser<'_> {
                 let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
                 let var = self.var(&format!("${head}"));
                 instance.parameters.push((var, choices));
+                if vary {
+                    instance.varying.push(var);
+                }
             }
         }
         Ok(instance)
     }
 
-    /// `[optional] [list N] [const] [positive | (splat E) | (index E)] [DTYPE] SIZE...` or `choice E...`.
+    /// `[same] [optional] [list N] [const] [positive | (splat E) | (index E)] [DTYPE] SIZE...` or `choice E...`.
     fn operand(&mut self, words: &[Sexp], place: Place) -> Result<Operand, RuleError> {
         match words.first().and_then(Sexp::atom) {
             Some("choice") => return Ok(Operand::Choice(words[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?)),
             Some("optional") => return Ok(Operand::Optional(Box::new(self.operand(&words[1..], place)?))),
+            Some("same") => return Ok(Operand::Same(Box::new(self.operand(&words[1..], place)?))),
             Some("list") => {
                 let Some(count) = words.get(1) else { return self.fail(place, "`list` needs a number", "") };
                 let count = self.expr(count)?;

@@ -116,6 +116,8 @@ pub enum Target {
     Ints(Expr),
     /// `(fill SHAPE E ?x)`: a constant-of-shape with the element type of `?x`.
     Fill(Expr, Expr, Var),
+    /// `(vector N T)`: a value of `N` elements or one, as a vector of `N` elements.
+    Vector(Expr, Box<Target>),
     /// `(item E ?xs)`: one tensor of a list; negative counts from the end.
     Item(Expr, Var),
     /// `(if C T [E])`: `T` if `C` holds, else `E`, or no operand.
@@ -127,6 +129,8 @@ pub enum Target {
 pub struct Instance {
     /// `(n 1 2 3)`: a parameter and its choices, which may use earlier parameters.
     pub parameters: Vec<(Var, Vec<Expr>)>,
+    /// `(vary n 1 2 3)`: those of the parameters that are drawn again for every item of an `each`.
+    pub varying: Vec<Var>,
     /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a literal constant's shape.
     pub operands: Vec<(Var, Operand)>,
     /// `(:op.attr CHOICE...)`: choices for an attribute that the source leaves open.
@@ -153,6 +157,8 @@ pub enum Operand {
     Choice(Vec<Expr>),
     /// An optional operand: absent half of the time.
     Optional(Box<Operand>),
+    /// Inside `each`: one operand for all items rather than one for each.
+    Same(Box<Operand>),
 }
 
 /// Elements of a random operand.

@@ -216,9 +216,15 @@ impl Sampler<'_> {
                     }
                 }
                 Pattern::Each(inner, vars) => {
-                    for _ in 0..1 + self.rng.below(3) {
-                        for var in vars {
+                    let rule = self.rule;
+                    let same = |var: &Var| rule.instance.operands.iter().any(|(v, o)| v == var && matches!(o, Operand::Same(_)));
+                    for item in 0..1 + self.rng.below(3) {
+                        for var in vars.iter().filter(|v| item == 0 || !same(v)) {
                             self.env[*var] = None;
+                        }
+                        for (var, choices) in rule.instance.parameters.iter().filter(|(v, _)| rule.instance.varying.contains(v)) {
+                            let value = self.pick(choices)?;
+                            self.env[*var] = Some(value);
                         }
                         operands.push(self.build(inner)?);
                     }
@@ -270,6 +276,7 @@ impl Sampler<'_> {
                     self.operand(inner)
                 }
             }
+            Operand::Same(inner) => self.operand(inner),
             Operand::List(count, inner) => {
                 let n = self.eval(count)?.as_int().ok_or("a list needs a length")?;
                 Ok(Val::List((0..n).map(|_| self.operand(inner)).collect::<Result<_, _>>()?))
