@@ -449,7 +449,8 @@ impl<'a> Parser<'a> {
             let hint = match &e {
                 AttrError::Missing { attr, .. } => format!("add `{attr}=..`"),
                 AttrError::Kind { .. } => "words are quoted, lists are in brackets, axes are integers".into(),
-                AttrError::Unknown { .. } => "see the operator's definition for its attributes".into(),
+                AttrError::Unknown { .. } if kind.attr_names().is_empty() => format!("`{}` has no attributes", kind.name()),
+                AttrError::Unknown { .. } => format!("known ones: {}", kind.attr_names().join(", ")),
             };
             ParseError::new(place, e.to_string(), hint)
         })?;
