@@ -59,7 +59,14 @@ fn inspect(file: &std::path::Path, options: &WriteOptions, folder: Option<&std::
         let name = file.components().rev().take(3).filter_map(|c| c.as_os_str().to_str()).collect::<Vec<_>>();
         let target = folder.join(name.into_iter().rev().collect::<Vec<_>>().join("__"));
         let written = model.save(graph, &target, options)?;
-        println!("  wrote {}: {} bytes from {}, {} folded, {} kept", target.display(), written.size(), model.size(), written.folded, written.kept_expressions);
+        println!(
+            "  wrote {}: {} bytes from {}, {} folded, {} kept",
+            target.display(),
+            written.size(),
+            model.size(),
+            written.folded,
+            written.kept_expressions
+        );
     }
     Ok(())
 }

@@ -51,7 +51,8 @@ fn kind(attribute: &AttributeProto) -> Option<AttributeType> {
 
 /// The attribute as ONNX writes it: `Ok(None)` where it is absent, `Err` for symbolic sizes, which only inputs can carry.
 pub(crate) fn encode(name: &str, value: &Attr) -> Result<Option<AttributeProto>, String> {
-    let base = |kind: AttributeType| AttributeProto { name: Some(name.to_string()), r#type: Some(kind as i32), ..AttributeProto::default() };
+    let base =
+        |kind: AttributeType| AttributeProto { name: Some(name.to_string()), r#type: Some(kind as i32), ..AttributeProto::default() };
     Ok(Some(match value {
         Attr::Absent => return Ok(None),
         Attr::Int(v) => AttributeProto { i: Some(*v), ..base(AttributeType::Int) },

@@ -58,7 +58,8 @@ impl<'p> Emitter<'p> {
     /// Constants of the graph that the original model does not have, and folded values.
     fn new_constants(&mut self) {
         let plan = self.plan;
-        let fresh = plan.forms.iter().filter_map(|(id, form)| if let Form::Constant(value) = form { Some((id.out(), value)) } else { None });
+        let fresh =
+            plan.forms.iter().filter_map(|(id, form)| if let Form::Constant(value) = form { Some((id.out(), value)) } else { None });
         let mut all: Vec<(ValueId, &Const)> = fresh.chain(plan.folded.iter().map(|(v, c)| (*v, c))).collect();
         all.sort_by_key(|(value, _)| *value);
         for (value, constant) in all {

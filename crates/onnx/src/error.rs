@@ -14,7 +14,7 @@ pub struct LoadError {
     /// Where in the model, if it is about one graph or node.
     pub place: Option<Place>,
     /// What is wrong.
-    pub fault: LoadFault,
+    pub fault: Box<LoadFault>,
 }
 
 /// A graph, and perhaps one of its nodes.
@@ -132,12 +132,16 @@ pub enum LoadFault {
 
 impl LoadError {
     pub(crate) fn new(fault: LoadFault) -> LoadError {
-        LoadError { file: None, place: None, fault }
+        LoadError { file: None, place: None, fault: Box::new(fault) }
+    }
+
+    pub(crate) fn at(place: Place, fault: LoadFault) -> LoadError {
+        LoadError { file: None, place: Some(place), fault: Box::new(fault) }
     }
 
     /// What to do about it, if there is something to say.
     pub fn hint(&self) -> Option<&'static str> {
-        Some(match &self.fault {
+        Some(match self.fault.as_ref() {
             LoadFault::Io(e) if e.kind() == io::ErrorKind::NotFound => "check the path",
             LoadFault::Io(_) => return None,
             LoadFault::Empty | LoadFault::Truncated { .. } => "the export or the download did not finish; fetch the file again",
@@ -190,7 +194,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.fault {
+        match self.fault.as_ref() {
             LoadFault::Io(e) => Some(e),
             _ => None,
         }

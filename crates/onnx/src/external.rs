@@ -94,7 +94,8 @@ pub(crate) fn resolve(model: &mut ModelProto, folder: Option<&Path>) -> Result<b
 fn fetch(tensor: &TensorProto, folder: Option<&Path>, maps: &mut HashMap<PathBuf, Bytes>) -> Result<Bytes, LoadFault> {
     let entry = |key: &str| tensor.external_data.iter().find(|e| e.key() == key).map(StringStringEntryProto::value);
     let location = entry("location").unwrap_or_default();
-    let bad = |why: &str| LoadFault::ExternalPlace { tensor: tensor.name().to_string(), location: location.to_string(), why: why.to_string() };
+    let bad =
+        |why: &str| LoadFault::ExternalPlace { tensor: tensor.name().to_string(), location: location.to_string(), why: why.to_string() };
     let folder = folder.ok_or_else(|| bad("the model was not read from a file, so there is no folder to look in"))?;
     let relative = Path::new(location);
     if location.is_empty() {

@@ -10,6 +10,7 @@ use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, N
 use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::error::{LoadError, LoadFault, Place};
+use crate::presume::presume;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
 use crate::scope::{Scope, analyze, describe};
 use crate::symbolic::{Sizes, View, follow};
@@ -159,7 +160,8 @@ impl<'a> Importer<'a> {
                 continue;
             }
             let declared = input.r#type.as_ref().and_then(|ty| self.symbols.tensor_type(ty, input.name(), true));
-            let default = initializer.filter(|t| t.data_type() > 0).map(|t| TensorType::new(DType::from_onnx(t.data_type()), t.dims.iter().copied()));
+            let default =
+                initializer.filter(|t| t.data_type() > 0).map(|t| TensorType::new(DType::from_onnx(t.data_type()), t.dims.iter().copied()));
             if let Some(ty) = declared.or(default) {
                 let mut symbols = Vec::new();
                 ty.shape.iter().for_each(|d| d.symbols(&mut symbols));
@@ -177,7 +179,7 @@ impl<'a> Importer<'a> {
                 continue;
             }
             let place = || Place { graph: self.proto.name().to_string(), node: None };
-            let decoded = tensor::decode(tensor).map_err(|fault| LoadError { file: None, place: Some(place()), fault })?;
+            let decoded = tensor::decode(tensor).map_err(|fault| LoadError::at(place(), fault))?;
             match decoded {
                 Decoded::Const(value) if !updated.contains(tensor.name()) => {
                     let id = self.graph.add_const(value);
@@ -190,11 +192,17 @@ impl<'a> Importer<'a> {
                 }
                 Decoded::Exotic(dtype) => {
                     let ty = Some(TensorType::new(dtype, tensor.dims.iter().copied()));
-                    self.opaque_leaf(OpaqueSource::Initializer(at), tensor.name(), "Initializer", "its element type has no arithmetic here", ty);
+                    self.opaque_leaf(
+                        OpaqueSource::Initializer(at),
+                        tensor.name(),
+                        "Initializer",
+                        "its element type has no arithmetic here",
+                        ty,
+                    );
                 }
                 Decoded::Unknown(code) if self.scope.read.contains(tensor.name()) => {
                     let fault = LoadFault::DType { tensor: tensor.name().to_string(), code };
-                    return Err(LoadError { file: None, place: Some(place()), fault });
+                    return Err(LoadError::at(place(), fault));
                 }
                 Decoded::Unknown(_) => {}
             }
@@ -213,31 +221,17 @@ impl<'a> Importer<'a> {
     }
 
     fn opaque_leaf(&mut self, source: OpaqueSource, name: &'a str, op_type: &str, why: &str, ty: Option<TensorType>) {
-        let value = self.opaque(source, op_type, "", &[], &[], vec![ty], why).out();
+        let op = self.opaque(source, op_type, "", &[], 1, why);
+        let value = self.graph.add_typed(op, &[], vec![ty]).out();
         self.graph.set_name(value, name);
         self.values.insert(name, value);
     }
 
-    fn opaque(
-        &mut self,
-        source: OpaqueSource,
-        op_type: &str,
-        domain: &str,
-        given: &[bool],
-        operands: &[ValueId],
-        types: Vec<Option<TensorType>>,
-        why: &str,
-    ) -> NodeId {
-        let op = OpaqueOp {
-            op_type: op_type.into(),
-            domain: domain.into(),
-            given: given.into(),
-            results: types.len(),
-            why: Arc::from(why),
-            id: self.opaque_sources.len() as u32,
-        };
+    fn opaque(&mut self, source: OpaqueSource, op_type: &str, domain: &str, given: &[bool], results: usize, why: &str) -> Op {
+        let id = self.opaque_sources.len() as u32;
         self.opaque_sources.push(source);
-        self.graph.add_typed(Op::Opaque(op), operands, types)
+        let why = Arc::from(why);
+        Op::Opaque(OpaqueOp { op_type: op_type.into(), domain: domain.into(), given: given.into(), results, why, id })
     }
 
     /// Names of initializers that a training step writes.
@@ -277,8 +271,14 @@ impl<'a> Importer<'a> {
         let captured = self.scope.captured.get(&at).cloned().unwrap_or_default();
         let read = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).chain(captured.iter().copied());
         let operands: Vec<ValueId> = read.filter_map(|n| self.values.get(n).copied()).collect();
-        let types = node.output.iter().map(|name| self.declared_type(name)).collect();
-        let id = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, &operands, types, why);
+        let mut types: Vec<Option<TensorType>> = node.output.iter().map(|name| self.declared_type(name)).collect();
+        if let Some(first) = types.first_mut()
+            && let Some(sure) = self.with_view(node, presume)
+        {
+            *first = Some(sure);
+        }
+        let op = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why);
+        let id = self.graph.add_typed(op, &operands, types);
         self.graph.set_origin(id, at as u32);
         self.imports[at] = Some(Import::Opaque { captured: captured.iter().map(ToString::to_string).collect() });
         self.name_results(node, id);
@@ -347,7 +347,8 @@ impl<'a> Importer<'a> {
     fn view(&mut self, node: &'a NodeProto, domain: &str) -> Result<OnnxNode, String> {
         let mut attrs = BTreeMap::new();
         for attribute in &node.attribute {
-            let value = attribute::decode(attribute).ok_or_else(|| format!("the attribute `{}` is of a kind not used here", attribute.name()))?;
+            let value =
+                attribute::decode(attribute).ok_or_else(|| format!("the attribute `{}` is of a kind not used here", attribute.name()))?;
             attrs.insert(attribute.name().to_string(), value);
         }
         let mut inputs = Vec::with_capacity(node.input.len());
@@ -361,7 +362,14 @@ impl<'a> Importer<'a> {
         while outputs.len() > 1 && outputs.last() == Some(&false) {
             outputs.pop();
         }
-        Ok(OnnxNode { op_type: node.op_type().to_string(), domain: domain.to_string(), version: self.version(domain), attrs, inputs, outputs })
+        Ok(OnnxNode {
+            op_type: node.op_type().to_string(),
+            domain: domain.to_string(),
+            version: self.version(domain),
+            attrs,
+            inputs,
+            outputs,
+        })
     }
 
     fn input(&mut self, name: &str) -> Result<OnnxInput, String> {
@@ -470,18 +478,25 @@ impl<'a> Importer<'a> {
     /// Follows symbolic sizes through the node.
     fn track(&mut self, node: &'a NodeProto) {
         let Some(value) = node.output.first().and_then(|n| self.values.get(n.as_str())).copied() else { return };
-        if !standard(node.domain()).is_empty() || self.graph.is_constant(value) {
-            return;
+        if !self.graph.is_constant(value)
+            && let Some(sizes) = self.with_view(node, follow)
+        {
+            self.sizes.insert(value, sizes);
+        }
+    }
+
+    /// What `f` makes of a node of the standard domain.
+    fn with_view<T>(&mut self, node: &'a NodeProto, f: impl FnOnce(&View<'_>) -> Option<T>) -> Option<T> {
+        let calls_function = self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()).is_empty());
+        if !standard(node.domain()).is_empty() || calls_function {
+            return None;
         }
         let inputs: Vec<Option<ValueId>> = node.input.iter().map(|n| self.values.get(n.as_str()).copied()).collect();
         let types: Vec<Option<TensorType>> = inputs.iter().map(|v| v.and_then(|v| self.graph.ty(v).cloned())).collect();
         let sizes: Vec<Option<Sizes>> = inputs.iter().map(|v| v.and_then(|v| self.known_sizes(v))).collect();
         let given: Vec<bool> = inputs.iter().map(Option::is_some).collect();
         let attr = |name: &str| -> Option<Attr> { node.attribute.iter().find(|a| a.name() == name).and_then(attribute::decode) };
-        let view = View { op_type: node.op_type(), version: self.version(""), attr: &attr, given: &given, types: &types, sizes: &sizes };
-        if let Some(sizes) = follow(&view) {
-            self.sizes.insert(value, sizes);
-        }
+        f(&View { op_type: node.op_type(), version: self.version(""), attr: &attr, given: &given, types: &types, sizes: &sizes })
     }
 
     fn known_sizes(&mut self, value: ValueId) -> Option<Sizes> {
@@ -529,9 +544,7 @@ fn constant_node(node: &NodeProto) -> Result<Const, String> {
     let made = match (attribute.name(), &value) {
         ("value", Attr::Tensor(value)) => Some(value.clone()),
         ("value_float", Attr::Float(v)) => Const::from_f64(DType::F32, &[], &[v.0]),
-        ("value_floats", Attr::Floats(v)) => {
-            Const::from_f64(DType::F32, &[v.len() as i64], &v.iter().map(|f| f.0).collect::<Vec<_>>())
-        }
+        ("value_floats", Attr::Floats(v)) => Const::from_f64(DType::F32, &[v.len() as i64], &v.iter().map(|f| f.0).collect::<Vec<_>>()),
         ("value_int", Attr::Int(v)) => Const::from_i64(DType::I64, &[], &[*v]),
         ("value_ints", Attr::Ints(v)) => Const::from_i64(DType::I64, &[v.len() as i64], v),
         _ => None,

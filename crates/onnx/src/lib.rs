@@ -29,6 +29,7 @@ mod import;
 mod model;
 mod names;
 mod plan;
+mod presume;
 #[allow(missing_docs, clippy::all)]
 pub mod proto;
 mod save;

@@ -23,13 +23,7 @@ impl Names {
     pub(crate) fn new(plan: &Plan<'_>) -> Result<Names, WriteError> {
         let mut reserved = HashSet::new();
         scope::all_names(plan.model.graph_proto(), &mut reserved);
-        let mut names = Names {
-            of: BTreeMap::new(),
-            used: HashSet::new(),
-            reserved,
-            next: HashMap::new(),
-            aliases: BTreeMap::new(),
-        };
+        let mut names = Names { of: BTreeMap::new(), used: HashSet::new(), reserved, next: HashMap::new(), aliases: BTreeMap::new() };
         names.leaves(plan)?;
         names.declared(plan)?;
         names.subgraphs(plan)?;
@@ -153,7 +147,8 @@ impl Names {
             }
         }
         for value in nameless {
-            let what = if is_initializer(plan, value) { "const".to_string() } else { plan.graph.node(value.node).op.kind().name().to_lowercase() };
+            let what =
+                if is_initializer(plan, value) { "const".to_string() } else { plan.graph.node(value.node).op.kind().name().to_lowercase() };
             let name = self.fresh(&what);
             self.of.insert(value, name);
         }

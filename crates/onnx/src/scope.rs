@@ -82,8 +82,8 @@ pub(crate) struct Scope<'a> {
 
 /// Checks that every name has exactly one definition and that the nodes can be ordered.
 pub(crate) fn analyze(graph: &GraphProto) -> Result<Scope<'_>, LoadError> {
-    let at_graph = |fault| LoadError { file: None, place: Some(Place { graph: graph.name().to_string(), node: None }), fault };
-    let at_node = |fault, at| LoadError { file: None, place: Some(place(graph, at)), fault };
+    let at_graph = |fault| LoadError::at(Place { graph: graph.name().to_string(), node: None }, fault);
+    let at_node = |fault, at| LoadError::at(place(graph, at), fault);
 
     let mut made_by: HashMap<&str, Option<usize>> = HashMap::new();
     let mut inputs: HashSet<&str> = HashSet::new();
@@ -104,7 +104,8 @@ pub(crate) fn analyze(graph: &GraphProto) -> Result<Scope<'_>, LoadError> {
     for (at, node) in graph.node.iter().enumerate() {
         for name in node.output.iter().filter(|n| !n.is_empty()) {
             if let Some(first) = made_by.insert(name, Some(at)) {
-                let first = first.map_or("a graph input or initializer".to_string(), |i| format!("node {} `{}`", i + 1, describe(&graph.node[i])));
+                let first =
+                    first.map_or("a graph input or initializer".to_string(), |i| format!("node {} `{}`", i + 1, describe(&graph.node[i])));
                 return Err(at_node(duplicate(name, &first, format!("node {}", at + 1)), at));
             }
         }

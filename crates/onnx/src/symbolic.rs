@@ -54,7 +54,8 @@ impl View<'_> {
         self.at(input)?.dims.iter().map(Dim::known).collect()
     }
 
-    fn given(&self, input: usize) -> bool {
+    /// True if the input is given.
+    pub(crate) fn given(&self, input: usize) -> bool {
         self.given.get(input).copied().unwrap_or(false)
     }
 }
@@ -104,11 +105,8 @@ fn gather(view: &View<'_>) -> Option<Sizes> {
         return None;
     }
     let n = data.dims.len() as i64;
-    let picked: Option<Vec<Dim>> = view
-        .numbers(1)?
-        .into_iter()
-        .map(|i| data.dims.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned())
-        .collect();
+    let picked: Option<Vec<Dim>> =
+        view.numbers(1)?.into_iter().map(|i| data.dims.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned()).collect();
     Some(Sizes { scalar: indices.scalar, dims: picked? })
 }
 

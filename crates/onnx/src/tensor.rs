@@ -148,12 +148,18 @@ mod tests {
     #[test]
     fn misfits_are_refused() {
         let raw = |n: usize| Some(Bytes::from(vec![0; n]));
-        assert!(matches!(decode(&TensorProto { raw_data: raw(7), ..tensor(1, &[2]) }), Err(LoadFault::TensorBytes { need: 8, have: 7, .. })));
+        assert!(matches!(
+            decode(&TensorProto { raw_data: raw(7), ..tensor(1, &[2]) }),
+            Err(LoadFault::TensorBytes { need: 8, have: 7, .. })
+        ));
         assert!(matches!(decode(&tensor(1, &[3])), Err(LoadFault::TensorBytes { need: 12, have: 0, .. })));
         assert!(matches!(decode(&tensor(1, &[-1])), Err(LoadFault::Shape { .. })));
         assert!(matches!(decode(&tensor(1, &[i64::MAX, 8])), Err(LoadFault::Shape { .. })));
         assert!(matches!(decode(&tensor(99, &[1])), Ok(Decoded::Unknown(99))));
         assert!(matches!(decode(&TensorProto { raw_data: raw(2), ..tensor(22, &[3]) }), Ok(Decoded::Exotic(DType::Other(22)))));
-        assert!(matches!(decode(&TensorProto { raw_data: raw(3), ..tensor(22, &[3]) }), Err(LoadFault::TensorBytes { need: 2, have: 3, .. })));
+        assert!(matches!(
+            decode(&TensorProto { raw_data: raw(3), ..tensor(22, &[3]) }),
+            Err(LoadFault::TensorBytes { need: 2, have: 3, .. })
+        ));
     }
 }

@@ -193,9 +193,7 @@ impl Kind {
             ],
             Kind::Opset => &[(1, "domain", None), (2, "version", None)],
             Kind::DeviceConfiguration => &[(1, "name", None), (2, "num_devices", None), (3, "device", None)],
-            Kind::NodeDevice => {
-                &[(1, "configuration_id", None), (2, "sharding_spec", Some(Kind::Sharding)), (3, "pipeline_stage", None)]
-            }
+            Kind::NodeDevice => &[(1, "configuration_id", None), (2, "sharding_spec", Some(Kind::Sharding)), (3, "pipeline_stage", None)],
             Kind::Sharding => &[
                 (1, "tensor_name", None),
                 (2, "device", None),
@@ -351,7 +349,13 @@ mod tests {
             let message = pool.get_message_by_name(name).unwrap_or_else(|| panic!("the schema has {name}"));
             let mut want: Vec<(u32, String, Option<String>)> = message
                 .fields()
-                .map(|f| (f.number(), f.name().to_string(), if let FieldKind::Message(m) = f.kind() { Some(m.full_name().to_string()) } else { None }))
+                .map(|f| {
+                    (
+                        f.number(),
+                        f.name().to_string(),
+                        if let FieldKind::Message(m) = f.kind() { Some(m.full_name().to_string()) } else { None },
+                    )
+                })
                 .collect();
             want.sort();
             let inner = |k: Kind| Kind::ALL.iter().find(|row| row.0 == k).map(|row| row.1.to_string());

@@ -97,12 +97,18 @@ impl Model {
             input,
             output: original.output.clone(),
             value_info: original.value_info.iter().filter(|i| defined.contains(i.name())).cloned().collect(),
-            quantization_annotation: original.quantization_annotation.iter().filter(|a| defined.contains(a.tensor_name())).cloned().collect(),
+            quantization_annotation: original
+                .quantization_annotation
+                .iter()
+                .filter(|a| defined.contains(a.tensor_name()))
+                .cloned()
+                .collect(),
             metadata_props: original.metadata_props.clone(),
         };
         let header = ModelProto { graph: None, ..self.proto.clone_header() };
         let mut proto = ModelProto { graph: Some(graph), ..header };
-        let mut missing: Vec<&str> = domains.into_iter().filter(|d| !self.proto.opset_import.iter().any(|o| standard(o.domain()) == *d)).collect();
+        let mut missing: Vec<&str> =
+            domains.into_iter().filter(|d| !self.proto.opset_import.iter().any(|o| standard(o.domain()) == *d)).collect();
         missing.retain(|d| !d.is_empty());
         missing.sort_unstable();
         proto.opset_import.extend(missing.into_iter().map(|d| OperatorSetIdProto { domain: Some(d.to_string()), version: Some(1) }));
