@@ -1,7 +1,33 @@
 //! What graphs cost: one honest table in integer nanoseconds.
+//!
+//! | to do | use |
+//! |---|---|
+//! | price without measuring | [`Roofline`] |
+//! | price by what a runtime really ran | [`Measured`]: [`Measured::observe`] learns, [`CostModel::price`] tells |
+//! | keep prices between runs | [`Measured::load`], [`Measured::save`] |
+//! | see where the time of a profile goes | [`Attribution`] |
+//! | show prices, judge predictions | [`describe`], [`Calibration`] |
 
+pub mod attribute;
+pub mod fingerprint;
+pub mod measured;
 pub mod model;
+pub mod names;
+pub mod persist;
+pub mod report;
 pub mod roofline;
+pub mod signature;
+pub mod table;
+pub mod workload;
 
+pub use attribute::{Attribution, Charge};
+pub use fingerprint::fingerprint;
+pub use measured::{Knowledge, Learned, Measured, Observation, Source};
 pub use model::{CostModel, Ns};
+pub use names::NameTable;
+pub use persist::Place;
+pub use report::{Calibration, Gain, Row, Total, describe};
 pub use roofline::{Machine, Roofline};
+pub use signature::Signature;
+pub use table::{Entry, Speeds, Table};
+pub use workload::Workload;

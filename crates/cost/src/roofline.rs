@@ -3,6 +3,7 @@
 use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op, OpKind};
 
 use crate::model::{CostModel, Ns};
+use crate::workload::Workload;
 
 /// Speeds of one core of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,44 +48,44 @@ impl Roofline {
 }
 
 /// Activations that runtimes fuse into the dense operator before them.
-pub(crate) fn fuses_into_producer(kind: OpKind) -> bool {
+fn fuses_into_producer(kind: OpKind) -> bool {
     matches!(kind, OpKind::Relu | OpKind::Clip | OpKind::LeakyRelu | OpKind::Sigmoid | OpKind::Tanh | OpKind::HardSigmoid)
+}
+
+/// Whether a node is an activation that a runtime computes within the dense operator before it: that one has no other reader.
+pub(crate) fn is_fused(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    fuses_into_producer(node.op.kind())
+        && node.inputs.first().is_some_and(|value| {
+            let producer = graph.node(value.node);
+            matches!(producer.op.kind(), OpKind::Conv | OpKind::Gemm | OpKind::BatchNormalization) && producer.users.len() == 1
+        })
+}
+
+impl Machine {
+    /// The time of a workload, ns.
+    pub fn time(&self, load: &Workload) -> f64 {
+        let traffic = load.bytes / self.bandwidth;
+        let speed = match load.work.kernel {
+            Kernel::Free => return 0.0,
+            Kernel::Copy => return traffic + self.launch,
+            Kernel::Dense => self.dense,
+            Kernel::Thin => self.thin,
+            Kernel::Elementwise => self.elementwise,
+            Kernel::Transcendental => self.transcendental,
+            Kernel::Window => self.window,
+        };
+        (load.work.flops / speed).max(traffic) + self.launch
+    }
 }
 
 impl CostModel for Roofline {
     fn price(&self, graph: &Graph, id: NodeId) -> Ns {
         let node = graph.node(id);
-        if node.constant || matches!(node.op, Op::Input(_)) {
+        if node.constant || matches!(node.op, Op::Input(_)) || is_fused(graph, id) {
             return 0;
         }
-        let bound = |v: &regraft_ir::ValueId| graph.ty(*v).and_then(|t| Some((t.bind(&self.bindings)?, t.dtype.size())));
-        let inputs: Vec<(Vec<usize>, usize)> = node.inputs.iter().filter_map(bound).collect();
-        let outputs: Vec<(Vec<usize>, usize)> = node.types.iter().flatten().filter_map(|t| Some((t.bind(&self.bindings)?, t.dtype.size()))).collect();
-        if inputs.len() != node.inputs.len() || outputs.len() != node.types.len() {
-            return self.machine.launch as Ns;
-        }
-        let fused = fuses_into_producer(node.op.kind())
-            && node.inputs.first().is_some_and(|v| {
-                let producer = graph.node(v.node);
-                matches!(producer.op.kind(), OpKind::Conv | OpKind::Gemm | OpKind::BatchNormalization) && producer.users.len() == 1 && !graph.is_output(*v)
-            });
-        if fused {
-            return 0;
-        }
-        let bytes = |tensors: &[(Vec<usize>, usize)]| tensors.iter().map(|(shape, size)| (shape.iter().product::<usize>() * size) as f64).sum::<f64>();
-        let shapes = |tensors: Vec<(Vec<usize>, usize)>| tensors.into_iter().map(|(shape, _)| shape).collect::<Vec<_>>();
-        let traffic = bytes(&inputs) + bytes(&outputs);
-        let work = node.op.work(&shapes(inputs), &shapes(outputs));
-        let m = &self.machine;
-        let speed = match work.kernel {
-            Kernel::Free => return 0,
-            Kernel::Dense => m.dense,
-            Kernel::Thin => m.thin,
-            Kernel::Elementwise | Kernel::Copy => m.elementwise,
-            Kernel::Transcendental => m.transcendental,
-            Kernel::Window => m.window,
-        };
-        let arithmetic = if work.kernel == Kernel::Copy { 0.0 } else { work.flops / speed };
-        (arithmetic.max((traffic + work.extra_bytes) / m.bandwidth) + m.launch) as Ns
+        let load = Workload::of(graph, &self.bindings, id);
+        load.map_or(self.machine.launch, |load| self.machine.time(&load)) as Ns
     }
 }

@@ -1,0 +1,324 @@
+//! Attribution: which nodes of a graph the time of a profiled run belongs to.
+//!
+//! A runtime fuses, renames and reorders before it runs. Its optimized graph is laid over the graph that was written:
+//!
+//! 1. Names: an optimized node that makes a value of the written model stands for the node behind that value. Nodes in blocked layout
+//!    make new values but carry the name of an old one (`y_nchwc`), and others at least keep the node's name.
+//! 2. Structure: an optimized node without any known name stands for the node of its operator that reads what it reads.
+//! 3. Cover: what no optimized node stands for was fused into one of those around it: the one that reads its results, else the one
+//!    that makes its operands.
+//!
+//! The time of an optimized node goes to the covered node with the most work; layout changes go to the node that needs them.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Bindings, Graph, NodeId, Op};
+use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile};
+
+use crate::names::NameTable;
+use crate::workload::Workload;
+
+/// Which node is charged for the time of an optimized node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Charge {
+    /// The nodes, in equal shares; empty where none was found.
+    pub owners: Vec<NodeId>,
+    /// Elapsed time, ns.
+    pub ns: f64,
+    /// Whether it only changes the layout of a tensor for another one.
+    pub reorder: bool,
+}
+
+/// The time of a profiled run, node by node of the written graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attribution {
+    /// Time of each node, ns, by node id; 0 for what was folded or fused into another node.
+    pub nodes: Vec<f64>,
+    /// Kernels that ran for each node, by node id; fractions where a reorder serves several.
+    pub kernels: Vec<f64>,
+    /// Time that belongs to no node, ns.
+    pub unattributed: f64,
+    /// For each optimized node where its time went, in their order.
+    pub charges: Vec<Charge>,
+}
+
+impl Attribution {
+    /// Attributes a profile that holds its optimized graph; `None` if it does not.
+    pub fn of(graph: &Graph, bindings: &Bindings, names: &NameTable, profile: &Profile) -> Option<Attribution> {
+        let optimized = profile.graph.as_ref()?;
+        let places = profile.places_of(optimized);
+        // Profiles are in elapsed time, to which other work on the machine only ever adds: a low quantile.
+        let time = |place: usize| profile.nodes[place].q25_ns;
+        let times: Vec<f64> = places.iter().map(|place| place.map_or(0.0, time)).collect();
+        let ran: Vec<bool> = places.iter().map(Option::is_some).collect();
+        let owners = Overlay::new(graph, bindings, names, optimized).owners();
+        let mut attribution =
+            Attribution { nodes: vec![0.0; graph.capacity()], kernels: vec![0.0; graph.capacity()], ..Attribution::default() };
+        for (at, owners) in owners.into_iter().enumerate() {
+            if owners.is_empty() {
+                attribution.unattributed += times[at];
+            }
+            let share = 1.0 / owners.len().max(1) as f64;
+            for owner in &owners {
+                attribution.nodes[owner.0 as usize] += times[at] * share;
+                attribution.kernels[owner.0 as usize] += if ran[at] { share } else { 0.0 };
+            }
+            attribution.charges.push(Charge { owners, ns: times[at], reorder: is_reorder(&optimized.nodes[at]) });
+        }
+        // Nodes that ran but have no place in the optimized graph: bodies of loops are within their loop's time, others are lost.
+        let lost: Vec<&str> = optimized.nodes.iter().zip(&places).filter(|(_, p)| p.is_none()).map(|(n, _)| n.op_type.as_str()).collect();
+        let known: std::collections::HashSet<usize> = places.iter().flatten().copied().collect();
+        attribution.unattributed += (0..profile.nodes.len())
+            .filter(|place| !known.contains(place) && lost.contains(&profile.nodes[*place].op_type.as_str()))
+            .map(time)
+            .sum::<f64>();
+        Some(attribution)
+    }
+
+    /// Time of all nodes together, ns.
+    pub fn attributed(&self) -> f64 {
+        self.nodes.iter().sum()
+    }
+
+    /// Time of everything that ran, ns.
+    pub fn total(&self) -> f64 {
+        self.attributed() + self.unattributed
+    }
+
+    /// Number of kernels that ran for known nodes.
+    pub fn kernel_count(&self) -> f64 {
+        self.kernels.iter().sum()
+    }
+}
+
+/// Layout changes that a runtime inserts by itself.
+fn is_reorder(node: &OptimizedNode) -> bool {
+    matches!(node.op_type.as_str(), "ReorderInput" | "ReorderOutput")
+}
+
+/// Nodes that only move data, so that an inserted one belongs to its neighbour.
+fn moves_only(node: &OptimizedNode) -> bool {
+    is_reorder(node) || matches!(node.op_type.as_str(), "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Cast" | "Identity")
+}
+
+/// The optimized graph over the written one.
+struct Overlay<'a> {
+    graph: &'a Graph,
+    optimized: &'a OptimizedGraph,
+    names: &'a NameTable,
+    /// By node id: multiply-adds and the like.
+    flops: Vec<f64>,
+    /// The optimized node that makes each tensor.
+    makers: HashMap<&'a str, usize>,
+    /// The optimized nodes that read each tensor.
+    readers: HashMap<&'a str, Vec<usize>>,
+    /// For each optimized node the nodes that it stands for by name or by structure.
+    anchors: Vec<Vec<NodeId>>,
+    /// By node id: the optimized node that stands for it or was fused from it.
+    cover: Vec<Option<usize>>,
+}
+
+impl<'a> Overlay<'a> {
+    fn new(graph: &'a Graph, bindings: &Bindings, names: &'a NameTable, optimized: &'a OptimizedGraph) -> Overlay<'a> {
+        let mut flops = vec![0.0; graph.capacity()];
+        for id in graph.ids() {
+            flops[id.0 as usize] = Workload::of(graph, bindings, id).map_or(0.0, |load| load.work.flops);
+        }
+        let mut makers = HashMap::new();
+        let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (at, node) in optimized.nodes.iter().enumerate() {
+            makers.extend(node.outputs.iter().filter(|n| !n.is_empty()).map(|name| (name.as_str(), at)));
+            for name in node.inputs.iter().chain(&node.captures).filter(|n| !n.is_empty()) {
+                readers.entry(name).or_default().push(at);
+            }
+        }
+        let (anchors, cover) = (vec![Vec::new(); optimized.nodes.len()], vec![None; graph.capacity()]);
+        let mut overlay = Overlay { graph, optimized, names, flops, makers, readers, anchors, cover };
+        overlay.anchor_by_name();
+        overlay.anchor_by_structure();
+        overlay.spread();
+        overlay
+    }
+
+    /// A node that computes something in the run.
+    fn runs(&self, id: NodeId) -> bool {
+        self.graph.get(id).is_some_and(|node| !node.constant && !matches!(node.op, Op::Input(_)))
+    }
+
+    fn anchor(&mut self, at: usize, id: NodeId) {
+        if self.runs(id) {
+            self.cover[id.0 as usize].get_or_insert(at);
+            self.anchors[at].push(id);
+        }
+    }
+
+    fn anchor_by_name(&mut self) {
+        let optimized = self.optimized;
+        for (at, node) in optimized.nodes.iter().enumerate() {
+            // What a reorder makes was computed by the node before it.
+            if is_reorder(node) {
+                continue;
+            }
+            let mut ids: Vec<NodeId> = node.outputs.iter().filter_map(|name| self.names.value(name)).map(|value| value.node).collect();
+            // Read back from a blocked layout, the value has its old name again.
+            let reordered =
+                node.outputs.iter().flat_map(|name| self.readers_of(name)).filter(|r| optimized.nodes[**r].op_type == "ReorderOutput");
+            let reordered: Vec<NodeId> =
+                reordered.flat_map(|r| &optimized.nodes[*r].outputs).filter_map(|name| self.names.value(name)).map(|v| v.node).collect();
+            ids.extend(reordered);
+            ids.extend(self.blocked_name(&node.name));
+            if ids.is_empty() {
+                ids.extend(self.names.node(without_number(&node.name)));
+            }
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().for_each(|id| self.anchor(at, id));
+        }
+    }
+
+    fn readers_of(&self, name: &str) -> &[usize] {
+        self.readers.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The node behind the name of a node in blocked layout: `y_nchwc`, or `y_bn_nchwc` and the like, for the value `y`.
+    fn blocked_name(&self, name: &str) -> Option<NodeId> {
+        let stem = without_number(name).strip_suffix("_nchwc")?;
+        let value = self.names.value(stem).or_else(|| self.names.value(stem.rsplit_once('_')?.0))?;
+        Some(value.node)
+    }
+
+    /// Nodes without a known name, operands first: the node of this operator that reads what they read.
+    fn anchor_by_structure(&mut self) {
+        let optimized = self.optimized;
+        let order = self.graph.topological();
+        for (at, node) in optimized.nodes.iter().enumerate() {
+            if !self.anchors[at].is_empty() || is_reorder(node) {
+                continue;
+            }
+            let mut sources: Vec<NodeId> = node.inputs.iter().flat_map(|name| self.sources(name)).collect();
+            sources.sort_unstable();
+            sources.dedup();
+            let mut below = vec![false; self.graph.capacity()];
+            sources.iter().for_each(|id| below[id.0 as usize] = true);
+            // Through nodes that nothing stands for, in topological order.
+            let found = order.iter().copied().find(|id| {
+                let free = self.runs(*id) && self.cover[id.0 as usize].is_none();
+                if free && self.graph.node(*id).inputs.iter().any(|v| below[v.node.0 as usize]) {
+                    below[id.0 as usize] = true;
+                    return self.graph.node(*id).op.kind().name() == node.op_type.trim_start_matches("Fused");
+                }
+                false
+            });
+            if let Some(id) = found {
+                self.anchor(at, id);
+            }
+        }
+    }
+
+    /// The nodes whose results an optimized tensor holds.
+    fn sources(&self, name: &str) -> Vec<NodeId> {
+        if let Some(value) = self.names.value(name) {
+            return vec![value.node];
+        }
+        let mut name = name;
+        // A chain of reorders is at most as long as the graph.
+        for _ in 0..self.optimized.nodes.len() {
+            let Some(maker) = self.makers.get(name) else { return Vec::new() };
+            if !self.anchors[*maker].is_empty() {
+                return self.anchors[*maker].clone();
+            }
+            let node = &self.optimized.nodes[*maker];
+            let Some(input) = node.inputs.first().filter(|_| moves_only(node)) else { return Vec::new() };
+            if let Some(value) = self.names.value(input) {
+                return vec![value.node];
+            }
+            name = input;
+        }
+        Vec::new()
+    }
+
+    /// Covers nodes that no optimized node stands for.
+    fn spread(&mut self) {
+        let order = self.graph.topological();
+        let mut open = Vec::new();
+        for id in order.iter().rev().copied() {
+            if !self.runs(id) || self.cover[id.0 as usize].is_some() {
+                continue;
+            }
+            let mut below = self.graph.node(id).users.iter().filter_map(|(user, _)| self.cover[user.0 as usize]);
+            let first = below.next();
+            if first.is_some() && below.all(|other| Some(other) == first) {
+                self.cover[id.0 as usize] = first;
+            } else {
+                open.push(id);
+            }
+        }
+        for id in open.into_iter().rev() {
+            let above = self.graph.node(id).inputs.iter().filter_map(|v| self.cover[v.node.0 as usize]);
+            // The latest: a fused node runs when all its operands are there.
+            self.cover[id.0 as usize] = above.max();
+        }
+    }
+
+    /// For each optimized node the nodes that its time goes to.
+    fn owners(&self) -> Vec<Vec<NodeId>> {
+        let mut heaviest: Vec<Option<NodeId>> = vec![None; self.optimized.nodes.len()];
+        let order = |a: NodeId, b: NodeId| self.flops[a.0 as usize].total_cmp(&self.flops[b.0 as usize]).then(b.cmp(&a)).is_gt();
+        let mut offer = |at: usize, id: NodeId| {
+            if heaviest[at].is_none_or(|best| order(id, best)) {
+                heaviest[at] = Some(id);
+            }
+        };
+        for id in self.graph.ids() {
+            if let Some(at) = self.cover[id.0 as usize] {
+                offer(at, id);
+            }
+        }
+        for (at, ids) in self.anchors.iter().enumerate() {
+            ids.iter().for_each(|id| offer(at, *id));
+        }
+        (0..self.optimized.nodes.len())
+            .map(|at| match heaviest[at] {
+                Some(id) => vec![id],
+                None => self.neighbours(at, &heaviest),
+            })
+            .collect()
+    }
+
+    /// For a node that stands for nothing: the node that its tensor is made for (a reorder before, a moved transposition), else made by.
+    fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
+        let before =
+            || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());
+        let after = || self.nearest(at, heaviest, |node| node.outputs.iter().flat_map(|name| self.readers_of(name).to_vec()).collect());
+        let first = if self.optimized.nodes[at].op_type == "ReorderInput" { after() } else { before() };
+        if !first.is_empty() {
+            return first;
+        }
+        if self.optimized.nodes[at].op_type == "ReorderInput" { before() } else { after() }
+    }
+
+    /// The nearest located nodes in one direction, breadth first.
+    fn nearest(&self, at: usize, heaviest: &[Option<NodeId>], step: impl Fn(&OptimizedNode) -> Vec<usize>) -> Vec<NodeId> {
+        let mut seen = vec![false; heaviest.len()];
+        let mut ring = step(&self.optimized.nodes[at]);
+        while !ring.is_empty() {
+            let mut found: Vec<NodeId> = ring.iter().filter_map(|o| heaviest[*o]).collect();
+            if !found.is_empty() {
+                found.sort_unstable();
+                found.dedup();
+                return found;
+            }
+            ring.retain(|o| !std::mem::replace(&mut seen[*o], true));
+            ring = ring.iter().flat_map(|o| step(&self.optimized.nodes[*o])).filter(|o| !seen[*o]).collect();
+        }
+        Vec::new()
+    }
+}
+
+/// A name without the number that a runtime appends to keep names apart.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once("_token_") {
+        Some((stem, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    }
+}

@@ -1,0 +1,243 @@
+//! The measured cost model: prices of what a runtime really ran.
+
+use regraft_ir::{Bindings, Graph, NodeId};
+use regraft_runtime::Profile;
+
+use crate::attribute::Attribution;
+use crate::fingerprint::fingerprint;
+use crate::model::{CostModel, Ns};
+use crate::names::NameTable;
+use crate::roofline::{Machine, is_fused};
+use crate::signature::Signature;
+use crate::table::{Table, is_priced};
+use crate::workload::Workload;
+
+/// Guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
+const OPTIMISM: f64 = 0.7;
+/// Most that one kernel costs besides its own time, ns.
+const MAX_DISPATCH: f64 = 2_000.0;
+/// Most that one run costs besides its kernels, ns.
+const MAX_OVERHEAD: f64 = 30_000.0;
+/// How far the sum of a profile may be from the run that it is scaled to, either way.
+const MAX_PROFILE_ERROR: f64 = 2.0;
+/// How far the speed of the machine may drift between sittings, either way.
+const MAX_DRIFT: f64 = 4.0;
+/// Share of a model's time that must be known before its drift is.
+const MIN_SHARED: f64 = 0.5;
+
+/// A profiled model of a sitting.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The graph that was written.
+    pub graph: &'a Graph,
+    /// How it was written.
+    pub names: &'a NameTable,
+    /// Its profile, optimized graph included.
+    pub profile: &'a Profile,
+    /// Median of whole runs without profiling, ns, if timed in the same sitting.
+    pub run_ns: Option<f64>,
+}
+
+/// What was learned from one profiled model.
+#[derive(Clone, Debug, Default)]
+pub struct Learned {
+    /// Where the time went, as profiled.
+    pub attribution: Attribution,
+    /// Whole run, ns: as timed, else the sum of the profile; free of drift.
+    pub run_ns: f64,
+    /// Share of the profile that belongs to no node.
+    pub unattributed: f64,
+    /// Profiled time was multiplied by this.
+    pub factor: f64,
+    /// Time of a kernel besides its own, ns.
+    pub dispatch: f64,
+}
+
+/// Where a price comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Nothing runs: an input or a constant cone.
+    Free,
+    /// Measured in this context.
+    Measured,
+    /// Measured in other contexts: the smallest of their prices.
+    OtherContext,
+    /// Not measured: an optimistic bound.
+    Guess,
+}
+
+impl Source {
+    /// Word for reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Free => "free",
+            Source::Measured => "measured",
+            Source::OtherContext => "other-context",
+            Source::Guess => "guess",
+        }
+    }
+}
+
+/// How much of a graph's price is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Knowledge {
+    /// Nodes measured in their context.
+    pub known: usize,
+    /// Nodes that are not, ascending.
+    pub unknown: Vec<NodeId>,
+    /// Part of the total that rests on them.
+    pub unknown_ns: Ns,
+}
+
+/// Prices from measurements; see the laws of [`CostModel`].
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Values of the symbols.
+    pub bindings: Bindings,
+    pub(crate) table: Table,
+    pub(crate) machine: Machine,
+    pub(crate) overhead: f64,
+    /// Whole runs by fingerprint: ns, overhead.
+    pub(crate) runs: std::collections::BTreeMap<String, (f64, f64)>,
+}
+
+impl Measured {
+    /// A model that knows nothing yet.
+    pub fn new(bindings: Bindings) -> Measured {
+        Measured { bindings, ..Measured::default() }
+    }
+
+    /// The prices.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The speeds that guesses rest on.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    /// The price of a node where it stands, and where the price comes from.
+    pub fn quote(&self, graph: &Graph, id: NodeId) -> (Ns, Source) {
+        if !is_priced(graph, id) {
+            return (0, Source::Free);
+        }
+        let signature = Signature::of(graph, &self.bindings, id);
+        if let Some(entry) = self.table.get(&signature) {
+            return (entry.price(), Source::Measured);
+        }
+        if let Some(price) = self.table.nearest(&signature) {
+            return (price, Source::OtherContext);
+        }
+        if is_fused(graph, id) {
+            return (0, Source::Guess);
+        }
+        let load = Workload::of(graph, &self.bindings, id);
+        (load.map_or(self.machine.launch, |load| OPTIMISM * self.machine.time(&load)) as Ns, Source::Guess)
+    }
+
+    /// How much of a graph's price is measured.
+    pub fn known(&self, graph: &Graph) -> Knowledge {
+        let mut knowledge = Knowledge::default();
+        for id in graph.ids() {
+            match self.quote(graph, id) {
+                (_, Source::Free) => {}
+                (_, Source::Measured) => knowledge.known += 1,
+                (price, _) => {
+                    knowledge.unknown.push(id);
+                    knowledge.unknown_ns = knowledge.unknown_ns.saturating_add(price);
+                }
+            }
+        }
+        knowledge
+    }
+
+    /// The whole run of a graph, ns, if it was timed here before under these sizes.
+    pub fn run_of(&self, graph: &Graph) -> Option<Ns> {
+        self.runs.get(&fingerprint(graph, &self.bindings)).map(|(run, _)| run.round() as Ns)
+    }
+
+    /// Learns from models that were profiled in one sitting, interleaved; the first is the input model.
+    ///
+    /// Times are corrected for drift: the nodes of the input model that are known already must cost what they cost before. Profiles
+    /// without an optimized graph are skipped (`None`).
+    pub fn observe(&mut self, sitting: &[Observation<'_>]) -> Vec<Option<Learned>> {
+        let mut drift = 1.0;
+        let mut learned = Vec::with_capacity(sitting.len());
+        for (at, one) in sitting.iter().enumerate() {
+            let Some(attribution) = Attribution::of(one.graph, &self.bindings, one.names, one.profile) else {
+                learned.push(None);
+                continue;
+            };
+            let scale = Scale::fit(&attribution, one.run_ns);
+            if at == 0 {
+                drift = self.drift(one.graph, &attribution, &scale);
+            }
+            let (factor, dispatch) = (scale.factor * drift, scale.dispatch * drift);
+            self.table.record(one.graph, &self.bindings, &attribution, factor, dispatch);
+            let total = attribution.total();
+            let run_ns = one.run_ns.unwrap_or(total) * drift;
+            let overhead = scale.overhead * drift;
+            if at == 0 {
+                self.overhead = overhead;
+            }
+            self.runs.insert(fingerprint(one.graph, &self.bindings), (run_ns, overhead));
+            let unattributed = if total > 0.0 { attribution.unattributed / total } else { 0.0 };
+            learned.push(Some(Learned { run_ns, unattributed, factor, dispatch, attribution }));
+        }
+        self.machine = self.table.speeds.machine();
+        learned
+    }
+
+    /// What new times must be multiplied by, from the nodes of a graph whose prices are known.
+    fn drift(&self, graph: &Graph, times: &Attribution, scale: &Scale) -> f64 {
+        let (mut before, mut now, mut all) = (0.0, 0.0, 0.0);
+        for id in graph.ids().filter(|id| is_priced(graph, *id)) {
+            let at = id.0 as usize;
+            let ns = times.nodes[at] * scale.factor + times.kernels[at] * scale.dispatch;
+            all += ns;
+            if let Some(entry) = self.table.get(&Signature::of(graph, &self.bindings, id)) {
+                before += entry.price() as f64;
+                now += ns;
+            }
+        }
+        if before <= 0.0 || now <= 0.0 || now < MIN_SHARED * all {
+            return 1.0;
+        }
+        (before / now).clamp(1.0 / MAX_DRIFT, MAX_DRIFT)
+    }
+}
+
+/// From profiled times to those of runs without profiling.
+struct Scale {
+    factor: f64,
+    dispatch: f64,
+    overhead: f64,
+}
+
+impl Scale {
+    /// Spreads the difference between a run and the sum of its kernels: a bounded part per kernel, a bounded part per run, the rest in
+    /// proportion.
+    fn fit(attribution: &Attribution, run_ns: Option<f64>) -> Scale {
+        let (sum, kernels) = (attribution.attributed(), attribution.kernel_count());
+        let Some(run) = run_ns.filter(|run| *run > 0.0 && sum > 0.0) else { return Scale { factor: 1.0, dispatch: 0.0, overhead: 0.0 } };
+        // Kernels of no node run all the same.
+        let run = run * sum / attribution.total();
+        let rest = (run - sum).max(0.0);
+        let dispatch = (rest / kernels.max(1.0)).min(MAX_DISPATCH);
+        let overhead = (rest - dispatch * kernels).clamp(0.0, MAX_OVERHEAD);
+        let factor = ((run - dispatch * kernels - overhead) / sum).clamp(1.0 / MAX_PROFILE_ERROR, MAX_PROFILE_ERROR);
+        Scale { factor, dispatch, overhead }
+    }
+}
+
+impl CostModel for Measured {
+    fn price(&self, graph: &Graph, id: NodeId) -> Ns {
+        self.quote(graph, id).0
+    }
+
+    fn overhead(&self) -> Ns {
+        self.overhead.round() as Ns
+    }
+}

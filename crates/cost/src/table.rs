@@ -1,0 +1,206 @@
+//! Prices by signature, from observations.
+
+use std::collections::BTreeMap;
+
+use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op};
+use rustc_hash::FxHashMap;
+
+use crate::attribute::Attribution;
+use crate::model::Ns;
+use crate::roofline::Machine;
+use crate::signature::Signature;
+use crate::workload::Workload;
+
+/// Latest observations of a signature that are kept: their median is its price.
+const KEPT: usize = 5;
+/// Fewest operations of a node that may show how fast its class of kernel can be: below, launching dominates.
+const MIN_FLOPS: f64 = 200_000.0;
+/// Fewest bytes of a node that may show how fast memory can be.
+const MIN_BYTES: f64 = 64.0 * 1024.0;
+/// How far observed speeds may be from those of [`Machine::default`], either way: beyond, an attribution went wrong.
+const MAX_DEVIATION: f64 = 8.0;
+
+/// What is known of one signature.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// The latest observations, ns, oldest first.
+    observations: Vec<f64>,
+    /// Number of all observations.
+    pub count: u32,
+    /// Largest less smallest price of one observation's places, or of observations, ns.
+    pub spread: f64,
+    /// Not yet saved.
+    pub(crate) fresh: bool,
+}
+
+impl Entry {
+    /// The price: the median of the latest observations.
+    pub fn price(&self) -> Ns {
+        let mut sorted = self.observations.clone();
+        sorted.sort_by(f64::total_cmp);
+        let Some(last) = sorted.len().checked_sub(1) else { return 0 };
+        (0.5 * (sorted[last / 2] + sorted[last.div_ceil(2)])).round() as Ns
+    }
+
+    fn observe(&mut self, ns: f64, spread: f64) {
+        if self.observations.len() == KEPT {
+            self.observations.remove(0);
+        }
+        self.observations.push(ns);
+        self.count = self.count.saturating_add(1);
+        let low = self.observations.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = self.observations.iter().copied().fold(0.0, f64::max);
+        self.spread = spread.max(high - low);
+        self.fresh = true;
+    }
+}
+
+/// The two halves of a context.
+type Context = (String, String);
+
+/// The best speeds seen, per class of kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speeds(BTreeMap<&'static str, f64>);
+
+impl Speeds {
+    /// Names of the classes, as the store keeps them.
+    pub const CLASSES: [&'static str; 7] = ["bandwidth", "dense", "elementwise", "launch", "thin", "transcendental", "window"];
+
+    /// Raises the speed of a class to what was seen.
+    pub(crate) fn raise(&mut self, class: &'static str, speed: f64) {
+        let best = self.0.entry(class).or_insert(speed);
+        *best = best.max(speed);
+    }
+
+    /// The best speed of a class: operations per ns, bytes per ns (`bandwidth`), launches per ns (`launch`).
+    pub fn get(&self, class: &str) -> Option<f64> {
+        self.0.get(class).copied()
+    }
+
+    fn see(&mut self, load: &Workload, ns: f64) {
+        self.raise("launch", 1.0 / ns);
+        let class = match load.work.kernel {
+            Kernel::Dense => "dense",
+            Kernel::Thin => "thin",
+            Kernel::Elementwise => "elementwise",
+            Kernel::Transcendental => "transcendental",
+            Kernel::Window => "window",
+            Kernel::Copy | Kernel::Free => "",
+        };
+        if !class.is_empty() && load.work.flops >= MIN_FLOPS {
+            self.raise(class, load.work.flops / ns);
+        }
+        if matches!(load.work.kernel, Kernel::Copy | Kernel::Elementwise) && load.bytes >= MIN_BYTES {
+            self.raise("bandwidth", load.bytes / ns);
+        }
+    }
+
+    /// A machine as fast as the best that was seen, and the default one where nothing was.
+    pub fn machine(&self) -> Machine {
+        let plain = Machine::default();
+        let fit = |class: &str, default: f64| {
+            self.get(class).map_or(default, |speed| speed.clamp(default / MAX_DEVIATION, default * MAX_DEVIATION))
+        };
+        Machine {
+            dense: fit("dense", plain.dense),
+            thin: fit("thin", plain.thin),
+            elementwise: fit("elementwise", plain.elementwise),
+            transcendental: fit("transcendental", plain.transcendental),
+            window: fit("window", plain.window),
+            bandwidth: fit("bandwidth", plain.bandwidth),
+            launch: 1.0 / fit("launch", 1.0 / plain.launch),
+        }
+    }
+}
+
+/// Prices by signature.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    cores: FxHashMap<String, BTreeMap<Context, Entry>>,
+    /// The best speeds seen.
+    pub speeds: Speeds,
+}
+
+impl Table {
+    /// What is known of exactly this signature.
+    pub fn get(&self, signature: &Signature) -> Option<&Entry> {
+        let context = (signature.producers.clone(), signature.readers.clone());
+        self.cores.get(&signature.core)?.get(&context)
+    }
+
+    /// The smallest price of this core in the contexts most like this one: those with the same producers, else those with the same
+    /// readers, else all.
+    pub fn nearest(&self, signature: &Signature) -> Option<Ns> {
+        let contexts = self.cores.get(&signature.core)?;
+        let least = |alike: &dyn Fn(&Context) -> bool| contexts.iter().filter(|(c, _)| alike(c)).map(|(_, entry)| entry.price()).min();
+        least(&|c| c.0 == signature.producers).or_else(|| least(&|c| c.1 == signature.readers)).or_else(|| least(&|_| true))
+    }
+
+    /// All signatures and what is known of them, in order of their text.
+    pub fn entries(&self) -> Vec<(Signature, &Entry)> {
+        let mut all: Vec<(Signature, &Entry)> = self
+            .cores
+            .iter()
+            .flat_map(|(core, contexts)| {
+                contexts.iter().map(|((producers, readers), entry)| {
+                    (Signature { core: core.clone(), producers: producers.clone(), readers: readers.clone() }, entry)
+                })
+            })
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    /// Number of signatures.
+    pub fn len(&self) -> usize {
+        self.cores.values().map(BTreeMap::len).sum()
+    }
+
+    /// True if nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.cores.is_empty()
+    }
+
+    /// Merges the times of one profiled run. The price of node `n` is `nodes[n] * factor + kernels[n] * dispatch`; a signature at several
+    /// places gets their mean, so that the sum over the graph is kept.
+    pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &Attribution, factor: f64, dispatch: f64) {
+        let mut places: BTreeMap<Signature, Vec<f64>> = BTreeMap::new();
+        for id in graph.ids().filter(|id| is_priced(graph, *id)) {
+            let at = id.0 as usize;
+            let (Some(ns), Some(kernels)) = (times.nodes.get(at), times.kernels.get(at)) else { continue };
+            let ns = ns * factor + kernels * dispatch;
+            places.entry(Signature::of(graph, bindings, id)).or_default().push(ns);
+            if ns > 0.0
+                && let Some(load) = Workload::of(graph, bindings, id)
+            {
+                self.speeds.see(&load, ns);
+            }
+        }
+        for (signature, prices) in places {
+            let mean = prices.iter().sum::<f64>() / prices.len() as f64;
+            let low = prices.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = prices.iter().copied().fold(0.0, f64::max);
+            self.entry(signature).observe(mean, high - low);
+        }
+    }
+
+    /// Puts back what was stored.
+    pub(crate) fn restore(&mut self, signature: Signature, price: Ns, spread: Ns, count: u32) {
+        let weight = (count as usize).clamp(1, KEPT);
+        *self.entry(signature) = Entry { observations: vec![price as f64; weight], count, spread: spread as f64, fresh: false };
+    }
+
+    pub(crate) fn mark_saved(&mut self) {
+        self.cores.values_mut().flat_map(BTreeMap::values_mut).for_each(|entry| entry.fresh = false);
+    }
+
+    fn entry(&mut self, signature: Signature) -> &mut Entry {
+        self.cores.entry(signature.core).or_default().entry((signature.producers, signature.readers)).or_default()
+    }
+}
+
+/// Whether a node has a price at all: inputs and constant cones cost nothing.
+pub(crate) fn is_priced(graph: &Graph, id: NodeId) -> bool {
+    let node = graph.node(id);
+    !node.constant && !matches!(node.op, Op::Input(_))
+}
