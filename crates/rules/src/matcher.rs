@@ -40,8 +40,20 @@ pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Ve
         roots.sort_by_key(|(at, _)| *at);
         f.roots = roots.into_iter().map(|(_, v)| v).collect();
     }
-    found.retain(|f| (rule.shared || interior_is_private(graph, f)) && guards_hold(graph, rule, f));
+    found.retain_mut(|f| (rule.shared || interior_is_private(graph, f)) && derive(graph, rule, f) && guards_hold(graph, rule, f));
     found
+}
+
+/// Binds the `where` variables; false if one has no value here.
+fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
+    let scope = GraphScope(graph);
+    rule.wheres.iter().all(|(var, body)| match body.eval(&found.env, &scope) {
+        Ok(value) => {
+            found.env[*var] = Some(value);
+            true
+        }
+        Err(_) => false,
+    })
 }
 
 fn guards_hold(graph: &Graph, rule: &Rule, found: &Found) -> bool {
@@ -147,6 +159,11 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
         match pattern {
             Pattern::Any(var) => {
                 if !bind(&mut state.env, *var, Val::Value(PatchValue::Old(value))) {
+                    return;
+                }
+            }
+            Pattern::Constant(var) => {
+                if !graph.is_constant(value) || !bind(&mut state.env, *var, Val::Value(PatchValue::Old(value))) {
                     return;
                 }
             }

@@ -129,6 +129,7 @@ impl Parser<'_> {
             doc: String::new(),
             text: self.source_text(*place),
             source: patterns,
+            wheres: Vec::new(),
             lets: Vec::new(),
             target: Vec::new(),
             guards: Vec::new(),
@@ -141,6 +142,16 @@ impl Parser<'_> {
             instance: Instance::default(),
         };
         let mut numeric = None;
+        for clause in items[5..].iter().filter(|c| c.head() == Some("where")) {
+            for binding in &clause.list().unwrap_or_default()[1..] {
+                let Some([var, body]) = binding.list() else {
+                    return self.fail(binding.place(), "`where` takes (?name EXPRESSION) pairs", "");
+                };
+                let body = self.expr(body)?;
+                let var = self.define(var)?;
+                rule.wheres.push((var, body));
+            }
+        }
         // `let` first: the target and the guards may use it wherever it stands.
         for clause in items[5..].iter().filter(|c| c.head() == Some("let")) {
             for binding in &clause.list().unwrap_or_default()[1..] {
@@ -156,7 +167,7 @@ impl Parser<'_> {
         for clause in &items[5..] {
             let args = clause.list().unwrap_or_default().get(1..).unwrap_or_default();
             match clause.head() {
-                Some("let") => {}
+                Some("let" | "where") => {}
                 Some("when") => {
                     for guard in args {
                         rule.guards.push(self.expr(guard)?);
@@ -181,7 +192,7 @@ impl Parser<'_> {
                 Some("instance") => rule.instance = self.instance(args)?,
                 other => {
                     let message = format!("rule `{name}` has no clause `{}`", other.unwrap_or("?"));
-                    return self.fail(clause.place(), message, "clauses: let, when, numeric, doc, runtime, shared, explore, instance");
+                    return self.fail(clause.place(), message, "clauses: where, let, when, numeric, doc, runtime, shared, explore, instance");
                 }
             }
         }
@@ -285,6 +296,10 @@ impl Parser<'_> {
                 let Pattern::Node(mut node) = self.pattern(inner)? else { return self.fail(inner.place(), "`as` names an operator", "") };
                 node.bind = Some(self.define(var)?);
                 Ok(Pattern::Node(node))
+            }
+            Some("const") => {
+                let [_, var] = items else { return self.fail(place, "`const` takes one variable", "(const ?c)") };
+                self.define(var).map(Pattern::Constant)
             }
             Some("out") => {
                 let [_, port, inner] = items else {

@@ -59,6 +59,8 @@ impl fmt::Display for Trust {
 pub enum Pattern {
     /// `?x`: any value; the same value wherever it is repeated.
     Any(Var),
+    /// `(const ?c)`: any value that depends on constants only.
+    Constant(Var),
     /// `?b?`: an optional last operand.
     Optional(Var),
     /// `?xs...`: all remaining operands.
@@ -191,6 +193,8 @@ pub struct Rule {
     pub text: String,
     /// Source patterns; more than one must share a variable with an earlier one.
     pub source: Vec<Pattern>,
+    /// `where` bindings, in order: expressions over the match.
+    pub wheres: Vec<(Var, Expr)>,
     /// `let` bindings, in order.
     pub lets: Vec<(Var, Target)>,
     /// One target per source.

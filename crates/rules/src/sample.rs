@@ -181,7 +181,7 @@ impl Sampler<'_> {
 
     fn build(&mut self, pattern: &Pattern) -> Result<ValueId, String> {
         match pattern {
-            Pattern::Any(var) => {
+            Pattern::Any(var) | Pattern::Constant(var) => {
                 if let Some(Val::Value(PatchValue::Old(v))) = self.env[*var] {
                     return Ok(v);
                 }
