@@ -35,6 +35,7 @@ mod literal;
 mod names;
 mod parse;
 mod print;
+mod value;
 
 pub use names::quoted;
 pub use parse::{ParseError, parse, parse_first};

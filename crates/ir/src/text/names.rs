@@ -35,3 +35,21 @@ pub fn quoted(name: &str) -> String {
     text.push('`');
     text
 }
+
+/// `did you mean ..?` for the closest of some names, if one is close.
+pub(super) fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<String> {
+    let distance = |other: &str| {
+        let other: Vec<char> = other.to_lowercase().chars().collect();
+        let mut row: Vec<usize> = (0..=other.len()).collect();
+        for (i, c) in name.to_lowercase().chars().enumerate() {
+            let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+            for (j, d) in other.iter().enumerate() {
+                let best = (diagonal + usize::from(c != *d)).min(row[j] + 1).min(row[j + 1] + 1);
+                diagonal = std::mem::replace(&mut row[j + 1], best);
+            }
+        }
+        row[other.len()]
+    };
+    let (far, best) = among.map(|other| (distance(other), other)).min()?;
+    (far <= 1 + name.chars().count() / 4).then(|| format!("did you mean `{best}`?"))
+}

@@ -2,17 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::attr::{Attr, Float};
-use crate::constant::Const;
-use crate::dim::Dim;
-use crate::dtype::DType;
+use crate::attr::Attr;
 use crate::error::{AttrError, TypeError};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::op::{Op, OpKind};
 use crate::ops::OpaqueOp;
 use crate::text::lexer::{Lexer, Place, Token};
-use crate::text::literal::{Number, constant, seeded};
-use crate::ty::TensorType;
+use crate::text::literal::{constant, seeded};
+use crate::text::names::nearest;
 
 /// Nesting of calls and sizes beyond this is refused, so that no text can exhaust the stack.
 const MAX_DEPTH: usize = 200;
@@ -58,19 +55,13 @@ pub fn parse_first(text: &str) -> Result<(Graph, usize), ParseError> {
 /// A value as written: a name or the result of a call.
 type Operand = (Place, ValueId);
 
-/// One item of an attribute, before its list decides the kind.
-enum Item {
-    Size(Dim),
-    Float(f64),
-    Other(Attr),
-}
-
-struct Parser<'a> {
+/// Reads tokens, and builds the graph as it goes.
+pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
-    place: Place,
-    current: Token,
+    pub(super) place: Place,
+    pub(super) current: Token,
     /// The token after the current one, once looked at.
-    ahead: Option<(Place, Token)>,
+    pub(super) ahead: Option<(Place, Token)>,
     graph: Graph,
     values: HashMap<String, ValueId>,
     opaque: u32,
@@ -84,7 +75,7 @@ impl<'a> Parser<'a> {
         Ok(Parser { lexer, place, current, ahead: None, graph: Graph::default(), values: HashMap::new(), opaque: 0, depth: 0 })
     }
 
-    fn advance(&mut self) -> Result<Token, ParseError> {
+    pub(super) fn advance(&mut self) -> Result<Token, ParseError> {
         let (place, token) = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.lexer.next()?,
@@ -93,14 +84,14 @@ impl<'a> Parser<'a> {
         Ok(std::mem::replace(&mut self.current, token))
     }
 
-    fn next_is(&mut self, mark: char) -> Result<bool, ParseError> {
+    pub(super) fn next_is(&mut self, mark: char) -> Result<bool, ParseError> {
         if self.ahead.is_none() {
             self.ahead = Some(self.lexer.next()?);
         }
         Ok(matches!(&self.ahead, Some((_, Token::Mark(m))) if *m == mark))
     }
 
-    fn at(&self, mark: char) -> bool {
+    pub(super) fn at(&self, mark: char) -> bool {
         self.current == Token::Mark(mark)
     }
 
@@ -108,18 +99,18 @@ impl<'a> Parser<'a> {
         matches!(&self.current, Token::Word(w) if w == word)
     }
 
-    fn unexpected<T>(&self, wanted: &str, hint: &str) -> Result<T, ParseError> {
+    pub(super) fn unexpected<T>(&self, wanted: &str, hint: &str) -> Result<T, ParseError> {
         Err(ParseError::new(self.place, format!("{} where {wanted} is expected", self.current), hint))
     }
 
-    fn expect(&mut self, mark: char, hint: &str) -> Result<(), ParseError> {
+    pub(super) fn expect(&mut self, mark: char, hint: &str) -> Result<(), ParseError> {
         if !self.at(mark) {
             return self.unexpected(&Token::Mark(mark).to_string(), hint);
         }
         self.advance().map(drop)
     }
 
-    fn eat(&mut self, mark: char) -> Result<bool, ParseError> {
+    pub(super) fn eat(&mut self, mark: char) -> Result<bool, ParseError> {
         let found = self.at(mark);
         if found {
             self.advance()?;
@@ -141,7 +132,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ParseError>) -> Result<T, ParseError> {
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ParseError>) -> Result<T, ParseError> {
         if self.depth >= MAX_DEPTH {
             return Err(ParseError::new(self.place, "too deeply nested", "name inner results on lines of their own"));
         }
@@ -283,116 +274,6 @@ impl<'a> Parser<'a> {
         self.define(place, name, value)
     }
 
-    /// Numbers between two marks, separated by commas.
-    fn numbers(&mut self, open: char, close: char) -> Result<Vec<Number>, ParseError> {
-        self.expect(open, "the elements follow")?;
-        let mut numbers = Vec::new();
-        while !self.at(close) {
-            numbers.push(self.number()?);
-            if !self.eat(',')? {
-                break;
-            }
-        }
-        self.expect(close, "elements are separated by commas")?;
-        Ok(numbers)
-    }
-
-    fn number(&mut self) -> Result<Number, ParseError> {
-        let negative = self.eat('-')?;
-        let place = self.place;
-        let sign = if negative { -1.0 } else { 1.0 };
-        Ok(match self.advance()? {
-            Token::Int(value) => Number::Int(signed(place, negative, value)?),
-            Token::Float(value) => Number::Float(sign * value),
-            Token::Word(word) if word == "inf" => Number::Float(sign * f64::INFINITY),
-            Token::Word(word) if word == "NaN" => Number::Float(f64::NAN),
-            Token::Word(word) if !negative && word == "true" => Number::Int(1),
-            Token::Word(word) if !negative && word == "false" => Number::Int(0),
-            other => {
-                return Err(ParseError::new(place, format!("{other} where a number is expected"), "numbers look like 3, -0.5, 1e-5, inf"));
-            }
-        })
-    }
-
-    fn ty(&mut self) -> Result<TensorType, ParseError> {
-        let place = self.place;
-        let hint = "a type looks like f32[N,64]; element types are f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 bool str";
-        let dtype = match self.advance()? {
-            Token::Word(word) => element_type(&word).ok_or_else(|| ParseError::new(place, format!("`{word}` is no element type"), hint))?,
-            other => return Err(ParseError::new(place, format!("{other} where a type is expected"), hint)),
-        };
-        self.expect('[', hint)?;
-        let mut shape = Vec::new();
-        while !self.at(']') {
-            shape.push(self.size()?);
-            if !self.eat(',')? {
-                break;
-            }
-        }
-        self.expect(']', "sizes are separated by commas")?;
-        Ok(TensorType::new(dtype, shape))
-    }
-
-    /// A sum of products.
-    fn size(&mut self) -> Result<Dim, ParseError> {
-        self.deeper(|parser| {
-            let mut sum = parser.product()?;
-            loop {
-                if parser.eat('+')? {
-                    sum = sum + parser.product()?;
-                } else if parser.eat('-')? {
-                    sum = sum - parser.product()?;
-                } else {
-                    return Ok(sum);
-                }
-            }
-        })
-    }
-
-    fn product(&mut self) -> Result<Dim, ParseError> {
-        let mut product = self.factor()?;
-        while self.eat('*')? {
-            product = product * self.factor()?;
-        }
-        Ok(product)
-    }
-
-    fn factor(&mut self) -> Result<Dim, ParseError> {
-        if self.eat('-')? {
-            let place = self.place;
-            if let Token::Int(value) = self.current {
-                self.advance()?;
-                return signed(place, true, value).map(Dim::from);
-            }
-            return self.deeper(|parser| Ok(parser.factor()? * Dim::from(-1)));
-        }
-        if self.eat('(')? {
-            let inner = self.size()?;
-            self.expect(')', "a parenthesis is not closed")?;
-            return Ok(inner);
-        }
-        let place = self.place;
-        let hint = "a size is a number, a symbol, or made of them by + - * floor(a, b) broadcast(a, b)";
-        match self.advance()? {
-            Token::Int(value) => signed(place, false, value).map(Dim::from),
-            Token::Quoted(name) => Ok(Dim::symbol(&name)),
-            Token::Word(word) if word == "floor" || word == "broadcast" => {
-                self.expect('(', hint)?;
-                let a = self.size()?;
-                self.expect(',', hint)?;
-                let b = self.size()?;
-                self.expect(')', hint)?;
-                if word == "floor" {
-                    return Ok(a.floor_div(&b));
-                }
-                let message = format!("{a} and {b} can never broadcast");
-                a.broadcast(&b).ok_or_else(|| ParseError::new(place, message, "one of the two is 1, or they are equal"))
-            }
-            Token::Word(word) if crate::text::quoted(&word) == word => Ok(Dim::symbol(&word)),
-            other => Err(ParseError::new(place, format!("{other} where a size is expected"), hint)),
-        }
-    }
-
     fn operand(&mut self) -> Result<Operand, ParseError> {
         let place = self.place;
         let is_call = match &self.current {
@@ -524,135 +405,4 @@ impl<'a> Parser<'a> {
         }
         Ok(self.graph.add_typed(Op::Opaque(op), &operands, types))
     }
-
-    /// `name=value`, if that comes next.
-    fn attr(&mut self) -> Result<Option<(String, Attr)>, ParseError> {
-        let Token::Word(name) = self.current.clone() else { return Ok(None) };
-        if !self.next_is('=')? {
-            return Ok(None);
-        }
-        self.advance()?;
-        self.advance()?;
-        let place = self.place;
-        let value = if self.eat('[')? {
-            self.list(place)?
-        } else {
-            match self.item()? {
-                Item::Other(attr) => attr,
-                Item::Float(value) => Attr::Float(Float(value)),
-                Item::Size(size) => match size.known() {
-                    Some(value) => Attr::Int(value),
-                    None => {
-                        return Err(ParseError::new(
-                            place,
-                            format!("`{size}` as an attribute"),
-                            "symbols occur in lists: [N, 64]; words are quoted",
-                        ));
-                    }
-                },
-            }
-        };
-        Ok(Some((name, value)))
-    }
-
-    fn list(&mut self, place: Place) -> Result<Attr, ParseError> {
-        let mut items = Vec::new();
-        while !self.at(']') {
-            items.push(self.item()?);
-            if !self.eat(',')? {
-                break;
-            }
-        }
-        self.expect(']', "items are separated by commas")?;
-        let mixed = || ParseError::new(place, "a list of mixed kinds", "a list holds numbers, sizes, or words");
-        if items.iter().all(|i| matches!(i, Item::Size(_))) {
-            let sizes: Vec<Dim> = items.into_iter().filter_map(|i| if let Item::Size(d) = i { Some(d) } else { None }).collect();
-            let known: Option<Vec<i64>> = sizes.iter().map(Dim::known).collect();
-            return Ok(known.map_or(Attr::Dims(sizes), Attr::Ints));
-        }
-        if items.iter().any(|i| matches!(i, Item::Float(_))) {
-            let float = |item: Item| match item {
-                Item::Float(value) => Ok(Float(value)),
-                Item::Size(size) => size.known().map(|v| Float(v as f64)).ok_or_else(mixed),
-                Item::Other(_) => Err(mixed()),
-            };
-            return items.into_iter().map(float).collect::<Result<_, _>>().map(Attr::Floats);
-        }
-        let word = |item: Item| if let Item::Other(Attr::Str(word)) = item { Ok(word) } else { Err(mixed()) };
-        items.into_iter().map(word).collect::<Result<_, _>>().map(Attr::Strs)
-    }
-
-    fn item(&mut self) -> Result<Item, ParseError> {
-        if self.at('-') && self.float_follows()? {
-            return self.number().map(|n| Item::Float(n.as_f64()));
-        }
-        let place = self.place;
-        Ok(match self.current.clone() {
-            Token::Float(_) => Item::Float(self.number()?.as_f64()),
-            Token::Word(word) if word == "inf" || word == "NaN" => Item::Float(self.number()?.as_f64()),
-            Token::Text(text) => {
-                self.advance()?;
-                Item::Other(Attr::Str(text))
-            }
-            Token::Word(word) if word == "true" || word == "false" || word == "none" => {
-                self.advance()?;
-                Item::Other(if word == "none" { Attr::Absent } else { Attr::Bool(word == "true") })
-            }
-            Token::Word(word) if element_type(&word).is_some() => {
-                if self.next_is('[')? {
-                    return self.tensor(place).map(|value| Item::Other(Attr::Tensor(value)));
-                }
-                self.advance()?;
-                Item::Other(Attr::DType(element_type(&word).unwrap_or(DType::F32)))
-            }
-            _ => Item::Size(self.size()?),
-        })
-    }
-
-    fn float_follows(&mut self) -> Result<bool, ParseError> {
-        self.next_is('-')?;
-        Ok(match &self.ahead {
-            Some((_, Token::Float(_))) => true,
-            Some((_, Token::Word(word))) => word == "inf" || word == "NaN",
-            _ => false,
-        })
-    }
-
-    /// `f32[2](0.5, 1)`.
-    fn tensor(&mut self, place: Place) -> Result<Const, ParseError> {
-        let ty = self.ty()?;
-        let numbers = self.numbers('(', ')')?;
-        let value = ty.known_shape().and_then(|shape| constant(ty.dtype, &shape, &numbers));
-        value.ok_or_else(|| ParseError::new(place, format!("this data makes no {ty}"), "give all elements, row-major: f32[2](0.5, 1)"))
-    }
-}
-
-fn signed(place: Place, negative: bool, value: u64) -> Result<i64, ParseError> {
-    let signed = if negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() };
-    signed.ok_or_else(|| ParseError::new(place, format!("{value} is too large"), "integers have 64 bits, one of them the sign"))
-}
-
-fn element_type(word: &str) -> Option<DType> {
-    match word.strip_prefix("dtype") {
-        Some(code) => code.parse().ok().map(DType::from_onnx),
-        None => DType::from_name(word),
-    }
-}
-
-/// `did you mean ..?` for the closest of some names, if one is close.
-fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<String> {
-    let distance = |other: &str| {
-        let other: Vec<char> = other.to_lowercase().chars().collect();
-        let mut row: Vec<usize> = (0..=other.len()).collect();
-        for (i, c) in name.to_lowercase().chars().enumerate() {
-            let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-            for (j, d) in other.iter().enumerate() {
-                let best = (diagonal + usize::from(c != *d)).min(row[j] + 1).min(row[j + 1] + 1);
-                diagonal = std::mem::replace(&mut row[j + 1], best);
-            }
-        }
-        row[other.len()]
-    };
-    let (far, best) = among.map(|other| (distance(other), other)).min()?;
-    (far <= 1 + name.chars().count() / 4).then(|| format!("did you mean `{best}`?"))
 }
