@@ -155,12 +155,17 @@ impl<'p> Emitter<'p> {
         let results = self.plan.graph.node(id).types.len();
         for (port, slot) in proto.output.iter_mut().enumerate().filter(|(_, name)| !name.is_empty()) {
             if port < results {
-                *slot = self.names.get(id.port(port as u32)).to_string();
+                *slot = self.result_name(id.port(port as u32));
             } else if !self.names.claim(slot) {
                 *slot = self.names.fresh("unused");
             }
         }
         self.nodes.push(proto);
+    }
+
+    /// The name of a node's result. One that is folded carries its name already, as an initializer; nobody reads it here.
+    fn result_name(&mut self, value: ValueId) -> String {
+        if self.plan.folded.contains_key(&value) { self.names.fresh("unused") } else { self.names.get(value).to_string() }
     }
 
     fn spelled(&mut self, id: NodeId, spelling: &OnnxSpelling) -> Result<(), WriteError> {
@@ -190,7 +195,7 @@ impl<'p> Emitter<'p> {
         for (name, value) in &spelling.attrs {
             attributes.extend(attribute::encode(name, value).map_err(&fail)?);
         }
-        let output: Vec<String> = (0..node.types.len()).map(|port| self.names.get(id.port(port as u32)).to_string()).collect();
+        let output: Vec<String> = (0..node.types.len()).map(|port| self.result_name(id.port(port as u32))).collect();
         let original = node.origin.and_then(|at| self.plan.model.graph_proto().node.get(at as usize)).and_then(|n| n.name.clone());
         let name = original.or_else(|| output.first().cloned());
         self.domains.insert(spelling.domain);

@@ -102,7 +102,10 @@ impl<'a> Plan<'a> {
     pub(crate) fn build(&mut self) -> Result<(), WriteError> {
         self.originals.clear();
         let mut forms = std::mem::take(&mut self.forms);
-        let idle = |id: &NodeId| self.graph.node(*id).origin.is_some_and(|at| self.model.idle.contains(&(at as usize)));
+        // Nodes that no output needed in the original model stay, unless their value is now an initializer.
+        let folded: BTreeSet<NodeId> = self.folded.keys().map(|v| v.node).collect();
+        let idle =
+            |id: &NodeId| !folded.contains(id) && self.graph.node(*id).origin.is_some_and(|at| self.model.idle.contains(&(at as usize)));
         let mut stack: Vec<NodeId> = self.graph.ids().filter(idle).collect();
         stack.extend(self.graph.inputs());
         stack.extend(self.graph.outputs().iter().filter(|o| !self.folded.contains_key(&o.value)).map(|o| o.value.node));

@@ -1,0 +1,293 @@
+//! Writing rewritten graphs: names, signatures, constants, growth, external data.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use regraft_ir::ops::{arithmetic::Add, arithmetic::Mul};
+use regraft_ir::{Const, DType, Graph, NewNode, Op, OpKind, Patch, PatchValue, ValueId};
+use regraft_onnx::proto::tensor_proto::DataLocation;
+use regraft_onnx::proto::{GraphProto, ModelProto};
+use regraft_onnx::{LoadFault, Model, WriteOptions};
+use smallvec::smallvec;
+
+fn find(graph: &Graph, name: &str) -> ValueId {
+    let named = |id: &regraft_ir::NodeId| graph.node(*id).names.iter().position(|n| n.as_deref() == Some(name));
+    graph.ids().find_map(|id| named(&id).map(|port| id.port(port as u32))).unwrap_or_else(|| panic!("no value {name}"))
+}
+
+fn replace(graph: &mut Graph, old: &str, op: Op, inputs: &[&str]) {
+    let inputs: Vec<ValueId> = inputs.iter().map(|n| find(graph, n)).collect();
+    let types = graph.infer(&op, &inputs).unwrap().into_iter().map(Some).collect();
+    let create = vec![NewNode { op, inputs: inputs.into_iter().map(PatchValue::Old).collect(), types }];
+    let replace = smallvec![(find(graph, old), PatchValue::New { index: 0, port: 0 })];
+    graph.apply(&Patch { cause: Arc::from("test"), create, replace });
+}
+
+fn redirect(graph: &mut Graph, old: &str, new: &str) {
+    let patch =
+        Patch { cause: Arc::from("test"), create: vec![], replace: smallvec![(find(graph, old), PatchValue::Old(find(graph, new)))] };
+    graph.apply(&patch);
+}
+
+fn write(model: &Model, graph: &Graph) -> ModelProto {
+    let written = model.write(graph, &WriteOptions::default()).unwrap();
+    Model::from_proto(written.proto.clone()).unwrap();
+    written.proto
+}
+
+fn two_outputs() -> Model {
+    read(&model(graph(
+        vec![value("x", "N,4")],
+        vec![value("y", "N,4"), value("z", "N,4")],
+        vec![node("Add", "x,w", "h"), node("Relu", "h", "y"), node("Neg", "h", "z")],
+        vec![floats("w", &[4], &[1.0; 4]), floats("v", &[4], &[2.0; 4])],
+    )))
+}
+
+#[test]
+fn a_new_node_takes_the_output_name() {
+    let model = two_outputs();
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "y", Op::Mul(Mul {}), &["h", "x"]);
+    let proto = write(&model, &graph);
+    assert_eq!(listing(&proto), ["h = Add(x,w)", "z = Neg(h)", "y = Mul(h,x)"]);
+    let g = proto.graph.as_ref().unwrap();
+    assert_eq!((&g.input, &g.output), (&model.proto().graph.as_ref().unwrap().input, &model.proto().graph.as_ref().unwrap().output));
+    // `v` was unused in the input too.
+    assert_eq!(initializers(&proto), ["w", "v"]);
+}
+
+#[test]
+fn outputs_that_share_a_value_or_return_an_input_get_an_identity() {
+    let model = two_outputs();
+    let mut graph = model.graph().clone();
+    redirect(&mut graph, "z", "y");
+    assert_eq!(listing(&write(&model, &graph)), ["h = Add(x,w)", "y = Relu(h)", "z = Identity(y)"]);
+    redirect(&mut graph, "y", "x");
+    assert_eq!(listing(&write(&model, &graph)), ["y = Identity(x)", "z = Identity(x)"]);
+}
+
+#[test]
+fn new_names_are_readable_and_avoid_old_ones() {
+    let mut g = graph(
+        vec![value("x", "4")],
+        vec![value("y", "4")],
+        vec![node("Relu", "x", "regraft_add_1"), node("Neg", "regraft_add_1", "y")],
+        vec![],
+    );
+    g.node[1].name = Some("regraft_add_2".into());
+    let model = read(&model(g));
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "regraft_add_1", Op::Add(Add {}), &["x", "x"]);
+    assert_eq!(listing(&write(&model, &graph)), ["regraft_add_3 = Add(x,x)", "y = Neg(regraft_add_3)"]);
+}
+
+#[test]
+fn captured_names_survive() {
+    let branch = || graph(vec![], vec![value("i", "N,4")], vec![node("Neg", "h", "i")], vec![]);
+    let condition = with(with(node("If", "flag", "y"), subgraph("then_branch", branch())), subgraph("else_branch", branch()));
+    let model = read(&model(graph(
+        vec![value("x", "N,4"), typed("flag", 9, "1")],
+        vec![value("y", "N,4"), value("z", "N,4")],
+        vec![node("Relu", "x", "h"), condition, node("Sigmoid", "h", "z")],
+        vec![],
+    )));
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "h", Op::Add(Add {}), &["x", "x"]);
+    assert_eq!(listing(&write(&model, &graph)), ["h = Add(x,x)", "y = If(flag)", "z = Sigmoid(h)"]);
+    let mut graph = model.graph().clone();
+    redirect(&mut graph, "h", "x");
+    assert_eq!(listing(&write(&model, &graph)), ["h = Identity(x)", "y = If(flag)", "z = Sigmoid(x)"]);
+}
+
+/// `y = Relu(x * a + b)` with weights of `n` elements.
+fn weights(n: i64, ir: i64) -> Model {
+    let listed = if ir < 4 { vec![value("a", &n.to_string()), value("b", &n.to_string())] } else { vec![] };
+    let mut inputs = vec![value("x", &n.to_string())];
+    inputs.extend(listed);
+    read(&versions(
+        graph(
+            inputs,
+            vec![value("y", &n.to_string())],
+            vec![node("Mul", "x,a", "p"), node("Add", "p,b", "y")],
+            vec![floats("a", &[n], &vec![2.0; n as usize]), floats("b", &[n], &vec![3.0; n as usize])],
+        ),
+        ir,
+        if ir < 4 { 9 } else { 17 },
+    ))
+}
+
+/// Replaces `b` by the cone `a + b`.
+fn grow_cone(model: &Model) -> Graph {
+    let mut graph = model.graph().clone();
+    let (a, b) = (find(&graph, "a"), find(&graph, "b"));
+    let create = vec![NewNode {
+        op: Op::Add(Add {}),
+        inputs: smallvec![PatchValue::Old(a), PatchValue::Old(b)],
+        types: smallvec![graph.ty(a).cloned()],
+    }];
+    graph.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(b, PatchValue::New { index: 0, port: 0 })] });
+    graph
+}
+
+#[test]
+fn cones_are_folded_while_they_fit() {
+    let small = weights(4, 8);
+    let written = small.write(&grow_cone(&small), &WriteOptions::default()).unwrap();
+    assert_eq!((written.folded, written.kept_expressions), (1, 0));
+    assert_eq!(listing(&written.proto), ["p = Mul(x,a)", "y = Add(p,regraft_const_1)"]);
+    // `b` is gone: only the cone read it.
+    assert_eq!(initializers(&written.proto), ["a", "regraft_const_1"]);
+    let folded = Model::from_proto(written.proto).unwrap();
+    assert_eq!(folded.graph().constant(find(folded.graph(), "regraft_const_1")).and_then(Const::splat), Some(5.0));
+
+    // Swapping a weight for one of the same size is free; a product of two that stay is not.
+    let large = weights(3 << 20, 8);
+    assert_eq!(large.write(&grow_cone(&large), &WriteOptions::default()).unwrap().folded, 1);
+    let mut grown = large.graph().clone();
+    let p = find(&grown, "p");
+    let (a, b) = (find(&grown, "a"), find(&grown, "b"));
+    let create = vec![
+        NewNode { op: Op::Mul(Mul {}), inputs: smallvec![PatchValue::Old(a), PatchValue::Old(b)], types: smallvec![grown.ty(a).cloned()] },
+        NewNode {
+            op: Op::Add(Add {}),
+            inputs: smallvec![PatchValue::Old(p), PatchValue::New { index: 0, port: 0 }],
+            types: smallvec![grown.ty(p).cloned()],
+        },
+        NewNode {
+            op: Op::Add(Add {}),
+            inputs: smallvec![PatchValue::New { index: 1, port: 0 }, PatchValue::Old(b)],
+            types: smallvec![grown.ty(p).cloned()],
+        },
+    ];
+    let y = find(&grown, "y");
+    grown.apply(&Patch { cause: Arc::from("test"), create, replace: smallvec![(y, PatchValue::New { index: 2, port: 0 })] });
+    let kept = large.write(&grown, &WriteOptions::default()).unwrap();
+    assert_eq!((kept.folded, kept.kept_expressions), (0, 1));
+    assert!(kept.size() < large.size() + 1000);
+    let allowed = large.write(&grown, &WriteOptions { allow_growth: Some(13 << 20), ..WriteOptions::default() }).unwrap();
+    assert_eq!((allowed.folded, allowed.kept_expressions), (1, 0));
+}
+
+#[test]
+fn old_models_keep_their_parameters_listed() {
+    let model = weights(4, 3);
+    let graph = grow_cone(&model);
+    let kept = write(&model, &graph);
+    // New constants are nodes: an initializer would have to be listed as an input.
+    assert_eq!(listing(&kept), ["regraft_const_1 = Constant()", "p = Mul(x,a)", "y = Add(p,regraft_const_1)"]);
+    assert_eq!(initializers(&kept), ["a", "b"]);
+    assert_eq!(kept.graph.as_ref().unwrap().input, model.proto().graph.as_ref().unwrap().input);
+    let dropped = model.write(&graph, &WriteOptions { drop_parameters: true, ..WriteOptions::default() }).unwrap().proto;
+    assert_eq!(initializers(&dropped), ["a"]);
+    assert_eq!(dropped.graph.as_ref().unwrap().input.iter().map(|i| i.name()).collect::<Vec<_>>(), ["x", "a"]);
+}
+
+#[test]
+fn original_expressions_stay_expressions() {
+    let model = read(&versions(
+        graph(
+            vec![value("x", "1000,1000")],
+            vec![value("y", "1000,1000")],
+            vec![
+                with(node("ConstantOfShape", "shape", "w"), tensor("value", floats("", &[1], &[0.5]))),
+                node("Mul", "x,w", "h"),
+                node("Relu", "h", "y"),
+            ],
+            vec![ints("shape", &[1000, 1000])],
+        ),
+        8,
+        9,
+    ));
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "y", Op::Add(Add {}), &["h", "w"]);
+    let written = model.write(&graph, &WriteOptions::default()).unwrap();
+    assert_eq!(listing(&written.proto), ["w = ConstantOfShape(shape)", "h = Mul(x,w)", "y = Add(h,w)"]);
+    assert!(written.size() < 1000);
+}
+
+#[test]
+fn rewrites_that_the_opset_cannot_say_are_found_beforehand() {
+    let old = versions(graph(vec![value("x", "4")], vec![value("y", "4")], vec![node("Relu", "x", "y")], vec![]), 3, 6);
+    let model = read(&old);
+    let ty = model.inputs()[0].ty.clone().unwrap();
+    let add = Op::Add(Add {});
+    let refusal = model.speller().can_spell(&add, &[ty.clone(), ty.clone()], &[ty.clone()]).unwrap_err();
+    assert!(refusal.why.contains("opset"), "{refusal}");
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "y", add, &["x", "x"]);
+    assert!(model.write(&graph, &WriteOptions::default()).unwrap_err().to_string().contains("cannot be written"));
+    let relu = OpKind::Relu.with_attrs(&[]).unwrap();
+    assert!(model.speller().can_spell(&relu, &[ty.clone()], &[ty]).is_ok());
+}
+
+fn external_model(folder: &std::path::Path) -> (std::path::PathBuf, GraphProto) {
+    let g = graph(
+        vec![value("x", "2048")],
+        vec![value("y", "2048")],
+        vec![node("Mul", "x,a", "p"), node("Add", "p,b", "y")],
+        vec![floats("a", &[2048], &[2.0; 2048]), floats("b", &[2048], &[3.0; 2048])],
+    );
+    let model = read(&model(g.clone()));
+    let path = folder.join("in.onnx");
+    model.write(model.graph(), &WriteOptions::default()).unwrap().save(&path, true).unwrap();
+    (path, g)
+}
+
+#[test]
+fn external_data_is_mapped_and_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, g) = external_model(folder.path());
+    let data = std::fs::metadata(folder.path().join("in.onnx.data")).unwrap().len();
+    assert_eq!(data, 2 * 8192);
+    assert!(std::fs::metadata(&path).unwrap().len() < 1000);
+
+    let model = Model::read(&path).unwrap();
+    assert!(model.has_external_data());
+    assert_eq!(model.proto().graph.as_ref().unwrap(), &g);
+    // In memory the tensors are inside; on disk they are in a file of their own, also when the model replaces itself.
+    let target = folder.path().join("out.onnx");
+    let written = model.save(model.graph(), &target, &WriteOptions::default()).unwrap();
+    assert!(written.proto.graph.as_ref().unwrap().initializer.iter().all(|t| t.data_location() == DataLocation::Default));
+    model.save(model.graph(), &path, &WriteOptions::default()).unwrap();
+    std::fs::rename(folder.path().join("in.onnx.data"), folder.path().join("gone")).unwrap();
+    assert_eq!(Model::read(&target).unwrap().proto().graph.as_ref().unwrap(), &g);
+    let error = Model::read(&path).unwrap_err();
+    assert!(matches!(*error.fault, LoadFault::ExternalData { have: 0, need: 8192, .. }), "{error}");
+    // A data file that is cut short.
+    std::fs::write(folder.path().join("in.onnx.data"), vec![0; 10_000]).unwrap();
+    let error = Model::read(&path).unwrap_err();
+    assert!(matches!(*error.fault, LoadFault::ExternalData { have: 10_000, need: 16_384, .. }), "{error}");
+    assert!(!folder.path().read_dir().unwrap().any(|f| f.unwrap().file_name().to_string_lossy().starts_with(".regraft")));
+}
+
+#[test]
+fn external_data_outside_of_the_folder_is_refused() {
+    for location in ["../w.bin", "/etc/passwd", "a/../../b", "..\\w.bin", ""] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = external_model(folder.path());
+        let mut proto = <ModelProto as prost::Message>::decode(std::fs::read(&path).unwrap().as_slice()).unwrap();
+        for entry in &mut proto.graph.as_mut().unwrap().initializer[0].external_data {
+            if entry.key() == "location" {
+                entry.value = Some(location.into());
+            }
+        }
+        std::fs::write(&path, prost::Message::encode_to_vec(&proto)).unwrap();
+        let error = Model::read(&path).unwrap_err();
+        assert!(matches!(*error.fault, LoadFault::ExternalPlace { .. }), "{location}: {error}");
+    }
+}
+
+#[test]
+fn writing_is_deterministic() {
+    let model = two_outputs();
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "h", Op::Mul(Mul {}), &["x", "v"]);
+    let once = model.write(&graph, &WriteOptions::default()).unwrap().to_bytes().unwrap();
+    for _ in 0..5 {
+        assert_eq!(model.write(&graph, &WriteOptions::default()).unwrap().to_bytes().unwrap(), once);
+    }
+    assert_eq!(DType::F32, model.outputs()[0].ty.as_ref().unwrap().dtype);
+}
