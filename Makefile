@@ -1,0 +1,50 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test fmt bench bench-quick bench-models stability costmodel table clean
+
+# Models to bench, as a pattern of names: `make bench ONLY='ppocr-*'`.
+ONLY ?= *
+# Wall time that each optimization may take; empty for the default of the command.
+BUDGET ?=
+# Threads per operator.
+THREADS ?= 1
+export BUDGET
+
+help: ## this text
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: ## set up, build, and optimize a real model (PP-OCRv4 text recognition) into demo/
+	scripts/demo.sh
+
+test: ## set up, then format check, lints and all tests
+	scripts/test.sh
+
+fmt: ## format the sources
+	cargo fmt --all
+
+bench-models: ## collect the benchmark corpus in models/ (about 6 GB)
+	scripts/setup.sh bench
+	.venv/bin/python bench/models.py '$(ONLY)'
+
+bench: ## optimize the whole corpus, time every result independently, write bench/results/corpus.json
+	scripts/setup.sh bench
+	scripts/with-runtime.sh .venv/bin/python bench/run.py '$(ONLY)' --threads $(THREADS)
+
+bench-quick: ## the same for the small models only, without keeping their results
+	scripts/setup.sh bench
+	scripts/with-runtime.sh .venv/bin/python bench/run.py 'ppocr-*' --threads $(THREADS) --json target/bench-quick.json
+
+stability: ## five runs with fresh stores on VGG-19 and PP-OCR recognition
+	scripts/setup.sh bench
+	scripts/with-runtime.sh bench/stability.sh light-vgg19-random ppocr-rec
+
+costmodel: ## predicted against measured times on twelve models
+	scripts/setup.sh bench
+	scripts/with-runtime.sh bench/costmodel
+
+table: ## render the results section of README.md from bench/results
+	python3 bench/table.py
+
+clean: ## remove what demo and bench left behind (not .venv, not target)
+	rm -rf demo models

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Format, lints, all tests. All set-up included; a missing runtime is a failure here, not a skipped test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/setup.sh test
+export REGRAFT_REQUIRE_ONNXRUNTIME=1
+# Tests must neither read nor fill the measurements of the user.
+store=$(mktemp -d)
+trap 'rm -rf "$store"' EXIT
+export REGRAFT_COST_STORE=$store/costs.sqlite
+
+cargo fmt --all --check
+cargo clippy --workspace --all-targets --quiet -- --deny warnings
+scripts/with-runtime.sh cargo test --workspace
