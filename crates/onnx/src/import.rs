@@ -374,7 +374,7 @@ impl<'a> Importer<'a> {
 
     fn input(&mut self, name: &str) -> Result<OnnxInput, String> {
         let value = *self.values.get(name).ok_or_else(|| format!("the input `{name}` has no value here"))?;
-        let constant = self.constant(value).or_else(|| self.settled(value));
+        let constant = self.constant(value);
         let dims = if constant.is_none() { self.sizes.get(&value).map(|s| s.dims.clone()) } else { None };
         Ok(OnnxInput { ty: self.graph.ty(value).cloned(), value: constant, dims })
     }
@@ -418,13 +418,10 @@ impl<'a> Importer<'a> {
         self.graph.add(imported.op.clone(), &operands).map_err(|e| e.to_string())
     }
 
-    /// The constant behind a value, computing small cones.
+    /// The constant behind a value: computes small cones of constants and of sizes that are numbers.
     fn constant(&mut self, value: ValueId) -> Option<Const> {
         if let Some(constant) = self.graph.constant(value) {
             return Some(constant.clone());
-        }
-        if !self.graph.is_constant(value) {
-            return None;
         }
         let dtype = self.graph.ty(value)?.dtype;
         self.compute(value.node);
@@ -439,7 +436,7 @@ impl<'a> Importer<'a> {
         Const::from_i64(self.graph.ty(value).map_or(DType::I64, |t| t.dtype), shape, &numbers)
     }
 
-    /// Computes a constant node and all below it, each once, unless a tensor on the way is large.
+    /// Computes a node and all below it, each once, unless one depends on an input or a tensor on the way is large.
     fn compute(&mut self, root: NodeId) {
         let mut stack = vec![root];
         while let Some(id) = stack.last().copied() {
@@ -447,7 +444,15 @@ impl<'a> Importer<'a> {
                 stack.pop();
                 continue;
             }
+            if let Some(settled) = self.settled(id.out()) {
+                self.computed.insert(id, Value::from_const(&settled).map(|v| vec![v]));
+                continue;
+            }
             let node = self.graph.node(id);
+            if matches!(node.op, Op::Input(_) | Op::Opaque(_)) {
+                self.computed.insert(id, None);
+                continue;
+            }
             let small = node.types.iter().all(|t| t.as_ref().is_some_and(|t| t.elements().known().is_some_and(|n| n <= MAX_EVALUATED)));
             if !small {
                 self.computed.insert(id, None);

@@ -38,7 +38,7 @@ pub(crate) fn presume(view: &View<'_>) -> Option<TensorType> {
         "MatMul" => matmul(ty(0)?, ty(1)?),
         "Resize" => resize(view),
         "GatherElements" => Some(TensorType { dtype: ty(0)?.dtype, shape: ty(1)?.shape.clone() }),
-        "DequantizeLinear" => Some(ty(0)?.with_dtype(ty(1)?.dtype)),
+        "CastLike" | "DequantizeLinear" => Some(ty(0)?.with_dtype(ty(1)?.dtype)),
         "QuantizeLinear" if view.given(2) => Some(ty(0)?.with_dtype(ty(2)?.dtype)),
         "ConstantOfShape" => {
             let dtype = match (view.attr)("value") {

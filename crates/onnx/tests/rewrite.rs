@@ -291,3 +291,37 @@ fn writing_is_deterministic() {
     }
     assert_eq!(DType::F32, model.outputs()[0].ty.as_ref().unwrap().dtype);
 }
+
+#[test]
+fn symbolic_sizes_are_computed_from_inputs() {
+    // Two sizes that are unknown before run time, neither in its place: 0 and -1 cannot say it.
+    let nodes = vec![
+        node("Shape", "x", "s"),
+        with(node("Gather", "s,one", "n"), int("axis", 0)),
+        with(node("Gather", "s,zero", "m"), int("axis", 0)),
+        with(node("Concat", "n,m", "target"), int("axis", 0)),
+        node("Expand", "c,target", "wide"),
+        node("Add", "wide,two", "y"),
+    ];
+    let model = read(&model(graph(
+        vec![value("x", "N,M"), value("c", "1,1")],
+        vec![value("y", "M,N")],
+        nodes,
+        vec![ints("zero", &[0]), ints("one", &[1]), floats("two", &[], &[2.0])],
+    )));
+    assert!(model.opaque_nodes().is_empty(), "{:?}", model.opaque_nodes());
+    let written = model.write(model.graph(), &WriteOptions { respell: true, ..WriteOptions::default() }).unwrap();
+    assert_eq!(
+        listing(&written.proto),
+        [
+            "regraft_shape_1 = Shape(x)",
+            "regraft_gather_1 = Gather(regraft_shape_1,regraft_const_1)",
+            "regraft_gather_2 = Gather(regraft_shape_1,regraft_const_2)",
+            "regraft_concat_1 = Concat(regraft_gather_1,regraft_gather_2)",
+            "wide = Expand(c,regraft_concat_1)",
+            "y = Add(wide,two)",
+        ]
+    );
+    let again = Model::from_proto(written.proto).unwrap();
+    assert_eq!(again.outputs()[0].ty.as_ref().unwrap().to_string(), "f32[M,N]");
+}
