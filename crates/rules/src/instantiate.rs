@@ -172,6 +172,11 @@ impl Builder<'_> {
                 }
                 Ok(results)
             }
+            Target::With(var, value, body) => {
+                let value = self.single(value)?;
+                self.env[*var] = Some(Val::Value(value));
+                self.build(body)
+            }
             Target::Out(port, inner) => {
                 let port = self
                     .eval(port)?
@@ -233,6 +238,9 @@ impl Builder<'_> {
                     inputs.extend(self.build(operand)?);
                 }
                 let op = self.operator(*kind, *like, attrs)?;
+                if *kind == OpKind::Concat && inputs.len() == 1 {
+                    return Ok(SmallVec::from_slice(&inputs));
+                }
                 self.node(op, inputs)
             }
         }

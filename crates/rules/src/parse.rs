@@ -423,6 +423,12 @@ impl Parser<'_> {
                 let vars = names.iter().map(|n| self.reference(n)).collect::<Result<_, _>>()?;
                 Ok(Target::Each(vars, Box::new(self.target(&items[2])?)))
             }
+            Some("with") => {
+                arity(3)?;
+                let value = self.target(&items[2])?;
+                let var = self.define(&items[1])?;
+                Ok(Target::With(var, Box::new(value), Box::new(self.target(&items[3])?)))
+            }
             Some("repeat") => {
                 arity(3)?;
                 let list = self.expr(&items[2])?;

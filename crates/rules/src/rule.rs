@@ -97,6 +97,8 @@ pub enum Target {
     Each(Vec<Var>, Box<Target>),
     /// `(repeat ?i LIST T)`: `T` once for every item of a computed list.
     Repeat(Var, Expr, Box<Target>),
+    /// `(with ?v T BODY)`: `BODY`, where `?v` stands for the value of `T`; for parts of a `repeat`, which `let` cannot name.
+    With(Var, Box<Target>, Box<Target>),
     /// An operator; attributes are copied from `like` and then overridden.
     Node {
         /// Which operator.
