@@ -12,11 +12,15 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Bindings, Graph, NodeId, Op};
-use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile};
+use regraft_ir::{Bindings, Graph, NodeId, Op, OpKind};
+use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile, binned_quantile};
 
 use crate::names::NameTable;
 use crate::workload::Workload;
+
+/// The quantile of a kernel's times over the runs that counts. Profiles are in elapsed time, to which other work on the machine only
+/// ever adds, whole slices of the scheduler at a time.
+const QUANTILE: f64 = 0.1;
 
 /// Which node is charged for the time of an optimized node.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +29,8 @@ pub struct Charge {
     pub owners: Vec<NodeId>,
     /// Elapsed time, ns.
     pub ns: f64,
+    /// Whether it ran at all.
+    pub ran: bool,
     /// Whether it only changes the layout of a tensor for another one.
     pub reorder: bool,
 }
@@ -34,8 +40,6 @@ pub struct Charge {
 pub struct Attribution {
     /// Time of each node, ns, by node id; 0 for what was folded or fused into another node.
     pub nodes: Vec<f64>,
-    /// Kernels that ran for each node, by node id; fractions where a reorder serves several.
-    pub kernels: Vec<f64>,
     /// Time that belongs to no node, ns.
     pub unattributed: f64,
     /// For each optimized node where its time went, in their order.
@@ -47,24 +51,21 @@ impl Attribution {
     pub fn of(graph: &Graph, bindings: &Bindings, names: &NameTable, profile: &Profile) -> Option<Attribution> {
         let optimized = profile.graph.as_ref()?;
         let places = profile.places_of(optimized);
-        // Profiles are in elapsed time, to which other work on the machine only ever adds: a low quantile.
-        let time = |place: usize| profile.nodes[place].q25_ns;
+        let time = |place: usize| {
+            let node = &profile.nodes[place];
+            binned_quantile(&node.samples, profile.resolution_ns, QUANTILE).unwrap_or(node.q25_ns)
+        };
         let times: Vec<f64> = places.iter().map(|place| place.map_or(0.0, time)).collect();
-        let ran: Vec<bool> = places.iter().map(Option::is_some).collect();
         let owners = Overlay::new(graph, bindings, names, optimized).owners();
-        let mut attribution =
-            Attribution { nodes: vec![0.0; graph.capacity()], kernels: vec![0.0; graph.capacity()], ..Attribution::default() };
-        for (at, owners) in owners.into_iter().enumerate() {
-            if owners.is_empty() {
-                attribution.unattributed += times[at];
-            }
-            let share = 1.0 / owners.len().max(1) as f64;
-            for owner in &owners {
-                attribution.nodes[owner.0 as usize] += times[at] * share;
-                attribution.kernels[owner.0 as usize] += if ran[at] { share } else { 0.0 };
-            }
-            attribution.charges.push(Charge { owners, ns: times[at], reorder: is_reorder(&optimized.nodes[at]) });
-        }
+        let charges = owners.into_iter().enumerate().map(|(at, owners)| Charge {
+            owners,
+            ns: times[at],
+            ran: places[at].is_some(),
+            reorder: is_reorder(&optimized.nodes[at]),
+        });
+        let mut attribution = Attribution { charges: charges.collect(), ..Attribution::default() };
+        attribution.nodes = attribution.spread(graph.capacity(), |charge| charge.ns);
+        attribution.unattributed = attribution.charges.iter().filter(|c| c.owners.is_empty()).map(|c| c.ns).sum();
         // Nodes that ran but have no place in the optimized graph: bodies of loops are within their loop's time, others are lost.
         let lost: Vec<&str> = optimized.nodes.iter().zip(&places).filter(|(_, p)| p.is_none()).map(|(n, _)| n.op_type.as_str()).collect();
         let known: std::collections::HashSet<usize> = places.iter().flatten().copied().collect();
@@ -85,9 +86,19 @@ impl Attribution {
         self.attributed() + self.unattributed
     }
 
-    /// Number of kernels that ran for known nodes.
-    pub fn kernel_count(&self) -> f64 {
-        self.kernels.iter().sum()
+    /// Kernels that ran for known nodes.
+    pub fn kernels(&self) -> impl Iterator<Item = &Charge> {
+        self.charges.iter().filter(|c| c.ran && !c.owners.is_empty())
+    }
+
+    /// Sums over the kernels of each of `nodes` nodes, by node id; a kernel that serves several nodes is shared out.
+    pub fn spread(&self, nodes: usize, of: impl Fn(&Charge) -> f64) -> Vec<f64> {
+        let mut sums = vec![0.0; nodes];
+        for charge in self.kernels() {
+            let share = of(charge) / charge.owners.len() as f64;
+            charge.owners.iter().for_each(|owner| sums[owner.0 as usize] += share);
+        }
+        sums
     }
 }
 
@@ -101,13 +112,23 @@ fn moves_only(node: &OptimizedNode) -> bool {
     is_reorder(node) || matches!(node.op_type.as_str(), "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Cast" | "Identity")
 }
 
+/// The operator type without a mark of what is fused into it.
+fn plain_type(node: &OptimizedNode) -> &str {
+    node.op_type.strip_prefix("Fused").unwrap_or(&node.op_type)
+}
+
+/// Weight of a node whose sizes are not known: products outweigh all else.
+fn nominal(kind: OpKind) -> f64 {
+    if matches!(kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::MatMul | OpKind::Gemm | OpKind::Einsum) { 1e12 } else { 0.0 }
+}
+
 /// The optimized graph over the written one.
 struct Overlay<'a> {
     graph: &'a Graph,
     optimized: &'a OptimizedGraph,
     names: &'a NameTable,
-    /// By node id: multiply-adds and the like.
-    flops: Vec<f64>,
+    /// By node id: arithmetic, to find the heaviest of several.
+    weight: Vec<f64>,
     /// The optimized node that makes each tensor.
     makers: HashMap<&'a str, usize>,
     /// The optimized nodes that read each tensor.
@@ -120,9 +141,10 @@ struct Overlay<'a> {
 
 impl<'a> Overlay<'a> {
     fn new(graph: &'a Graph, bindings: &Bindings, names: &'a NameTable, optimized: &'a OptimizedGraph) -> Overlay<'a> {
-        let mut flops = vec![0.0; graph.capacity()];
+        let mut weight = vec![0.0; graph.capacity()];
         for id in graph.ids() {
-            flops[id.0 as usize] = Workload::of(graph, bindings, id).map_or(0.0, |load| load.work.flops);
+            weight[id.0 as usize] =
+                Workload::of(graph, bindings, id).map_or_else(|| nominal(graph.node(id).op.kind()), |load| load.work.flops);
         }
         let mut makers = HashMap::new();
         let mut readers: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -133,7 +155,7 @@ impl<'a> Overlay<'a> {
             }
         }
         let (anchors, cover) = (vec![Vec::new(); optimized.nodes.len()], vec![None; graph.capacity()]);
-        let mut overlay = Overlay { graph, optimized, names, flops, makers, readers, anchors, cover };
+        let mut overlay = Overlay { graph, optimized, names, weight, makers, readers, anchors, cover };
         overlay.anchor_by_name();
         overlay.anchor_by_structure();
         overlay.spread();
@@ -205,7 +227,7 @@ impl<'a> Overlay<'a> {
                 let free = self.runs(*id) && self.cover[id.0 as usize].is_none();
                 if free && self.graph.node(*id).inputs.iter().any(|v| below[v.node.0 as usize]) {
                     below[id.0 as usize] = true;
-                    return self.graph.node(*id).op.kind().name() == node.op_type.trim_start_matches("Fused");
+                    return self.graph.node(*id).op.kind().name() == plain_type(node);
                 }
                 false
             });
@@ -263,9 +285,13 @@ impl<'a> Overlay<'a> {
     /// For each optimized node the nodes that its time goes to.
     fn owners(&self) -> Vec<Vec<NodeId>> {
         let mut heaviest: Vec<Option<NodeId>> = vec![None; self.optimized.nodes.len()];
-        let order = |a: NodeId, b: NodeId| self.flops[a.0 as usize].total_cmp(&self.flops[b.0 as usize]).then(b.cmp(&a)).is_gt();
+        // A node of the very operator that ran comes first: others may only seem to be part of it (one of two equal products, say).
+        let rank = |at: usize, id: NodeId| {
+            let same = self.graph.node(id).op.kind().name() == plain_type(&self.optimized.nodes[at]);
+            (same, self.weight[id.0 as usize], std::cmp::Reverse(id))
+        };
         let mut offer = |at: usize, id: NodeId| {
-            if heaviest[at].is_none_or(|best| order(id, best)) {
+            if heaviest[at].is_none_or(|best| rank(at, id).partial_cmp(&rank(at, best)).is_some_and(std::cmp::Ordering::is_gt)) {
                 heaviest[at] = Some(id);
             }
         };

@@ -3,7 +3,7 @@
 use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_runtime::Profile;
 
-use crate::attribute::Attribution;
+use crate::attribute::{Attribution, Charge};
 use crate::fingerprint::fingerprint;
 use crate::model::{CostModel, Ns};
 use crate::names::NameTable;
@@ -19,7 +19,10 @@ const MAX_DISPATCH: f64 = 2_000.0;
 /// Most that one run costs besides its kernels, ns.
 const MAX_OVERHEAD: f64 = 30_000.0;
 /// How far the sum of a profile may be from the run that it is scaled to, either way.
-const MAX_PROFILE_ERROR: f64 = 2.0;
+const MAX_PROFILE_ERROR: f64 = 4.0;
+/// A kernel that runs longer than this, ns, is likely to be interrupted in every run on a busy machine: elapsed time that the processor
+/// did not spend is taken from these kernels first.
+const SLICE: f64 = 2_500_000.0;
 /// How far the speed of the machine may drift between sittings, either way.
 const MAX_DRIFT: f64 = 4.0;
 /// Share of a model's time that must be known before its drift is.
@@ -47,10 +50,10 @@ pub struct Learned {
     pub run_ns: f64,
     /// Share of the profile that belongs to no node.
     pub unattributed: f64,
-    /// Profiled time was multiplied by this.
-    pub factor: f64,
-    /// Time of a kernel besides its own, ns.
-    pub dispatch: f64,
+    /// Profile and run fitted to each other.
+    pub fit: Fit,
+    /// New times were multiplied by this to be comparable with earlier ones.
+    pub drift: f64,
 }
 
 /// Where a price comes from.
@@ -170,32 +173,32 @@ impl Measured {
                 learned.push(None);
                 continue;
             };
-            let scale = Scale::fit(&attribution, one.run_ns);
+            let fit = Fit::new(&attribution, one.run_ns);
+            let mut times = attribution.spread(one.graph.capacity(), |charge| fit.time(charge));
             if at == 0 {
-                drift = self.drift(one.graph, &attribution, &scale);
+                drift = self.drift(one.graph, &times);
             }
-            let (factor, dispatch) = (scale.factor * drift, scale.dispatch * drift);
-            self.table.record(one.graph, &self.bindings, &attribution, factor, dispatch);
+            times.iter_mut().for_each(|ns| *ns *= drift);
+            self.table.record(one.graph, &self.bindings, &times);
             let total = attribution.total();
             let run_ns = one.run_ns.unwrap_or(total) * drift;
-            let overhead = scale.overhead * drift;
+            let overhead = fit.overhead * drift;
             if at == 0 {
                 self.overhead = overhead;
             }
             self.runs.insert(fingerprint(one.graph, &self.bindings), (run_ns, overhead));
             let unattributed = if total > 0.0 { attribution.unattributed / total } else { 0.0 };
-            learned.push(Some(Learned { run_ns, unattributed, factor, dispatch, attribution }));
+            learned.push(Some(Learned { run_ns, unattributed, fit, drift, attribution }));
         }
         self.machine = self.table.speeds.machine();
         learned
     }
 
     /// What new times must be multiplied by, from the nodes of a graph whose prices are known.
-    fn drift(&self, graph: &Graph, times: &Attribution, scale: &Scale) -> f64 {
+    fn drift(&self, graph: &Graph, times: &[f64]) -> f64 {
         let (mut before, mut now, mut all) = (0.0, 0.0, 0.0);
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
-            let at = id.0 as usize;
-            let ns = times.nodes[at] * scale.factor + times.kernels[at] * scale.dispatch;
+            let ns = times[id.0 as usize];
             all += ns;
             if let Some(entry) = self.table.get(&Signature::of(graph, &self.bindings, id)) {
                 before += entry.price() as f64;
@@ -209,26 +212,52 @@ impl Measured {
     }
 }
 
-/// From profiled times to those of runs without profiling.
-struct Scale {
-    factor: f64,
-    dispatch: f64,
-    overhead: f64,
+/// How profiled kernels add up to a run without profiling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fit {
+    /// Factor of all kernels.
+    pub factor: f64,
+    /// Further factor of kernels that are likely to have been interrupted.
+    pub long_factor: f64,
+    /// Time of each kernel besides its own, ns.
+    pub dispatch: f64,
+    /// Time of a run besides its kernels, ns.
+    pub overhead: f64,
 }
 
-impl Scale {
-    /// Spreads the difference between a run and the sum of its kernels: a bounded part per kernel, a bounded part per run, the rest in
-    /// proportion.
-    fn fit(attribution: &Attribution, run_ns: Option<f64>) -> Scale {
-        let (sum, kernels) = (attribution.attributed(), attribution.kernel_count());
-        let Some(run) = run_ns.filter(|run| *run > 0.0 && sum > 0.0) else { return Scale { factor: 1.0, dispatch: 0.0, overhead: 0.0 } };
+impl Default for Fit {
+    /// The profile as it is.
+    fn default() -> Fit {
+        Fit { factor: 1.0, long_factor: 1.0, dispatch: 0.0, overhead: 0.0 }
+    }
+}
+
+impl Fit {
+    /// Spreads the difference between a run and the sum of its kernels. What is missing: a bounded part per kernel, a bounded part per run,
+    /// the rest in proportion. What is too much: taken from long kernels, then from all in proportion.
+    fn new(times: &Attribution, run_ns: Option<f64>) -> Fit {
+        let mut fit = Fit::default();
+        let sum = times.attributed();
+        let Some(run) = run_ns.filter(|run| *run > 0.0 && sum > 0.0) else { return fit };
         // Kernels of no node run all the same.
-        let run = run * sum / attribution.total();
-        let rest = (run - sum).max(0.0);
-        let dispatch = (rest / kernels.max(1.0)).min(MAX_DISPATCH);
-        let overhead = (rest - dispatch * kernels).clamp(0.0, MAX_OVERHEAD);
-        let factor = ((run - dispatch * kernels - overhead) / sum).clamp(1.0 / MAX_PROFILE_ERROR, MAX_PROFILE_ERROR);
-        Scale { factor, dispatch, overhead }
+        let run = run * sum / times.total();
+        let kernels = times.kernels().count() as f64;
+        let long: f64 = times.kernels().map(|c| c.ns).filter(|ns| *ns > SLICE).sum();
+        let bounded = |factor: f64| factor.clamp(1.0 / MAX_PROFILE_ERROR, MAX_PROFILE_ERROR);
+        if sum > run && long > 0.0 {
+            fit.long_factor = bounded((run - (sum - long)) / long);
+        }
+        let sum = sum - long + long * fit.long_factor;
+        let missing = (run - sum).max(0.0);
+        fit.dispatch = (missing / kernels.max(1.0)).min(MAX_DISPATCH);
+        fit.overhead = (missing - fit.dispatch * kernels).clamp(0.0, MAX_OVERHEAD);
+        fit.factor = bounded((run - fit.dispatch * kernels - fit.overhead) / sum);
+        fit
+    }
+
+    /// The time of a kernel in a run without profiling, ns.
+    pub fn time(&self, charge: &Charge) -> f64 {
+        charge.ns * self.factor * if charge.ns > SLICE { self.long_factor } else { 1.0 } + self.dispatch
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op};
 use rustc_hash::FxHashMap;
 
-use crate::attribute::Attribution;
 use crate::model::Ns;
 use crate::roofline::Machine;
 use crate::signature::Signature;
@@ -161,14 +160,12 @@ impl Table {
         self.cores.is_empty()
     }
 
-    /// Merges the times of one profiled run. The price of node `n` is `nodes[n] * factor + kernels[n] * dispatch`; a signature at several
-    /// places gets their mean, so that the sum over the graph is kept.
-    pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &Attribution, factor: f64, dispatch: f64) {
+    /// Merges the times of one graph: `times` by node id, ns. A signature at several places gets their mean, so that the sum over the graph
+    /// is kept.
+    pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &[f64]) {
         let mut places: BTreeMap<Signature, Vec<f64>> = BTreeMap::new();
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
-            let at = id.0 as usize;
-            let (Some(ns), Some(kernels)) = (times.nodes.get(at), times.kernels.get(at)) else { continue };
-            let ns = ns * factor + kernels * dispatch;
+            let Some(ns) = times.get(id.0 as usize).copied() else { continue };
             places.entry(Signature::of(graph, bindings, id)).or_default().push(ns);
             if ns > 0.0
                 && let Some(load) = Workload::of(graph, bindings, id)

@@ -36,6 +36,11 @@ impl Names {
         self.of.get(&value).map_or("", String::as_str)
     }
 
+    /// All values that are written, and their names.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ValueId, &str)> {
+        self.of.iter().map(|(value, name)| (*value, name.as_str()))
+    }
+
     /// True if some value carries the name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.used.contains(name)

@@ -1,9 +1,9 @@
 //! From a rewritten graph back to a model: unchanged nodes verbatim, new ones spelled, everything else as it was.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use prost::Message;
-use regraft_ir::Graph;
+use regraft_ir::{Graph, ValueId};
 
 use crate::emit::Emitter;
 use crate::error::WriteError;
@@ -36,6 +36,8 @@ pub struct Written {
     pub folded: usize,
     /// Constant expressions that rewriting made and that stay expressions, which a runtime computes when it loads the model.
     pub kept_expressions: usize,
+    /// The values of the graph that are in the model, by the names that they carry there.
+    pub values: HashMap<String, ValueId>,
 }
 
 impl Written {
@@ -69,8 +71,9 @@ impl Model {
         let Folding { folded, kept } = fold::fold(&mut plan, options.allow_growth)?;
         let names = Names::new(&plan)?;
         let emitter = Emitter::emit(&plan, names)?;
+        let values = emitter.names.iter().map(|(value, name)| (name.to_string(), value)).collect();
         let proto = self.assemble(&plan, emitter, options);
-        Ok(Written { proto, folded, kept_expressions: kept })
+        Ok(Written { proto, folded, kept_expressions: kept, values })
     }
 
     fn assemble(&self, plan: &Plan<'_>, emitter: Emitter<'_>, options: &WriteOptions) -> ModelProto {

@@ -69,6 +69,8 @@ pub struct Profile {
     pub run_median_ns: f64,
     /// 25 % quantile of `runs`, ns.
     pub run_q25_ns: f64,
+    /// Width to which times of nodes are rounded down, ns.
+    pub resolution_ns: u64,
     /// The graph that ran, if asked for.
     pub graph: Option<OptimizedGraph>,
     /// Declared inputs of the model.
@@ -155,6 +157,7 @@ fn summarize(runs: &[crate::ProfiledRun], resolution_ns: u64, graph: Option<Opti
         nodes,
         run_median_ns: quantile(&runs, 0.5).unwrap_or(0.0),
         run_q25_ns: quantile(&runs, 0.25).unwrap_or(0.0),
+        resolution_ns,
         runs,
         graph,
         inputs,
