@@ -1,6 +1,6 @@
 //! Prints what a model becomes in Regraft: operators, opaque nodes with reasons, unknown types; and writes it back if asked.
 //!
-//! `cargo run -p regraft-onnx --example inspect -- MODEL.onnx... [--respell | --keep] [-o FOLDER]`
+//! `cargo run -p regraft-onnx --example inspect -- MODEL.onnx... [--respell] [-o FOLDER]`
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

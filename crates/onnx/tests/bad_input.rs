@@ -9,7 +9,7 @@ use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto};
 use regraft_onnx::{LoadError, LoadFault, Model, WriteOptions};
 
 fn fail(proto: &ModelProto) -> LoadError {
-    Model::from_bytes(proto.encode_to_vec().into(), None).err().expect("the model is broken")
+    Model::from_bytes(proto.encode_to_vec().into(), None).expect_err("the model is broken")
 }
 
 fn simple() -> GraphProto {
@@ -84,7 +84,7 @@ fn unread_exotic_tensors_are_carried() {
 
 #[test]
 fn what_is_no_model_is_named() {
-    let read = |bytes: &[u8]| Model::from_bytes(Bytes::copy_from_slice(bytes), None).err().expect("no model").to_string();
+    let read = |bytes: &[u8]| Model::from_bytes(Bytes::copy_from_slice(bytes), None).expect_err("no model").to_string();
     assert_eq!(read(b""), "the file is empty; hint: the export or the download did not finish; fetch the file again");
     assert!(read(b"version https://git-lfs.github.com/spec/v1\n").contains("Git LFS pointer"));
     assert!(read(b"<!DOCTYPE html><html></html>").contains("web page"));

@@ -214,13 +214,13 @@ fn rewrites_that_the_opset_cannot_say_are_found_beforehand() {
     let model = read(&old);
     let ty = model.inputs()[0].ty.clone().unwrap();
     let add = Op::Add(Add {});
-    let refusal = model.speller().can_spell(&add, &[ty.clone(), ty.clone()], &[ty.clone()]).unwrap_err();
+    let refusal = model.speller().can_spell(&add, &[ty.clone(), ty.clone()], std::slice::from_ref(&ty)).unwrap_err();
     assert!(refusal.why.contains("opset"), "{refusal}");
     let mut graph = model.graph().clone();
     replace(&mut graph, "y", add, &["x", "x"]);
     assert!(model.write(&graph, &WriteOptions::default()).unwrap_err().to_string().contains("cannot be written"));
     let relu = OpKind::Relu.with_attrs(&[]).unwrap();
-    assert!(model.speller().can_spell(&relu, &[ty.clone()], &[ty]).is_ok());
+    assert!(model.speller().can_spell(&relu, std::slice::from_ref(&ty), std::slice::from_ref(&ty)).is_ok());
 }
 
 fn external_model(folder: &std::path::Path) -> (std::path::PathBuf, GraphProto) {
@@ -324,4 +324,61 @@ fn symbolic_sizes_are_computed_from_inputs() {
     );
     let again = Model::from_proto(written.proto).unwrap();
     assert_eq!(again.outputs()[0].ty.as_ref().unwrap().to_string(), "f32[M,N]");
+}
+
+#[test]
+fn parameters_of_unchanged_nodes_come_back_from_the_original() {
+    // The graph drops `shape` when its last reader goes; the Reshape, which has its sizes as an attribute, is still written verbatim.
+    for as_node in [false, true] {
+        let custom = regraft_onnx::proto::NodeProto { domain: Some("my.domain".into()), ..node("Strange", "x,shape", "o") };
+        let mut nodes = vec![custom, node("Reshape", "x,shape", "r"), node("Relu", "r", "y"), node("Neg", "o", "z")];
+        let mut constants = vec![];
+        if as_node {
+            nodes.insert(0, with(node("Constant", "", "shape"), tensor("value", ints("", &[2, 2]))));
+        } else {
+            constants.push(ints("shape", &[2, 2]));
+        }
+        let mut g = graph(vec![value("x", "4")], vec![value("y", "2,2"), value("z", "2,2")], nodes, constants);
+        g.value_info = vec![value("o", "2,2")];
+        let model = read(&model(g));
+        let mut graph = model.graph().clone();
+        redirect(&mut graph, "o", "r");
+        assert!(graph.ids().all(|id| graph.node(id).names[0].as_deref() != Some("shape")));
+        let proto = write(&model, &graph);
+        let rest = ["r = Reshape(x,shape)", "y = Relu(r)", "z = Neg(r)"];
+        let want: Vec<&str> = as_node.then_some("shape = Constant()").into_iter().chain(rest).collect();
+        assert_eq!(listing(&proto), want);
+        assert_eq!(initializers(&proto), if as_node { vec![] } else { vec!["shape"] });
+    }
+}
+
+#[test]
+fn one_result_can_be_folded_without_the_other() {
+    let n = 3 << 20;
+    let model = read(&model(graph(
+        vec![value("x", &n.to_string()), value("s", "4"), value("u", &(n - 4).to_string())],
+        vec![value("y", &n.to_string()), value("z", "4"), value("t", &(n - 4).to_string())],
+        vec![node("Mul", "x,a", "y"), node("Neg", "s", "z"), node("Neg", "u", "t")],
+        vec![floats("a", &[n], &vec![2.0; n as usize])],
+    )));
+    let mut graph = model.graph().clone();
+    let split = Op::Split(regraft_ir::ops::split::Split { axis: 0, sizes: vec![4, n - 4] });
+    let old = |name: &str| PatchValue::Old(find(model.graph(), name));
+    let ty = |name: &str| graph.ty(find(&graph, name)).cloned();
+    let new = |index, port| PatchValue::New { index, port };
+    let create = vec![
+        NewNode { op: split, inputs: smallvec![old("a")], types: smallvec![ty("s"), ty("u")] },
+        NewNode { op: Op::Add(Add {}), inputs: smallvec![old("s"), new(0, 0)], types: smallvec![ty("s")] },
+        NewNode { op: Op::Add(Add {}), inputs: smallvec![old("u"), new(0, 1)], types: smallvec![ty("u")] },
+    ];
+    let replace = smallvec![(find(&graph, "z"), new(1, 0)), (find(&graph, "t"), new(2, 0))];
+    graph.apply(&Patch { cause: Arc::from("test"), create, replace });
+    let written = model.write(&graph, &WriteOptions::default()).unwrap();
+    assert_eq!((written.folded, written.kept_expressions), (1, 1));
+    let lines = listing(&written.proto);
+    assert_eq!(
+        lines[1..],
+        ["regraft_unused_1,regraft_split_1 = Split(a,regraft_const_2)", "z = Add(s,regraft_const_1)", "t = Add(u,regraft_split_1)"]
+    );
+    Model::from_proto(written.proto).unwrap();
 }
