@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Collects the benchmark corpus in models/: models of the pinned wheels, the same with random weights, and the program's own zoo.
+
+    models.py [PATTERN] [--list]
+
+Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with seeded random weights, `ppocr-*` of the
+`rapidocr-onnxruntime` wheel, `zoo-*`. A file that is there already is kept.
+"""
+
+import argparse
+import fnmatch
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ROOT / "models"
+
+LIGHT = [
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+]
+PPOCR = {
+    "rec": "ch_PP-OCRv4_rec_infer.onnx",
+    "det": "ch_PP-OCRv4_det_infer.onnx",
+    "cls": "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+}
+SHAPES = {
+    "ppocr-rec": ["x:1,3,48,320"],
+    "ppocr-det": ["x:1,3,640,640"],
+    "ppocr-cls": ["x:1,3,48,192"],
+}
+"""Sizes of inputs that a model leaves open."""
+
+REACH = 6.0
+"""Distance of the farthest score from the median score of a randomized network: the softmax after it does not saturate."""
+
+
+def package(name):
+    """The folder of an installed package. It is not imported: its dependencies may be missing."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        sys.exit(f"models: the package {name} is not installed; run scripts/setup.sh bench")
+    return Path(spec.origin).parent
+
+
+@cache
+def program():
+    """The release build of the command."""
+    subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "regraft"], cwd=ROOT, check=True)
+    query = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
+    metadata = json.loads(subprocess.run(query, cwd=ROOT, check=True, capture_output=True).stdout)
+    return Path(metadata["target_directory"]) / "release" / ("regraft.exe" if os.name == "nt" else "regraft")
+
+
+@cache
+def zoo():
+    """Names of the zoo's networks."""
+    listing = subprocess.run([program(), "zoo", "list"], check=True, capture_output=True, text=True).stdout
+    return [line.split()[0] for line in listing.splitlines() if line.strip()]
+
+
+def names(pattern="*"):
+    """Names of the corpus that match, in the order of the benchmark. The zoo is only asked where its names can match."""
+    found = [f"ppocr-{kind}" for kind in PPOCR]
+    found += [f"light-{name}{suffix}" for name in LIGHT for suffix in ("", "-random")]
+    found = [name for name in found if fnmatch.fnmatch(name, pattern)]
+    if not pattern.startswith(("ppocr", "light")):
+        found += [f"zoo-{name}" for name in zoo() if fnmatch.fnmatch(f"zoo-{name}", pattern)]
+    return found
+
+
+def ensure(name):
+    """The path of a model of the corpus, made if it is not there."""
+    path = MODELS / f"{name}.onnx"
+    if path.exists():
+        return path
+    MODELS.mkdir(exist_ok=True)
+    partial = path.with_name(f".{name}.onnx")
+    family, _, rest = name.partition("-")
+    if family == "ppocr":
+        shutil.copyfile(package("rapidocr_onnxruntime") / "models" / PPOCR[rest], partial)
+    elif family == "light" and rest.endswith("-random"):
+        onnx.save(randomized(load_light(rest.removesuffix("-random"))), partial)
+    elif family == "light":
+        shutil.copyfile(light_path(rest), partial)
+    elif family == "zoo":
+        subprocess.run([program(), "zoo", "emit", rest, "-o", partial], check=True, stdout=subprocess.DEVNULL)
+    else:
+        sys.exit(f"models: no model called {name}")
+    partial.rename(path)
+    return path
+
+
+def light_path(name):
+    return package("onnx") / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
+
+
+def load_light(name):
+    return onnx.load(light_path(name))
+
+
+def randomized(model):
+    """The network with weights of its own instead of one repeated number, for which every output is the same.
+
+    Weights are scaled by their fan-in (He), biases are small, the parameters of norms are near those of a trained network. At last the
+    linear layer before the softmax is scaled so that its results have a standard deviation of SPREAD.
+    """
+    graph = model.graph
+    sizes = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.data_type == onnx.TensorProto.INT64}
+    shapes = {n.output[0]: tuple(int(d) for d in sizes[n.input[0]]) for n in graph.node if n.op_type == "ConstantOfShape"}
+    shapes |= {t.name: tuple(t.dims) for t in graph.initializer if t.data_type == onnx.TensorProto.FLOAT}
+    roles = find_roles(graph, shapes)
+    weights = {}
+    for name, shape in shapes.items():
+        # Seeded by name: the same values whatever the order of the nodes.
+        random = np.random.default_rng(zlib.crc32(name.encode()))
+        weights[name] = draw(random, roles.get(name, "bias"), shape).astype(np.float32)
+    install(graph, weights)
+    model.ir_version = max(model.ir_version, 4)
+    settle(model, weights)
+    onnx.checker.check_model(model)
+    return model
+
+
+def views_of(graph, parameters):
+    """Parameters by the names of their reshaped forms."""
+    return {n.output[0]: n.input[0] for n in graph.node if n.op_type in ("Unsqueeze", "Reshape") and n.input[0] in parameters}
+
+
+def find_roles(graph, shapes):
+    """What each parameter is for: `weight/FAN_IN`, `bias`, `scale`, `mean` or `variance`."""
+    roles = {}
+    views = views_of(graph, shapes)
+    for node in graph.node:
+        parameters = [views.get(name, name) for name in node.input]
+        if node.op_type == "BatchNormalization":
+            roles |= dict(zip(parameters[1:], ("scale", "bias", "mean", "variance"), strict=True))
+        elif node.op_type == "Conv":
+            roles[parameters[1]] = f"weight/{np.prod(shapes[parameters[1]][1:])}"
+        elif node.op_type == "Gemm":
+            flags = {a.name: a.i for a in node.attribute}
+            # The matrix may have leading sizes of 1.
+            roles[parameters[1]] = f"weight/{shapes[parameters[1]][-1 if flags.get('transB') else -2]}"
+        elif node.op_type == "Mul":
+            roles |= {name: "scale" for name in parameters if name in shapes}
+    return roles
+
+
+def draw(random, role, shape):
+    if role == "scale":
+        return random.uniform(0.75, 1.25, shape)
+    if role == "variance":
+        return random.uniform(0.5, 1.5, shape)
+    if role.startswith("weight/"):
+        return random.standard_normal(shape) * np.sqrt(2.0 / int(role.partition("/")[2]))
+    return random.standard_normal(shape) * 0.1
+
+
+def install(graph, weights):
+    """Puts initializers in the place of constants, made by a node or not."""
+    kept = [n for n in graph.node if n.output[0] not in weights]
+    del graph.node[:]
+    graph.node.extend(kept)
+    read = {name for node in graph.node for name in node.input}
+    others = [t for t in graph.initializer if t.name not in weights and t.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(others)
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in weights.items() if name in read)
+    initialized = {t.name for t in graph.initializer}
+    # Old models list initializers as inputs too; the real inputs are what remains.
+    declared = [i for i in graph.input if i.name not in initialized and i.name in read]
+    del graph.input[:]
+    graph.input.extend(declared)
+
+
+def settle(model, weights):
+    """Scales the last linear layer so that the network's scores differ and do not saturate what follows."""
+    import onnxruntime as ort
+
+    graph = model.graph
+    makers = {name: node for node in graph.node for name in node.output}
+    last = makers[graph.output[0].name]
+    scores = last.input[0] if last.op_type == "Softmax" else graph.output[0].name
+    linear = makers[scores]
+    # What stands between them is homogeneous: scaling its input scales its result.
+    while linear.op_type not in ("Conv", "Gemm"):
+        linear = makers[linear.input[0]]
+    probe = onnx.ModelProto()
+    probe.CopyFrom(model)
+    del probe.graph.output[:]
+    probe.graph.output.append(onnx.helper.make_tensor_value_info(scores, onnx.TensorProto.FLOAT, None))
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    image = session.get_inputs()[0]
+    values = np.random.default_rng(0).standard_normal(image.shape).astype(np.float32)
+    (found,) = session.run(None, {image.name: values})
+    reach = float(np.abs(found - np.median(found)).max())
+    if not np.isfinite(reach) or reach == 0.0:
+        sys.exit(f"models: the random weights of {graph.name} make scores without meaning (farthest {reach})")
+    views = views_of(graph, weights)
+    parameters = {views.get(name, name) for name in linear.input[1:]}
+    for tensor in graph.initializer:
+        if tensor.name in parameters:
+            tensor.CopyFrom(numpy_helper.from_array((weights[tensor.name] * (REACH / reach)).astype(np.float32), tensor.name))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pattern", nargs="?", default="*")
+    parser.add_argument("--list", action="store_true", help="print the names, make nothing")
+    options = parser.parse_args()
+    chosen = names(options.pattern)
+    if not chosen:
+        sys.exit(f"models: no model matches {options.pattern}")
+    for name in chosen:
+        if options.list:
+            print(name)
+        else:
+            path = ensure(name)
+            print(f"{name:32} {path.stat().st_size:>12,} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    main()

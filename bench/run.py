@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Optimizes every model of the corpus, judges each result independently (ab.py), prints a table and writes JSON.
+
+    run.py [PATTERN] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--discard]
+
+The command is run as a user runs it, its exit code and its own claim are kept beside the independent measurement, and a model that fails is
+a row of the table like any other.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import onnxruntime
+
+import ab
+import models
+
+DEFAULT_JSON = models.ROOT / "bench" / "results" / "corpus.json"
+SCHEMA = 1
+"""Version of the layout of the results."""
+SLOWER = 0.98
+"""An independent speed-up whose whole interval lies below this is reported as slower than the input."""
+GRACE = 3.0
+"""The command is stopped after this many times its budget."""
+
+
+def seconds_of(text):
+    """`60s`, `5m`, `90`."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    return float(text[:-1]) * units[text[-1]] if text[-1:] in units else float(text)
+
+
+def processor():
+    """Name of the processor, as the system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def optimize(name, path, folder, options):
+    """Runs the command on one model: its row, without the independent measurement, and the path of the result."""
+    out, report = folder / f"{name}.onnx", folder / f"{name}.json"
+    command = [str(models.program()), "optimize", str(path), "-o", str(out), "--report", str(report)]
+    command += ["--threads", str(options.threads), "--seed", str(options.seed)]
+    for shape in models.SHAPES.get(name, []):
+        command += ["--shape", shape]
+    if options.budget:
+        command += ["--budget", options.budget]
+    environment = dict(os.environ, REGRAFT_COST_STORE=str(options.cost_store or folder / f"{name}.sqlite"))
+    start = time.perf_counter()
+    limit = GRACE * seconds_of(options.budget or "60s") + 120
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit)
+        code, message = done.returncode, done.stderr.strip()
+    except subprocess.TimeoutExpired:
+        code, message = -1, f"stopped after {limit:.0f} s"
+    row = {"model": name, "exit": code, "seconds": time.perf_counter() - start}
+    if code not in (0, 1) or not out.exists():
+        return row | {"error": message.splitlines()[-1] if message else "no output"}, None
+    return row | claim(json.loads(report.read_text())), out
+
+
+def claim(report):
+    """What the command says of its own work."""
+    rules = Counter(applied["rule"] for applied in report["applied"])
+    before, after = report["bytes"]
+    return {
+        "claimed": report["speedup"],
+        "predicted": report.get("predicted_speedup"),
+        "rules": dict(rules.most_common()),
+        "check": {key: report["check"][key] for key in ("passed", "worst", "floor", "tolerance")},
+        "bytes_before": before,
+        "bytes_after": after,
+        "growth_allowed": after - before <= max(before * 0.05, 4 << 20),
+        "phases": report["seconds"],
+        "ended": report["ended"],
+    }
+
+
+def judge(row, path, out, options):
+    shapes = dict(ab.parse_shape(text) for text in models.SHAPES.get(row["model"], []))
+    try:
+        verdict = ab.compare(path, out, shapes, options.threads, options.seconds, seed=options.seed)
+    except Exception as error:  # The runtime's own errors share no class; any of them is a result that does not run.
+        return row | {"error": f"the result does not run: {' '.join(str(error).split())[:200]}"}
+    return row | {"independent": asdict(verdict)}
+
+
+def line(row):
+    if "independent" not in row:
+        return f"{row['model']:32} {row.get('error', '')}"
+    own, other = row["claimed"], row["independent"]
+    rules = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in list(row["rules"].items())[:4])
+    more = f", {len(row['rules']) - 4} more" if len(row["rules"]) > 4 else ""
+    remark = " SLOWER" if other["high"] < SLOWER else ""
+    remark += "" if row["growth_allowed"] else " TOO LARGE"
+    return (
+        f"{row['model']:32} {other['base_ms']:9.3f} {other['other_ms']:9.3f} {other['speedup']:7.3f}"
+        f" [{other['low']:.3f}, {other['high']:.3f}] {own['median']:7.3f} {other['difference']:8.1e} {other['floor']:8.1e}"
+        f" {(row['bytes_after'] - row['bytes_before']) / 1e3:+10.0f} {row['seconds']:6.1f} {rules}{more}{remark}"
+    )
+
+
+HEAD = f"{'model':32} {'input ms':>9} {'ours ms':>9} {'speedup':>7} {'95 % interval':^16} {'claimed':>7} {'error':>8} {'floor':>8} {'growth kB':>10} {'time s':>6} rules"
+
+
+def mean(rows):
+    """Geometric mean of the independent speed-ups; a model without one counts as 1."""
+    ratios = [row["independent"]["speedup"] if "independent" in row else 1.0 for row in rows]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
+
+
+def results(rows, options):
+    revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=models.ROOT, capture_output=True, text=True)
+    return {
+        "schema": SCHEMA,
+        "date": time.strftime("%Y-%m-%d"),
+        "revision": revision.stdout.strip(),
+        "processor": processor(),
+        "runtime": f"onnxruntime {onnxruntime.__version__}",
+        "threads": options.threads,
+        "budget": options.budget or "default",
+        "seed": options.seed,
+        "geometric_mean": mean(rows),
+        "models": rows,
+    }
+
+
+def save(rows, options):
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    partial = options.json.with_suffix(".tmp")
+    partial.write_text(json.dumps(results(rows, options), indent=1) + "\n")
+    partial.rename(options.json)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pattern", nargs="?", default="*")
+    parser.add_argument("--budget", default=os.environ.get("BUDGET") or None, help="of each optimization; the command's default if not given")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each independent measurement")
+    parser.add_argument("--cost-store", type=Path, help="shared by all models; a fresh one each if not given")
+    parser.add_argument("--json", type=Path, default=DEFAULT_JSON, help="results")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that the results have already")
+    parser.add_argument("--keep", type=Path, help="folder for the optimized models and reports; they are removed if not given")
+    parser.add_argument("--discard", action="store_true", help="remove each model of the corpus after its turn: the whole takes gigabytes")
+    options = parser.parse_args()
+    chosen = models.names(options.pattern)
+    if not chosen:
+        sys.exit(f"run: no model matches {options.pattern}")
+    rows = json.loads(options.json.read_text())["models"] if options.resume and options.json.exists() else []
+    known = {row["model"] for row in rows if "independent" in row}
+    rows = [row for row in rows if row["model"] in known]
+    print(HEAD)
+    for row in rows:
+        print(line(row))
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        if name in known:
+            continue
+        path = models.ensure(name)
+        with tempfile.TemporaryDirectory() as scratch:
+            row, out = optimize(name, path, options.keep or Path(scratch), options)
+            row = judge(row, path, out, options) if out else row
+        rows.append(row)
+        save(rows, options)
+        print(line(row), flush=True)
+        if options.discard:
+            path.unlink()
+    slower = [row["model"] for row in rows if "independent" in row and row["independent"]["high"] < SLOWER]
+    failed = [row["model"] for row in rows if "independent" not in row]
+    print(f"{len(rows)} models, geometric mean {mean(rows):.3f}, slower: {', '.join(slower) or 'none'}, failed: {', '.join(failed) or 'none'}")
+    sys.exit(1 if failed or slower else 0)
+
+
+if __name__ == "__main__":
+    main()
