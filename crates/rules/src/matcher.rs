@@ -132,7 +132,7 @@ fn join(graph: &Graph, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
 fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut Vec<OpKind>) -> Option<ValueId> {
     for operand in &pattern.operands {
         let hit = match operand {
-            Pattern::Any(v) => match env[*v] {
+            Pattern::Any(v) | Pattern::Constant(v) => match env[*v] {
                 Some(Val::Value(PatchValue::Old(value))) => Some(value),
                 _ => None,
             },

@@ -571,7 +571,7 @@ impl Parser<'_> {
         Ok(instance)
     }
 
-    /// `[same] [optional] [list N] [const] [positive | (splat E) | (index E)] [DTYPE] SIZE...` or `choice E...`.
+    /// `[same] [optional] [list N] [const] [positive | (splat E) | (data LIST) | (index E)] [DTYPE] SIZE...` or `choice E...`.
     fn operand(&mut self, words: &[Sexp], place: Place) -> Result<Operand, RuleError> {
         match words.first().and_then(Sexp::atom) {
             Some("choice") => return Ok(Operand::Choice(words[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?)),
@@ -590,6 +590,7 @@ impl Parser<'_> {
                 (Some("const"), _) => constant = true,
                 (Some("positive"), _) => values = Values::Positive,
                 (_, Some("splat")) => values = Values::Splat(self.expr(&word.list().unwrap_or_default()[1])?),
+                (_, Some("data")) => values = Values::Data(self.expr(&word.list().unwrap_or_default()[1])?),
                 (_, Some("index")) => {
                     values = Values::Index(self.expr(&word.list().unwrap_or_default()[1])?);
                     dtype = DType::I64;

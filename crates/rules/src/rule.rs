@@ -174,6 +174,8 @@ pub enum Values {
     Positive,
     /// One value everywhere.
     Splat(Expr),
+    /// These elements, from a list (constants only).
+    Data(Expr),
     /// Integers below a bound, a few of them outside of it.
     Index(Expr),
 }

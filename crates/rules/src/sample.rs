@@ -148,6 +148,11 @@ fn data(rng: &mut Rng, dtype: DType, shape: &[i64], values: &Values, env: &[Opti
     let scope = GraphScope(graph);
     let elements: Vec<f64> = match values {
         Values::Splat(e) => vec![e.eval(env, &scope)?.as_f64().ok_or("a splat needs a number")?; n as usize],
+        Values::Data(e) => {
+            let list = e.eval(env, &scope)?;
+            let items: Option<Vec<f64>> = list.as_list().and_then(|l| l.iter().map(Val::as_f64).collect());
+            items.ok_or("data needs a list of numbers")?
+        }
         Values::Positive => (0..n).map(|_| 0.5 + 1.5 * rng.unit()).collect(),
         Values::Index(e) => {
             let bound = e.eval(env, &scope)?.as_int().ok_or("an index needs a bound")?;
@@ -303,7 +308,7 @@ impl Sampler<'_> {
                 let tag = match values {
                     Values::Positive => "positive".to_string(),
                     Values::Index(e) => format!("index_{}", self.eval(e)?.as_int().ok_or("an index needs a bound")?),
-                    Values::Splat(_) => return Err("only constants can be splats".into()),
+                    Values::Splat(_) | Values::Data(_) => return Err("only constants can have given elements".into()),
                     Values::Normal => "normal".to_string(),
                 };
                 self.inputs += 1;
