@@ -391,6 +391,25 @@ pub static TABLE: &[Builtin] = &[
         help: "(computed-by ?x op): ?x is the result of this operator",
         run: |a, s| Ok(Val::Bool(s.op(value(&a[0])?).map(Op::kind) == Some(op_kind(&a[1])?))),
     },
+    Builtin {
+        name: "same-op",
+        arity: (1, MANY),
+        help: "tensors, or lists of them, are results of one operator with the same attributes",
+        run: |a, s| {
+            let values = a.iter().flat_map(|v| v.as_list().unwrap_or(std::slice::from_ref(v)));
+            let ops = values.map(|v| s.op(value(v)?).ok_or_else(|| "not an operator".to_string())).collect::<Result<Vec<_>, _>>()?;
+            Ok(Val::Bool(ops.windows(2).all(|w| w[0] == w[1])))
+        },
+    },
+    Builtin {
+        name: "before",
+        arity: (2, 2),
+        help: "(before ?y ?z): an arbitrary but fixed order, so that a symmetric source is matched one way only",
+        run: |a, s| {
+            let node = |v: &Val| value(v).and_then(|v| s.old(v).map(|v| v.node).ok_or_else(|| "not a value of the graph".to_string()));
+            Ok(Val::Bool(node(&a[0])? < node(&a[1])?))
+        },
+    },
     // Constant data.
     Builtin {
         name: "transpose-matrix",
