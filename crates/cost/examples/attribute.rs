@@ -96,7 +96,7 @@ fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Tota
     let profile = profile_interleaved(runtime, &[ProfileSubject { model: ModelSource::path(path), feeds: &feeds }], &profiling)?.remove(0);
     let again = time()?;
     let names = NameTable::of(graph).with_nodes_of(model.proto());
-    let run_ns = 0.5 * (run + again);
+    let run_ns = run;
     let learned = measured
         .observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }])
         .remove(0)
@@ -106,7 +106,7 @@ fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Tota
     let optimized = profile.graph.as_ref().ok_or("no optimized graph")?;
     println!("\n{}: {} nodes, {} run, {} opaque", path.display(), graph.len(), optimized.nodes.len(), model.opaque_nodes().len());
     println!(
-        "  run {:.3} ms (then {:.3}); profiled nodes {:.3} ms = {:.1} % of it; unattributed {:.2} %; scaled by {:.3} (long ones by {:.3}), {:.0} ns a kernel, {} ns a run",
+        "  run {:.3} ms (then {:.3}); profiled nodes {:.3} ms = {:.1} % of it; unattributed {:.2} %; scaled by {:.3} (long ones by {:.3}), {:+.0} ns a kernel, {} ns a run",
         run / 1e6,
         again / 1e6,
         times.total() / 1e6,
@@ -114,7 +114,7 @@ fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Tota
         100.0 * learned.unattributed,
         learned.fit.factor,
         learned.fit.factor * learned.fit.long_factor,
-        learned.fit.dispatch,
+        learned.fit.dispatch - learned.fit.recording,
         measured.overhead()
     );
     let located = times.charges.iter().filter(|c| !c.owners.is_empty()).count();
@@ -148,5 +148,5 @@ fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Tota
         );
     }
     let name = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
-    Ok(Total { model: name, predicted: measured.total(graph) as f64, measured: run_ns })
+    Ok(Total { model: name, predicted: measured.total(graph) as f64, measured: again })
 }

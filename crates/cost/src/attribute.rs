@@ -65,14 +65,13 @@ impl Attribution {
         });
         let mut attribution = Attribution { charges: charges.collect(), ..Attribution::default() };
         attribution.nodes = attribution.spread(graph.capacity(), |charge| charge.ns);
-        attribution.unattributed = attribution.charges.iter().filter(|c| c.owners.is_empty()).map(|c| c.ns).sum();
+        attribution.unattributed = attribution.charges.iter().filter(|c| c.owners.is_empty()).fold(0.0, |sum, c| sum + c.ns);
         // Nodes that ran but have no place in the optimized graph: bodies of loops are within their loop's time, others are lost.
         let lost: Vec<&str> = optimized.nodes.iter().zip(&places).filter(|(_, p)| p.is_none()).map(|(n, _)| n.op_type.as_str()).collect();
         let known: std::collections::HashSet<usize> = places.iter().flatten().copied().collect();
-        attribution.unattributed += (0..profile.nodes.len())
-            .filter(|place| !known.contains(place) && lost.contains(&profile.nodes[*place].op_type.as_str()))
-            .map(time)
-            .sum::<f64>();
+        let strays =
+            (0..profile.nodes.len()).filter(|place| !known.contains(place) && lost.contains(&profile.nodes[*place].op_type.as_str()));
+        attribution.unattributed = strays.fold(attribution.unattributed, |sum, place| sum + time(place));
         Some(attribution)
     }
 
@@ -190,7 +189,7 @@ impl<'a> Overlay<'a> {
             ids.extend(reordered);
             ids.extend(self.blocked_name(&node.name));
             if ids.is_empty() {
-                ids.extend(self.names.node(without_number(&node.name)));
+                ids.extend(self.names.node(plain_name(&node.name)));
             }
             ids.sort_unstable();
             ids.dedup();
@@ -204,7 +203,7 @@ impl<'a> Overlay<'a> {
 
     /// The node behind the name of a node in blocked layout: `y_nchwc`, or `y_bn_nchwc` and the like, for the value `y`.
     fn blocked_name(&self, name: &str) -> Option<NodeId> {
-        let stem = without_number(name).strip_suffix("_nchwc")?;
+        let stem = plain_name(name).strip_suffix("_nchwc")?;
         let value = self.names.value(stem).or_else(|| self.names.value(stem.rsplit_once('_')?.0))?;
         Some(value.node)
     }
@@ -222,16 +221,19 @@ impl<'a> Overlay<'a> {
             sources.dedup();
             let mut below = vec![false; self.graph.capacity()];
             sources.iter().for_each(|id| below[id.0 as usize] = true);
-            // Through nodes that nothing stands for, in topological order.
-            let found = order.iter().copied().find(|id| {
+            // Through nodes that nothing stands for, operands first: one of this operator, else the first (what was fused has no operator of
+            // its own); moves that a runtime inserts stand for nothing.
+            let mut first = None;
+            let same = order.iter().copied().find(|id| {
                 let free = self.runs(*id) && self.cover[id.0 as usize].is_none();
-                if free && self.graph.node(*id).inputs.iter().any(|v| below[v.node.0 as usize]) {
-                    below[id.0 as usize] = true;
-                    return self.graph.node(*id).op.kind().name() == plain_type(node);
+                if !free || !self.graph.node(*id).inputs.iter().any(|v| below[v.node.0 as usize]) {
+                    return false;
                 }
-                false
+                below[id.0 as usize] = true;
+                first.get_or_insert(*id);
+                self.graph.node(*id).op.kind().name() == plain_type(node)
             });
-            if let Some(id) = found {
+            if let Some(id) = same.or(first.filter(|_| !moves_only(node))) {
                 self.anchor(at, id);
             }
         }
@@ -341,10 +343,15 @@ impl<'a> Overlay<'a> {
     }
 }
 
-/// A name without the number that a runtime appends to keep names apart.
-fn without_number(name: &str) -> &str {
-    match name.rsplit_once("_token_") {
+/// A name without what a runtime appends: `_token_7` to keep names apart, `/QuickGeluFusion/` and the like to the name of the last of the
+/// nodes that it fused.
+fn plain_name(name: &str) -> &str {
+    let name = match name.rsplit_once("_token_") {
         Some((stem, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    };
+    match name.trim_end_matches('/').rsplit_once('/') {
+        Some((stem, fusion)) if fusion.ends_with("Fusion") => stem,
         _ => name,
     }
 }

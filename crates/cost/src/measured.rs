@@ -18,6 +18,10 @@ const OPTIMISM: f64 = 0.7;
 const MAX_DISPATCH: f64 = 2_000.0;
 /// Most that one run costs besides its kernels, ns.
 const MAX_OVERHEAD: f64 = 30_000.0;
+/// Most that recording a profile adds to the recorded time of a kernel, ns: it leaves the caches to the next kernel colder.
+const MAX_RECORDING: f64 = 2_500.0;
+/// Least part of a kernel's recorded time that is its own.
+const MIN_OWN: f64 = 0.25;
 /// How far the sum of a profile may be from the run that it is scaled to, either way.
 const MAX_PROFILE_ERROR: f64 = 4.0;
 /// A kernel that runs longer than this, ns, is likely to be interrupted in every run on a busy machine: elapsed time that the processor
@@ -37,7 +41,7 @@ pub struct Observation<'a> {
     pub names: &'a NameTable,
     /// Its profile, optimized graph included.
     pub profile: &'a Profile,
-    /// Median of whole runs without profiling, ns, if timed in the same sitting.
+    /// Median of whole runs without profiling, ns, if timed in the same sitting; without it the first model's fit holds for this one.
     pub run_ns: Option<f64>,
 }
 
@@ -46,7 +50,7 @@ pub struct Observation<'a> {
 pub struct Learned {
     /// Where the time went, as profiled.
     pub attribution: Attribution,
-    /// Whole run, ns: as timed, else the sum of the profile; free of drift.
+    /// Whole run, ns: as timed, else the sum of its nodes; free of drift.
     pub run_ns: f64,
     /// Share of the profile that belongs to no node.
     pub unattributed: f64,
@@ -166,14 +170,18 @@ impl Measured {
     /// Times are corrected for drift: the nodes of the input model that are known already must cost what they cost before. Profiles
     /// without an optimized graph are skipped (`None`).
     pub fn observe(&mut self, sitting: &[Observation<'_>]) -> Vec<Option<Learned>> {
-        let mut drift = 1.0;
+        let (mut drift, mut first) = (1.0, None);
         let mut learned = Vec::with_capacity(sitting.len());
         for (at, one) in sitting.iter().enumerate() {
             let Some(attribution) = Attribution::of(one.graph, &self.bindings, one.names, one.profile) else {
                 learned.push(None);
                 continue;
             };
-            let fit = Fit::new(&attribution, one.run_ns);
+            let fit = match (one.run_ns, first) {
+                (None, Some(fit)) => fit,
+                (run_ns, _) => Fit::new(&attribution, run_ns),
+            };
+            first.get_or_insert(fit);
             let mut times = attribution.spread(one.graph.capacity(), |charge| fit.time(charge));
             if at == 0 {
                 drift = self.drift(one.graph, &times);
@@ -181,8 +189,8 @@ impl Measured {
             times.iter_mut().for_each(|ns| *ns *= drift);
             self.table.record(one.graph, &self.bindings, &times);
             let total = attribution.total();
-            let run_ns = one.run_ns.unwrap_or(total) * drift;
             let overhead = fit.overhead * drift;
+            let run_ns = one.run_ns.map_or_else(|| times.iter().sum::<f64>() + overhead, |ns| ns * drift);
             if at == 0 {
                 self.overhead = overhead;
             }
@@ -215,10 +223,12 @@ impl Measured {
 /// How profiled kernels add up to a run without profiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
+    /// Time of each kernel that only recording causes, ns.
+    pub recording: f64,
+    /// Factor of kernels that are likely to have been interrupted.
+    pub long_factor: f64,
     /// Factor of all kernels.
     pub factor: f64,
-    /// Further factor of kernels that are likely to have been interrupted.
-    pub long_factor: f64,
     /// Time of each kernel besides its own, ns.
     pub dispatch: f64,
     /// Time of a run besides its kernels, ns.
@@ -228,13 +238,14 @@ pub struct Fit {
 impl Default for Fit {
     /// The profile as it is.
     fn default() -> Fit {
-        Fit { factor: 1.0, long_factor: 1.0, dispatch: 0.0, overhead: 0.0 }
+        Fit { recording: 0.0, long_factor: 1.0, factor: 1.0, dispatch: 0.0, overhead: 0.0 }
     }
 }
 
 impl Fit {
     /// Spreads the difference between a run and the sum of its kernels. What is missing: a bounded part per kernel, a bounded part per run,
-    /// the rest in proportion. What is too much: taken from long kernels, then from all in proportion.
+    /// the rest in proportion. What is too much: taken from kernels that are long enough to be interrupted, then a bounded part per kernel,
+    /// then from all in proportion.
     fn new(times: &Attribution, run_ns: Option<f64>) -> Fit {
         let mut fit = Fit::default();
         let sum = times.attributed();
@@ -247,17 +258,22 @@ impl Fit {
         if sum > run && long > 0.0 {
             fit.long_factor = bounded((run - (sum - long)) / long);
         }
-        let sum = sum - long + long * fit.long_factor;
+        let excess = sum - long + long * fit.long_factor - run;
+        fit.recording = (excess / kernels).clamp(0.0, MAX_RECORDING);
+        let sum: f64 = times.kernels().map(|c| fit.time(c)).sum();
         let missing = (run - sum).max(0.0);
-        fit.dispatch = (missing / kernels.max(1.0)).min(MAX_DISPATCH);
-        fit.overhead = (missing - fit.dispatch * kernels).clamp(0.0, MAX_OVERHEAD);
+        if excess < 0.0 {
+            fit.dispatch = (missing / kernels).min(MAX_DISPATCH);
+            fit.overhead = (missing - fit.dispatch * kernels).clamp(0.0, MAX_OVERHEAD);
+        }
         fit.factor = bounded((run - fit.dispatch * kernels - fit.overhead) / sum);
         fit
     }
 
     /// The time of a kernel in a run without profiling, ns.
     pub fn time(&self, charge: &Charge) -> f64 {
-        charge.ns * self.factor * if charge.ns > SLICE { self.long_factor } else { 1.0 } + self.dispatch
+        let own = (charge.ns - self.recording).max(MIN_OWN * charge.ns);
+        own * self.factor * if charge.ns > SLICE { self.long_factor } else { 1.0 } + self.dispatch
     }
 }
 
