@@ -165,6 +165,13 @@ impl Measured {
         self.runs.get(&fingerprint(graph, &self.bindings)).map(|(run, _)| run.round() as Ns)
     }
 
+    /// Tells that this model will be priced: runs cost besides their kernels what its runs did, if it was timed here before.
+    pub fn expect_model(&mut self, graph: &Graph) {
+        if let Some((_, overhead)) = self.runs.get(&fingerprint(graph, &self.bindings)) {
+            self.overhead = *overhead;
+        }
+    }
+
     /// Learns from models that were profiled in one sitting, interleaved; the first is the input model.
     ///
     /// Times are corrected for drift: the nodes of the input model that are known already must cost what they cost before. Profiles
