@@ -1,0 +1,110 @@
+//! How far two sets of outputs agree.
+
+use regraft_runtime::HostTensor;
+use serde::Serialize;
+
+/// The largest differences between two sets of outputs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Agreement {
+    /// Largest difference of a real output, relative to the largest magnitude of that output in the first set.
+    pub relative: f64,
+    /// Largest absolute difference of a real output.
+    pub absolute: f64,
+    /// Name of the output that differs most.
+    pub output: String,
+    /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, or NaN against a number.
+    pub broken: Vec<String>,
+    /// True if an output holds infinities or NaN in both sets: nothing is shown there.
+    pub non_finite: bool,
+}
+
+impl Agreement {
+    /// True if nothing is broken and the relative difference is at most `tolerance`.
+    pub fn within(&self, tolerance: f64) -> bool {
+        self.broken.is_empty() && self.relative <= tolerance
+    }
+
+    /// The worse of two agreements.
+    pub fn join(&mut self, other: Agreement) {
+        if other.relative > self.relative {
+            (self.relative, self.output) = (other.relative, other.output);
+        }
+        self.absolute = self.absolute.max(other.absolute);
+        self.broken.extend(other.broken);
+        self.non_finite |= other.non_finite;
+    }
+}
+
+/// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double precision.
+///
+/// A value that is infinite or NaN on both sides counts as equal: large inputs overflow in both models alike.
+pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Agreement {
+    let mut worst = Agreement::default();
+    if want.len() != have.len() {
+        worst.broken.push(format!("{} outputs instead of {}", have.len(), want.len()));
+        return worst;
+    }
+    for ((name, a), b) in names.iter().zip(want).zip(have) {
+        if a.shape() != b.shape() || a.dtype() != b.dtype() {
+            worst.broken.push(format!("`{name}` is {}{:?} instead of {}{:?}", b.dtype(), b.shape(), a.dtype(), a.shape()));
+            continue;
+        }
+        if !a.dtype().is_float() {
+            if a.bytes() != b.bytes() {
+                worst.broken.push(format!("`{name}` of type {} is not equal", a.dtype()));
+            }
+            continue;
+        }
+        worst.join(compare_reals(name, &a.to_f64(), &b.to_f64()));
+    }
+    worst
+}
+
+fn compare_reals(name: &str, want: &[f64], have: &[f64]) -> Agreement {
+    let scale = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+    let mut result = Agreement { output: name.to_string(), ..Agreement::default() };
+    for (x, y) in want.iter().zip(have) {
+        if !x.is_finite() || !y.is_finite() {
+            result.non_finite |= !x.is_finite() && !y.is_finite();
+            // One side overflowed and the other did not: only right at the edge of the type.
+            if x.is_finite() != y.is_finite() && x.abs().max(y.abs()) < 1e37 {
+                result.broken = vec![format!("`{name}` is {y} where {x} is expected")];
+            }
+            continue;
+        }
+        result.absolute = result.absolute.max((x - y).abs());
+    }
+    // An output that is zero throughout is compared absolutely.
+    result.relative = if scale > 0.0 { result.absolute / scale } else { result.absolute };
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(values: &[f32]) -> HostTensor {
+        HostTensor::from_values(vec![values.len()], values).expect("a small tensor")
+    }
+
+    #[test]
+    fn relative_to_the_largest_magnitude() {
+        let a = compare(&["y".into()], &[tensor(&[100.0, 0.0])], &[tensor(&[100.0, 1.0])]);
+        assert_eq!((a.relative, a.absolute), (0.01, 1.0));
+        assert!(a.within(0.01) && !a.within(0.009));
+    }
+
+    #[test]
+    fn nan_against_a_number_is_broken() {
+        assert!(!compare(&["y".into()], &[tensor(&[1.0])], &[tensor(&[f32::NAN])]).broken.is_empty());
+        let both = compare(&["y".into()], &[tensor(&[f32::NAN])], &[tensor(&[f32::NAN])]);
+        assert!(both.broken.is_empty() && both.non_finite);
+    }
+
+    #[test]
+    fn integers_are_compared_exactly() {
+        let int = |v: i64| HostTensor::from_values(vec![1], &[v]).expect("a small tensor");
+        assert!(compare(&["y".into()], &[int(3)], &[int(3)]).broken.is_empty());
+        assert!(!compare(&["y".into()], &[int(3)], &[int(4)]).broken.is_empty());
+    }
+}

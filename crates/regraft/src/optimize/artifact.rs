@@ -1,0 +1,42 @@
+//! A written model on its way to the runtime.
+
+use std::path::PathBuf;
+
+use regraft_onnx::Written;
+use regraft_runtime::ModelSource;
+use tempfile::TempDir;
+
+use crate::error::Failure;
+
+/// Models above this are handed over as files: one protobuf message ends at 2 GiB.
+const IN_MEMORY: u64 = 1_800_000_000;
+
+/// A complete model, in memory or in a temporary folder.
+#[derive(Debug)]
+pub enum Artifact {
+    /// Serialized.
+    Bytes(Vec<u8>),
+    /// A file with its data beside it, removed when dropped.
+    File(PathBuf, #[expect(dead_code, reason = "keeps the folder alive")] TempDir),
+}
+
+impl Artifact {
+    /// The form that fits the model's size.
+    pub fn new(written: &Written) -> Result<Artifact, Failure> {
+        if written.size() <= IN_MEMORY {
+            return written.to_bytes().map(Artifact::Bytes).map_err(Failure::new);
+        }
+        let folder = TempDir::new().map_err(Failure::new)?;
+        let path = folder.path().join("model.onnx");
+        written.save(&path, true).map_err(Failure::new)?;
+        Ok(Artifact::File(path, folder))
+    }
+
+    /// What the runtime opens.
+    pub fn source(&self) -> ModelSource<'_> {
+        match self {
+            Artifact::Bytes(bytes) => ModelSource::bytes(bytes),
+            Artifact::File(path, _) => ModelSource::path(path),
+        }
+    }
+}

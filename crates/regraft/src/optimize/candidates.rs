@@ -1,0 +1,261 @@
+//! Hunting for candidates: propose under the price list, measure the proposal as a whole, correct the list, propose again.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use regraft_cost::Ns;
+use regraft_ir::{Graph, OpKind};
+use regraft_onnx::{Model, WriteOptions, Written};
+use regraft_rules::{Library, Writable};
+use regraft_runtime::{Feeds, ModelSource, OnnxRuntime};
+
+use crate::error::Failure;
+use crate::optimize::artifact::Artifact;
+use crate::optimize::choose::{Effort, MARGIN, compare};
+use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::prices::Prices;
+use crate::optimize::propose::{Proposal, everywhere, propose};
+use crate::optimize::request::{CostKind, Request};
+use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
+use crate::sizes::Sizes;
+
+/// Rounds of proposing and measuring at most.
+const ROUNDS: usize = 16;
+/// Proposals that promise less than this over the best one measured are not measured any more.
+const WORTHWHILE: f64 = 0.002;
+/// Part of the budget that hunting may take; the rest is for choosing and checking.
+const HUNTING: f64 = 0.6;
+/// Part of the budget after which nothing new is compared.
+const CHOOSING: f64 = 0.85;
+
+/// A rewritten model that may be written.
+pub struct Candidate {
+    /// Name in reports.
+    pub name: String,
+    /// Its graph.
+    pub graph: Graph,
+    /// Rewrites that led to it.
+    pub applied: Vec<Applied>,
+    /// Cost under the price list.
+    pub predicted: Ns,
+    /// Time relative to the input in the profile, if it was measured.
+    pub profiled: Option<f64>,
+    /// Its serialized form.
+    pub artifact: Artifact,
+    /// The same, decoded, for saving.
+    pub written: Written,
+}
+
+/// What the model at hand can express.
+struct InModel<'a>(regraft_onnx::Speller, std::marker::PhantomData<&'a ()>);
+
+impl Writable for InModel<'_> {
+    fn check(&self, op: &regraft_ir::Op, inputs: &[regraft_ir::TensorType], outputs: &[regraft_ir::TensorType]) -> Result<(), String> {
+        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
+    }
+}
+
+/// One hunt, and what it learned.
+pub struct Hunt<'a> {
+    pub request: &'a Request,
+    pub model: &'a Model,
+    pub runtime: &'a OnnxRuntime,
+    pub sizes: &'a Sizes,
+    pub feeds: &'a Feeds,
+    pub library: &'a Library,
+    pub prices: Prices,
+    pub start: Instant,
+    pub seconds: Seconds,
+    pub not_done: Vec<NotDone>,
+    pub visited: u64,
+    pub complete: bool,
+    pub measured: usize,
+}
+
+impl Hunt<'_> {
+    fn deadline(&self, part: f64) -> Instant {
+        self.start + Duration::from_secs_f64(self.request.budget.as_secs_f64() * part)
+    }
+
+    /// Candidates, the fastest under the profile first.
+    pub fn run(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<Vec<Candidate>, Failure> {
+        let writable = InModel(self.model.speller(), std::marker::PhantomData);
+        let end = self.deadline(HUNTING);
+        self.observe_input(start, observer)?;
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut tried: HashSet<u128> = HashSet::new();
+        let mut explored: HashSet<String> = HashSet::new();
+        for round in 0..ROUNDS {
+            if Instant::now() >= end || observer.interrupted() {
+                self.complete = false;
+                break;
+            }
+            observer.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.library.rules().len()));
+            let searching = Instant::now();
+            let proposals = {
+                let mut budget = || Instant::now() >= end || observer.interrupted();
+                propose(start, self.prices.model(), self.library, &writable, self.request.search, &mut budget)
+            };
+            self.seconds.search += searching.elapsed().as_secs_f64();
+            self.visited += proposals.visited;
+            if round == 0 {
+                self.complete = proposals.complete;
+                self.not_done.extend(proposals.refused);
+            }
+            // The list is settled when its favourite was measured already, or is no better than what was.
+            let favourite = proposals.best.into_iter().next();
+            let seen = candidates.iter().map(|c| self.prices.total(&c.graph)).min();
+            let fresh = favourite.filter(|p| !tried.contains(&p.key) && seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE)));
+            let Some(proposal) = fresh.or_else(|| self.respell(start, &candidates, &writable, &mut explored)) else { break };
+            tried.insert(proposal.key);
+            let measuring = Instant::now();
+            observer.phase(Phase::Measure, &format!("candidate {}: {} rewrites", candidates.len() + 1, proposal.applied.len()));
+            let candidate = self.measure(proposal, candidates.len() + 1)?;
+            candidates.extend(candidate);
+            self.seconds.measure += measuring.elapsed().as_secs_f64();
+            if !self.prices.is_measured() {
+                break;
+            }
+        }
+        self.prices.save()?;
+        self.prices.release();
+        for candidate in &mut candidates {
+            candidate.predicted = self.prices.total(&candidate.graph);
+        }
+        let input = self.prices.total(start).max(1) as f64;
+        let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
+        candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
+        Ok(candidates)
+    }
+
+    fn observe_input(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<(), Failure> {
+        // A store that knows the whole input needs no profile of it, until a proposal holds something new.
+        if !self.prices.is_measured() || self.request.frozen {
+            return Ok(());
+        }
+        let measuring = Instant::now();
+        observer.phase(Phase::Measure, "the input");
+        let written = self.write(start)?;
+        let artifact = Artifact::new(&written)?;
+        self.prices.observe_input(self.runtime, start, &written, artifact.source(), self.feeds, self.request)?;
+        self.seconds.measure += measuring.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn write(&self, graph: &Graph) -> Result<Written, Failure> {
+        let options = WriteOptions { allow_growth: self.request.allow_growth, ..WriteOptions::default() };
+        self.model.write(graph, &options).map_err(Failure::new)
+    }
+
+    /// The fastest candidate so far with one exploratory rule applied wherever it fits.
+    fn respell(&self, start: &Graph, candidates: &[Candidate], writable: &dyn Writable, explored: &mut HashSet<String>) -> Option<Proposal> {
+        if !self.prices.is_measured() || self.request.frozen {
+            return None;
+        }
+        let best = candidates.iter().filter(|c| c.profiled.is_some_and(|p| p < 1.0)).min_by(|a, b| a.profiled.unwrap_or(1.0).total_cmp(&b.profiled.unwrap_or(1.0)));
+        let base = best.map_or(start, |c| &c.graph);
+        for rule in self.library.rules().iter().filter(|r| r.explore) {
+            if !explored.insert(rule.name.to_string()) {
+                continue;
+            }
+            if let Some(mut proposal) = everywhere(base, self.prices.model(), self.library, writable, &|r| r.name == rule.name) {
+                let mut applied = best.map_or_else(Vec::new, |c| c.applied.clone());
+                applied.append(&mut proposal.applied);
+                return Some(Proposal { applied, ..proposal });
+            }
+        }
+        None
+    }
+
+    /// Writes a proposal and, if its prices are not all known, measures it beside the input.
+    fn measure(&mut self, proposal: Proposal, number: usize) -> Result<Option<Candidate>, Failure> {
+        let written = match self.write(&proposal.graph) {
+            Ok(written) => written,
+            Err(why) => {
+                self.not_done.push(NotDone { what: format!("candidate {number}"), at: "writing".into(), because: why.cause });
+                return Ok(None);
+            }
+        };
+        let artifact = Artifact::new(&written)?;
+        let mut profiled = None;
+        if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
+            let until = self.deadline(HUNTING);
+            match self.prices.observe(self.runtime, &proposal.graph, &written, artifact.source(), self.feeds, self.request, until) {
+                Ok(ratio) => profiled = Some(ratio),
+                Err(why) => {
+                    self.not_done.push(NotDone { what: format!("candidate {number}"), at: "loading".into(), because: why.cause });
+                    return Ok(None);
+                }
+            }
+            self.measured += 1;
+        }
+        let predicted = self.prices.total(&proposal.graph);
+        Ok(Some(Candidate { name: format!("candidate {number}"), graph: proposal.graph, applied: proposal.applied, predicted, profiled, artifact, written }))
+    }
+
+    /// Times the input and the candidates end to end. Returns all timings (input first) and the candidates that beat the input, best first.
+    pub fn choose(&mut self, original: ModelSource<'_>, candidates: &[Candidate], observer: &dyn Observer) -> Result<(Vec<Timing>, Vec<usize>), Failure> {
+        let named = |name: &str, median_ns: f64, speedup: Speedup| Timing { model: name.into(), median_ns, speedup };
+        if candidates.is_empty() {
+            return Ok((vec![named("input", 0.0, Speedup::NONE)], Vec::new()));
+        }
+        if self.request.frozen || (self.request.cost == CostKind::Roofline && self.request.budget.is_zero()) {
+            return Ok(self.choose_from_store(candidates));
+        }
+        let mut models = vec![original];
+        models.extend(candidates.iter().map(|c| c.artifact.source()));
+        let effort = Effort { sittings: 3, rounds: (5, 40), until: self.deadline(CHOOSING) };
+        let result = compare(self.runtime, &models, self.feeds, self.request.threads, effort, self.request.seed, &|| observer.interrupted())?;
+        let speedup = |at: usize| result.ratios[at].map_or(Speedup::NONE, Speedup::from);
+        let mut timings = vec![named("input", result.medians[0], Speedup { pairs: speedup(0).pairs, ..Speedup::NONE })];
+        timings.extend(candidates.iter().enumerate().map(|(at, c)| named(&c.name, result.medians[at + 1], speedup(at + 1))));
+        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| accepted(&candidates[*at], &timings[at + 1].speedup)).collect();
+        order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
+        for (candidate, timing) in candidates.iter().zip(&timings[1..]) {
+            self.prices.remember_ratio(&self.prices_key(candidate), timing.speedup)?;
+        }
+        Ok((timings, order))
+    }
+
+    /// Decides by what the store remembers of earlier comparisons: for frozen runs, which measure nothing.
+    fn choose_from_store(&self, candidates: &[Candidate]) -> (Vec<Timing>, Vec<usize>) {
+        let mut timings = vec![Timing { model: "input".into(), median_ns: 0.0, speedup: Speedup::NONE }];
+        for candidate in candidates {
+            let speedup = self.prices.recall_ratio(&self.prices_key(candidate)).unwrap_or(Speedup::NONE);
+            timings.push(Timing { model: candidate.name.clone(), median_ns: 0.0, speedup });
+        }
+        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| accepted(&candidates[*at], &timings[at + 1].speedup)).collect();
+        order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
+        (timings, order)
+    }
+
+    /// Identity of a pair of models in the store.
+    fn prices_key(&self, candidate: &Candidate) -> String {
+        format!("ratio:{:032x}:{:032x}", regraft_ir::key::canonical_key(self.model.graph()), regraft_ir::key::canonical_key(&candidate.graph))
+    }
+
+    /// Adds what was measured and lost to the "not done, because" list.
+    pub fn explain_losers(&mut self, winner: Option<&Candidate>, candidates: &[Candidate], timings: &[Timing]) {
+        let won: HashSet<&str> = winner.into_iter().flat_map(|c| c.applied.iter().map(|a| a.rule.as_str())).collect();
+        let mut told: HashSet<String> = HashSet::new();
+        for (candidate, timing) in candidates.iter().zip(timings.iter().skip(1)) {
+            for applied in &candidate.applied {
+                if !won.contains(applied.rule.as_str()) && told.insert(applied.rule.clone()) {
+                    self.not_done.push(NotDone {
+                        what: applied.rule.clone(),
+                        at: applied.at.clone(),
+                        because: format!("part of {}, which runs {:.3} times as fast as the input [{:.3}, {:.3}]", candidate.name, timing.speedup.median, timing.speedup.low, timing.speedup.high),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A rewritten model must be faster beyond noise; the cleaned input must only not be slower.
+fn accepted(candidate: &Candidate, speedup: &Speedup) -> bool {
+    if candidate.applied.is_empty() {
+        return speedup.pairs > 0 && speedup.median >= 1.0 && speedup.high >= 1.0;
+    }
+    speedup.pairs > 0 && speedup.low > 1.0 + MARGIN
+}

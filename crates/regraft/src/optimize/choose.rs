@@ -1,0 +1,63 @@
+//! Choosing by end-to-end runs: the input and the candidates, interleaved, as deployed.
+
+use std::time::Instant;
+
+use regraft_runtime::{ModelSource, Ratio, Runtime, Samples, Session, SessionOptions, TimingOptions, median, paired_ratio, time_interleaved};
+
+use crate::error::Failure;
+use regraft_runtime::Feeds;
+
+/// A candidate must be faster by this much beyond its interval: two sessions of one model differ steadily by up to half a percent.
+pub const MARGIN: f64 = 0.005;
+
+/// End-to-end times of several models against the first.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Median time of one run in ns, per model.
+    pub medians: Vec<f64>,
+    /// Ratio of the first model's time to each model's.
+    pub ratios: Vec<Option<Ratio>>,
+}
+
+/// How long a comparison may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Sessions are opened anew this many times, so that their place in memory averages out.
+    pub sittings: usize,
+    /// Rounds of each sitting at least and at most.
+    pub rounds: (usize, usize),
+    /// When to stop adding rounds.
+    pub until: Instant,
+}
+
+/// Times models against the first of them.
+pub fn compare(runtime: &dyn Runtime, models: &[ModelSource<'_>], feeds: &Feeds, threads: usize, effort: Effort, seed: u64, stop: &dyn Fn() -> bool) -> Result<Comparison, Failure> {
+    let mut all: Option<Samples> = None;
+    for sitting in 0..effort.sittings.max(1) {
+        let now = Instant::now();
+        if sitting > 0 && (now >= effort.until || stop()) {
+            break;
+        }
+        // Each sitting gets an equal part of the time that is left.
+        let share = effort.until.saturating_duration_since(now) / (effort.sittings - sitting) as u32;
+        let end = now + share;
+        let options = SessionOptions { threads, ..SessionOptions::default() };
+        let mut sessions: Vec<Box<dyn Session>> = Vec::new();
+        for model in models {
+            let mut session = runtime.open(*model, &options)?;
+            session.bind(feeds)?;
+            sessions.push(session);
+        }
+        let mut borrowed: Vec<&mut dyn Session> = sessions.iter_mut().map(|s| &mut **s as &mut dyn Session).collect();
+        let timing = TimingOptions { warmup: 2, min_rounds: effort.rounds.0, max_rounds: effort.rounds.1, clock: None };
+        let samples = time_interleaved(&mut borrowed, &timing, &mut || Instant::now() < end && !stop())?;
+        match &mut all {
+            Some(all) => all.append(samples),
+            None => all = Some(samples),
+        }
+    }
+    let samples = all.map(|s| s.sessions).unwrap_or_default();
+    let medians = samples.iter().map(|s| median(s).unwrap_or(0.0)).collect();
+    let ratios = samples.iter().map(|s| paired_ratio(&samples[0], s, seed)).collect();
+    Ok(Comparison { medians, ratios })
+}

@@ -1,0 +1,197 @@
+//! `optimize`: read, normalize, search and measure in turns, choose end to end, check, write.
+
+mod artifact;
+mod candidates;
+mod choose;
+mod library;
+mod observer;
+mod prices;
+mod propose;
+mod request;
+mod verify;
+
+use std::path::Path;
+use std::time::Instant;
+
+use regraft_ir::{Graph, Op};
+use regraft_onnx::{Model, WriteOptions};
+use regraft_runtime::{Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
+
+pub use choose::{Comparison, Effort, MARGIN, compare};
+pub use library::load_library;
+pub use observer::{Observer, Phase, Silent};
+pub use prices::Prices;
+pub use propose::{Proposal, Proposals, everywhere, propose};
+pub use request::{CostKind, Request, SearchKind};
+pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
+
+use crate::data::load_data;
+use crate::error::Failure;
+use crate::report::{Report, SCHEMA, Seconds, Speedup};
+use crate::sizes::Sizes;
+use artifact::Artifact;
+use candidates::{Candidate, Hunt};
+
+/// Optimizes a model file, writes the result, and reports.
+pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
+    let start = Instant::now();
+    let mut seconds = Seconds::default();
+    observer.phase(Phase::Load, &request.input.display().to_string());
+    let library = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?;
+    let model = Model::read(&request.input)?;
+    let mut warnings = warnings_of(&model)?;
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let original = ModelSource::path(&request.input);
+    let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
+    if sizes.guessed {
+        let shown: Vec<String> = sizes.inputs.iter().map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))).collect();
+        warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
+    }
+    let data = load_data(&request.data, &sizes)?;
+    let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
+    let (cleaned, cleanups) = clean(model.graph());
+    let prices = Prices::open(request, &runtime, &sizes)?;
+    seconds.load = start.elapsed().as_secs_f64();
+
+    let mut hunt = Hunt { request, model: &model, runtime: &runtime, sizes: &sizes, feeds: &feeds, library: &library, prices, start, seconds, not_done: Vec::new(), visited: 0, complete: true, measured: 0 };
+    let mut candidates = hunt.run(&cleaned, observer)?;
+    candidates.truncate(FINALISTS);
+    if !cleanups.is_empty() {
+        let written = model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
+        candidates.push(Candidate { name: "cleaned".into(), graph: cleaned.clone(), applied: Vec::new(), predicted: hunt.prices.total(&cleaned), profiled: None, artifact: Artifact::new(&written)?, written });
+    }
+    let choosing = Instant::now();
+    observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
+    let (timings, order) = hunt.choose(original, &candidates, observer)?;
+    hunt.seconds.choose = choosing.elapsed().as_secs_f64();
+
+    let checking = Instant::now();
+    let mut winner = None;
+    let mut check = Default::default();
+    for at in order {
+        let candidate = &candidates[at];
+        observer.phase(Phase::Check, &candidate.name);
+        let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
+        let deadline = start + request.budget;
+        let subject = Subject {
+            model: &model,
+            original,
+            rewritten: candidate.artifact.source(),
+            graph: &candidate.graph,
+            sizes: &sizes,
+            data: &data,
+            seed: request.seed,
+            threads: request.threads,
+            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
+            go_on: &|| Instant::now() < deadline,
+        };
+        check = match verify(&runtime, &subject) {
+            Ok(check) => check,
+            Err(e) => crate::report::Check { notes: vec![e.cause], ..Default::default() },
+        };
+        if check.passed {
+            winner = Some(at);
+            break;
+        }
+        warnings.push(format!("candidate `{}` failed its check and was dropped: {}", candidate.name, check.notes.join("; ")));
+    }
+    hunt.seconds.check = checking.elapsed().as_secs_f64();
+
+    observer.phase(Phase::Write, &request.output.display().to_string());
+    let input_size = model.size();
+    let (speedup, applied, predicted, output_size, nodes) = match winner {
+        Some(at) => {
+            let candidate = &candidates[at];
+            candidate.written.save(&request.output, model.has_external_data()).map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
+            let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
+            (timings[at + 1].speedup, candidate.applied.clone(), (!candidate.applied.is_empty()).then_some(predicted), candidate.written.size(), count(&candidate.graph))
+        }
+        None => {
+            copy_input(&model, &request.input, &request.output)?;
+            check.passed = true;
+            (Speedup::NONE, Vec::new(), None, input_size, count(model.graph()))
+        }
+    };
+    let kept_input = winner.is_none();
+    hunt.explain_losers(winner.map(|at| &candidates[at]), &candidates, &timings);
+    hunt.seconds.total = start.elapsed().as_secs_f64();
+    let machine = MachineKey::detect();
+    Ok(Report {
+        schema: SCHEMA,
+        tool: format!("regraft {}", env!("CARGO_PKG_VERSION")),
+        input: request.input.display().to_string(),
+        output: Some(request.output.display().to_string()),
+        shapes: sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
+        guessed_shapes: sizes.guessed,
+        runtime: format!("{} {}", runtime.name(), runtime.version()),
+        machine: machine.cpu.clone(),
+        threads: request.threads,
+        seed: request.seed,
+        search: format!("{:?}", request.search).to_lowercase(),
+        cost: format!("{:?}", request.cost).to_lowercase(),
+        timings,
+        speedup,
+        predicted_speedup: predicted,
+        applied,
+        cleaned: if kept_input { Vec::new() } else { cleanups },
+        not_done: hunt.not_done,
+        check,
+        bytes: (input_size, output_size),
+        nodes: (count(model.graph()), nodes),
+        seconds: hunt.seconds,
+        ended: if observer.interrupted() { "interrupted" } else if hunt.complete { "complete" } else { "budget" }.into(),
+        visited: hunt.visited,
+        measured_models: hunt.measured,
+        warnings,
+        reproduce: request.reproduce.clone(),
+    })
+}
+
+/// Candidates that are compared end to end at most, beside the input and its cleaned form.
+const FINALISTS: usize = 3;
+
+/// What to tell the user before anything is done; refusals that would lose data are failures.
+fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
+    if let Some(field) = model.unknown_field() {
+        return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data")).hint("update regraft"));
+    }
+    let mut warnings: Vec<String> = model.notes().to_vec();
+    let mut kinds: Vec<&str> = model.opaque_nodes().iter().map(|n| n.op_type.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if !kinds.is_empty() {
+        warnings.push(format!("{} nodes are kept as they are: {}", model.opaque_nodes().len(), kinds.join(", ")));
+    }
+    Ok(warnings)
+}
+
+/// The graph in normal form, and what that removed.
+pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
+    let mut graph = graph.clone();
+    let mut done = Vec::new();
+    for (name, removed) in [("common-subexpressions", regraft_ir::normal::cse(&mut graph)), ("dead-code", regraft_ir::normal::dce(&mut graph))] {
+        if removed > 0 {
+            done.push((name.to_string(), removed));
+        }
+    }
+    (graph, done)
+}
+
+/// Computed nodes: neither inputs nor constants.
+fn count(graph: &Graph) -> usize {
+    graph.ids().filter(|id| !matches!(graph.node(*id).op, Op::Input(_) | Op::Constant(_)) && !graph.node(*id).constant).count()
+}
+
+/// Writes the input again, under the output's name. External data goes along.
+fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", output.display())).hint("check the output path with -o");
+    if model.has_external_data() {
+        return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
+    }
+    let bytes = std::fs::read(input).map_err(|e| failed(&e))?;
+    let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
+    std::io::Write::write_all(&mut file, &bytes).map_err(|e| failed(&e))?;
+    file.persist(output).map_err(|e| failed(&e))?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! The price list of a run: the roofline, or what was measured on the runtime and what the store remembers.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofline};
+use regraft_ir::Graph;
+use regraft_onnx::Written;
+use regraft_runtime::{
+    Feeds, ModelSource, OnnxRuntime, Profile, ProfileOptions, ProfileSubject, Runtime, Session, SessionOptions, Store, TimingOptions,
+    default_store_path, median, profile_interleaved, time_interleaved,
+};
+
+use crate::error::Failure;
+use crate::optimize::request::{CostKind, Request};
+use crate::report::Speedup;
+use crate::sizes::Sizes;
+
+/// Runs of a model in one sitting, at least and at most.
+const RUNS: (usize, usize) = (4, 15);
+/// Part of the budget that the runs of one sitting may take, profiled and not.
+const SITTING: f64 = 0.05;
+/// Ratios are stored as millionths.
+const RATIO_UNIT: f64 = 1e6;
+
+/// Where prices come from, and the store behind them.
+pub struct Prices {
+    source: Source,
+    store: Option<Store>,
+    place: Place,
+}
+
+enum Source {
+    Roofline(Roofline),
+    Measured(Box<Lab>),
+}
+
+/// Measured prices and the input model that all sittings share.
+struct Lab {
+    measured: Measured,
+    input: Option<Input>,
+}
+
+struct Input {
+    graph: Graph,
+    names: NameTable,
+    profile: Profile,
+    session: Box<dyn Session>,
+    /// Median of whole runs in the first sitting, ns.
+    run_ns: f64,
+}
+
+/// Opens the store that a request names, or the default one.
+pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure> {
+    let path = match path {
+        Some(path) => path.clone(),
+        None => default_store_path().map_err(|e| Failure::new(e).hint("name a store with --cost-store"))?,
+    };
+    Ok(if frozen { Store::open_frozen(&path)? } else { Store::open(&path)? })
+}
+
+impl Prices {
+    /// Prices as the request wants them.
+    pub fn open(request: &Request, runtime: &OnnxRuntime, sizes: &Sizes) -> Result<Prices, Failure> {
+        let place = Place::here(runtime, request.threads as u32);
+        let store = open_store(request.cost_store.as_ref(), request.frozen)?;
+        let source = match request.cost {
+            CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
+            CostKind::Measured => Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &place)?, input: None })),
+        };
+        Ok(Prices { source, store: Some(store), place })
+    }
+
+    /// The cost model for searching.
+    pub fn model(&self) -> &dyn CostModel {
+        match &self.source {
+            Source::Roofline(roofline) => roofline,
+            Source::Measured(lab) => &lab.measured,
+        }
+    }
+
+    /// True if measuring can correct the prices.
+    pub fn is_measured(&self) -> bool {
+        matches!(self.source, Source::Measured(_))
+    }
+
+    /// The price of a whole graph.
+    pub fn total(&self, graph: &Graph) -> Ns {
+        self.model().total(graph)
+    }
+
+    /// Share of a graph's price that rests on guesses.
+    pub fn guessed(&self, graph: &Graph) -> f64 {
+        match &self.source {
+            Source::Roofline(_) => 1.0,
+            Source::Measured(lab) => lab.measured.known(graph).unknown_ns as f64 / lab.measured.total(graph).max(1) as f64,
+        }
+    }
+
+    /// True if every node of the graph has a measured price in its context.
+    pub fn knows(&self, graph: &Graph) -> bool {
+        match &self.source {
+            Source::Roofline(_) => false,
+            Source::Measured(lab) => lab.measured.known(graph).unknown.is_empty(),
+        }
+    }
+
+    /// True if sittings can be held: the input was profiled in this run.
+    pub fn has_input(&self) -> bool {
+        matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
+    }
+
+    /// Profiles the input and keeps it open: every later sitting runs beside it.
+    pub fn observe_input(&mut self, runtime: &OnnxRuntime, graph: &Graph, written: &Written, model: ModelSource<'_>, feeds: &Feeds, request: &Request) -> Result<(), Failure> {
+        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
+        let mut session = open(runtime, model, feeds, request)?;
+        let (runs, once) = runs_within(&mut *session, request)?;
+        let profile = profiled(runtime, model, feeds, request, runs)?;
+        let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || true)?;
+        let run_ns = median(&samples.sessions[0]).unwrap_or(once);
+        let names = names(graph, written);
+        lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
+        lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
+        Ok(())
+    }
+
+    /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its time relative to the input's.
+    pub fn observe(&mut self, runtime: &OnnxRuntime, graph: &Graph, written: &Written, model: ModelSource<'_>, feeds: &Feeds, request: &Request, until: Instant) -> Result<f64, Failure> {
+        let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
+        let Some(input) = &mut lab.input else { return Ok(1.0) };
+        let mut session = open(runtime, model, feeds, request)?;
+        let (runs, _) = runs_within(&mut *session, request)?;
+        let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || Instant::now() < until)?;
+        drop(session);
+        let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
+        let profile = profiled(runtime, model, feeds, request, runs)?;
+        let names = names(graph, written);
+        // The input's first profile, scaled to how long it runs now, carries the drift of the machine.
+        lab.measured.observe(&[
+            Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
+            Observation { graph, names: &names, profile: &profile, run_ns: Some(after) },
+        ]);
+        Ok(after / before)
+    }
+
+    /// Writes what was learned to the store.
+    pub fn save(&mut self) -> Result<(), Failure> {
+        if let (Source::Measured(lab), Some(store)) = (&mut self.source, &mut self.store) {
+            lab.measured.save(store, &self.place)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the input's session: its memory is needed elsewhere.
+    pub fn release(&mut self) {
+        if let Source::Measured(lab) = &mut self.source {
+            lab.input = None;
+        }
+    }
+
+    /// Stores an end-to-end comparison, for frozen runs.
+    pub fn remember_ratio(&mut self, key: &str, speedup: Speedup) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let millionths = |ratio: f64| (ratio * RATIO_UNIT).round() as u64;
+        let row = |name: &str, ratio: f64| regraft_runtime::Measurement {
+            key: self.place.key(format!("{key}:{name}")),
+            median_ns: millionths(ratio),
+            spread_ns: 0,
+            samples: speedup.pairs as u32,
+            context: "end-to-end ratio, millionths".into(),
+            updated_at: 0,
+        };
+        store.put(&[row("median", speedup.median), row("low", speedup.low), row("high", speedup.high)])?;
+        Ok(())
+    }
+
+    /// An end-to-end comparison that the store remembers.
+    pub fn recall_ratio(&self, key: &str) -> Option<Speedup> {
+        let get = |name: &str| self.store.as_ref()?.get(&self.place.key(format!("{key}:{name}"))).ok().flatten();
+        let ratio = |m: &regraft_runtime::Measurement| m.median_ns as f64 / RATIO_UNIT;
+        let (median, low, high) = (get("median")?, get("low")?, get("high")?);
+        Some(Speedup { median: ratio(&median), low: ratio(&low), high: ratio(&high), pairs: median.samples as usize })
+    }
+}
+
+fn names(graph: &Graph, written: &Written) -> NameTable {
+    let _ = graph;
+    NameTable::new(written.values.clone()).with_nodes_of(&written.proto)
+}
+
+fn open(runtime: &OnnxRuntime, model: ModelSource<'_>, feeds: &Feeds, request: &Request) -> Result<Box<dyn Session>, Failure> {
+    let mut session = runtime.open(model, &SessionOptions { threads: request.threads, ..SessionOptions::default() })?;
+    session.bind(feeds)?;
+    Ok(session)
+}
+
+/// How many runs of this model a sitting affords, and the time of one.
+fn runs_within(session: &mut dyn Session, request: &Request) -> Result<(usize, f64), Failure> {
+    session.run_bound()?;
+    let start = Instant::now();
+    session.run_bound()?;
+    let once = start.elapsed().max(Duration::from_micros(1));
+    let affordable = request.budget.as_secs_f64() * SITTING / (3.0 * once.as_secs_f64());
+    Ok(((affordable as usize).clamp(RUNS.0, RUNS.1), once.as_nanos() as f64))
+}
+
+fn timing(runs: usize) -> TimingOptions {
+    TimingOptions { warmup: 1, min_rounds: RUNS.0.min(runs), max_rounds: runs, clock: None }
+}
+
+fn profiled(runtime: &OnnxRuntime, model: ModelSource<'_>, feeds: &Feeds, request: &Request, runs: usize) -> Result<Profile, Failure> {
+    let session = SessionOptions { threads: request.threads, ..SessionOptions::default() };
+    let options = ProfileOptions { runs, warmup: 2, session, with_graph: true };
+    let mut profiles = profile_interleaved(runtime, &[ProfileSubject { model, feeds }], &options)?;
+    profiles.pop().ok_or_else(|| Failure::new("the runtime gave no profile"))
+}

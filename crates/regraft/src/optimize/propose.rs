@@ -1,0 +1,120 @@
+//! Proposals: what a search makes of a graph under a price list.
+
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::{Graph, ValueId};
+use regraft_rules::{Library, Writable};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Script, Strategy, all_moves, next_moves};
+
+use crate::optimize::request::SearchKind;
+use crate::report::{Applied, NotDone};
+
+/// A rewritten graph, and how it came about.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The graph.
+    pub graph: Graph,
+    /// Rewrites, in order.
+    pub applied: Vec<Applied>,
+    /// Cost under the price list.
+    pub cost: Ns,
+    /// Key of the state.
+    pub key: u128,
+}
+
+/// What a search gave.
+pub struct Proposals {
+    /// Cheapest first; the start graph is not among them.
+    pub best: Vec<Proposal>,
+    /// States visited.
+    pub visited: u64,
+    /// Whether the search ran to its end.
+    pub complete: bool,
+    /// Sources that were found but could not be rewritten.
+    pub refused: Vec<NotDone>,
+}
+
+/// Searches from `start`.
+pub fn propose(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, search: SearchKind, budget: &mut dyn Budget) -> Proposals {
+    let mut engine = Engine::new(start.clone(), prices);
+    let mut matcher = Matcher::new(library, writable);
+    let outcome = match search {
+        SearchKind::Greedy => Greedy::default().search(&mut engine, &mut matcher, budget),
+        SearchKind::Auto => Backtrack::default().search(&mut engine, &mut matcher, budget),
+        SearchKind::Backtrack => Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }.search(&mut engine, &mut matcher, budget),
+    };
+    let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).map(|s| replay(&mut engine, library, s)).collect();
+    Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
+}
+
+/// Applies every place of the rules that `wanted` names, one after the other, whatever they cost.
+pub fn everywhere(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, wanted: &dyn Fn(&regraft_rules::Rule) -> bool) -> Option<Proposal> {
+    let mut engine = Engine::new(start.clone(), prices);
+    let mut matcher = Matcher::new(library, writable);
+    let mut moves = all_moves(&mut engine, &mut matcher);
+    let mut script = Vec::new();
+    let mut seen = std::collections::HashSet::from([engine.key()]);
+    // A respelling may match its own result: a bounded number of steps, and no state twice.
+    for _ in 0..start.len() {
+        let Some(step) = moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned() else { break };
+        engine.apply(&step);
+        if !seen.insert(engine.key()) {
+            engine.undo();
+            moves.retain(|m| !std::sync::Arc::ptr_eq(m, &step));
+            continue;
+        }
+        moves = next_moves(&mut engine, &mut matcher, &moves);
+        script.push(step);
+    }
+    if script.is_empty() {
+        return None;
+    }
+    let script = Script { moves: script, cost: engine.cost(), key: engine.key() };
+    while engine.undo() {}
+    Some(replay(&mut engine, library, &script))
+}
+
+/// The graph that a script leads to, and what each of its moves did to the cost.
+fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Proposal {
+    let mut applied = Vec::new();
+    for step in &script.moves {
+        let before = engine.cost();
+        let rule = &library.rules()[step.rule];
+        let at = step.patch.replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
+        engine.apply(step);
+        applied.push(Applied {
+            rule: rule.name.to_string(),
+            at,
+            gain_ns: before as i64 - engine.cost() as i64,
+            numeric: rule.numeric.to_string(),
+            trust: rule.trust.to_string(),
+        });
+    }
+    let proposal = Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key() };
+    for _ in &script.moves {
+        engine.undo();
+    }
+    proposal
+}
+
+/// A name for a value: its own, or that of the nearest named value below it.
+fn place(graph: &Graph, value: ValueId) -> String {
+    let mut frontier = vec![value];
+    for _ in 0..8 {
+        for v in &frontier {
+            if let Some(name) = graph.node(v.node).names.get(v.port as usize).and_then(Option::as_ref) {
+                return if *v == value { name.to_string() } else { format!("before {name}") };
+            }
+        }
+        frontier = frontier.iter().flat_map(|v| graph.node(v.node).users.iter().map(|(user, _)| user.out())).collect();
+    }
+    format!("{}#{}", graph.node(value.node).op.kind().name(), value.node.0)
+}
+
+fn refused(matcher: &Matcher<'_>) -> Vec<NotDone> {
+    let row = |((rule, why), (at, count)): (&(String, String), &(String, usize))| NotDone {
+        what: rule.clone(),
+        at: if *count > 1 { format!("{at} and {} more", count - 1) } else { at.clone() },
+        because: why.clone(),
+    };
+    matcher.refusals.iter().map(row).collect()
+}

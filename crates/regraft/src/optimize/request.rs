@@ -1,0 +1,105 @@
+//! What a caller asks of `optimize`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regraft_rules::Numeric;
+
+use crate::units::ShapeArg;
+
+/// Which strategy searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SearchKind {
+    /// Steepest descent, then backtracking around its result.
+    Auto,
+    /// Steepest descent with a short look-ahead.
+    Greedy,
+    /// Cost-based backtracking from the input.
+    Backtrack,
+}
+
+/// Where prices come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CostKind {
+    /// Measured on the target runtime, on this machine.
+    Measured,
+    /// The analytic roofline; nothing is measured before the final comparison.
+    Roofline,
+}
+
+/// A request to optimize a model. `Request::new` has the defaults of the command line.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Model to read.
+    pub input: PathBuf,
+    /// Model to write.
+    pub output: PathBuf,
+    /// Sizes of inputs.
+    pub shapes: Vec<ShapeArg>,
+    /// Values of symbols.
+    pub binds: Vec<(String, i64)>,
+    /// Strategy.
+    pub search: SearchKind,
+    /// Prices.
+    pub cost: CostKind,
+    /// Wall time that the whole run may take.
+    pub budget: Duration,
+    /// Threads per operator in deployment.
+    pub threads: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Further rule files.
+    pub rules: Vec<PathBuf>,
+    /// Rules or numeric classes that must not be used.
+    pub deny: Vec<String>,
+    /// Least speed-up asked for.
+    pub min_speedup: Option<f64>,
+    /// Only rules with this trust word or better.
+    pub require: Option<String>,
+    /// Bytes that the file may grow by.
+    pub allow_growth: Option<u64>,
+    /// Inputs of the user's: a folder, or `input:file`.
+    pub data: Vec<String>,
+    /// Path of the runtime library.
+    pub runtime_library: Option<PathBuf>,
+    /// Path of the measurement store.
+    pub cost_store: Option<PathBuf>,
+    /// Use the store as it is: measure nothing, decide by what it holds.
+    pub frozen: bool,
+    /// The command line, for the report.
+    pub reproduce: String,
+}
+
+impl Request {
+    /// A request with the defaults of the command line.
+    pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Request {
+        let (input, output) = (input.into(), output.into());
+        let reproduce = format!("regraft optimize {} -o {}", input.display(), output.display());
+        Request {
+            input,
+            output,
+            shapes: Vec::new(),
+            binds: Vec::new(),
+            search: SearchKind::Auto,
+            cost: CostKind::Measured,
+            budget: Duration::from_secs(60),
+            threads: 1,
+            seed: 0,
+            rules: Vec::new(),
+            deny: Vec::new(),
+            min_speedup: None,
+            require: None,
+            allow_growth: None,
+            data: Vec::new(),
+            runtime_library: None,
+            cost_store: None,
+            frozen: false,
+            reproduce,
+        }
+    }
+}
+
+/// True if a rule is denied by its name or by its numeric class.
+pub fn denied(deny: &[String], rule: &str, numeric: Numeric) -> bool {
+    deny.iter().any(|d| d == rule || *d == numeric.to_string())
+}

@@ -1,0 +1,246 @@
+//! The numeric check of a model against its original: on the runtime with its optimizer off, and on the reference executor.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
+use regraft_onnx::{Model, WriteOptions};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
+
+use crate::agreement::{Agreement, compare};
+use crate::error::Failure;
+use crate::report::Check;
+use crate::sizes::Sizes;
+
+/// Relative difference that is always tolerated, by the numerics of single precision over deep graphs.
+pub const TOLERANCE: f64 = 1e-4;
+/// The same where a fast bilinear algorithm was applied.
+pub const TOLERANCE_BILINEAR: f64 = 1e-3;
+/// Differences up to this many times the noise floor are tolerated: the runtime's own optimizer is no worse judge.
+const FLOOR_FACTOR: f64 = 10.0;
+/// The reference executor runs one fill of graphs above this many floating-point operations, and all fills below.
+const HEAVY_FLOPS: f64 = 4e9;
+
+/// What to check.
+pub struct Subject<'a> {
+    /// The original.
+    pub model: &'a Model,
+    /// Its bytes.
+    pub original: ModelSource<'a>,
+    /// The rewritten model's bytes.
+    pub rewritten: ModelSource<'a>,
+    /// The rewritten graph.
+    pub graph: &'a Graph,
+    /// Sizes to run at.
+    pub sizes: &'a Sizes,
+    /// The user's own inputs, by name of their source.
+    pub data: &'a [(String, Feeds)],
+    /// Seed of made-up inputs.
+    pub seed: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Tolerance for reals.
+    pub tolerance: f64,
+    /// Whether there is time left for the reference executor.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+/// Runs all comparisons. `Check::passed` says whether the rewritten model may be written.
+pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Failure> {
+    let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads, ..SessionOptions::default() });
+    let mut plain = open(subject.original, OptLevel::Disabled)?;
+    let mut tuned = open(subject.original, OptLevel::All)?;
+    let mut ours = open(subject.rewritten, OptLevel::All)?;
+    let mut check = Check { tolerance: subject.tolerance, passed: true, ..Check::default() };
+    let signature = |infos: &[regraft_runtime::ValueInfo]| infos.iter().map(|i| (i.name.clone(), i.dtype, i.dims.clone(), i.symbols.clone())).collect::<Vec<_>>();
+    if signature(plain.inputs()) != signature(ours.inputs()) || signature(plain.outputs()) != signature(ours.outputs()) {
+        check.passed = false;
+        check.notes.push("inputs or outputs changed their name, type or declared sizes".into());
+        return Ok(check);
+    }
+    let names: Vec<String> = plain.outputs().iter().map(|o| o.name.clone()).collect();
+    let mut cases: Vec<(String, Feeds)> = Vec::new();
+    for fill in Fill::ALL {
+        cases.push((fill.name().to_string(), subject.sizes.feeds(fill, subject.seed)?));
+    }
+    cases.extend(subject.data.iter().cloned());
+    let mut plain_outputs = Vec::new();
+    let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
+    for (name, feeds) in &cases {
+        let want = plain.run(feeds)?;
+        let here = compare(&names, &want, &tuned.run(feeds)?);
+        let ours = compare(&names, &want, &ours.run(feeds)?);
+        if ours.non_finite {
+            check.notes.push(format!("fill `{name}`: outputs overflow in both models alike"));
+        }
+        // Where the runtime's own optimizer breaks a comparison, the fill shows nothing about ours.
+        if !ours.broken.is_empty() && here.broken.is_empty() {
+            check.passed = false;
+            check.notes.extend(ours.broken.iter().map(|b| format!("fill `{name}`: {b}")));
+        }
+        if ours.relative > subject.tolerance.max(FLOOR_FACTOR * here.relative) {
+            check.passed = false;
+            check.notes.push(format!("fill `{name}`: `{}` differs by {:.1e}, the noise floor is {:.1e}", ours.output, ours.relative, here.relative));
+        }
+        check.fills.push(name.clone());
+        worst.join(ours);
+        floor.join(here);
+        plain_outputs.push(want);
+    }
+    drop((plain, tuned, ours));
+    (check.worst, check.floor) = (worst.relative, floor.relative);
+    saturation(runtime, subject, &mut check)?;
+    reference(subject, &cases, &names, &plain_outputs, &mut check);
+    Ok(check)
+}
+
+/// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is compared as well.
+fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, check: &mut Check) -> Result<(), Failure> {
+    let (Some(original), Some(rewritten)) = (before_saturation(subject.model.graph()), before_saturation(subject.graph)) else { return Ok(()) };
+    if original.len() != rewritten.len() {
+        return Ok(());
+    }
+    let exposed = |graph: &Graph, values: &[(String, ValueId)]| {
+        let mut graph = graph.clone();
+        for (name, value) in values {
+            graph.add_output(name, *value);
+        }
+        subject.model.write(&graph, &WriteOptions::default()).and_then(|w| w.to_bytes())
+    };
+    let (Ok(a), Ok(b)) = (exposed(subject.model.graph(), &original), exposed(subject.graph, &rewritten)) else {
+        check.notes.push("values before the last softmax or sigmoid could not be exposed".into());
+        return Ok(());
+    };
+    let open = |bytes, level| runtime.open(ModelSource::bytes(bytes), &SessionOptions { level, threads: subject.threads, ..SessionOptions::default() });
+    let (mut plain, mut tuned, mut ours) = (open(&a, OptLevel::Disabled)?, open(&a, OptLevel::All)?, open(&b, OptLevel::All)?);
+    let names: Vec<String> = plain.outputs().iter().map(|o| o.name.clone()).collect();
+    let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
+    for fill in [Fill::Normal, Fill::Large] {
+        let feeds = subject.sizes.feeds(fill, subject.seed)?;
+        let want = plain.run(&feeds)?;
+        worst.join(compare(&names, &want, &ours.run(&feeds)?));
+        floor.join(compare(&names, &want, &tuned.run(&feeds)?));
+    }
+    if worst.relative > subject.tolerance.max(FLOOR_FACTOR * floor.relative) {
+        check.passed = false;
+        check.notes.push(format!("before saturation, `{}` differs by {:.1e}, the noise floor is {:.1e}", worst.output, worst.relative, floor.relative));
+    }
+    check.before_saturation = Some((worst.relative, floor.relative));
+    Ok(())
+}
+
+/// What goes into saturating operators that compute outputs; `None` if no output saturates.
+fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>> {
+    let mut values = Vec::new();
+    for output in graph.outputs() {
+        let node = graph.node(output.value.node);
+        if matches!(node.op.kind(), OpKind::Softmax | OpKind::LogSoftmax | OpKind::Sigmoid | OpKind::HardSigmoid | OpKind::Tanh) {
+            values.push((format!("regraft_before_{}", output.name), node.inputs[0]));
+        }
+    }
+    if values.is_empty() { None } else { Some(values) }
+}
+
+/// The original on the reference executor, in double precision, against the original on the runtime and so against ours.
+fn reference(subject: &Subject<'_>, cases: &[(String, Feeds)], names: &[String], plain: &[Vec<HostTensor>], check: &mut Check) {
+    let flops = flops(subject.graph, subject.sizes);
+    let fills = if flops > HEAVY_FLOPS { 1 } else { cases.len() };
+    let mut worst: Option<f64> = None;
+    for ((name, feeds), want) in cases.iter().zip(plain).take(fills) {
+        if !(subject.go_on)() {
+            check.reference_note = Some("no time left for the reference executor".into());
+            break;
+        }
+        let Some(values) = to_values(subject.graph, feeds) else {
+            check.reference_note = Some("an input has a type that the reference executor does not know".into());
+            break;
+        };
+        match eval::run::<f64>(subject.graph, &values, &mut eval::NoOpaque) {
+            Ok(results) => {
+                let have: Option<Vec<HostTensor>> = results.iter().zip(want).map(|(v, like)| to_host(v, like)).collect();
+                let Some(have) = have else {
+                    check.reference_note = Some("the reference executor gives another number of elements".into());
+                    check.passed = false;
+                    break;
+                };
+                let agreement = compare(names, want, &have);
+                if !agreement.within(subject.tolerance.max(FLOOR_FACTOR * check.floor)) && !agreement.non_finite {
+                    check.passed = false;
+                    let broken = agreement.broken.first().cloned().unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative));
+                    check.notes.push(format!("reference executor, fill `{name}`: {broken}"));
+                }
+                worst = Some(worst.unwrap_or(0.0).max(agreement.relative));
+                check.reference_fills += 1;
+            }
+            Err(e) => {
+                check.reference_note = Some(e.to_string());
+                break;
+            }
+        }
+    }
+    if fills < cases.len() && check.reference_note.is_none() {
+        check.reference_note = Some(format!("one fill only: {:.0} GFLOP a run", flops / 1e9));
+    }
+    check.worst_reference = worst;
+}
+
+fn flops(graph: &Graph, sizes: &Sizes) -> f64 {
+    let bound = |v: &ValueId| graph.ty(*v).and_then(|t| t.bind(&sizes.symbols));
+    graph
+        .ids()
+        .filter(|id| !graph.node(*id).constant)
+        .filter_map(|id| {
+            let node = graph.node(id);
+            let inputs: Option<Vec<Vec<usize>>> = node.inputs.iter().map(bound).collect();
+            let outputs: Option<Vec<Vec<usize>>> = (0..node.types.len() as u32).map(|p| bound(&id.port(p))).collect();
+            Some(node.op.work(&inputs?, &outputs?).flops)
+        })
+        .sum()
+}
+
+fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, Value<f64>>> {
+    let mut values = HashMap::new();
+    for id in graph.inputs() {
+        let Op::Input(input) = &graph.node(*id).op else { continue };
+        let Some(tensor) = feeds.get(&input.name) else { continue };
+        let shape = tensor.shape().to_vec();
+        let numbers = tensor.to_f64();
+        values.insert(
+            input.name.to_string(),
+            match input.ty.dtype.class() {
+                Class::Real => Value::real(Tensor::new(shape, numbers)),
+                Class::Int => Value::int(Tensor::new(shape, numbers.iter().map(|v| *v as i64).collect())),
+                Class::Bool => Value::bool(Tensor::new(shape, numbers.iter().map(|v| *v != 0.0).collect())),
+                Class::Other => return None,
+            },
+        );
+    }
+    Some(values)
+}
+
+/// A reference result as a tensor of the runtime's type.
+fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTensor> {
+    let constant = value.to_const(element_type(like.dtype())?)?;
+    let shape = constant.shape().iter().map(|d| *d as usize).collect();
+    HostTensor::from_bytes(like.dtype(), shape, constant.bytes()).ok()
+}
+
+fn element_type(dtype: regraft_runtime::DType) -> Option<regraft_ir::DType> {
+    use regraft_ir::DType as Ir;
+    use regraft_runtime::DType as Host;
+    Some(match dtype {
+        Host::F32 => Ir::F32,
+        Host::F64 => Ir::F64,
+        Host::F16 => Ir::F16,
+        Host::BF16 => Ir::BF16,
+        Host::I8 => Ir::I8,
+        Host::I16 => Ir::I16,
+        Host::I32 => Ir::I32,
+        Host::I64 => Ir::I64,
+        Host::U8 => Ir::U8,
+        Host::U16 => Ir::U16,
+        Host::U32 => Ir::U32,
+        Host::U64 => Ir::U64,
+        Host::Bool => Ir::Bool,
+        _ => return None,
+    })
+}

@@ -1,0 +1,168 @@
+//! The report of a run: what `--json` and `--report` print, and what the table and the verdict line are made from.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the report's layout; raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// What `optimize` did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `regraft` and its version.
+    pub tool: String,
+    /// Input file.
+    pub input: String,
+    /// Output file, if one was written.
+    pub output: Option<String>,
+    /// Sizes under which costs were measured: `input -> sizes`.
+    pub shapes: Vec<(String, Vec<usize>)>,
+    /// Sizes that were guessed, because the model leaves them open and the command line does not give them.
+    pub guessed_shapes: bool,
+    /// Runtime and its version.
+    pub runtime: String,
+    /// Processor.
+    pub machine: String,
+    /// Threads per operator.
+    pub threads: usize,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Search strategy.
+    pub search: String,
+    /// Cost model: `measured` or `roofline`.
+    pub cost: String,
+    /// Times of the input and of the models tried end to end.
+    pub timings: Vec<Timing>,
+    /// The speed-up of what was written over the input.
+    pub speedup: Speedup,
+    /// Gain that the price list predicted for what was written (ratio of totals), if something was rewritten.
+    pub predicted_speedup: Option<f64>,
+    /// Every rewrite in what was written, in order.
+    pub applied: Vec<Applied>,
+    /// Normal forms and clean-ups: name and how many nodes they removed.
+    pub cleaned: Vec<(String, usize)>,
+    /// What could have been done but was not, and why.
+    pub not_done: Vec<NotDone>,
+    /// The numeric check.
+    pub check: Check,
+    /// Size of input and output in bytes, external data included.
+    pub bytes: (u64, u64),
+    /// Nodes before and after.
+    pub nodes: (usize, usize),
+    /// Seconds: total, and by phase.
+    pub seconds: Seconds,
+    /// What ended the search: `complete`, `budget` or `interrupted`.
+    pub ended: String,
+    /// States that the search visited.
+    pub visited: u64,
+    /// Models measured as wholes.
+    pub measured_models: usize,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+    /// The command that reproduces the run.
+    pub reproduce: String,
+}
+
+/// End-to-end time of one model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Timing {
+    /// `input`, `cleaned`, or the candidate's number.
+    pub model: String,
+    /// Median time of one run in nanoseconds.
+    pub median_ns: f64,
+    /// Median of paired ratios input/model, and its 95 % bootstrap interval.
+    pub speedup: Speedup,
+}
+
+/// A ratio with its interval; above 1 is faster than the input.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speedup {
+    /// Median of paired ratios.
+    pub median: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// Number of pairs; 0 if nothing was timed.
+    pub pairs: usize,
+}
+
+impl Speedup {
+    /// The input itself.
+    pub const NONE: Speedup = Speedup { median: 1.0, low: 1.0, high: 1.0, pairs: 0 };
+}
+
+impl From<regraft_runtime::Ratio> for Speedup {
+    fn from(r: regraft_runtime::Ratio) -> Speedup {
+        Speedup { median: r.median, low: r.low, high: r.high, pairs: r.n }
+    }
+}
+
+/// One rewrite.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Applied {
+    /// Rule.
+    pub rule: String,
+    /// Name of the value it replaced, in the input model where it has one there.
+    pub at: String,
+    /// What the price list says it gained, in nanoseconds; negative for a step that only a later one pays for.
+    pub gain_ns: i64,
+    /// Numeric class.
+    pub numeric: String,
+    /// Trust word.
+    pub trust: String,
+}
+
+/// A rewrite, or a kind of rewrite, that was not done.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
+pub struct NotDone {
+    /// Rule or area.
+    pub what: String,
+    /// Where, or how often.
+    pub at: String,
+    /// Why.
+    pub because: String,
+}
+
+/// What the numeric check compared.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Check {
+    /// True if every comparison passed.
+    pub passed: bool,
+    /// Tolerance for reals, relative to the largest magnitude of each output.
+    pub tolerance: f64,
+    /// Largest relative difference of the output model (as deployed) from the input model without the runtime's optimizer.
+    pub worst: f64,
+    /// Largest relative difference from the reference executor in double precision, if it could run.
+    pub worst_reference: Option<f64>,
+    /// Noise floor: the input model with the runtime's optimizer against without.
+    pub floor: f64,
+    /// The same before saturating last operators (softmax, sigmoid), where the model ends in one: difference and floor.
+    pub before_saturation: Option<(f64, f64)>,
+    /// Input fills compared.
+    pub fills: Vec<String>,
+    /// Fills that the reference executor ran.
+    pub reference_fills: usize,
+    /// Why the reference executor did not run, or not on all fills.
+    pub reference_note: Option<String>,
+    /// Remarks: outputs that overflow in both models, say.
+    pub notes: Vec<String>,
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Seconds {
+    /// Reading and loading.
+    pub load: f64,
+    /// Searching.
+    pub search: f64,
+    /// Measuring prices.
+    pub measure: f64,
+    /// Choosing by end-to-end runs.
+    pub choose: f64,
+    /// Numeric check.
+    pub check: f64,
+    /// All.
+    pub total: f64,
+}

@@ -1,0 +1,143 @@
+//! Concrete sizes for measuring: declared, given, or guessed.
+
+use std::collections::BTreeMap;
+
+use regraft_ir::Bindings;
+use regraft_onnx::Model;
+use regraft_runtime::{Feeds, Fill, FillOptions, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, ValueInfo, fill_inputs};
+
+use crate::error::Failure;
+use crate::units::{ShapeArg, Size};
+
+/// Sizes of all inputs, and the symbols that they bind.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// Inputs with known sizes, in the model's order.
+    pub inputs: Vec<InputSpec>,
+    /// Values of the model's symbols.
+    pub symbols: Bindings,
+    /// True if a size was guessed.
+    pub guessed: bool,
+}
+
+/// Sizes tried for open spatial dimensions, in this order, until the model runs.
+const SPATIAL: [(usize, usize); 8] = [(224, 224), (48, 320), (48, 192), (640, 640), (32, 320), (299, 299), (512, 512), (64, 64)];
+/// Sizes tried for open dimensions of other inputs.
+const LENGTHS: [usize; 4] = [128, 32, 16, 1];
+
+impl Sizes {
+    /// Sizes from the command line, completed by guesses under which the model runs.
+    pub fn resolve(model: &Model, bytes: ModelSource<'_>, runtime: &dyn Runtime, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
+        let options = SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() };
+        let mut session = runtime.open(bytes, &options).map_err(|e| Failure::new(format!("{} cannot load the model: {e}", runtime.name())))?;
+        let infos = session.inputs().to_vec();
+        check_names(&infos, shapes)?;
+        let tries = SPATIAL.len();
+        let mut last = None;
+        for guess in 0..tries {
+            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+            let feeds = sizes.feeds(Fill::Normal, 0)?;
+            match session.run(&feeds) {
+                Ok(_) => return Ok(sizes),
+                Err(e) if sizes.guessed && guess + 1 < tries => last = Some(e),
+                Err(e) => last = Some(e),
+            }
+            if !sizes.guessed {
+                break;
+            }
+        }
+        let why = last.map_or_else(String::new, |e| format!(": {e}"));
+        let open: Vec<String> = infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}:{}", i.name, example(i))).collect();
+        let failure = Failure::new(format!("the model does not run at the sizes tried{why}"));
+        Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
+    }
+
+    /// The sizes of attempt number `guess`.
+    fn attempt(model: &Model, infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)], guess: usize) -> Result<Sizes, Failure> {
+        let mut symbols: BTreeMap<String, i64> = binds.iter().cloned().collect();
+        // What `--shape` says of a symbol holds wherever the symbol occurs.
+        for shape in shapes {
+            let Some(info) = infos.iter().find(|i| i.name == shape.input) else { continue };
+            if info.dims.len() != shape.sizes.len() {
+                return Err(Failure::new(format!("--shape gives input `{}` {} sizes, the model declares {}", info.name, shape.sizes.len(), info.dims.len()))
+                    .hint(format!("for example {}:{}", info.name, example(info))));
+            }
+            for ((declared, symbol), size) in info.dims.iter().zip(&info.symbols).zip(&shape.sizes) {
+                match (declared, size) {
+                    (Some(d), Size::Known(n)) if d != n => {
+                        return Err(Failure::new(format!("--shape gives {n} where input `{}` declares {d}", info.name)).hint("fixed sizes cannot be changed"));
+                    }
+                    (None, Size::Known(n)) if !symbol.is_empty() && symbol != "?" => {
+                        symbols.entry(symbol.clone()).or_insert(*n as i64);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut guessed = false;
+        let mut inputs = Vec::new();
+        for info in infos {
+            let given = shapes.iter().find(|s| s.input == info.name);
+            let mut shape = Vec::new();
+            for (axis, declared) in info.dims.iter().enumerate() {
+                let named = |s: &str| symbols.get(s).map(|v| *v as usize);
+                let from_shape = given.and_then(|g| match &g.sizes[axis] {
+                    Size::Known(n) => Some(*n),
+                    Size::Symbol(s) => named(s),
+                });
+                let size = declared.or(from_shape).or_else(|| named(&info.symbols[axis])).unwrap_or_else(|| {
+                    guessed = true;
+                    let made_up = guess_size(info.dims.len(), axis, guess);
+                    if !info.symbols[axis].is_empty() && info.symbols[axis] != "?" {
+                        symbols.insert(info.symbols[axis].clone(), made_up as i64);
+                    }
+                    made_up
+                });
+                shape.push(size);
+            }
+            let dtype = info.dtype.ok_or_else(|| Failure::new(format!("input `{}` is not a tensor: it cannot be made up", info.name)).hint("only models with tensor inputs can be measured"))?;
+            inputs.push(InputSpec { name: info.name.clone(), dtype, shape });
+        }
+        // The graph's own symbols: its inputs' dims against the sizes just chosen.
+        let mut bindings = Bindings::new();
+        for declared in model.inputs() {
+            let (Some(ty), Some(spec)) = (declared.ty, inputs.iter().find(|i| i.name == declared.name)) else { continue };
+            for (d, size) in ty.shape.iter().zip(&spec.shape) {
+                if let Some(symbol) = d.as_symbol() {
+                    bindings.insert(symbol.to_string(), *size as i64);
+                }
+            }
+        }
+        Ok(Sizes { inputs, symbols: bindings, guessed })
+    }
+
+    /// Made-up input values at these sizes.
+    pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
+        Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ..FillOptions::default() })?)
+    }
+}
+
+fn guess_size(rank: usize, axis: usize, guess: usize) -> usize {
+    match (rank, axis) {
+        (_, 0) => 1,
+        (4, 1) => 3,
+        (4, 2) => SPATIAL[guess].0,
+        (4, _) => SPATIAL[guess].1,
+        _ => LENGTHS[guess % LENGTHS.len()],
+    }
+}
+
+fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg]) -> Result<(), Failure> {
+    for shape in shapes {
+        if !infos.iter().any(|i| i.name == shape.input) {
+            let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
+            return Err(Failure::new(format!("--shape names `{}`, which is no input", shape.input)).hint(format!("inputs: {}", names.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+fn example(info: &ValueInfo) -> String {
+    let size = |(axis, d): (usize, &Option<usize>)| d.unwrap_or_else(|| guess_size(info.dims.len(), axis, 0)).to_string();
+    info.dims.iter().enumerate().map(size).collect::<Vec<_>>().join(",")
+}
