@@ -1,4 +1,6 @@
 //! Failures as people see them: cause, place, hint.
+//!
+//! Errors of the crates below become [`Failure`]s at the border of this one; what they know about a remedy becomes the hint.
 
 use std::fmt;
 
@@ -43,9 +45,15 @@ impl std::error::Error for Failure {}
 
 impl From<regraft_onnx::LoadError> for Failure {
     fn from(error: regraft_onnx::LoadError) -> Failure {
-        let failure = Failure::new(&error);
-        // The error prints its own hint where it has one.
-        failure
+        let text = error.to_string();
+        let Some(hint) = error.hint() else { return Failure::new(text) };
+        Failure::new(text.strip_suffix(&format!("; hint: {hint}")).unwrap_or(&text)).hint(hint)
+    }
+}
+
+impl From<regraft_onnx::WriteError> for Failure {
+    fn from(error: regraft_onnx::WriteError) -> Failure {
+        Failure::new(error)
     }
 }
 
@@ -63,12 +71,40 @@ impl From<regraft_runtime::StoreError> for Failure {
 
 impl From<regraft_rules::RuleError> for Failure {
     fn from(error: regraft_rules::RuleError) -> Failure {
-        Failure::new(error)
+        let failure = Failure::new(format!("{}:{}:{}: {}", error.file, error.line, error.column, error.message));
+        if error.hint.is_empty() { failure } else { failure.hint(error.hint) }
     }
 }
 
 impl From<regraft_zoo::ZooError> for Failure {
     fn from(error: regraft_zoo::ZooError) -> Failure {
         Failure::new(error).hint("`regraft zoo list` names all models")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line_with_its_hint_at_the_end() {
+        let failure = Failure::new("cannot\n  read  it").hint("try\nagain");
+        assert_eq!(failure.to_string(), "cannot read it (hint: try again)");
+    }
+
+    #[test]
+    fn hints_of_errors_below_are_not_said_twice() {
+        let Err(error) = regraft_onnx::Model::read("/no/such/model.onnx") else { panic!("there is no such file") };
+        let failure = Failure::from(error);
+        assert_eq!(failure.to_string().matches("hint").count(), 1, "{failure}");
+        assert!(!failure.cause.contains("hint") && failure.cause.contains("/no/such/model.onnx"), "{failure}");
+    }
+
+    #[test]
+    fn rule_errors_keep_their_place() {
+        let Err(error) = regraft_rules::parse("my.rules", "(rule a (relu ?x))") else { panic!("the rule has no target") };
+        let failure = Failure::from(error);
+        assert!(failure.cause.starts_with("my.rules:1:1: "), "{failure}");
+        assert!(failure.hint.is_some());
     }
 }

@@ -1,1 +1,53 @@
-//! placeholder
+//! Regraft makes ONNX models faster without changing what they compute.
+//!
+//! It searches the models that machine-checked rewrite rules reach from the input, prices them by what the target runtime really runs,
+//! and writes the one that is fastest end to end, or the input again if none is faster beyond noise.
+//!
+//! This crate is the public facade, and the only stable one of the workspace; the `regraft` command is a thin layer over it.
+//!
+//! | to do | use |
+//! |---|---|
+//! | optimize a model file | [`optimize()`], with a [`Request`](optimize::Request) |
+//! | show what was done | [`render`], from a [`Report`](report::Report) |
+//! | tell whether two models are the same | [`check()`] |
+//! | time models against each other | [`bench()`] |
+//! | see what differs between two model files | [`diff()`] |
+//! | know how fast the search engine is | [`speed`] |
+//! | know how well prices predict | [`calibrate()`] |
+//!
+//! ```no_run
+//! use regraft::optimize::{Request, Silent};
+//!
+//! let report = regraft::optimize(&Request::new("model.onnx", "fast.onnx"), &mut Silent)?;
+//! println!("{}", regraft::render::verdict(&report, &[]));
+//! # Ok::<(), regraft::Failure>(())
+//! ```
+
+pub mod agreement;
+pub mod bench;
+pub mod calibrate;
+pub mod check;
+pub mod cli;
+mod data;
+pub mod diff;
+pub mod error;
+pub mod file;
+pub mod optimize;
+pub mod render;
+pub mod report;
+pub mod signature;
+pub mod sizes;
+pub mod speed;
+pub mod units;
+
+pub use bench::bench;
+pub use calibrate::calibrate;
+pub use check::check;
+pub use diff::diff;
+pub use error::Failure;
+pub use optimize::optimize;
+
+/// Name and version, for reports.
+pub(crate) fn tool() -> String {
+    format!("regraft {}", env!("CARGO_PKG_VERSION"))
+}

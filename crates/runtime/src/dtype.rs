@@ -75,6 +75,14 @@ impl DType {
             _ => Self::Other,
         }
     }
+
+    /// ONNX's number of this type; 0 for types that are not carried.
+    pub fn to_onnx(self) -> i32 {
+        match self {
+            Self::Other => 0,
+            known => (1..=16).find(|code| Self::from_onnx(*code) == known).unwrap_or(0),
+        }
+    }
 }
 
 impl fmt::Display for DType {

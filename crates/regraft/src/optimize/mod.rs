@@ -24,6 +24,7 @@ pub use prices::Prices;
 pub use propose::{Proposal, Proposals, everywhere, propose};
 pub use request::{CostKind, Request, SearchKind};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
+pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 
 use crate::data::load_data;
 use crate::error::Failure;

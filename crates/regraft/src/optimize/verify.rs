@@ -16,9 +16,9 @@ pub const TOLERANCE: f64 = 1e-4;
 /// The same where a fast bilinear algorithm was applied.
 pub const TOLERANCE_BILINEAR: f64 = 1e-3;
 /// Differences up to this many times the noise floor are tolerated: the runtime's own optimizer is no worse judge.
-const FLOOR_FACTOR: f64 = 10.0;
+pub(crate) const FLOOR_FACTOR: f64 = 10.0;
 /// The reference executor runs one fill of graphs above this many floating-point operations, and all fills below.
-const HEAVY_FLOPS: f64 = 4e9;
+pub(crate) const HEAVY_FLOPS: f64 = 4e9;
 
 /// What to check.
 pub struct Subject<'a> {
@@ -129,7 +129,7 @@ fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, check: &mut Check) -
 }
 
 /// What goes into saturating operators that compute outputs; `None` if no output saturates.
-fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>> {
+pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>> {
     let mut values = Vec::new();
     for output in graph.outputs() {
         let node = graph.node(output.value.node);
@@ -183,7 +183,7 @@ fn reference(subject: &Subject<'_>, cases: &[(String, Feeds)], names: &[String],
     check.worst_reference = worst;
 }
 
-fn flops(graph: &Graph, sizes: &Sizes) -> f64 {
+pub(crate) fn flops(graph: &Graph, sizes: &Sizes) -> f64 {
     let bound = |v: &ValueId| graph.ty(*v).and_then(|t| t.bind(&sizes.symbols));
     graph
         .ids()
@@ -197,7 +197,7 @@ fn flops(graph: &Graph, sizes: &Sizes) -> f64 {
         .sum()
 }
 
-fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, Value<f64>>> {
+pub(crate) fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, Value<f64>>> {
     let mut values = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { continue };

@@ -1,0 +1,152 @@
+//! `bench`: models timed against each other, interleaved, as deployed.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use regraft_onnx::Model;
+use regraft_runtime::{Clock, Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
+use serde::Serialize;
+
+use crate::data::load_data;
+use crate::error::Failure;
+use crate::optimize::{Effort, Observer, Phase, compare};
+use crate::report::{SCHEMA, Speedup};
+use crate::signature::Signature;
+use crate::sizes::Sizes;
+use crate::units::ShapeArg;
+
+/// Sittings with newly opened sessions: where a session's memory lies shifts its times by up to half a percent.
+const SITTINGS: usize = 5;
+/// Rounds of each sitting unless asked for: at least, at most.
+const ROUNDS: (usize, usize) = (3, 200);
+
+/// What to time, and how long.
+#[derive(Clone, Debug)]
+pub struct BenchRequest {
+    /// Models; the first is what the others are compared with.
+    pub models: Vec<PathBuf>,
+    /// Sizes of inputs.
+    pub shapes: Vec<ShapeArg>,
+    /// Values of symbols.
+    pub binds: Vec<(String, i64)>,
+    /// Inputs of the user's: a folder, or `input:file`.
+    pub data: Vec<String>,
+    /// Threads per operator.
+    pub threads: usize,
+    /// Rounds in all; by default as many as the budget allows.
+    pub runs: Option<usize>,
+    /// Wall time.
+    pub budget: Duration,
+    /// Seed of made-up inputs and of the interval.
+    pub seed: u64,
+    /// Path of the runtime library.
+    pub runtime_library: Option<PathBuf>,
+}
+
+impl BenchRequest {
+    /// A request with the defaults of the command line.
+    pub fn new(models: Vec<PathBuf>) -> BenchRequest {
+        BenchRequest {
+            models,
+            shapes: Vec::new(),
+            binds: Vec::new(),
+            data: Vec::new(),
+            threads: 1,
+            runs: None,
+            budget: Duration::from_secs(10),
+            seed: 0,
+            runtime_library: None,
+        }
+    }
+}
+
+/// Times of several models.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `regraft` and its version.
+    pub tool: String,
+    /// Runtime and its version, with its own optimizer fully on.
+    pub runtime: String,
+    /// Processor.
+    pub machine: String,
+    /// Threads per operator.
+    pub threads: usize,
+    /// What was read: CPU time of the thread, or elapsed time.
+    pub clock: String,
+    /// Sizes of the inputs.
+    pub shapes: Vec<(String, Vec<usize>)>,
+    /// True if sizes were guessed.
+    pub guessed_shapes: bool,
+    /// One row per model, in the order given.
+    pub models: Vec<Timed>,
+    /// Seconds taken.
+    pub seconds: f64,
+}
+
+/// Time of one model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timed {
+    /// The model.
+    pub model: String,
+    /// Median time of one run, ns.
+    pub median_ns: f64,
+    /// How many times faster than the first model.
+    pub speedup: Speedup,
+}
+
+/// Times the models.
+pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<BenchReport, Failure> {
+    let start = Instant::now();
+    let mut models = Vec::new();
+    for path in &request.models {
+        observer.phase(Phase::Load, &path.display().to_string());
+        models.push(Model::read(path)?);
+    }
+    let Some(first) = models.first() else { return Err(Failure::new("there is no model to time").hint("name one or more files")) };
+    let wanted = Signature::of(first.proto()).inputs;
+    for (path, model) in request.models.iter().zip(&models).skip(1) {
+        let given = Signature::of(model.proto()).inputs;
+        if wanted.iter().any(|w| !given.iter().any(|g| g.name == w.name && g.kind == w.kind)) || given.len() != wanted.len() {
+            let failure = Failure::new(format!("{} does not take the inputs of {}", path.display(), request.models[0].display()));
+            return Err(failure.hint("models are timed against each other on the same inputs"));
+        }
+    }
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
+    let sizes = Sizes::resolve(first, sources[0], &runtime, &request.shapes, &request.binds)?;
+    drop(models);
+    let data = load_data(&request.data, &sizes)?;
+    let feeds = data.into_iter().next().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds))?;
+
+    observer.phase(Phase::Choose, &format!("{} models, interleaved", sources.len()));
+    let per_sitting = request.runs.map(|runs| runs.div_ceil(SITTINGS.min(runs).max(1)));
+    let effort = Effort {
+        sittings: request.runs.map_or(SITTINGS, |runs| SITTINGS.min(runs).max(1)),
+        rounds: per_sitting.map_or(ROUNDS, |rounds| (rounds, rounds)),
+        // With a number of runs, time is no limit.
+        until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
+    };
+    let observed: &dyn Observer = observer;
+    let result = compare(&runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
+    let rows = request.models.iter().zip(result.medians.iter().zip(&result.ratios));
+    Ok(BenchReport {
+        schema: SCHEMA,
+        tool: crate::tool(),
+        runtime: format!("{} {}", runtime.name(), runtime.version()),
+        machine: MachineKey::detect().cpu,
+        threads: request.threads,
+        clock: Clock::for_threads(request.threads).name().into(),
+        shapes: sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
+        guessed_shapes: sizes.guessed,
+        models: rows
+            .map(|(path, (median_ns, ratio))| Timed {
+                model: path.display().to_string(),
+                median_ns: *median_ns,
+                speedup: ratio.map_or(Speedup::NONE, Speedup::from),
+            })
+            .collect(),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}

@@ -1,0 +1,338 @@
+//! `check`: are two models the same?
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use regraft_ir::{Graph, OpKind, eval};
+use regraft_onnx::{Model, WriteOptions};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
+use serde::Serialize;
+
+use crate::agreement::{Agreement, compare};
+use crate::data::load_data;
+use crate::error::Failure;
+use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
+use crate::report::SCHEMA;
+use crate::signature::Signature;
+use crate::sizes::Sizes;
+use crate::units::ShapeArg;
+
+/// What to compare, and how.
+#[derive(Clone, Debug)]
+pub struct CheckRequest {
+    /// The model that is right.
+    pub a: PathBuf,
+    /// The model in question.
+    pub b: PathBuf,
+    /// Sizes of inputs.
+    pub shapes: Vec<ShapeArg>,
+    /// Values of symbols.
+    pub binds: Vec<(String, i64)>,
+    /// Inputs of the user's: a folder, or `input:file`.
+    pub data: Vec<String>,
+    /// Relative difference of reals that is tolerated. Ten times the noise floor always is.
+    pub tolerance: f64,
+    /// Also run both graphs on the reference executor.
+    pub reference: bool,
+    /// Threads per operator.
+    pub threads: usize,
+    /// Seed of made-up inputs.
+    pub seed: u64,
+    /// Path of the runtime library.
+    pub runtime_library: Option<PathBuf>,
+}
+
+impl CheckRequest {
+    /// A request with the defaults of the command line.
+    pub fn new(a: impl Into<PathBuf>, b: impl Into<PathBuf>) -> CheckRequest {
+        CheckRequest {
+            a: a.into(),
+            b: b.into(),
+            shapes: Vec::new(),
+            binds: Vec::new(),
+            data: Vec::new(),
+            tolerance: TOLERANCE,
+            reference: true,
+            threads: 1,
+            seed: 0,
+            runtime_library: None,
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `regraft` and its version.
+    pub tool: String,
+    /// The model that is right.
+    pub a: String,
+    /// The model in question.
+    pub b: String,
+    /// Verdict.
+    pub same: bool,
+    /// How the verdict was reached: `identical graph`, `tested`, or `signature`.
+    pub word: String,
+    /// What differs, most telling first; empty if `same`.
+    pub differences: Vec<String>,
+    /// Relative difference of reals that is tolerated.
+    pub tolerance: f64,
+    /// Comparisons of outputs on the runtime, by fill.
+    pub runs: Vec<Run>,
+    /// The same for values before a last softmax or sigmoid, where both models end in one.
+    pub before_saturation: Vec<Run>,
+    /// The same on the reference executor, in double precision; the noise floor is the runtime's.
+    pub reference: Vec<Run>,
+    /// Runtime and its version, if it was needed.
+    pub runtime: Option<String>,
+    /// Sizes of the inputs, if the models were run.
+    pub shapes: Vec<(String, Vec<usize>)>,
+    /// Remarks.
+    pub notes: Vec<String>,
+    /// Seconds taken.
+    pub seconds: f64,
+}
+
+/// One comparison of all outputs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The input fill, or the name of the user's data.
+    pub fill: String,
+    /// Output that differs most.
+    pub output: String,
+    /// Largest relative difference of B from A.
+    pub difference: f64,
+    /// The same of A with the runtime's optimizer from A without it.
+    pub floor: f64,
+    /// True if it is within tolerance.
+    pub same: bool,
+}
+
+impl CheckReport {
+    fn new(request: &CheckRequest) -> CheckReport {
+        CheckReport {
+            schema: SCHEMA,
+            tool: crate::tool(),
+            a: request.a.display().to_string(),
+            b: request.b.display().to_string(),
+            same: true,
+            word: "tested".into(),
+            differences: Vec::new(),
+            tolerance: request.tolerance,
+            runs: Vec::new(),
+            before_saturation: Vec::new(),
+            reference: Vec::new(),
+            runtime: None,
+            shapes: Vec::new(),
+            notes: Vec::new(),
+            seconds: 0.0,
+        }
+    }
+
+    /// The largest difference on the runtime and its noise floor.
+    pub fn worst(&self) -> (f64, f64) {
+        let all = self.runs.iter().chain(&self.before_saturation);
+        all.fold((0.0, 0.0), |(difference, floor), run| (run.difference.max(difference), run.floor.max(floor)))
+    }
+
+    /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
+    fn judge(&mut self, place: &str, fill: &str, b: &Agreement, floor: &Agreement) -> Run {
+        let bound = self.tolerance.max(optimize::FLOOR_FACTOR * floor.relative);
+        let mut same = true;
+        if let Some(broken) = b.broken.first().filter(|_| floor.broken.is_empty()) {
+            self.differences.push(format!("{place}, fill `{fill}`: {broken}"));
+            same = false;
+        }
+        if b.relative > bound {
+            let (name, relative) = (&b.output, b.relative);
+            self.differences.push(format!("{place}, fill `{fill}`: `{name}` differs by {relative:.1e} relative, {bound:.1e} is tolerated"));
+            same = false;
+        }
+        if b.non_finite {
+            self.notes.push(format!("{place}, fill `{fill}`: values overflow in both models alike"));
+        }
+        Run { fill: fill.into(), output: b.output.clone(), difference: b.relative, floor: floor.relative, same }
+    }
+}
+
+/// Compares two model files.
+pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<CheckReport, Failure> {
+    let start = Instant::now();
+    let mut report = CheckReport::new(request);
+    observer.phase(Phase::Load, &report.a.clone());
+    let a = Model::read(&request.a)?;
+    observer.phase(Phase::Load, &report.b.clone());
+    let b = Model::read(&request.b)?;
+    let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
+    report.notes.extend(remarks);
+    if !differences.is_empty() {
+        report.word = "signature".into();
+        report.differences = differences;
+    } else if is_identical(&a, &b) {
+        report.word = "identical graph".into();
+    } else {
+        run_both(request, &a, &b, &mut report, observer)?;
+    }
+    report.same = report.differences.is_empty();
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// True if both compute the same expressions over the same constants, up to the order and names of nodes, duplicates and dead ones.
+fn is_identical(a: &Model, b: &Model) -> bool {
+    if a.proto() == b.proto() {
+        return true;
+    }
+    // Nodes that are kept verbatim are known by their place in one model only.
+    let opaque = |graph: &Graph| graph.ids().any(|id| graph.node(id).op.kind() == OpKind::Opaque);
+    if opaque(a.graph()) || opaque(b.graph()) {
+        return false;
+    }
+    let key = |model: &Model| regraft_ir::key::canonical_key(&clean(model.graph()).0);
+    key(a) == key(b)
+}
+
+fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<(), Failure> {
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
+    let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
+    let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
+    report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
+    let mut cases: Vec<(String, Feeds)> = Vec::new();
+    for fill in Fill::ALL {
+        cases.push((fill.name().into(), sizes.feeds(fill, request.seed)?));
+    }
+    cases.extend(load_data(&request.data, &sizes)?);
+
+    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases };
+    observer.phase(Phase::Check, "outputs on the runtime");
+    report.runs = trial.compare(source_a, source_b, "output", report)?;
+    if let Some((exposed_a, exposed_b)) = exposed(a, b, report) {
+        observer.phase(Phase::Check, "values before saturation");
+        // Zeros show little there, and the user's data was compared above.
+        let cases: Vec<(String, Feeds)> = cases.iter().filter(|(name, _)| name != Fill::Zeros.name()).cloned().collect();
+        let trial = Trial { cases: &cases, ..trial };
+        report.before_saturation =
+            trial.compare(ModelSource::bytes(&exposed_a), ModelSource::bytes(&exposed_b), "before saturation", report)?;
+    }
+    if request.reference {
+        reference(a.graph(), b.graph(), &sizes, &cases, report, observer);
+    }
+    Ok(())
+}
+
+struct Trial<'a> {
+    runtime: &'a dyn Runtime,
+    threads: usize,
+    cases: &'a [(String, Feeds)],
+}
+
+impl Trial<'_> {
+    /// Outputs of all cases; the model is unloaded again, so that only one is in memory at a time.
+    fn outputs(&self, source: ModelSource<'_>, level: OptLevel) -> Result<(Vec<String>, Vec<Vec<HostTensor>>), RuntimeError> {
+        let mut session = self.runtime.open(source, &SessionOptions { level, threads: self.threads, ..SessionOptions::default() })?;
+        let names = session.outputs().iter().map(|o| o.name.clone()).collect();
+        let outputs = self.cases.iter().map(|(_, feeds)| session.run(feeds)).collect::<Result<_, _>>()?;
+        Ok((names, outputs))
+    }
+
+    /// B as deployed against A without the runtime's optimizer, beside A as deployed.
+    fn compare(&self, a: ModelSource<'_>, b: ModelSource<'_>, place: &str, report: &mut CheckReport) -> Result<Vec<Run>, Failure> {
+        let (names, want) = self.outputs(a, OptLevel::Disabled)?;
+        let (_, tuned) = self.outputs(a, OptLevel::All)?;
+        let have = match self.outputs(b, OptLevel::All) {
+            Ok((_, have)) => have,
+            // A ran on the same inputs: this is a difference, and not a mistake of the user's.
+            Err(RuntimeError::Run { cause, .. }) => {
+                report.differences.push(format!("B does not run where A does: {}", Failure::new(cause).cause));
+                return Ok(Vec::new());
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let mut runs = Vec::new();
+        for (at, (fill, _)) in self.cases.iter().enumerate() {
+            let (ours, floor) = (compare(&names, &want[at], &have[at]), compare(&names, &want[at], &tuned[at]));
+            runs.push(report.judge(place, fill, &ours, &floor));
+        }
+        if !report.differences.is_empty() {
+            self.blame(b, &names, &want, report);
+        }
+        Ok(runs)
+    }
+
+    /// Says so if it is the runtime's optimizer that makes B different.
+    fn blame(&self, b: ModelSource<'_>, names: &[String], want: &[Vec<HostTensor>], report: &mut CheckReport) {
+        let Ok((_, plain)) = self.outputs(b, OptLevel::Disabled) else { return };
+        if want.iter().zip(&plain).all(|(a, b)| compare(names, a, b).within(report.tolerance)) {
+            report.notes.push("B is the same with the runtime's own optimizer off: it is that which makes the difference".into());
+        }
+    }
+}
+
+/// Both models with what goes into their last softmax or sigmoid as further outputs, if both end alike.
+fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (in_a, in_b) = (optimize::before_saturation(a.graph())?, optimize::before_saturation(b.graph())?);
+    if in_a.iter().map(|v| &v.0).ne(in_b.iter().map(|v| &v.0)) {
+        report.notes.push("the models end in different operators: values before them were not compared".into());
+        return None;
+    }
+    let expose = |model: &Model, values: &[(String, regraft_ir::ValueId)]| {
+        let mut graph = model.graph().clone();
+        values.iter().for_each(|(name, value)| graph.add_output(name, *value));
+        model.write(&graph, &WriteOptions::default()).and_then(|w| w.to_bytes())
+    };
+    match (expose(a, &in_a), expose(b, &in_b)) {
+        (Ok(a), Ok(b)) => Some((a, b)),
+        (Err(e), _) | (_, Err(e)) => {
+            report.notes.push(format!("values before saturation were not compared: {e}"));
+            None
+        }
+    }
+}
+
+/// Both graphs by the operators' own definitions, in double precision.
+fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], report: &mut CheckReport, observer: &mut dyn Observer) {
+    let work = optimize::flops(a, sizes).max(optimize::flops(b, sizes));
+    let cases = if work > optimize::HEAVY_FLOPS { &cases[..1.min(cases.len())] } else { cases };
+    let names: Vec<String> = a.outputs().iter().map(|o| o.name.to_string()).collect();
+    for (fill, feeds) in cases {
+        if observer.interrupted() {
+            report.notes.push("interrupted: not everything was compared".into());
+            return;
+        }
+        observer.phase(Phase::Check, &format!("reference executor, fill `{fill}`"));
+        let outputs = |graph: &Graph| -> Result<Vec<HostTensor>, String> {
+            let feeds = optimize::to_values(graph, feeds).ok_or("an input has a type that it does not know")?;
+            let values = eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque).map_err(|e| e.to_string())?;
+            values.iter().map(|v| double(v).ok_or_else(|| "an output has a type that it does not know".into())).collect()
+        };
+        match outputs(a).and_then(|a| Ok((a, outputs(b)?))) {
+            Ok((want, have)) => {
+                // Rounded constants are amplified as rounded sums are: what the runtime's noise hides is hidden here too.
+                let relative = report.runs.iter().find(|r| r.fill == *fill).map_or(0.0, |r| r.floor);
+                let floor = Agreement { relative, ..Agreement::default() };
+                let run = report.judge("reference executor", fill, &compare(&names, &want, &have), &floor);
+                report.reference.push(run);
+            }
+            Err(why) => {
+                report.notes.push(format!("the reference executor did not run: {why}"));
+                return;
+            }
+        }
+    }
+}
+
+/// A result of the reference executor in the widest type of its class.
+fn double(value: &regraft_ir::Value<f64>) -> Option<HostTensor> {
+    use regraft_ir::{DType, Value};
+    let dtype = match value {
+        Value::Real(_) => DType::F64,
+        Value::Int(_) => DType::I64,
+        Value::Bool(_) => DType::Bool,
+    };
+    let constant = value.to_const(dtype)?;
+    let shape = constant.shape().iter().map(|d| usize::try_from(*d).ok()).collect::<Option<_>>()?;
+    HostTensor::from_bytes(regraft_runtime::DType::from_onnx(dtype.to_onnx()), shape, constant.bytes()).ok()
+}

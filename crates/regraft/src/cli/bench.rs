@@ -1,0 +1,212 @@
+//! `regraft bench`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use regraft_onnx::Model;
+use regraft_rules::Library;
+use regraft_zoo::{Options, Weights};
+
+use crate::bench::{BenchReport, BenchRequest};
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::error::Failure;
+use crate::optimize::clean;
+use crate::render::{lines, plain_table, ratio, seconds, shape};
+use crate::speed;
+use crate::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
+
+/// Graph of the engine's benchmark unless another is named.
+const ENGINE_MODEL: &str = "resnext-50";
+
+/// Time models against each other, or the search engine itself
+///
+/// Runs all models in turn, in changing order, on the same inputs, with the runtime's own optimizer fully on. Ratios compare each model
+/// with the first one, run by run; the interval is a 95 % bootstrap interval of their median.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Models; the others are compared with the first. With --engine: one file or name in the zoo [default: resnext-50]
+    #[arg(value_name = "MODEL", required_unless_present = "engine")]
+    models: Vec<PathBuf>,
+    /// Measure how many moves per second the search engine applies and undoes, on one core
+    #[arg(long, conflicts_with_all = ["shape", "bind", "data", "threads", "runs", "runtime_library"])]
+    engine: bool,
+    /// Size of an input: x:1,3,224,224; once per input
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size: N=8
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
+    bind: Vec<(String, i64)>,
+    /// Real inputs to run on: INPUT:FILE.npy (or .pb), or a folder with one file per input
+    #[arg(long, value_name = "DATA")]
+    data: Vec<String>,
+    /// Threads per operator
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
+    /// Timed runs of each model [default: as many as the budget allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "budget")]
+    runs: Option<u32>,
+    /// Time that all runs together may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    budget: Duration,
+    /// Seed of the made-up inputs and of the interval
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// With --engine: more rules, beside the shipped ones
+    #[arg(long, value_name = "FILE", requires = "engine")]
+    rules: Vec<PathBuf>,
+    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    #[arg(long, value_name = "FILE")]
+    runtime_library: Option<PathBuf>,
+    /// Print the report as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft bench model.onnx fast.onnx
+  regraft bench model.onnx fast.onnx --threads 4 --budget 30s --shape x:8,3,224,224
+  regraft bench --engine resnet-50";
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    interrupt::catch("telling what was measured so far");
+    if args.engine { engine(args, console) } else { models(args, console) }
+}
+
+fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let request = BenchRequest {
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        data: args.data.clone(),
+        threads: usize::from(args.threads),
+        runs: args.runs.map(|n| n as usize),
+        budget: args.budget,
+        seed: args.seed,
+        runtime_library: args.runtime_library.clone(),
+        ..BenchRequest::new(args.models.clone())
+    };
+    let report = {
+        let mut progress = Progress::new(console);
+        crate::bench::bench(&request, &mut progress)?
+    };
+    let shapes = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ");
+    if report.guessed_shapes {
+        console.warn(&format!("sizes that the model leaves open were guessed; measured at {shapes} (give yours with --shape)"));
+    }
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&shown(&report, &shapes, console))?;
+    }
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
+    let pairs = report.models.first().map_or(0, |m| m.speedup.pairs);
+    let verdict = match report.models.as_slice() {
+        [one] => format!("{} a run", show_ns(one.median_ns)),
+        [_, others @ ..] => others.iter().map(|m| judged(&m.speedup)).collect::<Vec<_>>().join(", "),
+        [] => String::new(),
+    };
+    let verdict = format!("verdict: {verdict} · {pairs} runs each · {}", seconds(report.seconds));
+    if console.quiet {
+        return verdict;
+    }
+    let mut table = plain_table(&["model", "median", "speed-up"], &[1, 2]);
+    for (at, model) in report.models.iter().enumerate() {
+        let ratio = if at == 0 { String::new() } else { ratio(&model.speedup) };
+        table.add_row([model.model.clone(), show_ns(model.median_ns), ratio]);
+    }
+    let conditions = format!("{}, {} threads, {}, {shapes}", report.runtime, report.threads, report.clock);
+    format!("{}\n{conditions}\n{verdict}", lines(&table))
+}
+
+fn judged(speedup: &crate::report::Speedup) -> String {
+    let interval = format!("[{:.2}, {:.2}]", speedup.low, speedup.high);
+    match speedup {
+        s if s.low > 1.0 => format!("{:.2}x faster {interval}", s.median),
+        s if s.high < 1.0 => format!("{:.2}x slower {interval}", 1.0 / s.median),
+        _ => format!("no difference beyond noise {interval}"),
+    }
+}
+
+fn engine(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let name = match args.models.as_slice() {
+        [] => Path::new(ENGINE_MODEL),
+        [one] => one,
+        _ => return Err(Failure::new("--engine takes one model").hint("run it once per model")),
+    };
+    let model = if name.exists() {
+        Model::read(name)?
+    } else {
+        let options = Options { weights: Weights::Zeros, ..Options::default() };
+        Model::from_proto(regraft_zoo::build(&name.to_string_lossy(), &options)?)?
+    };
+    let mut library = Library::shipped()?;
+    for path in &args.rules {
+        library = library.with_file(path, &crate::cli::rules::read(path)?)?;
+    }
+    let graph = clean(model.graph()).0;
+    let mut progress = Progress::new(console);
+    progress.step("measure", &format!("{} with {} rules", name.display(), library.rules().len()));
+    let result = speed::measure(&graph, model.speller(), &library, args.budget, &interrupt::requested)?;
+    drop(progress);
+    if args.json {
+        console.json(&result)?;
+    } else {
+        let mut text = String::new();
+        if !console.quiet {
+            let mut table = plain_table(&[&name.display().to_string(), ""], &[1]);
+            table.add_row(["nodes", &result.nodes.to_string()]);
+            table.add_row(["rules", &result.rules.to_string()]);
+            table.add_row(["possible moves", &result.moves.to_string()]);
+            table.add_row(["finding all of them", &format!("{:.1} ms", result.match_all_ms)]);
+            table.add_row(["apply + undo per second", &grouped(result.pairs_per_second)]);
+            table.add_row(["apply + next moves + undo per second", &grouped(result.expansions_per_second)]);
+            text = format!("{}\n", lines(&table));
+        }
+        let restored = if result.restored { "key and cost restored bit for bit" } else { "KEY OR COST DIFFER from the start" };
+        let rate = grouped(result.pairs_per_second);
+        console.print(&format!("{text}verdict: {rate} moves applied and undone per second on one core · {restored}"))?;
+    }
+    if !result.restored {
+        return Err(Failure::new("undoing did not restore the engine's key or cost").hint("this is a defect of regraft, please report it"));
+    }
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands() {
+        assert_eq!([0.0, 999.0, 1000.0, 1_234_567.2].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn verdicts_need_the_whole_interval() {
+        let judge = |low, high| judged(&crate::report::Speedup { median: 2.0, low, high, pairs: 9 });
+        assert_eq!(judge(1.5, 2.5), "2.00x faster [1.50, 2.50]");
+        assert_eq!(judge(0.9, 2.5), "no difference beyond noise [0.90, 2.50]");
+        assert_eq!(judge(0.2, 0.9), "0.50x slower [0.20, 0.90]");
+    }
+}

@@ -1,0 +1,152 @@
+//! `regraft check`.
+
+use std::path::PathBuf;
+
+use crate::check::{CheckReport, CheckRequest, Run};
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::error::Failure;
+use crate::optimize::TOLERANCE;
+use crate::render::{bound, difference, lines, plain_table, seconds};
+use crate::units::{ShapeArg, parse_bind, parse_shape};
+
+/// Tell whether two models are the same
+///
+/// Compares what the models declare, then their graphs, and if those are not identical, their outputs: B as deployed against A without
+/// the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in double
+/// precision. Integers and booleans must be equal. Ends with exit code 1 if a difference is found.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The model that is right
+    #[arg(value_name = "A")]
+    a: PathBuf,
+    /// The model in question
+    #[arg(value_name = "B")]
+    b: PathBuf,
+    /// Size of an input, to compare at: x:1,3,224,224; once per input
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size, to compare at: N=8
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
+    bind: Vec<(String, i64)>,
+    /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), or a folder with one file per input
+    #[arg(long, value_name = "DATA")]
+    data: Vec<String>,
+    /// Difference that is tolerated, relative to the largest magnitude of an output
+    ///
+    /// Ten times the noise floor, which is the difference that the runtime's own optimizer makes to A, is always tolerated.
+    #[arg(long, value_name = "RELATIVE", default_value_t = TOLERANCE, value_parser = parse_tolerance)]
+    tolerance: f64,
+    /// Do not run the reference executor, which is slow for large models
+    #[arg(long)]
+    no_reference: bool,
+    /// Threads per operator
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
+    /// Seed of the made-up inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    #[arg(long, value_name = "FILE")]
+    runtime_library: Option<PathBuf>,
+    /// Print the report as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft check model.onnx fast.onnx
+  regraft check model.onnx fast.onnx --shape x:8,3,224,224 --data x:photo.npy";
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err(format!("`{text}` is no tolerance; write 1e-4")),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let request = CheckRequest {
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        data: args.data.clone(),
+        tolerance: args.tolerance,
+        reference: !args.no_reference,
+        threads: usize::from(args.threads),
+        seed: args.seed,
+        runtime_library: args.runtime_library.clone(),
+        ..CheckRequest::new(&args.a, &args.b)
+    };
+    interrupt::catch("telling what was compared so far");
+    let report = {
+        let mut progress = Progress::new(console);
+        crate::check::check(&request, &mut progress)?
+    };
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&shown(&report, console))?;
+    }
+    Ok(match (report.same, interrupt::requested()) {
+        (false, _) => Exit::Unmet,
+        (true, true) => Exit::Interrupted,
+        (true, false) => Exit::Done,
+    })
+}
+
+fn shown(report: &CheckReport, console: &Console) -> String {
+    let verdict = verdict(report);
+    if console.quiet {
+        return verdict;
+    }
+    let mut text = String::new();
+    let groups = [("output", &report.runs), ("before saturation", &report.before_saturation), ("reference executor", &report.reference)];
+    if groups.iter().any(|(_, runs)| !runs.is_empty()) {
+        let mut table = plain_table(&["compared", "fill", "difference", "noise floor", "at", ""], &[2, 3]);
+        for (place, runs) in groups {
+            for Run { fill, output, difference: d, floor, same } in runs {
+                let word = if *same { "same" } else { "different" };
+                table.add_row([place, fill, &difference(*d), &difference(*floor), output, word]);
+            }
+        }
+        text = format!("{}\n", lines(&table));
+    }
+    for note in &report.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    // The verdict names the first; all of them are worth a line.
+    for difference in report.differences.iter().skip(1) {
+        text.push_str(&format!("also: {difference}\n"));
+    }
+    text + &verdict
+}
+
+fn verdict(report: &CheckReport) -> String {
+    let mut parts = Vec::new();
+    match report.differences.first() {
+        Some(first) => parts.push(format!("different: {first}")),
+        None if report.word == "tested" => {
+            let (worst, floor) = report.worst();
+            let fills = report.runs.len();
+            parts.push(format!(
+                "same outputs to {} (noise floor {}, tolerance {})",
+                difference(worst),
+                difference(floor),
+                bound(report.tolerance)
+            ));
+            parts.push(format!("tested on {fills} fills"));
+            let reference = report.reference.iter().map(|r| r.difference).fold(0.0, f64::max);
+            if !report.reference.is_empty() {
+                parts.push(format!("reference executor agrees to {}", difference(reference)));
+            }
+        }
+        None => parts.push(format!("same: {}", report.word)),
+    }
+    parts.push(seconds(report.seconds));
+    format!("verdict: {}", parts.join(" · "))
+}

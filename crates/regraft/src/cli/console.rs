@@ -1,0 +1,76 @@
+//! What goes to the terminal, and how much of it.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// How much to say; the same for all commands.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Console {
+    /// Print only the verdict, and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print also details: what was applied where, and what was not done and why
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// How to show progress on standard error
+    #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
+    pub progress: ProgressKind,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressKind {
+    /// A line that changes on a terminal, nothing elsewhere
+    Auto,
+    /// One line of text per step
+    Plain,
+    /// One JSON object per step
+    Json,
+    /// Nothing
+    None,
+}
+
+impl Console {
+    /// Prints what was asked for. A reader that went away is no error.
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!("cannot write to standard output: {e}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints a value as JSON.
+    pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.print(&to_json(value)?)
+    }
+
+    /// Tells the user what is odd but no error.
+    pub fn warn(&self, text: &str) {
+        if !self.quiet {
+            line(&format!("regraft: warning: {}", Failure::new(text).cause));
+        }
+    }
+}
+
+/// A value as indented JSON.
+pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::new)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Prints why the command failed, in one line.
+pub fn error(failure: &Failure) {
+    line(&format!("regraft: error: {failure}"));
+}
+
+/// One line on standard error. If that is closed there is nobody to tell.
+pub fn line(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,23 @@
+//! Exit codes.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, and every promise asked for was met.
+    Done = 0,
+    /// Finished, but a promise was not met: `--min-speedup`, a difference found by `check`, a counterexample found by `rules exercise`.
+    Unmet = 1,
+    /// The user's mistake, an I/O error, or an internal error. Nothing was written.
+    Failed = 2,
+    /// Ctrl-C. `optimize` has written the best valid model found until then.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}

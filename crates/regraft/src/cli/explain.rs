@@ -1,0 +1,130 @@
+//! `regraft explain`.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::diff::Diff;
+use crate::error::Failure;
+use crate::render::{self, lines, plain_table};
+use crate::report::{Report, SCHEMA};
+use crate::units::show_bytes;
+
+/// Names listed per kind of change, unless -v asks for all.
+const NAMES_SHOWN: usize = 10;
+
+/// Tell what was done to a model
+///
+/// Given a report (`regraft optimize --report FILE`), or a model with its report beside it (fast.onnx, fast.report.json): the rewrites
+/// that were applied and where, what was not done and why, how it was checked. Given two models: what differs between their graphs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A report, or a model that has one
+    #[arg(value_name = "MODEL|REPORT")]
+    subject: PathBuf,
+    /// A second model: print what differs from the first
+    #[arg(value_name = "OTHER", conflicts_with = "report")]
+    other: Option<PathBuf>,
+    /// The model's report, if it has another name than the model
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft optimize model.onnx -o fast.onnx --report fast.report.json
+  regraft explain fast.onnx
+  regraft explain model.onnx fast.onnx";
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    if let Some(other) = &args.other {
+        let diff = crate::diff::diff(&args.subject, other)?;
+        if args.json {
+            console.json(&diff)?;
+        } else {
+            console.print(&differences(&diff, console.verbose))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let report = read(&find(args)?)?;
+    if args.json {
+        console.json(&report)?;
+    } else if console.quiet {
+        console.print(&render::verdict(&report, &[]))?;
+    } else {
+        console.print(&format!("{}\n{}\n{}", render::table(&report), render::details(&report), render::verdict(&report, &[])))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The report of the subject.
+fn find(args: &Args) -> Result<PathBuf, Failure> {
+    if let Some(report) = &args.report {
+        return Ok(report.clone());
+    }
+    if args.subject.extension().is_none_or(|e| e != "onnx") {
+        return Ok(args.subject.clone());
+    }
+    if !args.subject.is_file() {
+        return Err(Failure::new(format!("there is no file {}", args.subject.display())).hint("check the path"));
+    }
+    let mut long = args.subject.clone().into_os_string();
+    long.push(".report.json");
+    let places = [args.subject.with_extension("report.json"), PathBuf::from(long)];
+    places.iter().find(|p| p.is_file()).cloned().ok_or_else(|| {
+        let failure = Failure::new(format!("{} has no report beside it ({})", args.subject.display(), places[0].display()));
+        failure.hint("write one with `regraft optimize --report FILE`, or name the input too: `regraft explain IN OUT`")
+    })
+}
+
+fn read(path: &Path) -> Result<Report, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path"))?;
+    let alien = |why: &dyn std::fmt::Display| {
+        Failure::new(format!("{} is no report: {why}", path.display())).hint("name a file that `regraft optimize --report` wrote")
+    };
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| alien(&e))?;
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(schema) if schema == u64::from(SCHEMA) => serde_json::from_value(value).map_err(|e| alien(&e)),
+        Some(schema) => {
+            let failure = Failure::new(format!("{} has layout {schema}, this version reads {SCHEMA}", path.display()));
+            Err(failure.hint("use the version of regraft that wrote it"))
+        }
+        None => Err(alien(&"it names no layout")),
+    }
+}
+
+fn differences(diff: &Diff, all: bool) -> String {
+    let mut sizes = plain_table(&["", "before", "after"], &[1, 2]);
+    let rows: [(&str, String, String); 3] = [
+        ("nodes", diff.nodes.0.to_string(), diff.nodes.1.to_string()),
+        ("initializers", diff.initializers.0.to_string(), diff.initializers.1.to_string()),
+        ("size", show_bytes(diff.bytes.0), show_bytes(diff.bytes.1)),
+    ];
+    for (name, a, b) in &rows {
+        sizes.add_row([name, a.as_str(), b]);
+    }
+    for (name, (a, b)) in diff.operators.iter().filter(|(_, (a, b))| all || a != b) {
+        sizes.add_row([name, &a.to_string(), &b.to_string()]);
+    }
+    let mut text = lines(&sizes);
+    for (word, names) in [("removed", &diff.removed), ("added", &diff.added), ("changed", &diff.changed), ("signature", &diff.signature)] {
+        if names.is_empty() {
+            continue;
+        }
+        text.push_str(&format!("\n{word} ({})\n", names.len()));
+        let shown = if all { names.len() } else { NAMES_SHOWN.min(names.len()) };
+        names[..shown].iter().for_each(|n| text.push_str(&format!("  {n}\n")));
+        if shown < names.len() {
+            text.push_str(&format!("  and {} more (-v lists all)\n", names.len() - shown));
+        }
+    }
+    if diff.removed.is_empty() && diff.added.is_empty() && diff.changed.is_empty() && diff.signature.is_empty() {
+        text.push_str("\nthe graphs have the same nodes\n");
+    }
+    text
+}

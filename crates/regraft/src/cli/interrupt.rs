@@ -1,0 +1,25 @@
+//! Ctrl-C: the first asks the command to finish with what it has, the second ends the process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::cli::console;
+use crate::cli::exit::Exit;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C is a request. `promise` tells the user what happens next.
+pub fn catch(promise: &'static str) {
+    let handler = move || {
+        if REQUESTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+        console::line(&format!("regraft: interrupted: {promise} (Ctrl-C again ends at once)"));
+    };
+    // Where signals cannot be caught, Ctrl-C ends the process: nothing is half-written then either.
+    let _ = ctrlc::set_handler(handler);
+}
+
+/// True once Ctrl-C was pressed.
+pub fn requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}

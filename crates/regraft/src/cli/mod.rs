@@ -1,0 +1,166 @@
+//! The command line: arguments in, exit code out. All work is done by the library.
+
+mod bench;
+mod check;
+mod console;
+mod cost;
+mod exit;
+mod explain;
+mod interrupt;
+mod optimize;
+mod progress;
+mod rules;
+mod usage;
+mod zoo;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Failure;
+use console::Console;
+pub use exit::Exit;
+
+/// Makes ONNX models faster without changing what they compute.
+///
+/// Regraft searches equal models by rewrite rules, prices them by what the target runtime really runs, and writes the one that is
+/// fastest end to end on this machine, with the runtime's own optimizer fully on. Every result is checked against its input; if nothing
+/// is faster beyond noise, the input is written unchanged.
+#[derive(Debug, Parser)]
+#[command(name = "regraft", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(flatten)]
+    console: Console,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft optimize model.onnx -o fast.onnx     write a faster model with the same outputs
+  regraft model.onnx fast.onnx                 the same, for short
+  regraft check model.onnx fast.onnx           are these two models the same?
+  regraft bench model.onnx fast.onnx           time them against each other
+  regraft zoo emit resnet-18 -o r18.onnx       a network to try things on
+
+Exit codes:
+  0    done, and every promise asked for was met
+  1    finished, but a promise was not met (--min-speedup), a difference was found (check),
+       or a rule was refuted (rules exercise)
+  2    mistake in the arguments or the input, I/O error, or internal error
+  130  interrupted with Ctrl-C; optimize still writes the best valid model found so far";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Optimize(Box<optimize::Args>),
+    Check(Box<check::Args>),
+    Bench(Box<bench::Args>),
+    Explain(explain::Args),
+    #[command(subcommand)]
+    Rules(rules::Command),
+    #[command(subcommand)]
+    Zoo(zoo::Command),
+    #[command(subcommand)]
+    Cost(cost::Command),
+}
+
+/// Runs the command of this process's arguments.
+pub fn run() -> ExitCode {
+    let args = shorthand(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error).into(),
+    };
+    let console = cli.console.clone();
+    match guarded(|| dispatch(cli.command, &console)) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            console::error(&failure);
+            Exit::Failed.into()
+        }
+    }
+}
+
+fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
+    match command {
+        Command::Optimize(args) => optimize::run(&args, console),
+        Command::Check(args) => check::run(&args, console),
+        Command::Bench(args) => bench::run(&args, console),
+        Command::Explain(args) => explain::run(&args, console),
+        Command::Rules(command) => rules::run(&command, console),
+        Command::Zoo(command) => zoo::run(&command, console),
+        Command::Cost(command) => cost::run(&command, console),
+    }
+}
+
+/// `regraft in.onnx out.onnx` means `regraft optimize in.onnx out.onnx`.
+fn shorthand(mut args: Vec<OsString>) -> Vec<OsString> {
+    let is_model = |arg: &OsString| std::path::Path::new(arg).extension().is_some_and(|e| e == "onnx");
+    if args.get(1).is_some_and(is_model) {
+        args.insert(1, "optimize".into());
+    }
+    args
+}
+
+/// Turns a panic of this program into an error like any other. With `RUST_BACKTRACE` the place is shown as usual.
+fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    use std::sync::{Arc, Mutex};
+    let seen: Arc<Mutex<Option<String>>> = Arc::default();
+    if std::env::var_os("RUST_BACKTRACE").is_none_or(|v| v == "0") {
+        let seen = seen.clone();
+        std::panic::set_hook(Box::new(move |info| {
+            if let Ok(mut seen) = seen.lock() {
+                seen.get_or_insert_with(|| info.to_string());
+            }
+        }));
+    }
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let what = seen.lock().ok().and_then(|mut seen| seen.take()).unwrap_or_else(|| "see above".into());
+        let failure = Failure::new(format!("internal error: {what}"));
+        Err(failure.hint("this is a defect of regraft, please report it with the command and the model; RUST_BACKTRACE=1 shows more"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_argument_has_a_help_text() {
+        fn walk(command: &clap::Command, missing: &mut Vec<String>) {
+            if command.get_about().is_none() {
+                missing.push(command.get_name().to_string());
+            }
+            for arg in command.get_arguments().filter(|a| a.get_help().is_none()) {
+                missing.push(format!("{} {}", command.get_name(), arg.get_id()));
+            }
+            command.get_subcommands().filter(|c| c.get_name() != "help").for_each(|c| walk(c, missing));
+        }
+        let mut missing = Vec::new();
+        walk(&Cli::command(), &mut missing);
+        assert!(missing.is_empty(), "without help: {missing:?}");
+    }
+
+    #[test]
+    fn a_panic_becomes_a_failure() {
+        let failure = guarded(|| panic!("boom")).expect_err("it panics");
+        let _ = std::panic::take_hook();
+        assert!(failure.cause.starts_with("internal error"), "{failure}");
+    }
+
+    #[test]
+    fn two_models_are_optimized() {
+        let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(shorthand(words(&["regraft", "a.onnx", "b.onnx"])), words(&["regraft", "optimize", "a.onnx", "b.onnx"]));
+        assert_eq!(shorthand(words(&["regraft", "check", "a.onnx"])), words(&["regraft", "check", "a.onnx"]));
+        assert_eq!(shorthand(words(&["regraft"])), words(&["regraft"]));
+    }
+}

@@ -1,0 +1,246 @@
+//! `regraft optimize`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::cli::console::{Console, to_json};
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::error::Failure;
+use crate::file::{check_writable, is_same, write_atomic};
+use crate::optimize::{CostKind, Request, SearchKind, load_library};
+use crate::render;
+use crate::report::Report;
+use crate::units::{ShapeArg, parse_bind, parse_bytes, parse_duration, parse_shape};
+
+/// Write a faster model with the same outputs
+///
+/// Reads a model, searches equal ones, times the best against the input on this machine (interleaved, with the runtime's own optimizer
+/// fully on), checks the winner, and writes it. If nothing is faster beyond noise, the input is written unchanged and the verdict says
+/// so. Names, order, types and declared sizes of inputs and outputs never change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model to optimize
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Where to write the result (same as -o)
+    #[arg(value_name = "OUT", conflicts_with = "output")]
+    out: Option<PathBuf>,
+    /// Where to write the result [default: IN with the ending .optimized.onnx]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Allow OUT to be the input file itself
+    #[arg(long)]
+    force_overwrite: bool,
+    /// Size of an input, to measure at: x:1,3,224,224 or x:1x3x224x224 or x:N,3,224,224; once per input
+    ///
+    /// Inputs of fixed size need none. Sizes that are left open are guessed, with a warning. The result stays correct for all sizes.
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape, help_heading = "Model")]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size, to measure at: N=8
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind, help_heading = "Model")]
+    bind: Vec<(String, i64)>,
+    /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), or a folder with one file per input
+    #[arg(long, value_name = "DATA", help_heading = "Model")]
+    data: Vec<String>,
+    /// Most that the file may grow by, such as 16M [default: 5 % or 4M, whichever is more]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Model")]
+    allow_growth: Option<u64>,
+    /// The runtime that the model will run on
+    #[arg(long, value_name = "RUNTIME", default_value = "onnxruntime", help_heading = "Target")]
+    target: Target,
+    /// Threads that one operator will run on where the model is deployed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
+    threads: u16,
+    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    runtime_library: Option<PathBuf>,
+    /// How to search
+    #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Search")]
+    search: SearchKind,
+    /// Where prices of operators come from
+    #[arg(long, value_name = "MODEL", default_value = "measured", help_heading = "Search")]
+    cost: CostKind,
+    /// Time that the whole run may take, such as 60s or 5m
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, help_heading = "Search")]
+    budget: Duration,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
+    seed: u64,
+    /// File of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    cost_store: Option<PathBuf>,
+    /// Decide by what the store of measurements holds, and measure nothing: two such runs give the same bytes
+    #[arg(long, help_heading = "Search")]
+    frozen: bool,
+    /// More rules, beside the shipped ones
+    #[arg(long, value_name = "FILE", help_heading = "Rules")]
+    rules: Vec<PathBuf>,
+    /// Do not use this rule, or any of this numeric class (such as fast-bilinear)
+    #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
+    deny: Vec<String>,
+    /// Use only rules that are trusted at least this far
+    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "proved-in-range", "bounded", "tested"])]
+    require: Option<String>,
+    /// End with exit code 1 if the result is not this many times faster
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
+    min_speedup: Option<f64>,
+    /// Also write the report, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    report: Option<PathBuf>,
+    /// Print the report as JSON instead of the table
+    #[arg(long, help_heading = "Result")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft optimize model.onnx -o fast.onnx
+  regraft optimize det.onnx -o fast.onnx --shape x:1,3,640,640 --budget 5m
+  regraft optimize model.onnx -o fast.onnx --threads 4 --min-speedup 1.05 --report fast.report.json
+  regraft optimize model.onnx -o fast.onnx --deny fast-bilinear";
+
+/// Runtimes that models are optimized for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Target {
+    /// ONNX Runtime on the processor of this machine
+    Onnxruntime,
+}
+
+fn parse_ratio(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('x').parse::<f64>() {
+        Ok(ratio) if ratio.is_finite() && ratio > 0.0 => Ok(ratio),
+        _ => Err(format!("`{text}` is no ratio; write 1.05")),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let request = request(args)?;
+    // Reading first: of two mistakes, that in the input is the one to tell.
+    if request.input.is_file() && is_same(&request.input, &request.output) && !args.force_overwrite {
+        let failure = Failure::new(format!("{} is the input itself, and would be overwritten", request.output.display()));
+        return Err(failure.hint("name another file with -o, or add --force-overwrite"));
+    }
+    if request.input.exists() {
+        check_writable(&request.output, "-o")?;
+        args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
+    }
+    let usable = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?.rules().len();
+    interrupt::catch("writing the best valid model so far");
+    let report = {
+        let mut progress = Progress::new(console);
+        crate::optimize::optimize(&request, &mut progress)?
+    };
+    report.warnings.iter().for_each(|w| console.warn(w));
+    if let Some(path) = &args.report {
+        write_atomic(path, to_json(&report)?.as_bytes())?;
+    }
+    let missed = args.min_speedup.filter(|least| report.speedup.median < *least);
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&shown(&report, &remarks(args, missed, usable), console))?;
+    }
+    Ok(match (report.ended.as_str(), missed) {
+        ("interrupted", _) => Exit::Interrupted,
+        (_, Some(_)) => Exit::Unmet,
+        _ => Exit::Done,
+    })
+}
+
+fn request(args: &Args) -> Result<Request, Failure> {
+    let Target::Onnxruntime = args.target;
+    let output = match args.output.as_ref().or(args.out.as_ref()) {
+        Some(path) => path.clone(),
+        None => default_output(&args.input)?,
+    };
+    Ok(Request {
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        search: args.search,
+        cost: args.cost,
+        budget: args.budget,
+        threads: usize::from(args.threads),
+        seed: args.seed,
+        rules: args.rules.clone(),
+        deny: args.deny.clone(),
+        min_speedup: args.min_speedup,
+        require: args.require.clone(),
+        allow_growth: args.allow_growth,
+        data: args.data.clone(),
+        runtime_library: args.runtime_library.clone(),
+        cost_store: args.cost_store.clone(),
+        frozen: args.frozen,
+        reproduce: command_line(std::env::args_os().skip(1)),
+        ..Request::new(&args.input, output)
+    })
+}
+
+/// `model.onnx` becomes `model.optimized.onnx`, in the same folder.
+fn default_output(input: &Path) -> Result<PathBuf, Failure> {
+    let stem = input.file_stem().ok_or_else(|| Failure::new(format!("{} names no file", input.display())).hint("name a model file"))?;
+    let mut name = stem.to_os_string();
+    name.push(".optimized.onnx");
+    Ok(input.with_file_name(name))
+}
+
+fn remarks(args: &Args, missed: Option<f64>, usable: usize) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if usable == 0 {
+        remarks.push(match &args.require {
+            Some(word) => format!("no rule is {word} yet, so none was used"),
+            None => "all rules were denied".into(),
+        });
+    }
+    if let Some(least) = missed {
+        remarks.push(format!("below the {least}x asked for"));
+    }
+    remarks
+}
+
+fn shown(report: &Report, remarks: &[String], console: &Console) -> String {
+    let verdict = render::verdict(report, remarks);
+    if console.quiet {
+        return verdict;
+    }
+    let details = if console.verbose { format!("{}\n", render::details(report)) } else { String::new() };
+    format!("{}\n{details}{verdict}", render::table(report))
+}
+
+/// A command line that a shell reads back as these arguments.
+fn command_line(args: impl Iterator<Item = std::ffi::OsString>) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+@%".contains(c);
+    let quoted = |arg: String| if !arg.is_empty() && arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', r"'\''")) };
+    std::iter::once("regraft".to_string()).chain(args.map(|a| quoted(a.to_string_lossy().into_owned()))).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_can_be_pasted() {
+        let args = ["optimize", "my model.onnx", "--shape", "x:[1,3]", "it's"];
+        let want = r"regraft optimize 'my model.onnx' --shape 'x:[1,3]' 'it'\''s'";
+        assert_eq!(command_line(args.iter().map(Into::into)), want);
+    }
+
+    #[test]
+    fn the_output_lies_beside_the_input() {
+        assert_eq!(default_output(Path::new("a/m.onnx")).ok(), Some(PathBuf::from("a/m.optimized.onnx")));
+        assert_eq!(default_output(Path::new("m.v2.onnx")).ok(), Some(PathBuf::from("m.v2.optimized.onnx")));
+        assert!(default_output(Path::new("..")).is_err());
+    }
+
+    #[test]
+    fn ratios() {
+        assert_eq!(parse_ratio("1.05"), Ok(1.05));
+        assert_eq!(parse_ratio("1.2x"), Ok(1.2));
+        assert!(parse_ratio("fast").is_err() && parse_ratio("-1").is_err() && parse_ratio("inf").is_err());
+    }
+}

@@ -1,0 +1,128 @@
+//! `regraft rules exercise`.
+
+use std::time::Instant;
+
+use regraft_rules::{Rule, sample};
+use serde::Serialize;
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::cli::rules::{Files, find, library, place};
+use crate::error::Failure;
+use crate::render::{difference, lines, plain_table, seconds};
+
+/// Draws per instance asked for: guards refuse many.
+const DRAWS: usize = 60;
+
+/// Put rules to the test: compute both sides on random instances, in double precision
+///
+/// Ends with exit code 1 if the sides of a rule differ (a counterexample is printed with the seed that reproduces it), or if too few
+/// instances of a rule could be made.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  regraft rules exercise --instances 1000\n  regraft rules exercise my-rule --rules my.rules")]
+pub struct Args {
+    /// Names of rules [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Random instances of each rule
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    instances: u32,
+    /// Seed of the instances
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    files: Files,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What exercising one rule showed.
+#[derive(Debug, Serialize)]
+struct Row {
+    rule: String,
+    defined: String,
+    /// `ok`, `refuted`, or `too few`.
+    outcome: &'static str,
+    instances: usize,
+    draws: usize,
+    worst: f64,
+    counterexample: Option<String>,
+    seconds: f64,
+}
+
+impl Row {
+    fn of(rule: &Rule, wanted: usize, seed: u64) -> Row {
+        let start = Instant::now();
+        let result = sample::exercise(rule, wanted, wanted.saturating_mul(DRAWS), seed);
+        let (outcome, counterexample) = match (result.counterexample, result.instances < wanted) {
+            (Some(why), _) => ("refuted", Some(why)),
+            (None, true) => ("too few", Some(format!("last miss: {}", result.last_miss))),
+            (None, false) => ("ok", None),
+        };
+        Row {
+            rule: rule.name.to_string(),
+            defined: place(rule),
+            outcome,
+            instances: result.instances,
+            draws: result.draws,
+            worst: result.worst,
+            counterexample,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let library = library(&args.files)?;
+    let rules: Vec<&Rule> = match args.names.as_slice() {
+        [] => library.rules().iter().collect(),
+        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
+    };
+    interrupt::catch("telling what was exercised so far");
+    let mut progress = Progress::new(console);
+    let mut rows = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        if interrupt::requested() {
+            break;
+        }
+        progress.step("exercise", &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
+        rows.push(Row::of(rule, args.instances as usize, args.seed));
+    }
+    drop(progress);
+    let bad = rows.iter().filter(|r| r.outcome != "ok").count();
+    if args.json {
+        console.json(&rows)?;
+    } else {
+        console.print(&shown(&rows, bad, args, start, console))?;
+    }
+    Ok(match (bad, interrupt::requested()) {
+        (0, false) => Exit::Done,
+        (0, true) => Exit::Interrupted,
+        _ => Exit::Unmet,
+    })
+}
+
+fn shown(rows: &[Row], bad: usize, args: &Args, start: Instant, console: &Console) -> String {
+    let mut text = String::new();
+    if !console.quiet && !rows.is_empty() {
+        let mut table = plain_table(&["rule", "outcome", "instances", "draws", "worst", "time"], &[2, 3, 4, 5]);
+        for r in rows {
+            let numbers = [r.instances.to_string(), r.draws.to_string(), difference(r.worst), seconds(r.seconds)];
+            table.add_row([[r.rule.clone(), r.outcome.to_string()].as_slice(), numbers.as_slice()].concat());
+        }
+        text = format!("{}\n", lines(&table));
+    }
+    for r in rows {
+        if let Some(why) = &r.counterexample {
+            text.push_str(&format!("{}: {} ({}): {why}\n", r.outcome, r.rule, r.defined));
+        }
+    }
+    let good = rows.len() - bad;
+    let time = seconds(start.elapsed().as_secs_f64());
+    text + &format!("verdict: {good} of {} rules held on {} instances each · {time} · seed {}", rows.len(), args.instances, args.seed)
+}

@@ -1,0 +1,157 @@
+//! `regraft rules explain`.
+
+use std::fmt::Write;
+
+use regraft_ir::{Graph, text};
+use regraft_rules::{Anything, Numeric, Rule, Trust, instantiate, matches_at, sample};
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::rules::{Files, find, library, list, place};
+use crate::error::Failure;
+
+/// Random instances among which the smallest is shown.
+const DRAWS: u64 = 400;
+/// Numbers of a constant that are shown.
+const NUMBERS_SHOWN: usize = 4;
+
+/// Tell all about one rule: its algebra, its conditions, how it rounds, and an example
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  regraft rules explain relu-clip")]
+pub struct Args {
+    /// Name of the rule
+    name: String,
+    #[command(flatten)]
+    files: Files,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let library = library(&args.files)?;
+    let rule = find(&library, &args.name)?;
+    let example = example(rule);
+    if args.json {
+        let mut value = list::json(rule);
+        value["example"] = serde_json::json!(example.map(|(before, after)| serde_json::json!({ "before": before, "after": after })));
+        console.json(&value)?;
+    } else {
+        console.print(&explanation(rule, example))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn explanation(rule: &Rule, example: Option<(String, String)>) -> String {
+    let mut out = format!("{}  ({})\n\n  {}\n", rule.name, place(rule), rule.doc);
+    let mut section = |title: &str, body: &str| {
+        let _ = write!(out, "\n{title}\n");
+        for line in body.lines() {
+            let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+        }
+    };
+    section("Algebra", &rule.algebra.join("\n"));
+    section("Rule", &rule.text);
+    section("Applies", &conditions(rule));
+    section("Numeric class", &format!("{}: {}", rule.numeric, meaning(rule.numeric)));
+    section("Trust", &format!("{}: {}", rule.trust, reason(rule.trust)));
+    match example {
+        Some((before, after)) => {
+            section("Example, before", &before);
+            section("Example, after", &after);
+        }
+        None => section("Example", "no random instance of it was found"),
+    }
+    out
+}
+
+fn conditions(rule: &Rule) -> String {
+    let mut conditions = vec![match rule.guards.len() {
+        0 => "wherever its source matches".to_string(),
+        1 => "where its source matches and its `when` clause holds".to_string(),
+        n => format!("where its source matches and all {n} conditions of its `when` clause hold"),
+    }];
+    if let Some(runtime) = &rule.runtime {
+        conditions.push(format!("only for the target {runtime}"));
+    }
+    conditions.push(match rule.shared {
+        true => "matched values may have other readers; what they need stays".into(),
+        false => "values inside the matched part must have no other readers".into(),
+    });
+    if rule.explore {
+        conditions.push("a respelling: only a measurement can tell whether it pays".into());
+    }
+    conditions.join("\n")
+}
+
+fn meaning(numeric: Numeric) -> &'static str {
+    match numeric {
+        Numeric::Exact => "both sides give the same bits, up to the sign of zero",
+        Numeric::Reassociates => "sums or products are taken in another order, so last bits may differ",
+        Numeric::RoundsConstants => "constants are combined ahead of time and rounded once, so last bits may differ",
+        Numeric::FastBilinear => "a fast bilinear algorithm: about 1e-5 relative, growing with the tile; --deny fast-bilinear refuses all such rules",
+    }
+}
+
+fn reason(trust: Trust) -> &'static str {
+    match trust {
+        Trust::Tested => "both sides were computed on random instances in double precision and agreed; `regraft rules exercise` repeats it",
+    }
+}
+
+/// The smallest of many random instances, before and after.
+fn example(rule: &Rule) -> Option<(String, String)> {
+    let instances = (0..DRAWS).filter_map(|seed| instance(rule, seed));
+    let (before, after) = instances.min_by_key(|(before, after)| {
+        let inputs: i64 = before.ids().filter_map(|id| before.ty(id.out())?.elements().known()).sum();
+        (before.len() + after.len(), inputs)
+    })?;
+    Some((shortened(&text::print(&before)), shortened(&text::print(&after))))
+}
+
+fn instance(rule: &Rule, seed: u64) -> Option<(Graph, Graph)> {
+    let (graph, roots) = sample::graph(rule, seed).ok()?;
+    let found = matches_at(&graph, rule, 0, roots.first()?.node);
+    let found = found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r)))?;
+    let patch = instantiate(&graph, rule, &found, &Anything).ok()?;
+    let mut after = graph.clone();
+    after.apply(&patch);
+    regraft_ir::normal::dce(&mut after);
+    Some((graph, after))
+}
+
+/// A graph's text with long lists of numbers cut.
+fn shortened(text: &str) -> String {
+    let cut = |line: &str| -> String {
+        let Some((head, rest)) = line.split_once(" = [").filter(|(head, _)| head.trim_start().starts_with("const ")) else {
+            return line.to_string();
+        };
+        let numbers: Vec<&str> = rest.trim_end().trim_end_matches(']').split(", ").collect();
+        if numbers.len() <= NUMBERS_SHOWN {
+            return line.to_string();
+        }
+        format!("{head} = [{}, ...]", numbers[..NUMBERS_SHOWN].join(", "))
+    };
+    text.lines().map(|line| format!("{}\n", cut(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_constants_are_cut() {
+        let text = "graph (x: f32[2]) {\n  const a: f32[5] = [1, 2, 3, 4, 5]\n  const b: f32[2] = [1, 2]\n  y = Split(x, sizes=[1, 1])\n}\n";
+        let want = text.replace("3, 4, 5]", "3, 4, ...]");
+        assert_eq!(shortened(text), want);
+    }
+
+    #[test]
+    fn an_example_is_a_real_application() {
+        let text = ";; a\n(rule double-relu (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"d\") (instance (?x 2 3)))";
+        let rules = regraft_rules::parse("t.rules", text).unwrap_or_else(|e| panic!("{e}"));
+        let (before, after) = example(&rules[0]).expect("it has instances");
+        assert_eq!((before.matches("Relu(").count(), after.matches("Relu(").count()), (2, 1), "{before}{after}");
+    }
+}

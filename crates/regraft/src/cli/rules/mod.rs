@@ -1,0 +1,88 @@
+//! `regraft rules`.
+
+mod exercise;
+mod explain;
+mod list;
+
+use std::path::{Path, PathBuf};
+
+use regraft_rules::{Library, Rule};
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::error::Failure;
+
+/// The rewrite rules: list them, explain one, put them to the test
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    List(list::Args),
+    Explain(explain::Args),
+    Exercise(exercise::Args),
+}
+
+/// Rule files of the user's.
+#[derive(Debug, clap::Args)]
+pub struct Files {
+    /// Your own rules, beside the shipped ones
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
+    match command {
+        Command::List(args) => list::run(args, console),
+        Command::Explain(args) => explain::run(args, console),
+        Command::Exercise(args) => exercise::run(args, console),
+    }
+}
+
+/// The text of a rule file.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))
+}
+
+/// The shipped rules and the user's.
+fn library(files: &Files) -> Result<Library, Failure> {
+    let mut library = Library::shipped()?;
+    for path in &files.rules {
+        library = library.with_file(path, &read(path)?)?;
+    }
+    Ok(library)
+}
+
+/// The rule of this name; a failure that names the most similar ones otherwise.
+fn find<'a>(library: &'a Library, name: &str) -> Result<&'a Rule, Failure> {
+    library.get(name).ok_or_else(|| {
+        let failure = Failure::new(format!("there is no rule `{name}`"));
+        match nearest(library, name).as_slice() {
+            [] => failure.hint("`regraft rules list` names all rules"),
+            names => failure.hint(format!("did you mean {}?", names.join(", "))),
+        }
+    })
+}
+
+/// Up to three names that share most adjacent letter pairs with `name`.
+fn nearest(library: &Library, name: &str) -> Vec<String> {
+    let pairs = |word: &str| word.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let asked = pairs(name);
+    let mut scored: Vec<(usize, &str)> = library
+        .rules()
+        .iter()
+        .map(|r| {
+            let own = pairs(&r.name);
+            let shared = asked.iter().filter(|p| own.contains(p)).count();
+            (2000 * shared / (own.len() + asked.len()).max(1), r.name.as_ref())
+        })
+        .filter(|(score, _)| *score > 600)
+        .collect();
+    scored.sort_by_key(|(score, name)| (std::cmp::Reverse(*score), *name));
+    scored.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
+}
+
+/// Where a rule is defined: shipped files by their place in the repository.
+fn place(rule: &Rule) -> String {
+    let shipped = regraft_rules::library::SHIPPED.iter().any(|(file, _)| *file == rule.file.as_ref());
+    format!("{}{}:{}", if shipped { "rules/" } else { "" }, rule.file, rule.line)
+}

@@ -1,0 +1,316 @@
+//! Reports for people: one short table, one verdict line, and the details on request.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use crate::report::{Report, Speedup};
+use crate::units::{show_bytes, show_ns};
+
+/// Rules in the table at most; the report has all.
+const RULES_SHOWN: usize = 12;
+/// Between the parts of a verdict.
+const DOT: &str = " · ";
+
+/// A table without lines; the columns of `right` are aligned to the right.
+pub fn plain_table(header: &[&str], right: &[usize]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().map(ToString::to_string).collect::<Vec<_>>());
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if right.contains(&at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The table as text, without blanks at the ends of lines.
+pub fn lines(table: &Table) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// A ratio and its interval: `1.43x [1.42, 1.45]`.
+pub fn ratio(speedup: &Speedup) -> String {
+    match speedup.pairs {
+        0 => "-".into(),
+        _ => format!("{:.2}x [{:.2}, {:.2}]", speedup.median, speedup.low, speedup.high),
+    }
+}
+
+/// A difference: `3.1e-6`, or `0`.
+pub fn difference(value: f64) -> String {
+    if value == 0.0 { "0".into() } else { format!("{value:.1e}") }
+}
+
+/// A bound: `1e-4`.
+pub fn bound(value: f64) -> String {
+    format!("{value:e}")
+}
+
+/// Seconds for people.
+pub fn seconds(value: f64) -> String {
+    match value {
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 600.0 => format!("{s:.0} s"),
+        s => format!("{:.0} min", s / 60.0),
+    }
+}
+
+/// Input against output, and the rules that were applied.
+pub fn table(report: &Report) -> String {
+    let mut table = plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]);
+    let median = |model: &str| report.timings.iter().find(|t| t.model == model).map(|t| t.median_ns).filter(|ns| *ns > 0.0);
+    let input = median("input");
+    // What was written is named by its speed-up; the input again costs what the input costs.
+    let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).map(|t| t.median_ns).filter(|ns| *ns > 0.0).or(input);
+    let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
+    table.add_row([
+        "input".to_string(),
+        time(input),
+        String::new(),
+        report.nodes.0.to_string(),
+        show_bytes(report.bytes.0),
+        report.input.clone(),
+    ]);
+    table.add_row([
+        "output".to_string(),
+        time(output),
+        ratio(&report.speedup),
+        report.nodes.1.to_string(),
+        show_bytes(report.bytes.1),
+        report.output.clone().unwrap_or_else(|| "not written".into()),
+    ]);
+    let mut text = lines(&table);
+    if !report.applied.is_empty() || !report.cleaned.is_empty() {
+        text.push('\n');
+        text.push_str(&rules(report));
+    }
+    text
+}
+
+fn rules(report: &Report) -> String {
+    let mut groups: Vec<(&str, usize, i64)> = Vec::new();
+    for applied in &report.applied {
+        match groups.iter_mut().find(|g| g.0 == applied.rule) {
+            Some(group) => (group.1, group.2) = (group.1 + 1, group.2 + applied.gain_ns),
+            None => groups.push((&applied.rule, 1, applied.gain_ns)),
+        }
+    }
+    groups.sort_by_key(|g| (std::cmp::Reverse(g.2), g.0));
+    let mut table = plain_table(&["rule", "count", "gain"], &[1, 2]);
+    for (rule, count, gain) in groups.iter().take(RULES_SHOWN) {
+        table.add_row([(*rule).to_string(), format!("×{count}"), signed_ns(*gain)]);
+    }
+    if groups.len() > RULES_SHOWN {
+        let rest = &groups[RULES_SHOWN..];
+        let (count, gain) = rest.iter().fold((0, 0), |(n, ns), g| (n + g.1, ns + g.2));
+        table.add_row([format!("{} more rules", rest.len()), format!("×{count}"), signed_ns(gain)]);
+    }
+    for (form, removed) in &report.cleaned {
+        table.add_row([form.clone(), format!("×{removed}"), String::new()]);
+    }
+    lines(&table)
+}
+
+fn signed_ns(ns: i64) -> String {
+    let text = show_ns(ns.unsigned_abs() as f64);
+    if ns < 0 { format!("-{text}") } else { text }
+}
+
+/// True if what was written is the input as it was.
+pub fn is_unchanged(report: &Report) -> bool {
+    report.applied.is_empty() && report.cleaned.is_empty()
+}
+
+/// One line: what came out, how far it is trusted, how long it took, and how to do it again. `remarks` go before the time.
+pub fn verdict(report: &Report, remarks: &[String]) -> String {
+    let mut parts = vec![outcome(report)];
+    if report.ended == "interrupted" {
+        parts.push("interrupted: the best valid model so far".into());
+    }
+    if !report.applied.is_empty() {
+        let word = if report.applied.len() == 1 { "rewrite" } else { "rewrites" };
+        parts.push(format!("{} {word} ({})", report.applied.len(), trust(report)));
+    }
+    if !is_unchanged(report) {
+        let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
+        parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {})", bound(report.check.tolerance)));
+    }
+    if !report.not_done.is_empty() {
+        parts.push(format!("{} not done (-v says why)", report.not_done.len()));
+    }
+    parts.extend(remarks.iter().cloned());
+    parts.push(seconds(report.seconds.total));
+    parts.push(format!("seed {}", report.seed));
+    parts.push(report.reproduce.clone());
+    format!("verdict: {}", parts.join(DOT))
+}
+
+fn outcome(report: &Report) -> String {
+    let speedup = &report.speedup;
+    let interval = format!("[{:.2}, {:.2}]", speedup.low, speedup.high);
+    if is_unchanged(report) {
+        return "no gain beyond noise; the input was written unchanged".into();
+    }
+    if report.applied.is_empty() {
+        let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
+        let word = if removed == 1 { "node" } else { "nodes" };
+        return format!("no gain beyond noise; the input was written without {removed} superfluous {word}");
+    }
+    if speedup.pairs == 0 { "rewritten, not timed".into() } else { format!("{:.2}x faster {interval}", speedup.median) }
+}
+
+/// The weakest word of trust among the rewrites.
+fn trust(report: &Report) -> String {
+    const WORDS: [&str; 4] = ["tested", "bounded", "proved-in-range", "proved"];
+    let rank = |word: &str| WORDS.iter().position(|w| *w == word).unwrap_or(0);
+    report.applied.iter().map(|a| a.trust.as_str()).min_by_key(|w| rank(w)).unwrap_or(WORDS[0]).to_string()
+}
+
+/// Everything else that a careful reader asks for: what was applied where, what was not and why, the check, where the time went.
+pub fn details(report: &Report) -> String {
+    let mut text = String::new();
+    if !report.applied.is_empty() {
+        let mut table = plain_table(&["applied", "at", "gain", "numeric", "trust"], &[2]);
+        for a in &report.applied {
+            table.add_row([a.rule.clone(), a.at.clone(), signed_ns(a.gain_ns), a.numeric.clone(), a.trust.clone()]);
+        }
+        let _ = writeln!(text, "{}", lines(&table));
+    }
+    if !report.not_done.is_empty() {
+        let mut table = plain_table(&["not done", "at", "because"], &[]);
+        for n in &report.not_done {
+            table.add_row([&n.what, &n.at, &n.because]);
+        }
+        let _ = writeln!(text, "{}", lines(&table));
+    }
+    if report.timings.len() > 1 {
+        let mut table = plain_table(&["timed end to end", "median", "speed-up", "pairs"], &[1, 2, 3]);
+        for t in &report.timings {
+            table.add_row([t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()]);
+        }
+        let _ = writeln!(text, "{}", lines(&table));
+    }
+    let check = &report.check;
+    if !check.fills.is_empty() {
+        let _ = writeln!(text, "check      {} against the runtime without its optimizer, fills {}", difference(check.worst), check.fills.join(", "));
+        if let Some((difference, floor)) = check.before_saturation {
+            let _ = writeln!(text, "           {} before saturation (noise floor {})", self::difference(difference), self::difference(floor));
+        }
+        if let Some(worst) = check.worst_reference {
+            let _ = writeln!(text, "           {} against the reference executor, {} fills", difference(worst), check.reference_fills);
+        }
+        for note in check.reference_note.iter().chain(&check.notes) {
+            let _ = writeln!(text, "           {note}");
+        }
+    }
+    if let Some(predicted) = report.predicted_speedup {
+        let _ = writeln!(text, "predicted  {predicted:.2}x by {} prices", report.cost);
+    }
+    let shapes: Vec<String> = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect();
+    let guessed = if report.guessed_shapes { " (guessed)" } else { "" };
+    let _ = writeln!(text, "at         {}{guessed}, {} threads", shapes.join(" "), report.threads);
+    let _ = writeln!(text, "on         {}, {}", report.runtime, report.machine);
+    let _ = writeln!(text, "search     {}: {} states, {} models measured, ended: {}", report.search, report.visited, report.measured_models, report.ended);
+    let s = &report.seconds;
+    let phases = [("load", s.load), ("search", s.search), ("measure", s.measure), ("choose", s.choose), ("check", s.check)];
+    let phases: Vec<String> = phases.iter().map(|(name, value)| format!("{name} {}", seconds(*value))).collect();
+    let _ = writeln!(text, "time       {}", phases.join(", "));
+    text
+}
+
+/// An input with its sizes, as `--shape` takes it.
+pub fn shape(name: &str, sizes: &[usize]) -> String {
+    format!("{name}:{}", sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Applied, Check, NotDone, SCHEMA, Seconds, Timing};
+
+    fn report(applied: usize) -> Report {
+        let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
+        let one = |at: usize| Applied {
+            rule: if at == 0 { "fold-batch-norm".into() } else { "merge-matmul".into() },
+            at: format!("y{at}"),
+            gain_ns: if at == 0 { 1_000 } else { 25_000 },
+            numeric: "exact".into(),
+            trust: "tested".into(),
+        };
+        let speedup = if applied == 0 { Speedup::NONE } else { speedup };
+        let timing = |model: &str, median_ns, speedup| Timing { model: model.into(), median_ns, speedup };
+        Report {
+            schema: SCHEMA,
+            tool: "regraft 0".into(),
+            input: "m.onnx".into(),
+            output: Some("f.onnx".into()),
+            shapes: vec![("x".into(), vec![1, 3])],
+            guessed_shapes: false,
+            runtime: "onnxruntime 1".into(),
+            machine: "cpu".into(),
+            threads: 1,
+            seed: 7,
+            search: "auto".into(),
+            cost: "measured".into(),
+            timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
+            speedup,
+            predicted_speedup: None,
+            applied: (0..applied).map(one).collect(),
+            cleaned: Vec::new(),
+            not_done: Vec::new(),
+            check: Check { passed: true, tolerance: 1e-4, worst: 3.1e-6, floor: 2.2e-6, ..Check::default() },
+            bytes: (1_234, 12_340_000),
+            nodes: (66, 52),
+            seconds: Seconds { total: 41.2, ..Seconds::default() },
+            ended: "complete".into(),
+            visited: 12,
+            measured_models: 1,
+            warnings: Vec::new(),
+            reproduce: "regraft optimize m.onnx -o f.onnx".into(),
+        }
+    }
+
+    #[test]
+    fn the_verdict_says_all_that_was_promised() {
+        let line = verdict(&report(3), &[]);
+        assert_eq!(
+            line,
+            "verdict: 1.43x faster [1.42, 1.45] · 3 rewrites (tested) · same outputs to 3.1e-6 (noise floor 2.2e-6, tolerance 1e-4) \
+             · 41 s · seed 7 · regraft optimize m.onnx -o f.onnx"
+        );
+    }
+
+    #[test]
+    fn no_gain_is_said_plainly() {
+        let mut report = report(0);
+        let verdict = verdict(&report, &["below the 1.20x asked for".into()]);
+        let want = "verdict: no gain beyond noise; the input was written unchanged · below the 1.20x asked for · 41 s";
+        assert!(verdict.starts_with(want), "{verdict}");
+        report.not_done.push(NotDone { what: "a".into(), at: "b".into(), because: "c".into() });
+        report.cleaned.push(("dead-code".into(), 1));
+        let verdict = super::verdict(&report, &[]);
+        assert!(verdict.contains("written without 1 superfluous node · "), "{verdict}");
+        assert!(verdict.contains(" · 1 not done (-v says why) · "), "{verdict}");
+    }
+
+    #[test]
+    fn the_table_groups_rules_by_gain() {
+        let text = table(&report(3));
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[1], ["input", "1.43", "ms", "66", "1234", "B", "m.onnx"]);
+        assert_eq!(rows[2], ["output", "1.00", "ms", "1.43x", "[1.42,", "1.45]", "52", "12.3", "MB", "f.onnx"]);
+        assert_eq!(rows[5], ["merge-matmul", "×2", "50.0", "µs"]);
+        assert_eq!(rows[6], ["fold-batch-norm", "×1", "1.0", "µs"]);
+    }
+
+    #[test]
+    fn details_say_why_not() {
+        let mut report = report(1);
+        report.not_done.push(NotDone { what: "winograd".into(), at: "conv1".into(), because: "it is slower".into() });
+        let text = details(&report);
+        assert!(text.contains("winograd") && text.contains("it is slower") && text.contains("x:1,3, 1 threads"), "{text}");
+    }
+}
