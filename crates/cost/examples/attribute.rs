@@ -118,7 +118,7 @@ fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Tota
         measured.overhead()
     );
     let located = times.charges.iter().filter(|c| !c.owners.is_empty()).count();
-    let reorders: f64 = times.charges.iter().filter(|c| c.reorder).map(|c| c.ns).sum();
+    let reorders = times.charges.iter().filter(|c| c.reorder).fold(0.0, |sum, c| sum + c.ns);
     println!(
         "  {located} of {} located; layout changes {:.1} %; {} signatures",
         times.charges.len(),
