@@ -80,7 +80,7 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     for (target, root) in rule.target.iter().zip(&found.roots) {
         let new = builder.single(target)?;
         if new == PatchValue::Old(*root) {
-            return Err(Refusal::Nothing);
+            continue;
         }
         let (old_type, new_type) = (graph.ty(*root), builder.ty(new));
         if old_type.is_none() || old_type != new_type {
@@ -88,6 +88,9 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
             return Err(Refusal::OtherType { old: show(old_type), new: show(new_type) });
         }
         replace.push((*root, new));
+    }
+    if replace.is_empty() {
+        return Err(Refusal::Nothing);
     }
     let create = builder.create;
     let patch = prune(Patch { cause: Arc::clone(&rule.name), create, replace });

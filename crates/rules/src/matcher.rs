@@ -27,6 +27,9 @@ const MAX_READERS: usize = 64;
 /// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go through operands that the roots share,
 /// so the work is bounded by the readers of one value, never by pairs of nodes.
 pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
+    if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
+        return Vec::new();
+    }
     let empty = Found { env: rule.environment(), nodes: SmallVec::new(), roots: SmallVec::new() };
     let order: Vec<usize> = std::iter::once(root).chain((0..rule.source.len()).filter(|i| *i != root)).collect();
     let mut found = Vec::new();
@@ -95,10 +98,45 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
         return;
     }
     for port in 0..node.types.len() as u32 {
+        let value = anchor.port(port);
+        // A result that nothing reads is not worth replacing, and replacing it would change nothing.
+        if node.types.len() > 1 && graph.users(value).next().is_none() && !graph.is_output(value) {
+            continue;
+        }
         let mut state = from.clone();
-        state.roots.push(anchor.port(port));
-        solve(graph, vec![Goal { pattern: &rule.source[root], value: anchor.port(port) }], state, into);
+        state.roots.push(value);
+        solve(graph, vec![Goal { pattern: &rule.source[root], value }], state, into);
     }
+}
+
+/// A quick look without bindings: the operators of the pattern are where they must be. Most anchors fail here.
+fn plausible(graph: &Graph, pattern: &NodePattern, id: NodeId) -> bool {
+    let node = graph.node(id);
+    if node.op.kind() != pattern.kind {
+        return false;
+    }
+    let inner = |operand: &Pattern, value: ValueId| match operand {
+        Pattern::Node(inner) => plausible(graph, inner, value.node),
+        Pattern::Number(_) => graph.is_constant(value),
+        _ => true,
+    };
+    let fixed = pattern.operands.iter().take_while(|p| !matches!(p, Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..)));
+    if pattern.kind.commutative()
+        && let ([a, b], [x, y]) = (pattern.operands.as_slice(), node.inputs.as_slice())
+    {
+        return (inner(a, *x) && inner(b, *y)) || (inner(a, *y) && inner(b, *x));
+    }
+    let mut count = 0;
+    for (operand, value) in fixed.zip(&node.inputs) {
+        if !inner(operand, *value) {
+            return false;
+        }
+        count += 1;
+    }
+    if let (Some(Pattern::Each(each, _)), Some(first)) = (pattern.operands.get(count), node.inputs.get(count)) {
+        return inner(each, *first);
+    }
+    true
 }
 
 /// Extends a match by another root that shares an operand.
