@@ -9,7 +9,7 @@ ONLY ?= *
 BUDGET ?=
 # Threads per operator.
 THREADS ?= 1
-export BUDGET
+export BUDGET THREADS
 
 help: ## this text
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,7 +31,7 @@ bench: ## optimize the whole corpus, time every result independently, write benc
 	scripts/setup.sh bench
 	scripts/with-runtime.sh .venv/bin/python bench/run.py '$(ONLY)' --threads $(THREADS)
 
-bench-quick: ## the same for the small models only, without keeping their results
+bench-quick: ## the same for the three PP-OCR models only, into target/bench-quick.json
 	scripts/setup.sh bench
 	scripts/with-runtime.sh .venv/bin/python bench/run.py 'ppocr-*' --threads $(THREADS) --json target/bench-quick.json
 

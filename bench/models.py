@@ -63,7 +63,9 @@ def package(name):
 
 @cache
 def program():
-    """The release build of the command."""
+    """The command: the one that REGRAFT names, else the release build of this checkout."""
+    if named := os.environ.get("REGRAFT"):
+        return Path(named).resolve()
     subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "regraft"], cwd=ROOT, check=True)
     query = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     metadata = json.loads(subprocess.run(query, cwd=ROOT, check=True, capture_output=True).stdout)

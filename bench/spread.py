@@ -59,8 +59,11 @@ def main():
     best = ratios[1:].max()
     print(f"{name}: input {times[0]:.3f} ms")
     for at, rules in enumerate(rewrites, start=1):
-        common = "same rewrites as run 1" if rules == rewrites[0] else describe(rewrites[0], rules)
-        print(f"  run {at}: {times[at]:.3f} ms, speed-up {ratios[at]:.3f}, {1 - ratios[at] / best:.1%} behind the best, {sum(rules.values())} rewrites, {common}")
+        other = "" if rules == rewrites[0] else f", against run 1: {describe(rewrites[0], rules)}"
+        print(
+            f"  run {at}: {times[at]:.3f} ms, speed-up {ratios[at]:.3f}, {1 - ratios[at] / best:.1%} behind the best,"
+            f" {sum(rules.values())} rewrites{other}"
+        )
     distance = 1 - ratios[1:].min() / best
     same = all(rules == rewrites[0] for rules in rewrites)
     stable = same or distance <= TOLERATED
