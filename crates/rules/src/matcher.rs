@@ -105,7 +105,7 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
         }
         let mut state = from.clone();
         state.roots.push(value);
-        solve(graph, vec![Goal { pattern: &rule.source[root], value }], state, into);
+        solve(graph, vec![Goal::One(&rule.source[root], value)], state, into);
     }
 }
 
@@ -186,14 +186,25 @@ fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut Vec<OpKind
 }
 
 #[derive(Clone)]
-struct Goal<'a> {
-    pattern: &'a Pattern,
-    value: ValueId,
+enum Goal<'a> {
+    /// This value matches this pattern.
+    One(&'a Pattern, ValueId),
+    /// Each of these values matches this pattern, whose own variables become lists.
+    Each(&'a Pattern, &'a [Var], SmallVec<[ValueId; 4]>),
 }
 
 /// Works off the goals, branching where a commutative operator can match both ways.
 fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut Vec<Found>) {
-    while let Some(Goal { pattern, value }) = goals.pop() {
+    while let Some(goal) = goals.pop() {
+        let (pattern, value) = match goal {
+            Goal::One(pattern, value) => (pattern, value),
+            Goal::Each(inner, vars, values) => {
+                if !each(graph, inner, vars, &values, &mut state) {
+                    return;
+                }
+                continue;
+            }
+        };
         match pattern {
             Pattern::Any(var) => {
                 if !bind(&mut state.env, *var, Val::Value(PatchValue::Old(value))) {
@@ -238,11 +249,11 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
                 let inputs: SmallVec<[ValueId; 3]> = node.inputs.clone();
                 if node_pattern.kind.commutative() && inputs.len() == 2 && node_pattern.operands.len() == 2 && inputs[0] != inputs[1] {
                     let (mut swapped_goals, mut swapped) = (goals.clone(), state.clone());
-                    if operands(graph, &node_pattern.operands, &[inputs[1], inputs[0]], &mut swapped_goals, &mut swapped) {
+                    if operands(&node_pattern.operands, &[inputs[1], inputs[0]], &mut swapped_goals, &mut swapped) {
                         solve(graph, swapped_goals, swapped, into);
                     }
                 }
-                if !operands(graph, &node_pattern.operands, &inputs, &mut goals, &mut state) {
+                if !operands(&node_pattern.operands, &inputs, &mut goals, &mut state) {
                     return;
                 }
             }
@@ -253,7 +264,7 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
 }
 
 /// Pairs patterns with operands: goals for the fixed ones, bindings for the rest.
-fn operands<'a>(graph: &Graph, patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goal<'a>>, state: &mut Found) -> bool {
+fn operands<'a>(patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goal<'a>>, state: &mut Found) -> bool {
     let fixed = patterns.iter().take_while(|p| !matches!(p, Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..))).count();
     if inputs.len() < fixed {
         return false;
@@ -278,16 +289,15 @@ fn operands<'a>(graph: &Graph, patterns: &'a [Pattern], inputs: &[ValueId], goal
                 return false;
             }
         }
-        Some(Pattern::Each(inner, vars)) => {
-            if rest.is_empty() || !each(graph, inner, vars, rest, state) {
-                return false;
-            }
+        Some(Pattern::Each(inner, vars)) if !rest.is_empty() => {
+            // Below the fixed operands on the stack: they bind the variables that all have in common.
+            goals.push(Goal::Each(inner, vars, SmallVec::from_slice(rest)));
         }
         Some(_) => return false,
     }
     // Pushed in reverse, so that operands are matched left to right.
     for (pattern, value) in patterns[..fixed].iter().zip(inputs).rev() {
-        goals.push(Goal { pattern, value: *value });
+        goals.push(Goal::One(pattern, *value));
     }
     true
 }
@@ -302,12 +312,13 @@ fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state:
             local.env[*var] = None;
         }
         let mut solutions = Vec::new();
-        solve(graph, vec![Goal { pattern: inner, value: *value }], local, &mut solutions);
-        let Some(first) = solutions.into_iter().next() else { return false };
+        solve(graph, vec![Goal::One(inner, *value)], local, &mut solutions);
+        // The last one has commutative operands as they are written.
+        let Some(found) = solutions.pop() else { return false };
         for (list, var) in lists.iter_mut().zip(vars) {
-            list.push(first.env[*var].clone().unwrap_or(Val::Absent));
+            list.push(found.env[*var].clone().unwrap_or(Val::Absent));
         }
-        *state = first;
+        *state = found;
     }
     for (list, var) in lists.into_iter().zip(vars) {
         state.env[*var] = Some(Val::List(list));

@@ -1,0 +1,80 @@
+//! What patterns with several operands and results match, and what they do not.
+
+use regraft_ir::{Attr, DType, Graph, NodeId, OpKind, TensorType, ValueId};
+use regraft_rules::{Anything, Refusal, instantiate, matches_at, parse};
+
+const SIDE_BY_SIDE: &str = "(rule r (concat (add ?x ?a) (each (add ?x ?b))) => (add ?x (concat ?a ?b... :axis 0)) (numeric exact))";
+const UNDONE: &str = "(rule r (concat (out 0 (split ?x :sizes ?s)) (each (out ?k (split ?x)))) => ?x (when (= ?k (range 1 (len ?s)))) (shared) (numeric exact))";
+
+fn input(graph: &mut Graph, name: &str) -> ValueId {
+    graph.add_input(name, TensorType::new(DType::F32, [4]))
+}
+
+fn add(graph: &mut Graph, kind: OpKind, attrs: &[(&str, Attr)], operands: &[ValueId]) -> NodeId {
+    let attrs: Vec<(String, Attr)> = attrs.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    graph.add(kind.with_attrs(&attrs).unwrap(), operands).unwrap()
+}
+
+fn halves(graph: &mut Graph, x: ValueId) -> NodeId {
+    add(graph, OpKind::Split, &[("axis", Attr::Int(0)), ("sizes", Attr::Ints(vec![2, 2]))], &[x])
+}
+
+fn concat(graph: &mut Graph, operands: &[ValueId]) -> ValueId {
+    add(graph, OpKind::Concat, &[("axis", Attr::Int(0))], operands).out()
+}
+
+/// Number of matches at the node that computes `root`.
+fn matches(graph: &mut Graph, rule: &str, root: ValueId) -> usize {
+    graph.add_output("y", root);
+    matches_at(graph, &parse("t", rule).unwrap()[0], 0, root.node).len()
+}
+
+#[test]
+fn variables_mean_the_same_in_all_operands_of_each() {
+    for (second, expected) in [("x", true), ("z", false)] {
+        let mut graph = Graph::new("t");
+        let operands: Vec<ValueId> = ["x", "z", "a", "b"].iter().map(|n| input(&mut graph, n)).collect();
+        let other = if second == "x" { operands[0] } else { operands[1] };
+        let left = add(&mut graph, OpKind::Add, &[], &[operands[0], operands[2]]).out();
+        let right = add(&mut graph, OpKind::Add, &[], &[other, operands[3]]).out();
+        let root = concat(&mut graph, &[left, right]);
+        assert_eq!(matches(&mut graph, SIDE_BY_SIDE, root) > 0, expected, "second operand adds {second}");
+    }
+}
+
+#[test]
+fn several_results_of_one_operator_are_matched_in_the_order_that_guards_ask_for() {
+    for (order, expected) in [([0, 1], 1), ([1, 0], 0), ([0, 0], 0)] {
+        let mut graph = Graph::new("t");
+        let x = input(&mut graph, "x");
+        let parts = halves(&mut graph, x);
+        let root = concat(&mut graph, &order.map(|port| parts.port(port)));
+        assert_eq!(matches(&mut graph, UNDONE, root), expected, "{order:?}");
+    }
+}
+
+#[test]
+fn a_result_that_nothing_reads_is_no_root() {
+    let rule = "(rule r (out ?k (split ?x)) => (out ?k (split (relu ?x) :axis 0 :sizes (list 2 2))) (shared) (numeric exact))";
+    let mut graph = Graph::new("t");
+    let x = input(&mut graph, "x");
+    let parts = halves(&mut graph, x);
+    assert_eq!(matches(&mut graph, rule, parts.port(1)), 1);
+}
+
+#[test]
+fn a_root_that_is_its_own_target_stays() {
+    let mut graph = Graph::new("t");
+    let x = input(&mut graph, "x");
+    let (neg, relu) = (add(&mut graph, OpKind::Neg, &[], &[x]).out(), add(&mut graph, OpKind::Relu, &[], &[x]).out());
+    graph.add_output("neg", neg);
+    graph.add_output("relu", relu);
+    let build = |text: &str| {
+        let rule = &parse("t", text).unwrap()[0];
+        instantiate(&graph, rule, &matches_at(&graph, rule, 0, neg.node)[0], &Anything)
+    };
+    let patch = build("(rule r (all (neg ?x) (as ?r (relu ?x))) => (all (abs ?x) ?r) (numeric exact))").unwrap();
+    assert_eq!(patch.replace.iter().map(|(old, _)| *old).collect::<Vec<_>>(), [neg]);
+    let nothing = build("(rule r (all (as ?n (neg ?x)) (as ?r (relu ?x))) => (all ?n ?r) (numeric exact))");
+    assert!(matches!(nothing, Err(Refusal::Nothing)), "{nothing:?}");
+}
