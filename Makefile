@@ -41,7 +41,7 @@ stability: ## five runs with fresh stores on VGG-19 and PP-OCR recognition
 
 costmodel: ## predicted against measured times on twelve models
 	scripts/setup.sh bench
-	scripts/with-runtime.sh bench/costmodel
+	scripts/with-runtime.sh .venv/bin/python bench/costmodel --threads $(THREADS)
 
 table: ## render the results section of README.md from bench/results
 	python3 bench/table.py

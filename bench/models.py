@@ -75,8 +75,8 @@ def program():
 @cache
 def zoo():
     """Names of the zoo's networks."""
-    listing = subprocess.run([program(), "zoo", "list"], check=True, capture_output=True, text=True).stdout
-    return [line.split()[0] for line in listing.splitlines() if line.strip()]
+    listing = subprocess.run([program(), "zoo", "list", "--json"], check=True, capture_output=True, text=True).stdout
+    return [entry["name"] for entry in json.loads(listing)]
 
 
 def names(pattern="*"):
