@@ -266,7 +266,7 @@ fn emit(name: &Path, folder: &Path, progress: &mut Progress) -> Result<PathBuf, 
     progress.step("load", &word);
     let proto = regraft_zoo::build(&word, &Options::default())?;
     let path = folder.join(format!("{word}.onnx"));
-    regraft_onnx::Written { proto, folded: 0, kept_expressions: 0 }.save(&path, false)?;
+    regraft_onnx::Written { proto, folded: 0, kept_expressions: 0, values: Default::default() }.save(&path, false)?;
     Ok(path)
 }
 

@@ -96,7 +96,7 @@ fn emit(args: &EmitArgs, console: &Console) -> Result<Exit, Failure> {
     let proto = build(&args.name, &options)?;
     let nodes = proto.graph.as_ref().map_or(0, |g| g.node.len());
     let size = proto.encoded_len() as u64;
-    Written { proto, folded: 0, kept_expressions: 0 }.save(&path, false)?;
+    Written { proto, folded: 0, kept_expressions: 0, values: Default::default() }.save(&path, false)?;
     if !console.quiet {
         console.print(&format!("wrote {} ({nodes} nodes, {})", path.display(), show_bytes(size)))?;
     }
