@@ -1,8 +1,10 @@
 //! Cost-based backtracking search (TASO, SOSP 2019, section 5), with its published defects mended: the start state is a candidate from
 //! the beginning, every state has a collision-resistant key, and re-created copies cost what they cost.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
@@ -35,9 +37,10 @@ impl Default for Backtrack {
 
 /// A state as the path to it, shared with its ancestors.
 struct State {
-    parent: Option<Arc<State>>,
+    parent: Option<Rc<State>>,
     step: Option<Arc<Move>>,
-    moves: Vec<Arc<Move>>,
+    /// Moves of this state, found when it is expanded: most states never are.
+    moves: OnceCell<Vec<Arc<Move>>>,
     cost: Ns,
     key: u128,
 }
@@ -77,7 +80,7 @@ impl Strategy for Backtrack {
         }
         let root_depth = engine.depth();
         let moves = all_moves(engine, matcher);
-        let root = Arc::new(State { parent: None, step: None, moves, cost: engine.cost(), key: engine.key() });
+        let root = Rc::new(State { parent: None, step: None, moves: OnceCell::from(moves), cost: engine.cost(), key: engine.key() });
         let mut seen = FxHashSet::from_iter([root.key]);
         // Ties go to the state found first.
         let mut queue = BinaryHeap::from([(Reverse(root.cost), Reverse(0usize))]);
@@ -97,19 +100,22 @@ impl Strategy for Backtrack {
             for step in state.path() {
                 engine.apply(&step);
             }
-            for step in &state.moves {
+            let moves = state.moves.get_or_init(|| match state.parent.as_ref().and_then(|p| p.moves.get()) {
+                Some(before) => next_moves(engine, matcher, before),
+                None => all_moves(engine, matcher),
+            });
+            for step in moves {
                 engine.apply(step);
                 visited += 1;
                 let (cost, key) = (engine.cost(), engine.key());
                 if cost as f64 <= best[0].cost as f64 * self.alpha && seen.insert(key) {
-                    let moves = next_moves(engine, matcher, &state.moves);
-                    let child = State { parent: Some(state.clone()), step: Some(step.clone()), moves, cost, key };
-                    let script = || Script { moves: prefix.iter().cloned().chain(child.path()).collect(), cost, key };
+                    let child = State { parent: Some(state.clone()), step: Some(step.clone()), moves: OnceCell::new(), cost, key };
                     if best.len() < self.keep || best.last().is_some_and(|worst| cost < worst.cost) {
-                        remember(&mut best, script(), self.keep);
+                        let moves = prefix.iter().cloned().chain(child.path()).collect();
+                        remember(&mut best, Script { moves, cost, key }, self.keep);
                     }
                     queue.push((Reverse(cost), Reverse(states.len())));
-                    states.push(Arc::new(child));
+                    states.push(Rc::new(child));
                 }
                 engine.undo();
             }

@@ -185,6 +185,23 @@ impl<'a> Engine<'a> {
         self.steps.push(Step { applied, before, key, cost, outputs_share });
     }
 
+    /// What a move looks like: equal for moves of one rule at places whose operators, operand types and near surroundings are alike.
+    pub fn kind_of(&self, step: &Move) -> u64 {
+        let mut hasher = FxHasher::default();
+        step.rule.hash(&mut hasher);
+        step.cores.as_slice().hash(&mut hasher);
+        for id in &step.nodes {
+            self.facts[id.0 as usize].core.hash(&mut hasher);
+            let node = self.graph.node(*id);
+            for value in &node.inputs {
+                self.facts[value.node.0 as usize].core.hash(&mut hasher);
+            }
+            let readers = node.users.iter().fold(0u64, |sum, (user, slot)| sum.wrapping_add(self.facts[user.0 as usize].core.wrapping_mul(2 * u64::from(*slot) + 1)));
+            readers.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     /// Undoes the latest move; false at the start state.
     pub fn undo(&mut self) -> bool {
         let Some(step) = self.steps.pop() else { return false };

@@ -1,4 +1,4 @@
-//! Steepest descent with a short look-ahead over steps that do not pay at once.
+//! Steepest descent in sweeps, with a short look-ahead over steps that do not pay at once.
 
 use std::sync::Arc;
 
@@ -9,19 +9,24 @@ use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
-/// Applies the move that saves most until none saves anything; before giving up, tries sequences of up to `depth` moves, each building
-/// on the one before, of which only the whole must save.
+/// Applies the moves that save, largest saving first, until none saves anything; before giving up, tries sequences of up to `depth` moves,
+/// each building on the one before, of which only the whole must save.
+///
+/// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is not tried again at places that look
+/// the same, so repeated blocks cost one look-ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
     /// Longest sequence that may pay only as a whole; 1 is plain steepest descent.
     pub depth: usize,
-    /// A sequence may not raise the cost above `(1 + slack)` times the present cost on its way.
+    /// A sequence may not raise the cost by more than this part of the present cost on its way.
     pub slack: f64,
+    /// Follow-ups tried after each step of a sequence.
+    pub width: usize,
 }
 
 impl Default for Greedy {
     fn default() -> Greedy {
-        Greedy { depth: 3, slack: 0.05 }
+        Greedy { depth: 3, slack: 0.05, width: 64 }
     }
 }
 
@@ -32,83 +37,134 @@ impl Strategy for Greedy {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let start = engine.depth();
-        let mut moves = all_moves(engine, matcher);
-        let mut script: Vec<Arc<Move>> = Vec::new();
-        let (mut visited, mut complete) = (1, true);
-        let mut seen = FxHashSet::from_iter([engine.key()]);
+        let moves = all_moves(engine, matcher);
+        let mut descent = Descent { greedy: self, moves, script: Vec::new(), seen: FxHashSet::from_iter([engine.key()]), barren: FxHashSet::default(), visited: 1 };
+        let mut complete = true;
         loop {
             if budget.exhausted() {
                 complete = false;
                 break;
             }
-            let before = engine.cost();
-            let mut best: Option<(Ns, Vec<Arc<Move>>)> = None;
-            for candidate in &moves {
-                engine.apply(candidate);
-                visited += 1;
-                if engine.cost() < best.as_ref().map_or(before, |b| b.0) && !seen.contains(&engine.key()) {
-                    best = Some((engine.cost(), vec![candidate.clone()]));
-                }
-                engine.undo();
+            if descent.sweep(engine, matcher) {
+                continue;
             }
-            if best.is_none() && self.depth > 1 {
-                let limit = before.saturating_add((before as f64 * self.slack) as Ns);
-                for candidate in &moves {
-                    if budget.exhausted() {
-                        complete = false;
-                        break;
-                    }
-                    let mut path = vec![candidate.clone()];
-                    self.ahead(engine, matcher, &mut path, &moves, limit, before, &mut best, &mut visited, &seen);
+            match descent.look_ahead(engine, matcher, budget) {
+                Some(true) => {}
+                Some(false) => break,
+                None => {
+                    complete = false;
+                    break;
                 }
             }
-            let Some((_, path)) = best else { break };
-            for step in path {
-                engine.apply(&step);
-                moves = next_moves(engine, matcher, &moves);
-                script.push(step);
-            }
-            seen.insert(engine.key());
         }
-        let found = Script { moves: script, cost: engine.cost(), key: engine.key() };
+        let found = Script { moves: descent.script, cost: engine.cost(), key: engine.key() };
         while engine.depth() > start {
             engine.undo();
         }
-        Outcome { scripts: vec![found], visited, complete }
+        Outcome { scripts: vec![found], visited: descent.visited, complete }
     }
 }
 
-impl Greedy {
-    /// Applies the last move of `path` and looks for a follow-up that it enabled.
-    #[expect(clippy::too_many_arguments, reason = "the state of one depth-first descent")]
-    fn ahead(
-        &self,
-        engine: &mut Engine<'_>,
-        matcher: &mut Matcher<'_>,
-        path: &mut Vec<Arc<Move>>,
-        moves: &[Arc<Move>],
-        limit: Ns,
-        before: Ns,
-        best: &mut Option<(Ns, Vec<Arc<Move>>)>,
-        visited: &mut u64,
-        seen: &FxHashSet<u128>,
-    ) {
-        let Some(step) = path.last().cloned() else { return };
-        engine.apply(&step);
-        *visited += 1;
-        let cost = engine.cost();
-        if cost < best.as_ref().map_or(before, |b| b.0) && !seen.contains(&engine.key()) {
-            *best = Some((cost, path.clone()));
+struct Descent<'a> {
+    greedy: &'a Greedy,
+    moves: Vec<Arc<Move>>,
+    script: Vec<Arc<Move>>,
+    seen: FxHashSet<u128>,
+    /// Kinds of places at which a look-ahead found nothing.
+    barren: FxHashSet<u64>,
+    visited: u64,
+}
+
+impl Descent<'_> {
+    fn commit(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, step: &Arc<Move>) {
+        engine.apply(step);
+        self.moves = next_moves(engine, matcher, &self.moves);
+        self.script.push(step.clone());
+        self.seen.insert(engine.key());
+        self.barren.clear();
+    }
+
+    /// Applies every move that saves, largest saving first; false if there is none.
+    fn sweep(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> bool {
+        let before = engine.cost();
+        let mut saving: Vec<(Ns, Arc<Move>)> = Vec::new();
+        for step in &self.moves {
+            engine.apply(step);
+            self.visited += 1;
+            if engine.cost() < before && !self.seen.contains(&engine.key()) {
+                saving.push((engine.cost(), step.clone()));
+            }
+            engine.undo();
         }
-        if path.len() < self.depth && cost <= limit {
-            let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
+        saving.sort_by_key(|(cost, _)| *cost);
+        let mut progress = false;
+        for (_, step) in saving {
+            // A move that an earlier one of this sweep touched is no longer in the list.
+            if !self.moves.iter().any(|m| Arc::ptr_eq(m, &step)) {
+                continue;
+            }
+            let before = engine.cost();
+            engine.apply(&step);
+            let worth = engine.cost() < before && !self.seen.contains(&engine.key());
+            engine.undo();
+            if worth {
+                self.commit(engine, matcher, &step);
+                progress = true;
+            }
+        }
+        progress
+    }
+
+    /// Applies the first sequence found that saves; `None` if the budget ends.
+    fn look_ahead(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Option<bool> {
+        if self.greedy.depth < 2 {
+            return Some(false);
+        }
+        let before = engine.cost();
+        let limit = before.saturating_add((before as f64 * self.greedy.slack) as Ns);
+        let moves = self.moves.clone();
+        for step in &moves {
+            if budget.exhausted() {
+                return None;
+            }
+            let kind = engine.kind_of(step);
+            if self.barren.contains(&kind) {
+                continue;
+            }
+            let mut path = vec![step.clone()];
+            if self.descend(engine, matcher, &mut path, &moves, before, limit) {
+                for step in path {
+                    self.commit(engine, matcher, &step);
+                }
+                return Some(true);
+            }
+            self.barren.insert(kind);
+        }
+        Some(false)
+    }
+
+    /// Applies the last move of `path` and extends it until the whole saves; restores the engine either way.
+    fn descend(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, path: &mut Vec<Arc<Move>>, moves: &[Arc<Move>], before: Ns, limit: Ns) -> bool {
+        let Some(step) = path.last().cloned() else { return false };
+        engine.apply(&step);
+        self.visited += 1;
+        let cost = engine.cost();
+        let mut saved = path.len() > 1 && cost < before && !self.seen.contains(&engine.key());
+        if !saved && path.len() < self.greedy.depth && cost <= limit {
             let next = next_moves(engine, matcher, moves);
-            for follow in next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))) {
-                path.push(follow.clone());
-                self.ahead(engine, matcher, path, &next, limit, before, best, visited, seen);
+            // Only what the last step made possible: anything else could as well come first.
+            let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
+            let follow: Vec<Arc<Move>> = next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();
+            for step in follow {
+                path.push(step);
+                if self.descend(engine, matcher, path, &next, before, limit) {
+                    saved = true;
+                    break;
+                }
                 path.pop();
             }
         }
         engine.undo();
+        saved
     }
 }
