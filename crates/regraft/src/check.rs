@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use regraft_ir::{Graph, OpKind, eval};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::Model;
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
@@ -206,14 +206,14 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     cases.extend(load_data(&request.data, &sizes)?);
 
-    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases };
+    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases, skip: 0 };
     observer.phase(Phase::Check, "outputs on the runtime");
     report.runs = trial.compare(source_a, source_b, "output", report)?;
     if let Some((exposed_a, exposed_b)) = exposed(a, b, report) {
         observer.phase(Phase::Check, "values before saturation");
-        // Zeros show little there, and the user's data was compared above.
+        // Zeros show nothing that they did not show above.
         let cases: Vec<(String, Feeds)> = cases.iter().filter(|(name, _)| name != Fill::Zeros.name()).cloned().collect();
-        let trial = Trial { cases: &cases, ..trial };
+        let trial = Trial { cases: &cases, skip: a.graph().outputs().len(), ..trial };
         report.before_saturation =
             trial.compare(ModelSource::bytes(&exposed_a), ModelSource::bytes(&exposed_b), "before saturation", report)?;
     }
@@ -227,15 +227,17 @@ struct Trial<'a> {
     runtime: &'a dyn Runtime,
     threads: usize,
     cases: &'a [(String, Feeds)],
+    /// Outputs that are not compared: those that the file declares, where inner values follow them.
+    skip: usize,
 }
 
 impl Trial<'_> {
     /// Outputs of all cases; the model is unloaded again, so that only one is in memory at a time.
     fn outputs(&self, source: ModelSource<'_>, level: OptLevel) -> Result<(Vec<String>, Vec<Vec<HostTensor>>), RuntimeError> {
         let mut session = self.runtime.open(source, &SessionOptions { level, threads: self.threads, ..SessionOptions::default() })?;
-        let names = session.outputs().iter().map(|o| o.name.clone()).collect();
-        let outputs = self.cases.iter().map(|(_, feeds)| session.run(feeds)).collect::<Result<_, _>>()?;
-        Ok((names, outputs))
+        let names = session.outputs().iter().skip(self.skip).map(|o| o.name.clone()).collect();
+        let run = |(_, feeds): &(String, Feeds)| session.run(feeds).map(|all| all.into_iter().skip(self.skip).collect());
+        Ok((names, self.cases.iter().map(run).collect::<Result<_, _>>()?))
     }
 
     /// B as deployed against A without the runtime's optimizer, beside A as deployed.
@@ -279,14 +281,16 @@ fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, V
         return None;
     }
     let expose = |model: &Model, values: &[(String, regraft_ir::ValueId)]| {
-        let mut graph = model.graph().clone();
-        values.iter().for_each(|(name, value)| graph.add_output(name, *value));
-        model.write(&graph, &WriteOptions::default()).and_then(|w| w.to_bytes())
+        crate::exposed::exposed(model, model.graph(), &values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
     };
     match (expose(a, &in_a), expose(b, &in_b)) {
-        (Ok(a), Ok(b)) => Some((a, b)),
+        (Ok(Some(a)), Ok(Some(b))) => Some((a, b)),
         (Err(e), _) | (_, Err(e)) => {
             report.notes.push(format!("values before saturation were not compared: {e}"));
+            None
+        }
+        _ => {
+            report.notes.push("values before saturation were not compared: they have no names of their own".into());
             None
         }
     }

@@ -31,6 +31,7 @@ pub mod cli;
 mod data;
 pub mod diff;
 pub mod error;
+mod exposed;
 pub mod file;
 pub mod optimize;
 pub mod render;

@@ -39,6 +39,11 @@ pub fn ratio(speedup: &Speedup) -> String {
     }
 }
 
+/// `1 node`, `2 nodes`.
+pub fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A difference: `3.1e-6`, or `0`.
 pub fn difference(value: f64) -> String {
     if value == 0.0 { "0".into() } else { format!("{value:.1e}") }
@@ -131,8 +136,7 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
         parts.push("interrupted: the best valid model so far".into());
     }
     if !report.applied.is_empty() {
-        let word = if report.applied.len() == 1 { "rewrite" } else { "rewrites" };
-        parts.push(format!("{} {word} ({})", report.applied.len(), trust(report)));
+        parts.push(format!("{} ({})", count(report.applied.len(), "rewrite"), trust(report)));
     }
     if !is_unchanged(report) {
         let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
@@ -156,8 +160,7 @@ fn outcome(report: &Report) -> String {
     }
     if report.applied.is_empty() {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
-        let word = if removed == 1 { "node" } else { "nodes" };
-        return format!("no gain beyond noise; the input was written without {removed} superfluous {word}");
+        return format!("no gain beyond noise; the input was written without {}", count(removed, "superfluous node"));
     }
     if speedup.pairs == 0 { "rewritten, not timed".into() } else { format!("{:.2}x faster {interval}", speedup.median) }
 }
@@ -195,9 +198,15 @@ pub fn details(report: &Report) -> String {
     }
     let check = &report.check;
     if !check.fills.is_empty() {
-        let _ = writeln!(text, "check      {} against the runtime without its optimizer, fills {}", difference(check.worst), check.fills.join(", "));
+        let _ = writeln!(
+            text,
+            "check      {} against the runtime without its optimizer, fills {}",
+            difference(check.worst),
+            check.fills.join(", ")
+        );
         if let Some((difference, floor)) = check.before_saturation {
-            let _ = writeln!(text, "           {} before saturation (noise floor {})", self::difference(difference), self::difference(floor));
+            let _ =
+                writeln!(text, "           {} before saturation (noise floor {})", self::difference(difference), self::difference(floor));
         }
         if let Some(worst) = check.worst_reference {
             let _ = writeln!(text, "           {} against the reference executor, {} fills", difference(worst), check.reference_fills);
@@ -211,9 +220,13 @@ pub fn details(report: &Report) -> String {
     }
     let shapes: Vec<String> = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect();
     let guessed = if report.guessed_shapes { " (guessed)" } else { "" };
-    let _ = writeln!(text, "at         {}{guessed}, {} threads", shapes.join(" "), report.threads);
+    let _ = writeln!(text, "at         {}{guessed}, {}", shapes.join(" "), count(report.threads, "thread"));
     let _ = writeln!(text, "on         {}, {}", report.runtime, report.machine);
-    let _ = writeln!(text, "search     {}: {} states, {} models measured, ended: {}", report.search, report.visited, report.measured_models, report.ended);
+    let _ = writeln!(
+        text,
+        "search     {}: {} states, {} models measured, ended: {}",
+        report.search, report.visited, report.measured_models, report.ended
+    );
     let s = &report.seconds;
     let phases = [("load", s.load), ("search", s.search), ("measure", s.measure), ("choose", s.choose), ("check", s.check)];
     let phases: Vec<String> = phases.iter().map(|(name, value)| format!("{name} {}", seconds(*value))).collect();
@@ -311,6 +324,6 @@ mod tests {
         let mut report = report(1);
         report.not_done.push(NotDone { what: "winograd".into(), at: "conv1".into(), because: "it is slower".into() });
         let text = details(&report);
-        assert!(text.contains("winograd") && text.contains("it is slower") && text.contains("x:1,3, 1 threads"), "{text}");
+        assert!(text.contains("winograd") && text.contains("it is slower") && text.contains("x:1,3, 1 thread"), "{text}");
     }
 }

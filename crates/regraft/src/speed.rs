@@ -47,7 +47,13 @@ impl Writable for InModel {
 }
 
 /// Applies and undoes every possible move of `graph` in turn: `budget` / 2 without looking for new moves, `budget` / 2 with.
-pub fn measure(graph: &Graph, speller: Speller, library: &Library, budget: Duration, stop: &dyn Fn() -> bool) -> Result<EngineSpeed, Failure> {
+pub fn measure(
+    graph: &Graph,
+    speller: Speller,
+    library: &Library,
+    budget: Duration,
+    stop: &dyn Fn() -> bool,
+) -> Result<EngineSpeed, Failure> {
     let mut symbols = Vec::new();
     for ty in graph.inputs().iter().filter_map(|id| graph.ty(id.out())) {
         ty.shape.iter().for_each(|d| d.symbols(&mut symbols));

@@ -14,7 +14,8 @@ use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
 use crate::optimize::clean;
-use crate::render::{lines, plain_table, ratio, seconds, shape};
+use crate::render::{count, lines, plain_table, seconds, shape};
+use crate::report::Speedup;
 use crate::speed;
 use crate::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
 
@@ -119,19 +120,22 @@ fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
     }
     let mut table = plain_table(&["model", "median", "speed-up"], &[1, 2]);
     for (at, model) in report.models.iter().enumerate() {
-        let ratio = if at == 0 { String::new() } else { ratio(&model.speedup) };
+        let Speedup { median, low, high, .. } = model.speedup;
+        let ratio = if at == 0 { String::new() } else { format!("{median:.3}x [{low:.3}, {high:.3}]") };
         table.add_row([model.model.clone(), show_ns(model.median_ns), ratio]);
     }
-    let conditions = format!("{}, {} threads, {}, {shapes}", report.runtime, report.threads, report.clock);
+    let conditions = format!("{}, {}, {}, {shapes}", report.runtime, count(report.threads, "thread"), report.clock);
     format!("{}\n{conditions}\n{verdict}", lines(&table))
 }
 
-fn judged(speedup: &crate::report::Speedup) -> String {
-    let interval = format!("[{:.2}, {:.2}]", speedup.low, speedup.high);
-    match speedup {
-        s if s.low > 1.0 => format!("{:.2}x faster {interval}", s.median),
-        s if s.high < 1.0 => format!("{:.2}x slower {interval}", 1.0 / s.median),
-        _ => format!("no difference beyond noise {interval}"),
+fn judged(speedup: &Speedup) -> String {
+    let Speedup { median, low, high, .. } = *speedup;
+    if low > 1.0 {
+        format!("{median:.3}x faster [{low:.3}, {high:.3}]")
+    } else if high < 1.0 {
+        format!("{:.3}x slower [{:.3}, {:.3}]", 1.0 / median, 1.0 / high, 1.0 / low)
+    } else {
+        format!("no difference beyond noise [{low:.3}, {high:.3}]")
     }
 }
 
@@ -204,9 +208,9 @@ mod tests {
 
     #[test]
     fn verdicts_need_the_whole_interval() {
-        let judge = |low, high| judged(&crate::report::Speedup { median: 2.0, low, high, pairs: 9 });
-        assert_eq!(judge(1.5, 2.5), "2.00x faster [1.50, 2.50]");
-        assert_eq!(judge(0.9, 2.5), "no difference beyond noise [0.90, 2.50]");
-        assert_eq!(judge(0.2, 0.9), "0.50x slower [0.20, 0.90]");
+        let judge = |median, low, high| judged(&Speedup { median, low, high, pairs: 9 });
+        assert_eq!(judge(2.0, 1.5, 2.5), "2.000x faster [1.500, 2.500]");
+        assert_eq!(judge(2.0, 0.9, 2.5), "no difference beyond noise [0.900, 2.500]");
+        assert_eq!(judge(0.5, 0.4, 0.8), "2.000x slower [1.250, 2.500]");
     }
 }

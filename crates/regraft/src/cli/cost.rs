@@ -18,7 +18,7 @@ use crate::cli::progress::Progress;
 use crate::error::Failure;
 use crate::file::{check_writable, write_atomic};
 use crate::optimize::clean;
-use crate::render::{lines, plain_table, seconds};
+use crate::render::{count, lines, plain_table, seconds};
 use crate::sizes::Sizes;
 use crate::units::{ShapeArg, parse_duration, parse_shape, show_ns};
 
@@ -157,10 +157,6 @@ fn matching(prefix: Option<&String>) -> Filter {
     Filter { signature_prefix: prefix.cloned(), ..Filter::default() }
 }
 
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let (path, store) = args.store.read()?;
     let all: Vec<Measurement> = match &store {
@@ -219,7 +215,14 @@ fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failu
         let mut table = plain_table(&["price", "share", "source", "samples", "at", "what"], &[0, 1, 3]);
         for row in &rows {
             let share = format!("{:.1} %", f64::from(row.per_mille) / 10.0);
-            table.add_row([show_ns(row.ns as f64), share, row.source.name().into(), row.count.to_string(), row.name.clone(), row.signature.clone()]);
+            table.add_row([
+                show_ns(row.ns as f64),
+                share,
+                row.source.name().into(),
+                row.count.to_string(),
+                row.name.clone(),
+                row.signature.clone(),
+            ]);
         }
         text = format!("{}\n", lines(&table));
     }

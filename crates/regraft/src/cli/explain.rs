@@ -83,7 +83,8 @@ fn find(args: &Args) -> Result<PathBuf, Failure> {
 }
 
 fn read(path: &Path) -> Result<Report, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path"))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path"))?;
     let alien = |why: &dyn std::fmt::Display| {
         Failure::new(format!("{} is no report: {why}", path.display())).hint("name a file that `regraft optimize --report` wrote")
     };

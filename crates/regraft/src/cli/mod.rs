@@ -16,7 +16,7 @@ mod zoo;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::error::Failure;
 use console::Console;
@@ -28,7 +28,7 @@ pub use exit::Exit;
 /// fastest end to end on this machine, with the runtime's own optimizer fully on. Every result is checked against its input; if nothing
 /// is faster beyond noise, the input is written unchanged.
 #[derive(Debug, Parser)]
-#[command(name = "regraft", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "regraft", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     console: Console,
@@ -70,7 +70,7 @@ pub fn run() -> ExitCode {
     let args = shorthand(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return usage::report(&error).into(),
+        Err(error) => return usage::report(&error, &Cli::command(), &args).into(),
     };
     let console = cli.console.clone();
     match guarded(|| dispatch(cli.command, &console)) {
@@ -124,8 +124,6 @@ fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

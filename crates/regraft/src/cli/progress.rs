@@ -24,7 +24,8 @@ impl Progress {
     pub fn new(console: &Console) -> Progress {
         let kind = if console.quiet { ProgressKind::None } else { console.progress };
         let bar = (kind == ProgressKind::Auto && std::io::stderr().is_terminal()).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style =
+                ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = ProgressBar::new_spinner().with_style(style);
             bar.enable_steady_tick(REDRAW);
             bar

@@ -190,9 +190,5 @@ fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure>
         return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
     }
     let bytes = std::fs::read(input).map_err(|e| failed(&e))?;
-    let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
-    std::io::Write::write_all(&mut file, &bytes).map_err(|e| failed(&e))?;
-    file.persist(output).map_err(|e| failed(&e))?;
-    Ok(())
+    crate::file::write_atomic(output, &bytes)
 }

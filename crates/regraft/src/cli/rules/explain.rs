@@ -90,7 +90,9 @@ fn meaning(numeric: Numeric) -> &'static str {
         Numeric::Exact => "both sides give the same bits, up to the sign of zero",
         Numeric::Reassociates => "sums or products are taken in another order, so last bits may differ",
         Numeric::RoundsConstants => "constants are combined ahead of time and rounded once, so last bits may differ",
-        Numeric::FastBilinear => "a fast bilinear algorithm: about 1e-5 relative, growing with the tile; --deny fast-bilinear refuses all such rules",
+        Numeric::FastBilinear => {
+            "a fast bilinear algorithm: about 1e-5 relative, growing with the tile; --deny fast-bilinear refuses all such rules"
+        }
     }
 }
 
@@ -142,7 +144,8 @@ mod tests {
 
     #[test]
     fn long_constants_are_cut() {
-        let text = "graph (x: f32[2]) {\n  const a: f32[5] = [1, 2, 3, 4, 5]\n  const b: f32[2] = [1, 2]\n  y = Split(x, sizes=[1, 1])\n}\n";
+        let text =
+            "graph (x: f32[2]) {\n  const a: f32[5] = [1, 2, 3, 4, 5]\n  const b: f32[2] = [1, 2]\n  y = Split(x, sizes=[1, 1])\n}\n";
         let want = text.replace("3, 4, 5]", "3, 4, ...]");
         assert_eq!(shortened(text), want);
     }

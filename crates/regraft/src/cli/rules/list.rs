@@ -52,7 +52,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         text = format!("{}\n", lines(&table));
     }
-    console.print(&format!("{text}{} of {} rules (`regraft rules explain NAME` tells all about one)", rules.len(), library.rules().len()))?;
+    console.print(&format!(
+        "{text}{} of {} rules (`regraft rules explain NAME` tells all about one)",
+        rules.len(),
+        library.rules().len()
+    ))?;
     Ok(Exit::Done)
 }
 

@@ -1,0 +1,117 @@
+//! `regraft check`.
+
+use crate::models::{Builder, mlp, mlp_respelled};
+use crate::run::{Bench, Ended, has_runtime};
+
+/// Checks `b` against a plain network.
+fn against_mlp(b: &Builder, flags: &str) -> Ended {
+    let bench = Bench::new();
+    bench.write("a.onnx", mlp("4").bytes());
+    bench.write("b.onnx", b.bytes());
+    bench.run(&format!("check a.onnx b.onnx {flags}"))
+}
+
+#[test]
+fn the_same_graph_in_other_words_is_identical() {
+    // No runtime is needed for that.
+    let ended = against_mlp(&mlp_respelled(), "--runtime-library none.so");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.verdict().starts_with("verdict: same: identical graph"), "{ended:?}");
+}
+
+#[test]
+fn other_signatures_are_named() {
+    let mut renamed = mlp("4");
+    renamed.graph().output[0].name = Some("z".into());
+    renamed.graph().node[4].output[0] = "z".into();
+    for (b, part) in [
+        (renamed, "outputs are `z` instead of `y`"),
+        (mlp("N"), "input `x` is f32[N,16] instead of f32[4,16]"),
+        (mlp("5"), "input `x` is f32[5,16] instead of f32[4,16]"),
+    ] {
+        let ended = against_mlp(&b, "");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.verdict().starts_with(&format!("verdict: different: {part}")), "{ended:?}");
+    }
+}
+
+/// The network with one weight changed by `factor`.
+fn with_weight_scaled(factor: f32) -> Builder {
+    let mut model = mlp("4");
+    let tensor = &mut model.graph().initializer[2];
+    let mut bytes = tensor.raw_data.take().expect("it has data").to_vec();
+    let first = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) * factor;
+    bytes[..4].copy_from_slice(&first.to_le_bytes());
+    tensor.raw_data = Some(bytes.into());
+    model
+}
+
+#[test]
+fn outputs_are_compared_where_graphs_differ() {
+    if !has_runtime() {
+        return;
+    }
+    let same = against_mlp(&with_weight_scaled(1.000_001), "");
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(same.verdict().contains("same outputs to ") && same.verdict().contains("tested on 3 fills"), "{same:?}");
+    assert!(same.out.contains("before saturation") && same.verdict().contains("reference executor agrees to"), "{same:?}");
+
+    let different = against_mlp(&with_weight_scaled(1.5), "");
+    assert_eq!(different.code, Some(1), "{different:?}");
+    assert!(different.verdict().starts_with("verdict: different: output, fill `normal`: `y` differs by "), "{different:?}");
+    let tolerated = against_mlp(&with_weight_scaled(1.5), "--tolerance 10");
+    assert_eq!(tolerated.code, Some(0), "{tolerated:?}");
+}
+
+#[test]
+fn saturated_outputs_hide_nothing() {
+    if !has_runtime() {
+        return;
+    }
+    // A constant shift before a softmax leaves its results as they are, but not what goes into it.
+    let shifted = mlp("4");
+    let mut model = shifted.weight("c", &[1]);
+    let softmax = model.graph().node.pop().expect("a node");
+    let mut model = model.node("Add", &["s", "c"], &["t"]);
+    model.graph().node.push(softmax);
+    model.graph().node.last_mut().expect("a node").input[0] = "t".into();
+    let ended = against_mlp(&model, "");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.verdict().contains("before saturation"), "{ended:?}");
+}
+
+#[test]
+fn reports_are_complete_and_data_is_used() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("a.onnx", mlp("N").bytes());
+    let mut b = with_weight_scaled(1.000_001);
+    b.graph().input = mlp("batch").graph().input.clone();
+    b.graph().output = mlp("batch").graph().output.clone();
+    bench.write("b.onnx", b.bytes());
+    bench.write("x.npy", npy(&[2, 16], &[0.25; 32]));
+    let json = bench.json("check a.onnx b.onnx --shape x:2,16 --data x:x.npy --json");
+    assert_eq!((&json["same"], &json["word"], &json["shapes"][0][1]), (&true.into(), &"tested".into(), &serde_json::json!([2, 16])));
+    let fills: Vec<_> = json["runs"].as_array().expect("runs").iter().map(|r| r["fill"].as_str().unwrap_or_default()).collect();
+    assert_eq!(fills, ["normal", "zeros", "large", "data"]);
+    assert!(json["notes"].to_string().contains("f32[batch,16]"), "{json}");
+    bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["x.npy holds f32[2, 16]", "f32[3, 16]"]);
+    bench.fails("check a.onnx b.onnx --shape z:3,16", &["`z`", "inputs: x"]);
+}
+
+/// A file of `f32` in NumPy's format.
+fn npy(shape: &[usize], values: &[f32]) -> Vec<u8> {
+    let sizes: String = shape.iter().map(|d| format!("{d}, ")).collect();
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({sizes}), }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.bytes());
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    bytes
+}

@@ -1,0 +1,16 @@
+//! The built command on small models: what it prints, what it writes, and how it ends.
+//!
+//! Tests that need ONNX Runtime are skipped, with a message, where it is not installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the
+//! environment they fail instead.
+
+mod bad_input;
+mod bench;
+mod check;
+mod cost;
+mod explain;
+mod models;
+mod optimize;
+mod rules;
+mod run;
+mod usage;
+mod zoo;

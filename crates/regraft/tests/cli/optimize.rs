@@ -1,0 +1,202 @@
+//! `regraft optimize`.
+
+use prost::Message;
+use regraft_onnx::proto::ModelProto;
+
+use crate::models::{Builder, convolutional, mlp};
+use crate::run::{Bench, Ended, has_runtime};
+
+const BUDGET: &str = "--budget 3s";
+
+fn decoded(bytes: &[u8]) -> ModelProto {
+    ModelProto::decode(bytes).expect("a model")
+}
+
+#[test]
+fn a_model_is_optimized_checked_reported_and_explained() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    let ended = bench.run(&format!("optimize m.onnx -o f.onnx {BUDGET} --report f.report.json"));
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.verdict().ends_with("seed 0 · regraft optimize m.onnx -o f.onnx --budget 3s --report f.report.json"), "{ended:?}");
+    assert_eq!(bench.files(), ["f.onnx", "f.report.json", "m.onnx"]);
+
+    let report: serde_json::Value = serde_json::from_slice(&bench.read("f.report.json")).expect("a report");
+    assert_eq!((&report["schema"], &report["output"]), (&1.into(), &"f.onnx".into()));
+    let rewrites = report["applied"].as_array().expect("a list").len();
+    assert_eq!(ended.out.contains(&format!("{rewrites} rewrite")), rewrites > 0, "{ended:?}");
+    let (input, output) = (decoded(&bench.read("m.onnx")), decoded(&bench.read("f.onnx")));
+    let signature = |m: &ModelProto| m.graph.as_ref().map(|g| (g.input.clone(), g.output.clone()));
+    assert_eq!(signature(&input), signature(&output));
+    assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+
+    let explained = bench.ok("explain f.onnx");
+    assert_eq!(explained.lines().last(), ended.out.lines().last());
+    assert!(explained.contains("on         onnxruntime "), "{explained}");
+    assert_eq!(bench.json("explain f.report.json --json"), report);
+    assert_eq!(bench.run("bench m.onnx f.onnx --runs 5").code, Some(0));
+}
+
+#[test]
+fn the_output_is_named_after_the_input() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    let quiet = bench.run(&format!("optimize m.onnx -q {BUDGET}"));
+    assert_eq!((quiet.code, quiet.out.lines().count()), (Some(0), 1), "{quiet:?}");
+    assert!(quiet.verdict().starts_with("verdict: "), "{quiet:?}");
+    assert_eq!(bench.files(), ["m.onnx", "m.optimized.onnx"]);
+    let json = bench.json(&format!("m.onnx short.onnx --json {BUDGET}"));
+    assert_eq!(json["output"], "short.onnx");
+    assert!(bench.path("short.onnx").is_file());
+}
+
+#[test]
+fn an_input_is_overwritten_only_by_force() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    bench.fails("optimize m.onnx -o m.onnx", &["--force-overwrite"]);
+    bench.ok(&format!("optimize m.onnx -o m.onnx --force-overwrite {BUDGET}"));
+    assert_eq!(bench.files(), ["m.onnx"]);
+    assert!(decoded(&bench.read("m.onnx")).graph.is_some());
+}
+
+#[test]
+fn promises_that_are_not_met_are_told() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    let ended = bench.run(&format!("optimize m.onnx -o f.onnx --min-speedup 1000 {BUDGET}"));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.verdict().contains("below the 1000x asked for"), "{ended:?}");
+    assert!(bench.path("f.onnx").is_file(), "never an end without an output");
+
+    let ended = bench.run(&format!("optimize m.onnx -o g.onnx --require proved {BUDGET}"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.verdict().contains("no rule is proved yet, so none was used"), "{ended:?}");
+    assert_eq!(bench.read("g.onnx"), bench.read("m.onnx"), "{ended:?}");
+}
+
+#[test]
+fn open_sizes_are_guessed_with_a_warning() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("N").bytes());
+    let guessed = bench.run(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
+    assert_eq!(guessed.code, Some(0), "{guessed:?}");
+    assert!(
+        guessed.err.starts_with("regraft: warning: ") && guessed.err.contains("x:1,16") && guessed.err.contains("--shape"),
+        "{guessed:?}"
+    );
+    let given = bench.run(&format!("optimize m.onnx -o f.onnx --shape x:3x16 {BUDGET}"));
+    assert_eq!((given.code, given.err.as_str()), (Some(0), ""), "{given:?}");
+    bench.fails("optimize m.onnx -o f.onnx --shape x:3,16,1", &["3 sizes, the model declares 2"]);
+    bench.fails("optimize m.onnx -o f.onnx --shape x:3,17", &["gives 17 where input `x` declares 16"]);
+}
+
+#[test]
+fn progress_is_text_or_json_on_request() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    let ended = bench.run(&format!("optimize m.onnx -o f.onnx --progress json {BUDGET}"));
+    let lines: Vec<serde_json::Value> = ended.err.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect();
+    assert_eq!(lines.first().map(|l| &l["phase"]), Some(&"load".into()), "{ended:?}");
+    assert_eq!(lines.last().map(|l| &l["phase"]), Some(&"write".into()), "{ended:?}");
+    let plain = bench.run(&format!("optimize m.onnx -o f.onnx --progress plain {BUDGET}"));
+    assert!(plain.err.lines().any(|l| l.contains(" s     load  m.onnx")), "{plain:?}");
+}
+
+/// Operators that Regraft does not know, in the standard domain, in the runtime's, and as a function of the model's own.
+#[test]
+fn unknown_operators_and_domains_pass_through() {
+    if !has_runtime() {
+        return;
+    }
+    let axis = |model: Builder| {
+        let mut model = model.weight("axis", &[1]);
+        let tensor = model.graph().initializer.last_mut().expect("a tensor");
+        (tensor.data_type, tensor.dims, tensor.raw_data) = (Some(7), vec![], Some(1i64.to_le_bytes().to_vec().into()));
+        model
+    };
+    let start = || Builder::new().input("x", &["2", "8"]).node("Relu", &["x"], &["r"]).node("Relu", &["r"], &["q"]);
+    for (kind, model) in [
+        ("CumSum", axis(start()).node("CumSum", &["q", "axis"], &["y"])),
+        ("com.microsoft.BiasGelu", start().weight("bias", &[8]).foreign("com.microsoft", "BiasGelu", &["q", "bias"], &["y"])),
+        ("my.own.Twice", start().function("my.own").foreign("my.own", "Twice", &["q"], &["y"])),
+    ] {
+        let bench = Bench::new();
+        let model = model.output("y", &["2", "8"]);
+        bench.write("m.onnx", model.bytes());
+        let ended = bench.run(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
+        assert_eq!(ended.code, Some(0), "{kind}: {ended:?}");
+        assert!(ended.err.contains("kept as"), "{kind}: {ended:?}");
+        let (input, output) = (decoded(&bench.read("m.onnx")), decoded(&bench.read("f.onnx")));
+        let last = |m: &ModelProto| m.graph.as_ref().and_then(|g| g.node.last().cloned()).expect("a node");
+        assert_eq!((last(&input).op_type, last(&input).domain), (last(&output).op_type, last(&output).domain), "{kind}");
+        assert_eq!((&input.functions, &input.opset_import), (&output.functions, &output.opset_import), "{kind}");
+    }
+}
+
+#[test]
+fn external_data_goes_along() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let (model, data) = mlp("4").external("weights.bin");
+    bench.write("m.onnx", model.bytes());
+    bench.write("weights.bin", data);
+    bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
+    assert_eq!(bench.files(), ["f.onnx", "f.onnx.data", "m.onnx", "weights.bin"]);
+    // The output stands alone: the input's data may go.
+    std::fs::remove_file(bench.path("weights.bin")).expect("it is there");
+    bench.ok("bench f.onnx --runs 2");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_still_writes_a_model() {
+    if !has_runtime() {
+        return;
+    }
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    let words = ["optimize", "m.onnx", "-o", "f.onnx", "--budget", "120s", "--progress", "json"];
+    let mut child = bench.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let mut progress = std::io::BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    // Once the search has begun, the input was read.
+    while !line.contains("\"search\"") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut progress, &mut line).expect("text") > 0, "it ended before the search");
+    }
+    let asked = Instant::now();
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
+    assert!(sent.success());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut progress, &mut rest).expect("text");
+    let ended = Ended::new(child.wait_with_output().expect("it ends"));
+    assert_eq!(ended.code, Some(130), "{ended:?} {rest}");
+    assert!(asked.elapsed() < Duration::from_secs(60), "it took {:?} to stop", asked.elapsed());
+    assert!(rest.contains("interrupted: writing the best valid model so far"), "{rest}");
+    assert!(ended.verdict().contains("interrupted"), "{ended:?}");
+    assert_eq!(bench.files(), ["f.onnx", "m.onnx"]);
+    assert!(decoded(&bench.read("f.onnx")).graph.is_some());
+}

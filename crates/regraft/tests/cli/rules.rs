@@ -1,0 +1,93 @@
+//! `regraft rules`.
+
+use crate::run::Bench;
+
+const MINE: &str = "\
+;; relu(relu(x)) = relu(x)
+(rule my-double-relu
+  (relu (relu ?x))  =>  (relu ?x)
+  (numeric exact)
+  (doc \"One is enough.\")
+  (instance (?x 2 3)))
+
+;; wrong: the sign is lost
+(rule my-wrong-abs
+  (abs ?x)  =>  (relu ?x)
+  (numeric exact)
+  (doc \"Not true.\")
+  (instance (?x 2 3)))
+";
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    bench.write("my.rules", MINE);
+    bench
+}
+
+#[test]
+fn rules_are_listed_and_filtered() {
+    let bench = bench();
+    let all = bench.json("rules list --json");
+    let all = all.as_array().expect("a list");
+    assert!(all.len() >= 80, "{} rules", all.len());
+    for rule in all {
+        for key in ["name", "file", "line", "numeric", "trust", "doc"] {
+            assert!(!rule[key].is_null(), "{key} of {rule}");
+        }
+    }
+    let exact = bench.json("rules list --numeric exact --json");
+    let exact = exact.as_array().expect("a list");
+    assert!(!exact.is_empty() && exact.len() < all.len() && exact.iter().all(|r| r["numeric"] == "exact"));
+    let mine = bench.json("rules list --file my.rules --rules my.rules --json");
+    assert_eq!(mine.as_array().map(Vec::len), Some(2));
+    let text = bench.ok("rules list double-relu --rules my.rules");
+    assert!(text.contains("my.rules:2") && text.contains("One is enough.") && !text.contains("my-wrong-abs"), "{text}");
+}
+
+#[test]
+fn a_rule_is_explained_with_an_example() {
+    let bench = bench();
+    let text = bench.ok("rules explain my-double-relu --rules my.rules");
+    for part in [
+        "my-double-relu  (my.rules:2)",
+        "relu(relu(x)) = relu(x)",
+        "One is enough.",
+        "(relu (relu ?x))",
+        "exact: both sides give the same bits",
+        "tested: ",
+        "Example, before",
+        "Example, after",
+    ] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let (before, after) = text.split_once("Example, after").expect("two graphs");
+    let (_, before) = before.split_once("Example, before").expect("two graphs");
+    assert_eq!((before.matches("Relu(").count(), after.matches("Relu(").count()), (2, 1), "{text}");
+    let json = bench.json("rules explain my-double-relu --rules my.rules --json");
+    assert!(json["example"]["before"].as_str().is_some_and(|t| t.contains("Relu(")), "{json}");
+}
+
+#[test]
+fn exercising_finds_counterexamples() {
+    let bench = bench();
+    let good = bench.ok("rules exercise my-double-relu --rules my.rules --instances 20");
+    assert!(good.lines().last().is_some_and(|l| l.starts_with("verdict: 1 of 1 rules held on 20 instances each")), "{good}");
+    let bad = bench.run("rules exercise my-double-relu my-wrong-abs --rules my.rules --instances 20");
+    assert_eq!(bad.code, Some(1), "{bad:?}");
+    assert!(bad.out.contains("refuted: my-wrong-abs (my.rules:9): seed "), "{bad:?}");
+    assert!(bad.verdict().starts_with("verdict: 1 of 2 rules held"), "{bad:?}");
+    let json = bench.run("rules exercise my-wrong-abs --rules my.rules --instances 20 --json");
+    let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));
+    assert_eq!((json.code, rows[0]["outcome"].as_str()), (Some(1), Some("refuted")));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let bench = bench();
+    bench.fails("rules explain my-double-rleu --rules my.rules", &["no rule `my-double-rleu`", "did you mean `my-double-relu`"]);
+    bench.fails("rules exercise zzz", &["no rule `zzz`", "regraft rules list"]);
+    bench.write("twice.rules", MINE);
+    bench.fails("rules list --rules my.rules --rules twice.rules", &["twice.rules:2", "already defined in my.rules:2"]);
+    bench.write("typo.rules", "(rule a (relu ?x) => (relu ?x) (numeric exactly))");
+    bench.fails("rules list --rules typo.rules", &["typo.rules:1:", "no numeric class `exactly`", "one of: exact"]);
+}
