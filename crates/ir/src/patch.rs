@@ -42,6 +42,17 @@ pub struct Patch {
     pub replace: SmallVec<[(ValueId, PatchValue); 2]>,
 }
 
+impl Patch {
+    /// Values of the graph that the patch reads or lets take another's place.
+    pub fn reads(&self) -> impl Iterator<Item = ValueId> + '_ {
+        let operands = self.create.iter().flat_map(|n| n.inputs.iter());
+        operands.chain(self.replace.iter().map(|(_, new)| new)).filter_map(|v| match v {
+            PatchValue::Old(value) => Some(*value),
+            PatchValue::New { .. } => None,
+        })
+    }
+}
+
 /// What a patch changed; hand it to [`Graph::undo`] to restore the graph bit-exactly.
 #[derive(Debug)]
 pub struct Applied {

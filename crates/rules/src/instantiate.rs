@@ -412,7 +412,7 @@ fn prune(mut patch: Patch) -> Patch {
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 ///
 /// A single root cannot do so: all that it reads lies above it. With several roots it is a search upwards.
-fn makes_cycle(graph: &Graph, patch: &Patch) -> bool {
+pub fn makes_cycle(graph: &Graph, patch: &Patch) -> bool {
     if patch.replace.len() == 1 {
         return false;
     }

@@ -17,8 +17,8 @@ pub mod sample;
 pub mod sexp;
 
 pub use error::RuleError;
-pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate};
+pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle};
 pub use library::Library;
-pub use matcher::{Found, matches_at};
+pub use matcher::{Found, accept, matches_at, sources_at};
 pub use parse::parse;
 pub use rule::{Numeric, Rule, Trust};

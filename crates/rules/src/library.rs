@@ -27,7 +27,26 @@ pub const SHIPPED: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     rules: Vec<Rule>,
-    by_kind: Vec<Vec<(usize, usize)>>,
+    by_kind: Vec<Vec<Rooted>>,
+}
+
+/// A root of a rule, as the index holds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Rooted {
+    /// Index of the rule.
+    pub rule: usize,
+    /// Which of its roots.
+    pub root: usize,
+    /// Operators on the longest path of this root's pattern: a change further above than that does not touch a match.
+    pub depth: usize,
+}
+
+fn depth(pattern: &Pattern) -> usize {
+    match pattern {
+        Pattern::Node(node) => 1 + node.operands.iter().map(depth).max().unwrap_or(0),
+        Pattern::Each(inner, _) => depth(inner),
+        _ => 0,
+    }
 }
 
 impl Library {
@@ -81,21 +100,14 @@ impl Library {
         self.rules.iter().find(|r| r.name.as_ref() == name)
     }
 
-    /// Rules with a root of this kind: `(rule, root)` indices.
-    pub fn rooted_at(&self, kind: OpKind) -> &[(usize, usize)] {
+    /// Rules with a root of this kind.
+    pub fn rooted_at(&self, kind: OpKind) -> &[Rooted] {
         self.by_kind.get(kind as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The longest path from a root to a leaf over all rules: how far below a change a match can start.
+    /// The longest path from a root to an operator over all rules: how far below a change a match can start, plus one.
     pub fn radius(&self) -> usize {
-        fn depth(p: &Pattern) -> usize {
-            match p {
-                Pattern::Node(n) => 1 + n.operands.iter().map(depth).max().unwrap_or(0),
-                Pattern::Each(inner, _) => depth(inner),
-                _ => 0,
-            }
-        }
-        self.rules.iter().flat_map(|r| r.source.iter()).map(depth).max().unwrap_or(0)
+        self.by_kind.iter().flatten().map(|entry| entry.depth).max().unwrap_or(0)
     }
 
     fn index(&mut self) {
@@ -103,7 +115,7 @@ impl Library {
         for (at, rule) in self.rules.iter().enumerate() {
             for (root, pattern) in rule.source.iter().enumerate() {
                 if let Pattern::Node(node) = pattern {
-                    self.by_kind[node.kind as usize].push((at, root));
+                    self.by_kind[node.kind as usize].push(Rooted { rule: at, root, depth: depth(pattern) });
                 }
             }
         }

@@ -27,6 +27,13 @@ const MAX_READERS: usize = 64;
 /// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go through operands that the roots share,
 /// so the work is bounded by the readers of one value, never by pairs of nodes.
 pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
+    let mut found = sources_at(graph, rule, root, anchor);
+    found.retain_mut(|f| accept(graph, rule, f));
+    found
+}
+
+/// All places where the source of `rule` fits with its root number `root` at `anchor`, before [`accept`].
+pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
         return Vec::new();
     }
@@ -43,8 +50,43 @@ pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Ve
         roots.sort_by_key(|(at, _)| *at);
         f.roots = roots.into_iter().map(|(_, v)| v).collect();
     }
-    found.retain_mut(|f| (rule.shared || interior_is_private(graph, f)) && derive(graph, rule, f) && guards_hold(graph, rule, f));
     found
+}
+
+/// True if the interior is private and all guards hold; binds the `where` variables.
+pub fn accept(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
+    let wheres: Vec<Var> = rule.wheres.iter().map(|(var, _)| *var).collect();
+    let later = |guard: &Expr| mentions(guard, &|v| wheres.contains(v));
+    // Guards over the source alone come first: they are cheap, and most sources fail one.
+    (rule.shared || interior_is_private(graph, found))
+        && guards_hold(graph, rule, found, &|guard| !later(guard))
+        && derive(graph, rule, found)
+        && guards_hold(graph, rule, found, &later)
+}
+
+impl Found {
+    /// A hash of what was found: equal for the same operators under the same reading of their operands.
+    ///
+    /// The roots of a merge can be found in any order; they count as the same place.
+    pub fn identity(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        let mut hasher = rustc_hash::FxHasher::default();
+        if self.roots.len() > 1 {
+            let mut nodes = self.nodes.clone();
+            nodes.sort_unstable();
+            nodes.hash(&mut hasher);
+            return hasher.finish();
+        }
+        (self.nodes.as_slice(), self.roots.as_slice()).hash(&mut hasher);
+        for value in self.env.iter().flatten() {
+            match value {
+                Val::Value(v) => v.hash(&mut hasher),
+                Val::List(items) => items.iter().for_each(|v| if let Val::Value(v) = v { v.hash(&mut hasher) }),
+                _ => {}
+            }
+        }
+        hasher.finish()
+    }
 }
 
 /// Binds the `where` variables; false if one has no value here.
@@ -59,22 +101,27 @@ fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
     })
 }
 
-fn guards_hold(graph: &Graph, rule: &Rule, found: &Found) -> bool {
+fn guards_hold(graph: &Graph, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) -> bool) -> bool {
     let scope = GraphScope(graph);
     // A guard that has no value here (an unknown type, a list too short) is not shown, so it does not hold.
     // Guards over `let` values wait for the instantiation.
-    rule.guards.iter().all(|g| mentions_let(rule, g) || g.holds(&found.env, &scope).unwrap_or(false))
+    let due = rule.guards.iter().filter(|g| !mentions_let(rule, g) && which(g));
+    due.into_iter().all(|g| g.holds(&found.env, &scope).unwrap_or(false))
 }
 
 /// True if the guard reads a `let` variable.
 pub(crate) fn mentions_let(rule: &Rule, expr: &Expr) -> bool {
-    let is_let = |v: &Var| rule.lets.iter().any(|(l, _)| l == v);
+    !rule.lets.is_empty() && mentions(expr, &|v| rule.lets.iter().any(|(l, _)| l == v))
+}
+
+/// True if the expression reads one of these variables.
+fn mentions(expr: &Expr, which: &dyn Fn(&Var) -> bool) -> bool {
     match expr {
         Expr::Literal(_) => false,
-        Expr::Var(v) | Expr::Attr(v, _) => is_let(v),
-        Expr::If(parts) => parts.iter().any(|p| mentions_let(rule, p)),
-        Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| mentions_let(rule, p)),
-        Expr::For(_, list, body) => mentions_let(rule, list) || mentions_let(rule, body),
+        Expr::Var(v) | Expr::Attr(v, _) => which(v),
+        Expr::If(parts) => parts.iter().any(|p| mentions(p, which)),
+        Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| mentions(p, which)),
+        Expr::For(_, list, body) => mentions(list, which) || mentions(body, which),
     }
 }
 

@@ -20,6 +20,10 @@ pub struct Move {
     pub patch: Patch,
     /// Hashes of the new operators with their operand types.
     cores: SmallVec<[u64; 4]>,
+    /// Readers of the result may depend on more than before: several roots became one, or an existing node is used again.
+    adds_paths: bool,
+    /// Identity of the place: rule, operators, reading of the operands.
+    place: u64,
 }
 
 /// Counters of what the engine did.
@@ -48,6 +52,7 @@ struct Facts {
 
 struct Step {
     applied: Applied,
+    adds_paths: bool,
     /// Facts of nodes that this step changed, before it: `(index, facts)`.
     before: SmallVec<[(u32, Facts); 16]>,
     key: u128,
@@ -182,7 +187,7 @@ impl<'a> Engine<'a> {
             self.outputs_share = self.share_of_outputs();
         }
         self.counters.applied += 1;
-        self.steps.push(Step { applied, before, key, cost, outputs_share });
+        self.steps.push(Step { applied, adds_paths: step.adds_paths, before, key, cost, outputs_share });
     }
 
     /// What a move looks like: equal for moves of one rule at places whose operators, operand types and near surroundings are alike.
@@ -301,7 +306,7 @@ impl<'a> Engine<'a> {
 
 /// All moves of the present state, found from scratch.
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
-    let anchors: Vec<NodeId> = engine.graph.ids().collect();
+    let anchors: Vec<(NodeId, usize)> = engine.graph.ids().map(|id| (id, 0)).collect();
     let mut seen = rustc_hash::FxHashSet::default();
     let moves = matcher.at(&engine.graph, &anchors, &mut seen);
     engine.count_matching(anchors.len() as u64, moves.len() as u64);
@@ -312,27 +317,35 @@ pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<
 /// matched again only around the change.
 pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[Arc<Move>]) -> Vec<Arc<Move>> {
     let dirty = engine.dirty();
-    let mut moves: Vec<Arc<Move>> = before.iter().filter(|m| !m.nodes.iter().any(|n| dirty.binary_search(n).is_ok())).cloned().collect();
-    // A match is anchored at its root, at most `radius` readers below the node that changed.
-    let mut region: Vec<NodeId> = dirty.iter().copied().filter(|id| engine.graph.get(*id).is_some()).collect();
-    let mut seen: rustc_hash::FxHashSet<NodeId> = region.iter().copied().collect();
-    let mut frontier = region.clone();
-    for _ in 0..matcher.radius {
+    // Only a move with several roots can close a cycle, and only through a path that a later move added.
+    let merged = engine.steps.last().is_some_and(|s| s.adds_paths);
+    let graph = &engine.graph;
+    let stands = |m: &Move| {
+        !m.nodes.iter().any(|n| dirty.binary_search(n).is_ok())
+            && m.patch.reads().all(|v| graph.get(v.node).is_some())
+            && !(merged && m.patch.replace.len() > 1 && regraft_rules::makes_cycle(graph, &m.patch))
+    };
+    let mut moves: Vec<Arc<Move>> = before.iter().filter(|m| stands(m)).cloned().collect();
+    // A match is anchored at its root; a change further above the root than the pattern is deep does not touch it.
+    let mut distance: FxHashMap<NodeId, usize> = dirty.iter().filter(|id| engine.graph.get(**id).is_some()).map(|id| (*id, 0)).collect();
+    let mut frontier: Vec<NodeId> = distance.keys().copied().collect();
+    for far in 1..matcher.radius {
         let mut next = Vec::new();
         for id in frontier {
             for (user, _) in &engine.graph.node(id).users {
-                if seen.insert(*user) {
+                if let std::collections::hash_map::Entry::Vacant(entry) = distance.entry(*user) {
+                    entry.insert(far);
                     next.push(*user);
                 }
             }
         }
-        region.extend(next.iter().copied());
         frontier = next;
     }
-    region.sort_unstable();
-    let mut known: rustc_hash::FxHashSet<u64> = moves.iter().map(|m| place(m.rule, &m.nodes, &m.patch)).collect();
-    let found = matcher.at(&engine.graph, &region, &mut known);
-    engine.count_matching(region.len() as u64, found.len() as u64);
+    let mut anchors: Vec<(NodeId, usize)> = distance.into_iter().collect();
+    anchors.sort_unstable();
+    let mut known: rustc_hash::FxHashSet<u64> = moves.iter().map(|m| m.place).collect();
+    let found = matcher.at(&engine.graph, &anchors, &mut known);
+    engine.count_matching(anchors.len() as u64, found.len() as u64);
     moves.extend(found);
     moves
 }
@@ -342,8 +355,8 @@ pub struct Matcher<'a> {
     library: &'a Library,
     writable: &'a dyn regraft_rules::Writable,
     radius: usize,
-    /// Sources that were found but not rewritten: `(rule, where, why)` with how often.
-    pub refusals: std::collections::BTreeMap<(String, String), (String, usize)>,
+    /// Sources that were found but not rewritten: `(rule, why)`, and at which places.
+    pub refusals: std::collections::BTreeMap<(String, String), std::collections::BTreeSet<String>>,
 }
 
 impl<'a> Matcher<'a> {
@@ -357,55 +370,45 @@ impl<'a> Matcher<'a> {
         self.library
     }
 
-    /// Moves whose root is one of `anchors`, each place once.
-    fn at(&mut self, graph: &Graph, anchors: &[NodeId], seen: &mut rustc_hash::FxHashSet<u64>) -> Vec<Arc<Move>> {
+    /// Moves whose root is one of `anchors`, each place once; an anchor's distance says how deep a pattern must be to be of interest.
+    fn at(&mut self, graph: &Graph, anchors: &[(NodeId, usize)], seen: &mut rustc_hash::FxHashSet<u64>) -> Vec<Arc<Move>> {
         let mut moves = Vec::new();
-        for anchor in anchors {
-            let kind = graph.node(*anchor).op.kind();
-            if graph.node(*anchor).constant {
+        for (anchor, distance) in anchors {
+            let node = graph.node(*anchor);
+            if node.constant {
                 continue;
             }
-            for (rule, root) in self.library.rooted_at(kind) {
-                let definition = &self.library.rules()[*rule];
-                for found in regraft_rules::matches_at(graph, definition, *root, *anchor) {
-                    match regraft_rules::instantiate(graph, definition, &found, self.writable) {
+            for rooted in self.library.rooted_at(node.op.kind()).iter().filter(|r| r.depth > *distance) {
+                let rule = &self.library.rules()[rooted.rule];
+                for mut found in regraft_rules::sources_at(graph, rule, rooted.root, *anchor) {
+                    let place = found.identity().wrapping_mul(31).wrapping_add(rooted.rule as u64);
+                    if seen.contains(&place) || !regraft_rules::accept(graph, rule, &mut found) {
+                        continue;
+                    }
+                    match regraft_rules::instantiate(graph, rule, &found, self.writable) {
                         Ok(patch) => {
-                            if seen.insert(place(*rule, &found.nodes, &patch)) {
-                                moves.push(Arc::new(Move { rule: *rule, nodes: found.nodes, cores: cores(graph, &patch), patch }));
-                            }
+                            seen.insert(place);
+                            let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
+                            let adds_paths = patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v));
+                            let cores = cores(graph, &patch);
+                            moves.push(Arc::new(Move { rule: rooted.rule, nodes: found.nodes, patch, cores, adds_paths, place }));
                         }
                         Err(regraft_rules::Refusal::Guard | regraft_rules::Refusal::Nothing) => {}
-                        Err(why) => {
-                            let place = graph
-                                .node(*anchor)
-                                .names
-                                .iter()
-                                .flatten()
-                                .next()
-                                .map_or_else(|| format!("{}#{}", kind.name(), anchor.0), |n| n.to_string());
-                            self.refusals.entry((definition.name.to_string(), why.to_string())).or_insert((place, 0)).1 += 1;
-                        }
+                        Err(why) => self.refuse(graph, *anchor, &rule.name, why.to_string()),
                     }
                 }
             }
         }
         moves
     }
-}
 
-/// Identity of a move: its rule, the set of operators that it covers, and what it replaces.
-fn place(rule: usize, nodes: &[NodeId], patch: &Patch) -> u64 {
-    let mut sorted: SmallVec<[NodeId; 6]> = SmallVec::from_slice(nodes);
-    sorted.sort_unstable();
-    let mut hasher = FxHasher::default();
-    (rule, sorted.as_slice(), patch.create.len()).hash(&mut hasher);
-    // Two orders of the same merge cover the same operators; two readings of one operator (a+b, b+a) build different ones.
-    if patch.replace.len() == 1 {
-        for new in &patch.create {
-            new.inputs.hash(&mut hasher);
-        }
+    /// Remembers why a source was not rewritten, once for each place.
+    fn refuse(&mut self, graph: &Graph, anchor: NodeId, rule: &str, why: String) {
+        let node = graph.node(anchor);
+        let name = node.names.iter().flatten().next();
+        let place = name.map_or_else(|| format!("{}#{}", node.op.kind().name(), anchor.0), |n| n.to_string());
+        self.refusals.entry((rule.to_string(), why)).or_default().insert(place);
     }
-    hasher.finish()
 }
 
 fn cores(graph: &Graph, patch: &Patch) -> SmallVec<[u64; 4]> {

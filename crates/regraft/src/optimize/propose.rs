@@ -42,7 +42,7 @@ pub fn propose(start: &Graph, prices: &dyn CostModel, library: &Library, writabl
         SearchKind::Auto => Backtrack::default().search(&mut engine, &mut matcher, budget),
         SearchKind::Backtrack => Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }.search(&mut engine, &mut matcher, budget),
     };
-    let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).map(|s| replay(&mut engine, library, s)).collect();
+    let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
 }
 
@@ -70,11 +70,13 @@ pub fn everywhere(start: &Graph, prices: &dyn CostModel, library: &Library, writ
     }
     let script = Script { moves: script, cost: engine.cost(), key: engine.key() };
     while engine.undo() {}
-    Some(replay(&mut engine, library, &script))
+    replay(&mut engine, library, &script)
 }
 
-/// The graph that a script leads to, and what each of its moves did to the cost.
-fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Proposal {
+/// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no well-formed graph.
+///
+/// A script of checked moves always leads to one; a defect here must cost a candidate, never a wrong model.
+fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
     let mut applied = Vec::new();
     for step in &script.moves {
         let before = engine.cost();
@@ -93,7 +95,7 @@ fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Propos
     for _ in &script.moves {
         engine.undo();
     }
-    proposal
+    (proposal.graph.topological().len() == proposal.graph.len()).then_some(proposal)
 }
 
 /// A name for a value: its own, or that of the nearest named value below it.
@@ -111,10 +113,10 @@ fn place(graph: &Graph, value: ValueId) -> String {
 }
 
 fn refused(matcher: &Matcher<'_>) -> Vec<NotDone> {
-    let row = |((rule, why), (at, count)): (&(String, String), &(String, usize))| NotDone {
-        what: rule.clone(),
-        at: if *count > 1 { format!("{at} and {} more", count - 1) } else { at.clone() },
-        because: why.clone(),
+    let row = |((rule, why), places): (&(String, String), &std::collections::BTreeSet<String>)| {
+        let first = places.first().cloned().unwrap_or_default();
+        let at = if places.len() > 1 { format!("{first} and {} more", places.len() - 1) } else { first };
+        NotDone { what: rule.clone(), at, because: why.clone() }
     };
     matcher.refusals.iter().map(row).collect()
 }
