@@ -113,7 +113,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
             return Err(failure.hint("models are timed against each other on the same inputs"));
         }
     }
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
     let sizes = Sizes::resolve(first, sources[0], &runtime, &request.shapes, &request.binds)?;
     drop(models);

@@ -78,7 +78,7 @@ pub struct CalibrationReport {
 /// Measures the models one after the other. What is learned stays in the store. An interruption ends it after the present model.
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let store = match &request.cost_store {
         Some(path) => path.clone(),
         None => default_store_path()?,

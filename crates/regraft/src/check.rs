@@ -195,7 +195,7 @@ fn is_identical(a: &Model, b: &Model) -> bool {
 }
 
 fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<(), Failure> {
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;

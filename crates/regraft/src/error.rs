@@ -59,7 +59,21 @@ impl From<regraft_onnx::WriteError> for Failure {
 
 impl From<regraft_runtime::RuntimeError> for Failure {
     fn from(error: regraft_runtime::RuntimeError) -> Failure {
-        Failure::new(error)
+        match error {
+            regraft_runtime::RuntimeError::Library(error) => error.into(),
+            other => Failure::new(other),
+        }
+    }
+}
+
+impl From<regraft_runtime::LibraryError> for Failure {
+    fn from(error: regraft_runtime::LibraryError) -> Failure {
+        let text = error.to_string();
+        // The remedy is the last part of each message.
+        match text.rsplit_once("; ") {
+            Some((cause, remedy)) => Failure::new(cause).hint(remedy),
+            None => Failure::new(text),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 
+use crate::optimize::MARGIN;
 use crate::report::{Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
@@ -156,7 +157,13 @@ fn outcome(report: &Report) -> String {
     let speedup = &report.speedup;
     let interval = format!("[{:.2}, {:.2}]", speedup.low, speedup.high);
     if is_unchanged(report) {
-        return "no gain beyond noise; the input was written unchanged".into();
+        let others = report.timings.get(1..).unwrap_or_default();
+        let why = match others {
+            [] => "no faster model was found",
+            _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check",
+            _ => "no gain beyond noise",
+        };
+        return format!("{why}; the input was written unchanged");
     }
     if report.applied.is_empty() {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
@@ -302,6 +309,12 @@ mod tests {
         let verdict = verdict(&report, &["below the 1.20x asked for".into()]);
         let want = "verdict: no gain beyond noise; the input was written unchanged · below the 1.20x asked for · 41 s";
         assert!(verdict.starts_with(want), "{verdict}");
+        report.timings[1].speedup = Speedup { median: 2.0, low: 1.9, high: 2.1, pairs: 20 };
+        let failed = super::verdict(&report, &[]);
+        assert!(failed.starts_with("verdict: no faster model passed its check; the input was written unchanged · "), "{failed}");
+        report.timings.truncate(1);
+        let nothing = super::verdict(&report, &[]);
+        assert!(nothing.starts_with("verdict: no faster model was found; the input was written unchanged · "), "{nothing}");
         report.not_done.push(NotDone { what: "a".into(), at: "b".into(), because: "c".into() });
         report.cleaned.push(("dead-code".into(), 1));
         let verdict = super::verdict(&report, &[]);

@@ -193,7 +193,7 @@ fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
 /// The prices of one model's operators.
 fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failure> {
     let model = Model::read(path)?;
-    let runtime = OnnxRuntime::load(args.runtime_library.as_deref()).map_err(Failure::new)?;
+    let runtime = OnnxRuntime::load(args.runtime_library.as_deref())?;
     let sizes = Sizes::resolve(&model, ModelSource::path(path), &runtime, &args.shape, &[])?;
     let measured = match args.store.read()?.1 {
         Some(store) => Measured::load(sizes.symbols, &store, &Place::here(&runtime, u32::from(args.threads)))?,

@@ -152,6 +152,22 @@ fn unknown_operators_and_domains_pass_through() {
     }
 }
 
+/// Nothing can be measured or checked where the runtime lacks an operator.
+#[test]
+fn operators_that_the_runtime_lacks_are_told() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let model = Builder::new().input("x", &["2", "8"]).foreign("com.example", "Mystery", &["x"], &["y"]).output("y", &["2", "8"]);
+    bench.write("m.onnx", model.bytes());
+    bench.fails("optimize m.onnx -o f.onnx", &["onnxruntime cannot load", "Mystery"]);
+    assert_eq!(bench.files(), ["m.onnx"]);
+    // What needs no runtime works.
+    bench.ok("check m.onnx m.onnx");
+    bench.ok("explain m.onnx m.onnx");
+}
+
 #[test]
 fn external_data_goes_along() {
     if !has_runtime() {
