@@ -29,7 +29,7 @@ impl Sizes {
     /// Sizes from the command line, completed by guesses under which the model runs.
     pub fn resolve(model: &Model, bytes: ModelSource<'_>, runtime: &dyn Runtime, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
         let options = SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() };
-        let mut session = runtime.open(bytes, &options).map_err(|e| Failure::new(format!("{} cannot load the model: {e}", runtime.name())))?;
+        let mut session = runtime.open(bytes, &options).map_err(|e| Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime"))?;
         let infos = session.inputs().to_vec();
         check_names(&infos, shapes)?;
         let tries = SPATIAL.len();

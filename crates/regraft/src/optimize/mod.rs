@@ -41,7 +41,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let library = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?;
     let model = Model::read(&request.input)?;
     let mut warnings = warnings_of(&model)?;
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref()).map_err(Failure::new)?;
+    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
     let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
     if sizes.guessed {
