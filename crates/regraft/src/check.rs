@@ -95,6 +95,11 @@ pub struct CheckReport {
     pub seconds: f64,
 }
 
+/// The largest difference of several comparisons, and the largest noise floor.
+pub fn worst(runs: &[Run]) -> (f64, f64) {
+    runs.iter().fold((0.0, 0.0), |(difference, floor), run| (run.difference.max(difference), run.floor.max(floor)))
+}
+
 /// One comparison of all outputs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
@@ -129,12 +134,6 @@ impl CheckReport {
             notes: Vec::new(),
             seconds: 0.0,
         }
-    }
-
-    /// The largest difference on the runtime and its noise floor.
-    pub fn worst(&self) -> (f64, f64) {
-        let all = self.runs.iter().chain(&self.before_saturation);
-        all.fold((0.0, 0.0), |(difference, floor), run| (run.difference.max(difference), run.floor.max(floor)))
     }
 
     /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::check::{CheckReport, CheckRequest, Run};
+use crate::check::{self, CheckReport, CheckRequest, Run};
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt;
@@ -85,7 +85,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     interrupt::catch("telling what was compared so far");
     let report = {
         let mut progress = Progress::new(console);
-        crate::check::check(&request, &mut progress)?
+        check::check(&request, &mut progress)?
     };
     if args.json {
         console.json(&report)?;
@@ -131,15 +131,14 @@ fn verdict(report: &CheckReport) -> String {
     match report.differences.first() {
         Some(first) => parts.push(format!("different: {first}")),
         None if report.word == "tested" => {
-            let (worst, floor) = report.worst();
-            let fills = report.runs.len();
-            parts.push(format!(
-                "same outputs to {} (noise floor {}, tolerance {})",
-                difference(worst),
-                difference(floor),
-                bound(report.tolerance)
-            ));
-            parts.push(format!("tested on {fills} fills"));
+            let shown = |(d, floor): (f64, f64)| (difference(d), difference(floor));
+            let (worst, floor) = shown(check::worst(&report.runs));
+            parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {})", bound(report.tolerance)));
+            if !report.before_saturation.is_empty() {
+                let (worst, floor) = shown(check::worst(&report.before_saturation));
+                parts.push(format!("before saturation to {worst} (noise floor {floor})"));
+            }
+            parts.push(format!("tested on {} fills", report.runs.len()));
             let reference = report.reference.iter().map(|r| r.difference).fold(0.0, f64::max);
             if !report.reference.is_empty() {
                 parts.push(format!("reference executor agrees to {}", difference(reference)));
