@@ -12,8 +12,10 @@ use crate::signature::Signature;
 use crate::table::{Table, is_priced};
 use crate::workload::Workload;
 
-/// Guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
+/// Hopeful guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
 const OPTIMISM: f64 = 0.7;
+/// Sober guesses are this much above it: what is not measured must promise a lot.
+const CAUTION: f64 = 1.6;
 /// Most that one kernel costs besides its own time, ns.
 const MAX_DISPATCH: f64 = 2_000.0;
 /// Most that one run costs besides its kernels, ns.
@@ -60,6 +62,16 @@ pub struct Learned {
     pub drift: f64,
 }
 
+/// How to guess what was not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stance {
+    /// Below the truth, to find what is worth measuring.
+    #[default]
+    Hopeful,
+    /// Above the truth, to make the most of what was measured.
+    Sober,
+}
+
 /// Where a price comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,6 +114,8 @@ pub struct Knowledge {
 pub struct Measured {
     /// Values of the symbols.
     pub bindings: Bindings,
+    /// How guesses are made.
+    pub stance: Stance,
     pub(crate) table: Table,
     pub(crate) machine: Machine,
     pub(crate) overhead: f64,
@@ -134,14 +148,18 @@ impl Measured {
         if let Some(entry) = self.table.get(&signature) {
             return (entry.price(), Source::Measured);
         }
-        if let Some(price) = self.table.nearest(&signature) {
+        let (factor, nearest) = match self.stance {
+            Stance::Hopeful => (OPTIMISM, self.table.nearest(&signature)),
+            Stance::Sober => (CAUTION, self.table.dearest(&signature)),
+        };
+        if let Some(price) = nearest {
             return (price, Source::OtherContext);
         }
         if is_fused(graph, id) {
             return (0, Source::Guess);
         }
         let load = Workload::of(graph, &self.bindings, id);
-        (load.map_or(self.machine.launch, |load| OPTIMISM * self.machine.time(&load)) as Ns, Source::Guess)
+        (load.map_or(self.machine.launch, |load| factor * self.machine.time(&load)) as Ns, Source::Guess)
     }
 
     /// How much of a graph's price is measured.

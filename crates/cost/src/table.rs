@@ -135,6 +135,11 @@ impl Table {
         least(&|c| c.0 == signature.producers).or_else(|| least(&|c| c.1 == signature.readers)).or_else(|| least(&|_| true))
     }
 
+    /// The largest price of this core in any context.
+    pub fn dearest(&self, signature: &Signature) -> Option<Ns> {
+        self.cores.get(&signature.core)?.values().map(Entry::price).max()
+    }
+
     /// All signatures and what is known of them, in order of their text.
     pub fn entries(&self) -> Vec<(Signature, &Entry)> {
         let mut all: Vec<(Signature, &Entry)> = self

@@ -31,7 +31,7 @@ pub struct Backtrack {
 
 impl Default for Backtrack {
     fn default() -> Backtrack {
-        Backtrack { alpha: 1.05, expansions: 200, keep: 4, descend_first: true }
+        Backtrack { alpha: 1.05, expansions: 60, keep: 4, descend_first: true }
     }
 }
 

@@ -81,7 +81,6 @@ impl Descent<'_> {
         self.moves = next_moves(engine, matcher, &self.moves);
         self.script.push(step.clone());
         self.seen.insert(engine.key());
-        self.barren.clear();
     }
 
     /// Applies every move that saves, largest saving first; false if there is none.

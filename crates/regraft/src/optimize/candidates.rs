@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use regraft_cost::Ns;
+use regraft_cost::{Ns, Stance};
 use regraft_ir::{Graph, OpKind};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::{Library, Writable};
@@ -17,16 +17,17 @@ use crate::optimize::prices::Prices;
 use crate::optimize::propose::{Proposal, everywhere, propose};
 use crate::optimize::request::{CostKind, Request};
 use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
-use crate::sizes::Sizes;
 
 /// Rounds of proposing and measuring at most.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 24;
+/// Part of the budget that one search may take.
+const SLICE: f64 = 0.08;
 /// Proposals that promise less than this over the best one measured are not measured any more.
 const WORTHWHILE: f64 = 0.002;
 /// Part of the budget that hunting may take; the rest is for choosing and checking.
-const HUNTING: f64 = 0.6;
+const HUNTING: f64 = 0.5;
 /// Part of the budget after which nothing new is compared.
-const CHOOSING: f64 = 0.85;
+const CHOOSING: f64 = 0.72;
 
 /// A rewritten model that may be written.
 pub struct Candidate {
@@ -60,7 +61,6 @@ pub struct Hunt<'a> {
     pub request: &'a Request,
     pub model: &'a Model,
     pub runtime: &'a OnnxRuntime,
-    pub sizes: &'a Sizes,
     pub feeds: &'a Feeds,
     pub library: &'a Library,
     pub prices: Prices,
@@ -85,6 +85,7 @@ impl Hunt<'_> {
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut tried: HashSet<u128> = HashSet::new();
         let mut explored: HashSet<String> = HashSet::new();
+        let mut settled = 0;
         for round in 0..ROUNDS {
             if Instant::now() >= end || observer.interrupted() {
                 self.complete = false;
@@ -92,8 +93,11 @@ impl Hunt<'_> {
             }
             observer.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.library.rules().len()));
             let searching = Instant::now();
+            // Hope finds what is worth measuring; sobriety makes the most of what was.
+            self.prices.take(if round % 2 == 0 { Stance::Hopeful } else { Stance::Sober });
+            let slice = end.min(searching + self.request.budget.mul_f64(SLICE));
             let proposals = {
-                let mut budget = || Instant::now() >= end || observer.interrupted();
+                let mut budget = || Instant::now() >= slice || observer.interrupted();
                 propose(start, self.prices.model(), self.library, &writable, self.request.search, &mut budget)
             };
             self.seconds.search += searching.elapsed().as_secs_f64();
@@ -102,21 +106,33 @@ impl Hunt<'_> {
                 self.complete = proposals.complete;
                 self.not_done.extend(proposals.refused);
             }
-            // The list is settled when its favourite was measured already, or is no better than what was.
+            // The list is settled when its favourite was measured already, or is no better than what was: under both stances in turn.
             let favourite = proposals.best.into_iter().next();
             let seen = candidates.iter().map(|c| self.prices.total(&c.graph)).min();
             let fresh = favourite.filter(|p| !tried.contains(&p.key) && seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE)));
-            let Some(proposal) = fresh.or_else(|| self.respell(start, &candidates, &writable, &mut explored)) else { break };
+            settled = if fresh.is_some() { 0 } else { settled + 1 };
+            let proposal = match fresh {
+                Some(proposal) => proposal,
+                None if settled < 2 && self.prices.is_measured() && !self.request.frozen => continue,
+                None => match self.respell(start, &candidates, &writable, &mut explored) {
+                    Some(proposal) => proposal,
+                    None => break,
+                },
+            };
             tried.insert(proposal.key);
             let measuring = Instant::now();
             observer.phase(Phase::Measure, &format!("candidate {}: {} rewrites", candidates.len() + 1, proposal.applied.len()));
             let candidate = self.measure(proposal, candidates.len() + 1)?;
+            if let Some(ratio) = candidate.as_ref().and_then(|c| c.profiled) {
+                observer.phase(Phase::Measure, &format!("candidate {}: {:.3} times as fast as the input", candidates.len() + 1, 1.0 / ratio));
+            }
             candidates.extend(candidate);
             self.seconds.measure += measuring.elapsed().as_secs_f64();
             if !self.prices.is_measured() {
                 break;
             }
         }
+        self.prices.take(Stance::Hopeful);
         self.prices.save()?;
         self.prices.release();
         for candidate in &mut candidates {

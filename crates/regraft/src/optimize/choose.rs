@@ -33,9 +33,11 @@ pub struct Effort {
 /// Times models against the first of them.
 pub fn compare(runtime: &dyn Runtime, models: &[ModelSource<'_>], feeds: &Feeds, threads: usize, effort: Effort, seed: u64, stop: &dyn Fn() -> bool) -> Result<Comparison, Failure> {
     let mut all: Option<Samples> = None;
+    let mut longest = std::time::Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {
         let now = Instant::now();
-        if sitting > 0 && (now >= effort.until || stop()) {
+        // A sitting that would end too late is not begun.
+        if sitting > 0 && (now + longest > effort.until || stop()) {
             break;
         }
         // Each sitting gets an equal part of the time that is left.
@@ -55,6 +57,7 @@ pub fn compare(runtime: &dyn Runtime, models: &[ModelSource<'_>], feeds: &Feeds,
             Some(all) => all.append(samples),
             None => all = Some(samples),
         }
+        longest = longest.max(now.elapsed());
     }
     let samples = all.map(|s| s.sessions).unwrap_or_default();
     let medians = samples.iter().map(|s| median(s).unwrap_or(0.0)).collect();

@@ -54,7 +54,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let prices = Prices::open(request, &runtime, &sizes)?;
     seconds.load = start.elapsed().as_secs_f64();
 
-    let mut hunt = Hunt { request, model: &model, runtime: &runtime, sizes: &sizes, feeds: &feeds, library: &library, prices, start, seconds, not_done: Vec::new(), visited: 0, complete: true, measured: 0 };
+    let mut hunt = Hunt { request, model: &model, runtime: &runtime, feeds: &feeds, library: &library, prices, start, seconds, not_done: Vec::new(), visited: 0, complete: true, measured: 0 };
     let mut candidates = hunt.run(&cleaned, observer)?;
     candidates.truncate(FINALISTS);
     if !cleanups.is_empty() {
@@ -94,7 +94,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             winner = Some(at);
             break;
         }
-        warnings.push(format!("candidate `{}` failed its check and was dropped: {}", candidate.name, check.notes.join("; ")));
+        warnings.push(format!("{} failed its check and was dropped: {}", candidate.name, check.notes.join("; ")));
+        keep_for_report(candidate)?;
     }
     hunt.seconds.check = checking.elapsed().as_secs_f64();
 
@@ -146,6 +147,15 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         warnings,
         reproduce: request.reproduce.clone(),
     })
+}
+
+/// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it and its rewrites are kept for a report.
+fn keep_for_report(candidate: &Candidate) -> Result<(), Failure> {
+    let Some(folder) = std::env::var_os("REGRAFT_KEEP_FAILED") else { return Ok(()) };
+    let path = Path::new(&folder).join(format!("{}.onnx", candidate.name.replace(' ', "-")));
+    candidate.written.save(&path, false).map_err(Failure::new)?;
+    let rewrites: Vec<String> = candidate.applied.iter().map(|a| format!("{} at {}\n", a.rule, a.at)).collect();
+    crate::file::write_atomic(&path.with_extension("txt"), rewrites.concat().as_bytes())
 }
 
 /// Candidates that are compared end to end at most, beside the input and its cleaned form.

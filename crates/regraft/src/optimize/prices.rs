@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofline};
+use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofline, Stance};
 use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_runtime::{
@@ -76,6 +76,13 @@ impl Prices {
         match &self.source {
             Source::Roofline(roofline) => roofline,
             Source::Measured(lab) => &lab.measured,
+        }
+    }
+
+    /// How prices that were not measured are guessed.
+    pub fn take(&mut self, stance: Stance) {
+        if let Source::Measured(lab) = &mut self.source {
+            lab.measured.stance = stance;
         }
     }
 
