@@ -48,7 +48,9 @@ impl Dim {
     pub fn products(&self) -> Vec<(i64, Vec<Factor<'_>>)> {
         match &self.0 {
             Repr::Const(value) => vec![(*value, Vec::new())],
-            Repr::Poly(terms) => terms.iter().map(|(atoms, coefficient)| (*coefficient, atoms.iter().map(Atom::factor).collect())).collect(),
+            Repr::Poly(terms) => {
+                terms.iter().map(|(atoms, coefficient)| (*coefficient, atoms.iter().map(Atom::factor).collect())).collect()
+            }
         }
     }
 

@@ -20,7 +20,11 @@ pub fn load_data(words: &[String], sizes: &Sizes) -> Result<Vec<(String, Feeds)>
         let (input, file) = match word.split_once(':') {
             Some((input, file)) if sizes.inputs.iter().any(|i| i.name == input) => (input.to_string(), PathBuf::from(file)),
             _ if sizes.inputs.len() == 1 => (sizes.inputs[0].name.clone(), path.to_path_buf()),
-            _ => return Err(Failure::new(format!("--data `{word}` does not say which input it is")).hint("write input:file.npy, or name a folder")),
+            _ => {
+                return Err(
+                    Failure::new(format!("--data `{word}` does not say which input it is")).hint("write input:file.npy, or name a folder")
+                );
+            }
         };
         single.insert(input.clone(), read(&file, &input, sizes)?);
     }
@@ -45,7 +49,9 @@ fn folder(path: &Path, sizes: &Sizes) -> Result<Feeds, Failure> {
 
 fn complete(feeds: &Feeds, sizes: &Sizes, place: &str) -> Result<(), Failure> {
     match sizes.inputs.iter().find(|i| feeds.get(&i.name).is_none()) {
-        Some(missing) => Err(Failure::new(format!("{place} gives no value for input `{}`", missing.name)).hint(format!("add {}.npy", missing.name))),
+        Some(missing) => {
+            Err(Failure::new(format!("{place} gives no value for input `{}`", missing.name)).hint(format!("add {}.npy", missing.name)))
+        }
         None => Ok(()),
     }
 }
@@ -55,7 +61,9 @@ fn read(file: &Path, input: &str, sizes: &Sizes) -> Result<HostTensor, Failure> 
     let spec = sizes.inputs.iter().find(|i| i.name == input).ok_or_else(|| Failure::new(format!("`{input}` is no input")))?;
     if named.tensor.dtype() != spec.dtype || named.tensor.shape() != spec.shape {
         let (have, want) = (format!("{}{:?}", named.tensor.dtype(), named.tensor.shape()), format!("{}{:?}", spec.dtype, spec.shape));
-        return Err(Failure::new(format!("{} holds {have}, input `{input}` is {want}", file.display())).hint("give matching sizes with --shape"));
+        return Err(
+            Failure::new(format!("{} holds {have}, input `{input}` is {want}", file.display())).hint("give matching sizes with --shape")
+        );
     }
     Ok(named.tensor)
 }

@@ -27,9 +27,17 @@ const LENGTHS: [usize; 4] = [128, 32, 16, 1];
 
 impl Sizes {
     /// Sizes from the command line, completed by guesses under which the model runs.
-    pub fn resolve(model: &Model, bytes: ModelSource<'_>, runtime: &dyn Runtime, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
+    pub fn resolve(
+        model: &Model,
+        bytes: ModelSource<'_>,
+        runtime: &dyn Runtime,
+        shapes: &[ShapeArg],
+        binds: &[(String, i64)],
+    ) -> Result<Sizes, Failure> {
         let options = SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() };
-        let mut session = runtime.open(bytes, &options).map_err(|e| Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime"))?;
+        let mut session = runtime.open(bytes, &options).map_err(|e| {
+            Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
+        })?;
         let infos = session.inputs().to_vec();
         check_names(&infos, shapes)?;
         let tries = SPATIAL.len();
@@ -47,7 +55,8 @@ impl Sizes {
             }
         }
         let why = last.map_or_else(String::new, |e| format!(": {e}"));
-        let open: Vec<String> = infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}:{}", i.name, example(i))).collect();
+        let open: Vec<String> =
+            infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}:{}", i.name, example(i))).collect();
         let failure = Failure::new(format!("the model does not run at the sizes tried{why}"));
         Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
     }
@@ -59,13 +68,19 @@ impl Sizes {
         for shape in shapes {
             let Some(info) = infos.iter().find(|i| i.name == shape.input) else { continue };
             if info.dims.len() != shape.sizes.len() {
-                return Err(Failure::new(format!("--shape gives input `{}` {} sizes, the model declares {}", info.name, shape.sizes.len(), info.dims.len()))
-                    .hint(format!("for example {}:{}", info.name, example(info))));
+                return Err(Failure::new(format!(
+                    "--shape gives input `{}` {} sizes, the model declares {}",
+                    info.name,
+                    shape.sizes.len(),
+                    info.dims.len()
+                ))
+                .hint(format!("for example {}:{}", info.name, example(info))));
             }
             for ((declared, symbol), size) in info.dims.iter().zip(&info.symbols).zip(&shape.sizes) {
                 match (declared, size) {
                     (Some(d), Size::Known(n)) if d != n => {
-                        return Err(Failure::new(format!("--shape gives {n} where input `{}` declares {d}", info.name)).hint("fixed sizes cannot be changed"));
+                        return Err(Failure::new(format!("--shape gives {n} where input `{}` declares {d}", info.name))
+                            .hint("fixed sizes cannot be changed"));
                     }
                     (None, Size::Known(n)) if !symbol.is_empty() && symbol != "?" => {
                         symbols.entry(symbol.clone()).or_insert(*n as i64);
@@ -95,7 +110,10 @@ impl Sizes {
                 });
                 shape.push(size);
             }
-            let dtype = info.dtype.ok_or_else(|| Failure::new(format!("input `{}` is not a tensor: it cannot be made up", info.name)).hint("only models with tensor inputs can be measured"))?;
+            let dtype = info.dtype.ok_or_else(|| {
+                Failure::new(format!("input `{}` is not a tensor: it cannot be made up", info.name))
+                    .hint("only models with tensor inputs can be measured")
+            })?;
             inputs.push(InputSpec { name: info.name.clone(), dtype, shape });
         }
         // The graph's own symbols: its inputs' dims against the sizes just chosen.
@@ -131,7 +149,9 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg]) -> Result<(), Failure> 
     for shape in shapes {
         if !infos.iter().any(|i| i.name == shape.input) {
             let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
-            return Err(Failure::new(format!("--shape names `{}`, which is no input", shape.input)).hint(format!("inputs: {}", names.join(", "))));
+            return Err(
+                Failure::new(format!("--shape names `{}`, which is no input", shape.input)).hint(format!("inputs: {}", names.join(", ")))
+            );
         }
     }
     Ok(())

@@ -81,7 +81,11 @@ impl Found {
         for value in self.env.iter().flatten() {
             match value {
                 Val::Value(v) => v.hash(&mut hasher),
-                Val::List(items) => items.iter().for_each(|v| if let Val::Value(v) = v { v.hash(&mut hasher) }),
+                Val::List(items) => items.iter().for_each(|v| {
+                    if let Val::Value(v) = v {
+                        v.hash(&mut hasher)
+                    }
+                }),
                 _ => {}
             }
         }

@@ -192,7 +192,11 @@ impl Parser<'_> {
                 Some("instance") => rule.instance = self.instance(args)?,
                 other => {
                     let message = format!("rule `{name}` has no clause `{}`", other.unwrap_or("?"));
-                    return self.fail(clause.place(), message, "clauses: where, let, when, numeric, doc, runtime, shared, explore, instance");
+                    return self.fail(
+                        clause.place(),
+                        message,
+                        "clauses: where, let, when, numeric, doc, runtime, shared, explore, instance",
+                    );
                 }
             }
         }

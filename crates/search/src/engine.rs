@@ -201,7 +201,10 @@ impl<'a> Engine<'a> {
             for value in &node.inputs {
                 self.facts[value.node.0 as usize].core.hash(&mut hasher);
             }
-            let readers = node.users.iter().fold(0u64, |sum, (user, slot)| sum.wrapping_add(self.facts[user.0 as usize].core.wrapping_mul(2 * u64::from(*slot) + 1)));
+            let readers = node
+                .users
+                .iter()
+                .fold(0u64, |sum, (user, slot)| sum.wrapping_add(self.facts[user.0 as usize].core.wrapping_mul(2 * u64::from(*slot) + 1)));
             readers.hash(&mut hasher);
         }
         hasher.finish()

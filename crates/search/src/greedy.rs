@@ -38,7 +38,14 @@ impl Strategy for Greedy {
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let start = engine.depth();
         let moves = all_moves(engine, matcher);
-        let mut descent = Descent { greedy: self, moves, script: Vec::new(), seen: FxHashSet::from_iter([engine.key()]), barren: FxHashSet::default(), visited: 1 };
+        let mut descent = Descent {
+            greedy: self,
+            moves,
+            script: Vec::new(),
+            seen: FxHashSet::from_iter([engine.key()]),
+            barren: FxHashSet::default(),
+            visited: 1,
+        };
         let mut complete = true;
         loop {
             if budget.exhausted() {
@@ -143,7 +150,15 @@ impl Descent<'_> {
     }
 
     /// Applies the last move of `path` and extends it until the whole saves; restores the engine either way.
-    fn descend(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, path: &mut Vec<Arc<Move>>, moves: &[Arc<Move>], before: Ns, limit: Ns) -> bool {
+    fn descend(
+        &mut self,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        path: &mut Vec<Arc<Move>>,
+        moves: &[Arc<Move>],
+        before: Ns,
+        limit: Ns,
+    ) -> bool {
         let Some(step) = path.last().cloned() else { return false };
         engine.apply(&step);
         self.visited += 1;
@@ -153,7 +168,8 @@ impl Descent<'_> {
             let next = next_moves(engine, matcher, moves);
             // Only what the last step made possible: anything else could as well come first.
             let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
-            let follow: Vec<Arc<Move>> = next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();
+            let follow: Vec<Arc<Move>> =
+                next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();
             for step in follow {
                 path.push(step);
                 if self.descend(engine, matcher, path, &next, before, limit) {

@@ -10,7 +10,9 @@ pub mod compare;
 pub(crate) mod elementwise;
 pub mod gelu;
 pub mod identity;
+mod leaf;
 pub mod logic;
+pub mod matmul;
 pub mod nonfinite;
 pub mod prelu;
 pub mod reduce;
@@ -18,8 +20,6 @@ pub mod select;
 pub mod softmax;
 pub mod unary;
 pub mod variadic;
-mod leaf;
-pub mod matmul;
 
 pub mod concat;
 pub mod constant_of_shape;

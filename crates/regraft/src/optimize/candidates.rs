@@ -10,16 +10,19 @@ use regraft_rules::{Library, Writable};
 use regraft_runtime::{Feeds, ModelSource, OnnxRuntime};
 
 use crate::error::Failure;
+use crate::optimize::FINALISTS;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::choose::{Effort, MARGIN, compare};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::prices::Prices;
-use crate::optimize::propose::{Proposal, everywhere, propose};
+use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::{CostKind, Request};
 use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
 
 /// Rounds of proposing and measuring at most.
-const ROUNDS: usize = 24;
+const ROUNDS: usize = 30;
+/// Bytes of serialized candidates that are held at a time.
+const HELD: u64 = 1 << 30;
 /// Part of the budget that one search may take.
 const SLICE: f64 = 0.08;
 /// Proposals that promise less than this over the best one measured are not measured any more.
@@ -93,12 +96,26 @@ impl Hunt<'_> {
             }
             observer.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.library.rules().len()));
             let searching = Instant::now();
-            // Hope finds what is worth measuring; sobriety makes the most of what was.
-            self.prices.take(if round % 2 == 0 { Stance::Hopeful } else { Stance::Sober });
             let slice = end.min(searching + self.request.budget.mul_f64(SLICE));
+            // Every third round goes to a respelling; in the others, hope finds what is worth measuring and sobriety makes the most of it.
+            if round % 3 == 2
+                && let Some(proposal) = self.respell(start, &writable, &mut explored)
+            {
+                if tried.insert(proposal.key) {
+                    self.try_out(proposal, &mut candidates, observer)?;
+                    settled = 0;
+                }
+                continue;
+            }
+            let sober = round % 3 != 0;
+            self.prices.take(if sober { Stance::Sober } else { Stance::Hopeful });
             let proposals = {
                 let mut budget = || Instant::now() >= slice || observer.interrupted();
-                propose(start, self.prices.model(), self.library, &writable, self.request.search, &mut budget)
+                if sober && round > 3 {
+                    self.build_on(&candidates, start, &writable, &mut budget)
+                } else {
+                    propose(start, self.prices.model(), self.library, &writable, self.request.search, &mut budget)
+                }
             };
             self.seconds.search += searching.elapsed().as_secs_f64();
             self.visited += proposals.visited;
@@ -109,29 +126,22 @@ impl Hunt<'_> {
             // The list is settled when its favourite was measured already, or is no better than what was: under both stances in turn.
             let favourite = proposals.best.into_iter().next();
             let seen = candidates.iter().map(|c| self.prices.total(&c.graph)).min();
-            let fresh = favourite.filter(|p| !tried.contains(&p.key) && seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE)));
+            let fresh =
+                favourite.filter(|p| !tried.contains(&p.key) && seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE)));
             settled = if fresh.is_some() { 0 } else { settled + 1 };
             let proposal = match fresh {
                 Some(proposal) => proposal,
-                None if settled < 2 && self.prices.is_measured() && !self.request.frozen => continue,
-                None => match self.respell(start, &candidates, &writable, &mut explored) {
-                    Some(proposal) => proposal,
-                    None => break,
-                },
+                // Both stances and every respelling have had their say.
+                None if settled > 2 || !self.prices.is_measured() || self.request.frozen => break,
+                None => continue,
             };
             tried.insert(proposal.key);
-            let measuring = Instant::now();
-            observer.phase(Phase::Measure, &format!("candidate {}: {} rewrites", candidates.len() + 1, proposal.applied.len()));
-            let candidate = self.measure(proposal, candidates.len() + 1)?;
-            if let Some(ratio) = candidate.as_ref().and_then(|c| c.profiled) {
-                observer.phase(Phase::Measure, &format!("candidate {}: {:.3} times as fast as the input", candidates.len() + 1, 1.0 / ratio));
-            }
-            candidates.extend(candidate);
-            self.seconds.measure += measuring.elapsed().as_secs_f64();
+            self.try_out(proposal, &mut candidates, observer)?;
             if !self.prices.is_measured() {
                 break;
             }
         }
+        self.prune(start, &writable, &mut candidates, &mut tried, observer)?;
         self.prices.take(Stance::Hopeful);
         self.prices.save()?;
         self.prices.release();
@@ -163,24 +173,116 @@ impl Hunt<'_> {
         self.model.write(graph, &options).map_err(Failure::new)
     }
 
-    /// The fastest candidate so far with one exploratory rule applied wherever it fits.
-    fn respell(&self, start: &Graph, candidates: &[Candidate], writable: &dyn Writable, explored: &mut HashSet<String>) -> Option<Proposal> {
+    /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds combine it with others.
+    fn respell(&self, start: &Graph, writable: &dyn Writable, explored: &mut HashSet<String>) -> Option<Proposal> {
         if !self.prices.is_measured() || self.request.frozen {
             return None;
         }
-        let best = candidates.iter().filter(|c| c.profiled.is_some_and(|p| p < 1.0)).min_by(|a, b| a.profiled.unwrap_or(1.0).total_cmp(&b.profiled.unwrap_or(1.0)));
-        let base = best.map_or(start, |c| &c.graph);
-        for rule in self.library.rules().iter().filter(|r| r.explore) {
-            if !explored.insert(rule.name.to_string()) {
-                continue;
+        let rule = self.library.rules().iter().filter(|r| r.explore);
+        rule.filter(|r| explored.insert(r.name.to_string()))
+            .find_map(|rule| everywhere(start, self.prices.model(), self.library, writable, &|r| r.name == rule.name))
+    }
+
+    /// Searches from the best candidate, so that what was measured to be good is built upon; its rewrites come first.
+    fn build_on(
+        &self,
+        candidates: &[Candidate],
+        start: &Graph,
+        writable: &dyn Writable,
+        budget: &mut dyn regraft_search::Budget,
+    ) -> Proposals {
+        let faster = candidates.iter().filter(|c| c.profiled.is_some_and(|ratio| ratio < 1.0));
+        let Some(best) = faster.min_by(|a, b| a.profiled.unwrap_or(1.0).total_cmp(&b.profiled.unwrap_or(1.0))) else {
+            return propose(start, self.prices.model(), self.library, writable, self.request.search, budget);
+        };
+        let mut found = propose(&best.graph, self.prices.model(), self.library, writable, self.request.search, budget);
+        for proposal in &mut found.best {
+            proposal.applied.splice(0..0, best.applied.iter().cloned());
+        }
+        found
+    }
+
+    /// Prices mislead where effects reach further than one operator. With the time that is left, rules of the best candidate are left out
+    /// one after the other, the least useful first, and stay out if the whole is faster without.
+    fn prune(
+        &mut self,
+        start: &Graph,
+        writable: &dyn Writable,
+        candidates: &mut Vec<Candidate>,
+        tried: &mut HashSet<u128>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
+        let end = self.deadline(HUNTING);
+        if !self.prices.has_input() {
+            return Ok(());
+        }
+        let mut without: HashSet<String> = HashSet::new();
+        let mut asked: HashSet<String> = HashSet::new();
+        loop {
+            let Some(best) = candidates
+                .iter()
+                .filter(|c| c.profiled.is_some())
+                .min_by(|a, b| a.profiled.unwrap_or(1.0).total_cmp(&b.profiled.unwrap_or(1.0)))
+            else {
+                return Ok(());
+            };
+            let goal = best.profiled.unwrap_or(1.0);
+            let mut gains: std::collections::BTreeMap<&str, i64> = Default::default();
+            for step in &best.applied {
+                *gains.entry(&step.rule).or_default() += step.gain_ns;
             }
-            if let Some(mut proposal) = everywhere(base, self.prices.model(), self.library, writable, &|r| r.name == rule.name) {
-                let mut applied = best.map_or_else(Vec::new, |c| c.applied.clone());
-                applied.append(&mut proposal.applied);
-                return Some(Proposal { applied, ..proposal });
+            let Some(rule) = gains
+                .into_iter()
+                .filter(|(rule, _)| !asked.contains(*rule))
+                .min_by_key(|(_, gain)| *gain)
+                .map(|(rule, _)| rule.to_string())
+            else {
+                return Ok(());
+            };
+            if Instant::now() >= end || observer.interrupted() {
+                return Ok(());
+            }
+            asked.insert(rule.clone());
+            let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
+            self.prices.take(Stance::Sober);
+            let slice = end.min(Instant::now() + self.request.budget.mul_f64(SLICE));
+            let mut budget = || Instant::now() >= slice;
+            let proposals = propose(start, self.prices.model(), &library, writable, self.request.search, &mut budget);
+            self.visited += proposals.visited;
+            let Some(proposal) = proposals.best.into_iter().next().filter(|p| tried.insert(p.key)) else { continue };
+            self.try_out(proposal, candidates, observer)?;
+            if candidates.last().and_then(|c| c.profiled).is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
+                without.insert(rule);
             }
         }
-        None
+    }
+
+    /// Serialized models take memory: beyond a bound, the slowest go.
+    fn drop_losers(&self, candidates: &mut Vec<Candidate>) {
+        let held = |candidates: &[Candidate]| candidates.iter().map(|c| c.written.size()).sum::<u64>();
+        while candidates.len() > FINALISTS && held(candidates) > HELD {
+            let slowest = |c: &Candidate| c.profiled.unwrap_or(1.0);
+            let Some(at) = (0..candidates.len()).max_by(|a, b| slowest(&candidates[*a]).total_cmp(&slowest(&candidates[*b]))) else {
+                return;
+            };
+            candidates.remove(at);
+        }
+    }
+
+    /// Measures a proposal and keeps it.
+    fn try_out(&mut self, proposal: Proposal, candidates: &mut Vec<Candidate>, observer: &mut dyn Observer) -> Result<(), Failure> {
+        let measuring = Instant::now();
+        let number = self.measured + 1;
+        observer.phase(Phase::Measure, &format!("candidate {number}: {} rewrites", proposal.applied.len()));
+        if let Some(candidate) = self.measure(proposal, number)? {
+            if let Some(ratio) = candidate.profiled {
+                observer.phase(Phase::Measure, &format!("candidate {number}: {:.3} times as fast as the input", 1.0 / ratio));
+            }
+            candidates.push(candidate);
+            self.drop_losers(candidates);
+        }
+        self.seconds.measure += measuring.elapsed().as_secs_f64();
+        Ok(())
     }
 
     /// Writes a proposal and, if its prices are not all known, measures it beside the input.
@@ -206,11 +308,24 @@ impl Hunt<'_> {
             self.measured += 1;
         }
         let predicted = self.prices.total(&proposal.graph);
-        Ok(Some(Candidate { name: format!("candidate {number}"), graph: proposal.graph, applied: proposal.applied, predicted, profiled, artifact, written }))
+        Ok(Some(Candidate {
+            name: format!("candidate {number}"),
+            graph: proposal.graph,
+            applied: proposal.applied,
+            predicted,
+            profiled,
+            artifact,
+            written,
+        }))
     }
 
     /// Times the input and the candidates end to end. Returns all timings (input first) and the candidates that beat the input, best first.
-    pub fn choose(&mut self, original: ModelSource<'_>, candidates: &[Candidate], observer: &dyn Observer) -> Result<(Vec<Timing>, Vec<usize>), Failure> {
+    pub fn choose(
+        &mut self,
+        original: ModelSource<'_>,
+        candidates: &[Candidate],
+        observer: &dyn Observer,
+    ) -> Result<(Vec<Timing>, Vec<usize>), Failure> {
         let named = |name: &str, median_ns: f64, speedup: Speedup| Timing { model: name.into(), median_ns, speedup };
         if candidates.is_empty() {
             return Ok((vec![named("input", 0.0, Speedup::NONE)], Vec::new()));
@@ -221,7 +336,8 @@ impl Hunt<'_> {
         let mut models = vec![original];
         models.extend(candidates.iter().map(|c| c.artifact.source()));
         let effort = Effort { sittings: 3, rounds: (5, 40), until: self.deadline(CHOOSING) };
-        let result = compare(self.runtime, &models, self.feeds, self.request.threads, effort, self.request.seed, &|| observer.interrupted())?;
+        let result =
+            compare(self.runtime, &models, self.feeds, self.request.threads, effort, self.request.seed, &|| observer.interrupted())?;
         let speedup = |at: usize| result.ratios[at].map_or(Speedup::NONE, Speedup::from);
         let mut timings = vec![named("input", result.medians[0], Speedup { pairs: speedup(0).pairs, ..Speedup::NONE })];
         timings.extend(candidates.iter().enumerate().map(|(at, c)| named(&c.name, result.medians[at + 1], speedup(at + 1))));
@@ -247,7 +363,11 @@ impl Hunt<'_> {
 
     /// Identity of a pair of models in the store.
     fn prices_key(&self, candidate: &Candidate) -> String {
-        format!("ratio:{:032x}:{:032x}", regraft_ir::key::canonical_key(self.model.graph()), regraft_ir::key::canonical_key(&candidate.graph))
+        format!(
+            "ratio:{:032x}:{:032x}",
+            regraft_ir::key::canonical_key(self.model.graph()),
+            regraft_ir::key::canonical_key(&candidate.graph)
+        )
     }
 
     /// Adds what was measured and lost to the "not done, because" list.
@@ -260,7 +380,10 @@ impl Hunt<'_> {
                     self.not_done.push(NotDone {
                         what: applied.rule.clone(),
                         at: applied.at.clone(),
-                        because: format!("part of {}, which runs {:.3} times as fast as the input [{:.3}, {:.3}]", candidate.name, timing.speedup.median, timing.speedup.low, timing.speedup.high),
+                        because: format!(
+                            "part of {}, which runs {:.3} times as fast as the input [{:.3}, {:.3}]",
+                            candidate.name, timing.speedup.median, timing.speedup.low, timing.speedup.high
+                        ),
                     });
                 }
             }

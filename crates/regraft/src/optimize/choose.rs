@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use regraft_runtime::{ModelSource, Ratio, Runtime, Samples, Session, SessionOptions, TimingOptions, median, paired_ratio, time_interleaved};
+use regraft_runtime::{
+    ModelSource, Ratio, Runtime, Samples, Session, SessionOptions, TimingOptions, median, paired_ratio, time_interleaved,
+};
 
 use crate::error::Failure;
 use regraft_runtime::Feeds;
@@ -31,7 +33,15 @@ pub struct Effort {
 }
 
 /// Times models against the first of them.
-pub fn compare(runtime: &dyn Runtime, models: &[ModelSource<'_>], feeds: &Feeds, threads: usize, effort: Effort, seed: u64, stop: &dyn Fn() -> bool) -> Result<Comparison, Failure> {
+pub fn compare(
+    runtime: &dyn Runtime,
+    models: &[ModelSource<'_>],
+    feeds: &Feeds,
+    threads: usize,
+    effort: Effort,
+    seed: u64,
+    stop: &dyn Fn() -> bool,
+) -> Result<Comparison, Failure> {
     let mut all: Option<Samples> = None;
     let mut longest = std::time::Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {

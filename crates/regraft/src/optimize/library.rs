@@ -17,7 +17,14 @@ pub fn load_library(files: &[PathBuf], deny: &[String], require: Option<&str>, r
     for word in deny {
         let known = library.get(word).is_some() || Numeric::NAMES.iter().any(|(name, _)| name == word);
         if !known {
-            let near = library.rules().iter().map(|r| r.name.as_ref()).filter(|n| n.contains(word.as_str())).take(3).collect::<Vec<_>>().join(", ");
+            let near = library
+                .rules()
+                .iter()
+                .map(|r| r.name.as_ref())
+                .filter(|n| n.contains(word.as_str()))
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(", ");
             let hint = if near.is_empty() { "`regraft rules list` names all rules".to_string() } else { format!("did you mean {near}?") };
             return Err(Failure::new(format!("--deny names `{word}`, which is neither a rule nor a numeric class")).hint(hint));
         }
@@ -25,7 +32,10 @@ pub fn load_library(files: &[PathBuf], deny: &[String], require: Option<&str>, r
     let accepted: &[Trust] = match require {
         None | Some("tested" | "unproved") => &[Trust::Tested],
         Some("proved" | "proved-in-range" | "bounded") => &[],
-        Some(other) => return Err(Failure::new(format!("--require `{other}` is no word of trust")).hint("proved, proved-in-range, bounded, tested")),
+        Some(other) => {
+            return Err(Failure::new(format!("--require `{other}` is no word of trust")).hint("proved, proved-in-range, bounded, tested"));
+        }
     };
-    Ok(library.filter(|r| !denied(deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && accepted.contains(&r.trust)))
+    Ok(library
+        .filter(|r| !denied(deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && accepted.contains(&r.trust)))
 }

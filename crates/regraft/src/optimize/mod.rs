@@ -23,8 +23,8 @@ pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
 pub use propose::{Proposal, Proposals, everywhere, propose};
 pub use request::{CostKind, Request, SearchKind};
-pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
+pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
 use crate::data::load_data;
 use crate::error::Failure;
@@ -45,7 +45,11 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let original = ModelSource::path(&request.input);
     let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
     if sizes.guessed {
-        let shown: Vec<String> = sizes.inputs.iter().map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))).collect();
+        let shown: Vec<String> = sizes
+            .inputs
+            .iter()
+            .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
+            .collect();
         warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
     }
     let data = load_data(&request.data, &sizes)?;
@@ -54,12 +58,34 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let prices = Prices::open(request, &runtime, &sizes)?;
     seconds.load = start.elapsed().as_secs_f64();
 
-    let mut hunt = Hunt { request, model: &model, runtime: &runtime, feeds: &feeds, library: &library, prices, start, seconds, not_done: Vec::new(), visited: 0, complete: true, measured: 0 };
+    let mut hunt = Hunt {
+        request,
+        model: &model,
+        runtime: &runtime,
+        feeds: &feeds,
+        library: &library,
+        prices,
+        start,
+        seconds,
+        not_done: Vec::new(),
+        visited: 0,
+        complete: true,
+        measured: 0,
+    };
     let mut candidates = hunt.run(&cleaned, observer)?;
     candidates.truncate(FINALISTS);
     if !cleanups.is_empty() {
-        let written = model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
-        candidates.push(Candidate { name: "cleaned".into(), graph: cleaned.clone(), applied: Vec::new(), predicted: hunt.prices.total(&cleaned), profiled: None, artifact: Artifact::new(&written)?, written });
+        let written =
+            model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
+        candidates.push(Candidate {
+            name: "cleaned".into(),
+            graph: cleaned.clone(),
+            applied: Vec::new(),
+            predicted: hunt.prices.total(&cleaned),
+            profiled: None,
+            artifact: Artifact::new(&written)?,
+            written,
+        });
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
@@ -104,9 +130,18 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let (speedup, applied, predicted, output_size, nodes) = match winner {
         Some(at) => {
             let candidate = &candidates[at];
-            candidate.written.save(&request.output, model.has_external_data()).map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
+            candidate
+                .written
+                .save(&request.output, model.has_external_data())
+                .map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
             let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
-            (timings[at + 1].speedup, candidate.applied.clone(), (!candidate.applied.is_empty()).then_some(predicted), candidate.written.size(), count(&candidate.graph))
+            (
+                timings[at + 1].speedup,
+                candidate.applied.clone(),
+                (!candidate.applied.is_empty()).then_some(predicted),
+                candidate.written.size(),
+                count(&candidate.graph),
+            )
         }
         None => {
             copy_input(&model, &request.input, &request.output)?;
@@ -141,7 +176,14 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         bytes: (input_size, output_size),
         nodes: (count(model.graph()), nodes),
         seconds: hunt.seconds,
-        ended: if observer.interrupted() { "interrupted" } else if hunt.complete { "complete" } else { "budget" }.into(),
+        ended: if observer.interrupted() {
+            "interrupted"
+        } else if hunt.complete {
+            "complete"
+        } else {
+            "budget"
+        }
+        .into(),
         visited: hunt.visited,
         measured_models: hunt.measured,
         warnings,
@@ -164,7 +206,8 @@ const FINALISTS: usize = 3;
 /// What to tell the user before anything is done; refusals that would lose data are failures.
 fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
     if let Some(field) = model.unknown_field() {
-        return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data")).hint("update regraft"));
+        return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data"))
+            .hint("update regraft"));
     }
     let mut warnings: Vec<String> = model.notes().to_vec();
     let mut kinds: Vec<&str> = model.opaque_nodes().iter().map(|n| n.op_type.as_str()).collect();
@@ -180,7 +223,9 @@ fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
 pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
     let mut graph = graph.clone();
     let mut done = Vec::new();
-    for (name, removed) in [("common-subexpressions", regraft_ir::normal::cse(&mut graph)), ("dead-code", regraft_ir::normal::dce(&mut graph))] {
+    for (name, removed) in
+        [("common-subexpressions", regraft_ir::normal::cse(&mut graph)), ("dead-code", regraft_ir::normal::dce(&mut graph))]
+    {
         if removed > 0 {
             done.push((name.to_string(), removed));
         }
@@ -195,7 +240,8 @@ fn count(graph: &Graph) -> usize {
 
 /// Writes the input again, under the output's name. External data goes along.
 fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", output.display())).hint("check the output path with -o");
+    let failed =
+        |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", output.display())).hint("check the output path with -o");
     if model.has_external_data() {
         return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
     }

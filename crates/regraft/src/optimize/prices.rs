@@ -17,7 +17,7 @@ use crate::report::Speedup;
 use crate::sizes::Sizes;
 
 /// Runs of a model in one sitting, at least and at most.
-const RUNS: (usize, usize) = (4, 15);
+const RUNS: (usize, usize) = (4, 100);
 /// Part of the budget that the runs of one sitting may take, profiled and not.
 const SITTING: f64 = 0.05;
 /// Ratios are stored as millionths.
@@ -66,7 +66,9 @@ impl Prices {
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
         let source = match request.cost {
             CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
-            CostKind::Measured => Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &place)?, input: None })),
+            CostKind::Measured => {
+                Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &place)?, input: None }))
+            }
         };
         Ok(Prices { source, store: Some(store), place })
     }
@@ -118,7 +120,15 @@ impl Prices {
     }
 
     /// Profiles the input and keeps it open: every later sitting runs beside it.
-    pub fn observe_input(&mut self, runtime: &OnnxRuntime, graph: &Graph, written: &Written, model: ModelSource<'_>, feeds: &Feeds, request: &Request) -> Result<(), Failure> {
+    pub fn observe_input(
+        &mut self,
+        runtime: &OnnxRuntime,
+        graph: &Graph,
+        written: &Written,
+        model: ModelSource<'_>,
+        feeds: &Feeds,
+        request: &Request,
+    ) -> Result<(), Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(()) };
         let mut session = open(runtime, model, feeds, request)?;
         let (runs, once) = runs_within(&mut *session, request)?;
@@ -132,7 +142,16 @@ impl Prices {
     }
 
     /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its time relative to the input's.
-    pub fn observe(&mut self, runtime: &OnnxRuntime, graph: &Graph, written: &Written, model: ModelSource<'_>, feeds: &Feeds, request: &Request, until: Instant) -> Result<f64, Failure> {
+    pub fn observe(
+        &mut self,
+        runtime: &OnnxRuntime,
+        graph: &Graph,
+        written: &Written,
+        model: ModelSource<'_>,
+        feeds: &Feeds,
+        request: &Request,
+        until: Instant,
+    ) -> Result<f64, Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
         let Some(input) = &mut lab.input else { return Ok(1.0) };
         let mut session = open(runtime, model, feeds, request)?;

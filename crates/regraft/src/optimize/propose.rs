@@ -34,20 +34,35 @@ pub struct Proposals {
 }
 
 /// Searches from `start`.
-pub fn propose(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, search: SearchKind, budget: &mut dyn Budget) -> Proposals {
+pub fn propose(
+    start: &Graph,
+    prices: &dyn CostModel,
+    library: &Library,
+    writable: &dyn Writable,
+    search: SearchKind,
+    budget: &mut dyn Budget,
+) -> Proposals {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
     let outcome = match search {
         SearchKind::Greedy => Greedy::default().search(&mut engine, &mut matcher, budget),
         SearchKind::Auto => Backtrack::default().search(&mut engine, &mut matcher, budget),
-        SearchKind::Backtrack => Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }.search(&mut engine, &mut matcher, budget),
+        SearchKind::Backtrack => {
+            Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }.search(&mut engine, &mut matcher, budget)
+        }
     };
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
 }
 
 /// Applies every place of the rules that `wanted` names, one after the other, whatever they cost.
-pub fn everywhere(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, wanted: &dyn Fn(&regraft_rules::Rule) -> bool) -> Option<Proposal> {
+pub fn everywhere(
+    start: &Graph,
+    prices: &dyn CostModel,
+    library: &Library,
+    writable: &dyn Writable,
+    wanted: &dyn Fn(&regraft_rules::Rule) -> bool,
+) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
     let mut moves = all_moves(&mut engine, &mut matcher);

@@ -51,7 +51,9 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
     let mut tuned = open(subject.original, OptLevel::All)?;
     let mut ours = open(subject.rewritten, OptLevel::All)?;
     let mut check = Check { tolerance: subject.tolerance, passed: true, ..Check::default() };
-    let signature = |infos: &[regraft_runtime::ValueInfo]| infos.iter().map(|i| (i.name.clone(), i.dtype, i.dims.clone(), i.symbols.clone())).collect::<Vec<_>>();
+    let signature = |infos: &[regraft_runtime::ValueInfo]| {
+        infos.iter().map(|i| (i.name.clone(), i.dtype, i.dims.clone(), i.symbols.clone())).collect::<Vec<_>>()
+    };
     if signature(plain.inputs()) != signature(ours.inputs()) || signature(plain.outputs()) != signature(ours.outputs()) {
         check.passed = false;
         check.notes.push("inputs or outputs changed their name, type or declared sizes".into());
@@ -79,7 +81,10 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
         }
         if ours.relative > subject.tolerance.max(FLOOR_FACTOR * here.relative) {
             check.passed = false;
-            check.notes.push(format!("fill `{name}`: `{}` differs by {:.1e}, the noise floor is {:.1e}", ours.output, ours.relative, here.relative));
+            check.notes.push(format!(
+                "fill `{name}`: `{}` differs by {:.1e}, the noise floor is {:.1e}",
+                ours.output, ours.relative, here.relative
+            ));
         }
         check.fills.push(name.clone());
         worst.join(ours);
@@ -95,7 +100,9 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
 
 /// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is compared as well.
 fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, check: &mut Check) -> Result<(), Failure> {
-    let (Some(original), Some(rewritten)) = (before_saturation(subject.model.graph()), before_saturation(subject.graph)) else { return Ok(()) };
+    let (Some(original), Some(rewritten)) = (before_saturation(subject.model.graph()), before_saturation(subject.graph)) else {
+        return Ok(());
+    };
     if original.len() != rewritten.len() {
         return Ok(());
     }
@@ -106,7 +113,9 @@ fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, check: &mut Check) -
         check.notes.push("values before the last softmax or sigmoid could not be exposed".into());
         return Ok(());
     };
-    let open = |bytes, level| runtime.open(ModelSource::bytes(bytes), &SessionOptions { level, threads: subject.threads, ..SessionOptions::default() });
+    let open = |bytes, level| {
+        runtime.open(ModelSource::bytes(bytes), &SessionOptions { level, threads: subject.threads, ..SessionOptions::default() })
+    };
     let (mut plain, mut tuned, mut ours) = (open(&a, OptLevel::Disabled)?, open(&a, OptLevel::All)?, open(&b, OptLevel::All)?);
     // The declared outputs come first, and were compared before.
     let declared = subject.model.graph().outputs().len();
@@ -124,7 +133,10 @@ fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, check: &mut Check) -
     }
     if worst.relative > subject.tolerance.max(FLOOR_FACTOR * floor.relative) {
         check.passed = false;
-        check.notes.push(format!("before saturation, `{}` differs by {:.1e}, the noise floor is {:.1e}", worst.output, worst.relative, floor.relative));
+        check.notes.push(format!(
+            "before saturation, `{}` differs by {:.1e}, the noise floor is {:.1e}",
+            worst.output, worst.relative, floor.relative
+        ));
     }
     check.before_saturation = Some((worst.relative, floor.relative));
     Ok(())
@@ -167,7 +179,11 @@ fn reference(subject: &Subject<'_>, cases: &[(String, Feeds)], names: &[String],
                 let agreement = compare(names, want, &have);
                 if !agreement.within(subject.tolerance.max(FLOOR_FACTOR * check.floor)) && !agreement.non_finite {
                     check.passed = false;
-                    let broken = agreement.broken.first().cloned().unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative));
+                    let broken = agreement
+                        .broken
+                        .first()
+                        .cloned()
+                        .unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative));
                     check.notes.push(format!("reference executor, fill `{name}`: {broken}"));
                 }
                 worst = Some(worst.unwrap_or(0.0).max(agreement.relative));
