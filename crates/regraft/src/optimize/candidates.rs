@@ -14,7 +14,7 @@ use crate::optimize::FINALISTS;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::choose::{Effort, MARGIN, compare};
 use crate::optimize::observer::{Observer, Phase};
-use crate::optimize::prices::Prices;
+use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::{CostKind, Request};
 use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
@@ -75,7 +75,11 @@ pub struct Hunt<'a> {
     pub measured: usize,
 }
 
-impl Hunt<'_> {
+impl<'a> Hunt<'a> {
+    fn bench(&self) -> Bench<'a> {
+        Bench { runtime: self.runtime, feeds: self.feeds, request: self.request }
+    }
+
     fn deadline(&self, part: f64) -> Instant {
         self.start + Duration::from_secs_f64(self.request.budget.as_secs_f64() * part)
     }
@@ -163,7 +167,8 @@ impl Hunt<'_> {
         observer.phase(Phase::Measure, "the input");
         let written = self.write(start)?;
         let artifact = Artifact::new(&written)?;
-        self.prices.observe_input(self.runtime, start, &written, artifact.source(), self.feeds, self.request)?;
+        let bench = self.bench();
+        self.prices.observe_input(&bench, start, &written, artifact.source())?;
         self.seconds.measure += measuring.elapsed().as_secs_f64();
         Ok(())
     }
@@ -297,8 +302,8 @@ impl Hunt<'_> {
         let artifact = Artifact::new(&written)?;
         let mut profiled = None;
         if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
-            let until = self.deadline(HUNTING);
-            match self.prices.observe(self.runtime, &proposal.graph, &written, artifact.source(), self.feeds, self.request, until) {
+            let (until, bench) = (self.deadline(HUNTING), self.bench());
+            match self.prices.observe(&bench, &proposal.graph, &written, artifact.source(), until) {
                 Ok(ratio) => profiled = Some(ratio),
                 Err(why) => {
                     self.not_done.push(NotDone { what: format!("candidate {number}"), at: "loading".into(), because: why.cause });

@@ -105,12 +105,13 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             original,
             rewritten: candidate.artifact.source(),
             graph: &candidate.graph,
+            written: &candidate.written.proto,
             sizes: &sizes,
             data: &data,
             seed: request.seed,
             threads: request.threads,
             tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
-            go_on: &|| Instant::now() < deadline,
+            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
         };
         check = match verify(&runtime, &subject) {
             Ok(check) => check,

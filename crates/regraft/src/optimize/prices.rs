@@ -19,7 +19,7 @@ use crate::sizes::Sizes;
 /// Runs of a model in one sitting, at least and at most.
 const RUNS: (usize, usize) = (4, 100);
 /// Part of the budget that the runs of one sitting may take, profiled and not.
-const SITTING: f64 = 0.05;
+const SITTING: f64 = 0.03;
 /// Ratios are stored as millionths.
 const RATIO_UNIT: f64 = 1e6;
 
@@ -120,22 +120,14 @@ impl Prices {
     }
 
     /// Profiles the input and keeps it open: every later sitting runs beside it.
-    pub fn observe_input(
-        &mut self,
-        runtime: &OnnxRuntime,
-        graph: &Graph,
-        written: &Written,
-        model: ModelSource<'_>,
-        feeds: &Feeds,
-        request: &Request,
-    ) -> Result<(), Failure> {
+    pub fn observe_input(&mut self, bench: &Bench<'_>, graph: &Graph, written: &Written, model: ModelSource<'_>) -> Result<(), Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(()) };
-        let mut session = open(runtime, model, feeds, request)?;
-        let (runs, once) = runs_within(&mut *session, request)?;
-        let profile = profiled(runtime, model, feeds, request, runs)?;
+        let mut session = bench.open(model)?;
+        let (runs, once) = bench.runs(&mut *session)?;
+        let profile = bench.profile(model, runs)?;
         let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || true)?;
         let run_ns = median(&samples.sessions[0]).unwrap_or(once);
-        let names = names(graph, written);
+        let names = names(written);
         lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
         lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
         Ok(())
@@ -144,23 +136,21 @@ impl Prices {
     /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its time relative to the input's.
     pub fn observe(
         &mut self,
-        runtime: &OnnxRuntime,
+        bench: &Bench<'_>,
         graph: &Graph,
         written: &Written,
         model: ModelSource<'_>,
-        feeds: &Feeds,
-        request: &Request,
         until: Instant,
     ) -> Result<f64, Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
         let Some(input) = &mut lab.input else { return Ok(1.0) };
-        let mut session = open(runtime, model, feeds, request)?;
-        let (runs, _) = runs_within(&mut *session, request)?;
+        let mut session = bench.open(model)?;
+        let (runs, _) = bench.runs(&mut *session)?;
         let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || Instant::now() < until)?;
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
-        let profile = profiled(runtime, model, feeds, request, runs)?;
-        let names = names(graph, written);
+        let profile = bench.profile(model, runs)?;
+        let names = names(written);
         // The input's first profile, scaled to how long it runs now, carries the drift of the machine.
         lab.measured.observe(&[
             Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
@@ -209,34 +199,48 @@ impl Prices {
     }
 }
 
-fn names(graph: &Graph, written: &Written) -> NameTable {
-    let _ = graph;
+fn names(written: &Written) -> NameTable {
     NameTable::new(written.values.clone()).with_nodes_of(&written.proto)
 }
 
-fn open(runtime: &OnnxRuntime, model: ModelSource<'_>, feeds: &Feeds, request: &Request) -> Result<Box<dyn Session>, Failure> {
-    let mut session = runtime.open(model, &SessionOptions { threads: request.threads, ..SessionOptions::default() })?;
-    session.bind(feeds)?;
-    Ok(session)
+/// What all sittings of a run share.
+pub struct Bench<'a> {
+    /// The runtime.
+    pub runtime: &'a OnnxRuntime,
+    /// Input values.
+    pub feeds: &'a Feeds,
+    /// Threads and budget.
+    pub request: &'a Request,
 }
 
-/// How many runs of this model a sitting affords, and the time of one.
-fn runs_within(session: &mut dyn Session, request: &Request) -> Result<(usize, f64), Failure> {
-    session.run_bound()?;
-    let start = Instant::now();
-    session.run_bound()?;
-    let once = start.elapsed().max(Duration::from_micros(1));
-    let affordable = request.budget.as_secs_f64() * SITTING / (3.0 * once.as_secs_f64());
-    Ok(((affordable as usize).clamp(RUNS.0, RUNS.1), once.as_nanos() as f64))
+impl Bench<'_> {
+    fn options(&self) -> SessionOptions {
+        SessionOptions { threads: self.request.threads, ..SessionOptions::default() }
+    }
+
+    fn open(&self, model: ModelSource<'_>) -> Result<Box<dyn Session>, Failure> {
+        let mut session = self.runtime.open(model, &self.options())?;
+        session.bind(self.feeds)?;
+        Ok(session)
+    }
+
+    /// How many runs of this model a sitting affords, and the time of one in ns.
+    fn runs(&self, session: &mut dyn Session) -> Result<(usize, f64), Failure> {
+        session.run_bound()?;
+        let start = Instant::now();
+        session.run_bound()?;
+        let once = start.elapsed().max(Duration::from_micros(1));
+        let affordable = self.request.budget.as_secs_f64() * SITTING / (3.0 * once.as_secs_f64());
+        Ok(((affordable as usize).clamp(RUNS.0, RUNS.1), once.as_nanos() as f64))
+    }
+
+    fn profile(&self, model: ModelSource<'_>, runs: usize) -> Result<Profile, Failure> {
+        let options = ProfileOptions { runs, warmup: 2, session: self.options(), with_graph: true };
+        let mut profiles = profile_interleaved(self.runtime, &[ProfileSubject { model, feeds: self.feeds }], &options)?;
+        profiles.pop().ok_or_else(|| Failure::new("the runtime gave no profile"))
+    }
 }
 
 fn timing(runs: usize) -> TimingOptions {
     TimingOptions { warmup: 1, min_rounds: RUNS.0.min(runs), max_rounds: runs, clock: None }
-}
-
-fn profiled(runtime: &OnnxRuntime, model: ModelSource<'_>, feeds: &Feeds, request: &Request, runs: usize) -> Result<Profile, Failure> {
-    let session = SessionOptions { threads: request.threads, ..SessionOptions::default() };
-    let options = ProfileOptions { runs, warmup: 2, session, with_graph: true };
-    let mut profiles = profile_interleaved(runtime, &[ProfileSubject { model, feeds }], &options)?;
-    profiles.pop().ok_or_else(|| Failure::new("the runtime gave no profile"))
 }

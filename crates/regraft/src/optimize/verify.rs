@@ -20,6 +20,9 @@ pub(crate) const FLOOR_FACTOR: f64 = 10.0;
 /// The reference executor runs one fill of graphs above this many floating-point operations, and all fills below.
 pub(crate) const HEAVY_FLOPS: f64 = 4e9;
 
+/// Floating-point operations per second of the reference executor, with room to spare.
+const REFERENCE_SPEED: f64 = 6e9;
+
 /// What to check.
 pub struct Subject<'a> {
     /// The original.
@@ -30,6 +33,8 @@ pub struct Subject<'a> {
     pub rewritten: ModelSource<'a>,
     /// The rewritten graph.
     pub graph: &'a Graph,
+    /// The rewritten model, decoded.
+    pub written: &'a regraft_onnx::proto::ModelProto,
     /// Sizes to run at.
     pub sizes: &'a Sizes,
     /// The user's own inputs, by name of their source.
@@ -40,8 +45,8 @@ pub struct Subject<'a> {
     pub threads: usize,
     /// Tolerance for reals.
     pub tolerance: f64,
-    /// Whether there is time left for the reference executor.
-    pub go_on: &'a dyn Fn() -> bool,
+    /// Seconds that are left for the reference executor.
+    pub seconds_left: &'a dyn Fn() -> f64,
 }
 
 /// Runs all comparisons. `Check::passed` says whether the rewritten model may be written.
@@ -155,20 +160,31 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
 }
 
 /// The original on the reference executor, in double precision, against the original on the runtime and so against ours.
+///
+/// The written model is read back with its inputs at fixed sizes: this checks the writer as well, and shapes that hang on open sizes, and
+/// so stay opaque in the graph, become known.
 fn reference(subject: &Subject<'_>, cases: &[(String, Feeds)], names: &[String], plain: &[Vec<HostTensor>], check: &mut Check) {
-    let flops = flops(subject.graph, subject.sizes);
+    let graph = match Model::from_proto(at_sizes(subject.written, subject.sizes)) {
+        Ok(model) => model.graph().clone(),
+        Err(e) => {
+            check.passed = false;
+            check.notes.push(format!("the written model cannot be read back: {e}"));
+            return;
+        }
+    };
+    let flops = flops(&graph, subject.sizes);
     let fills = if flops > HEAVY_FLOPS { 1 } else { cases.len() };
     let mut worst: Option<f64> = None;
     for ((name, feeds), want) in cases.iter().zip(plain).take(fills) {
-        if !(subject.go_on)() {
+        if flops / REFERENCE_SPEED > (subject.seconds_left)() {
             check.reference_note = Some("no time left for the reference executor".into());
             break;
         }
-        let Some(values) = to_values(subject.graph, feeds) else {
+        let Some(values) = to_values(&graph, feeds) else {
             check.reference_note = Some("an input has a type that the reference executor does not know".into());
             break;
         };
-        match eval::run::<f64>(subject.graph, &values, &mut eval::NoOpaque) {
+        match eval::run::<f64>(&graph, &values, &mut eval::NoOpaque) {
             Ok(results) => {
                 let have: Option<Vec<HostTensor>> = results.iter().zip(want).map(|(v, like)| to_host(v, like)).collect();
                 let Some(have) = have else {
@@ -240,6 +256,23 @@ fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTensor> {
     let constant = value.to_const(element_type(like.dtype())?)?;
     let shape = constant.shape().iter().map(|d| *d as usize).collect();
     HostTensor::from_bytes(like.dtype(), shape, constant.bytes()).ok()
+}
+
+/// The model with its inputs declared at fixed sizes.
+fn at_sizes(model: &regraft_onnx::proto::ModelProto, sizes: &Sizes) -> regraft_onnx::proto::ModelProto {
+    use regraft_onnx::proto::{tensor_shape_proto::dimension, type_proto};
+    let mut model = model.clone();
+    let Some(graph) = &mut model.graph else { return model };
+    for input in &mut graph.input {
+        let Some(spec) = sizes.inputs.iter().find(|i| i.name == input.name()) else { continue };
+        let Some(type_proto::Value::TensorType(tensor)) = input.r#type.as_mut().and_then(|t| t.value.as_mut()) else { continue };
+        for (dim, size) in tensor.shape.iter_mut().flat_map(|s| &mut s.dim).zip(&spec.shape) {
+            dim.value = Some(dimension::Value::DimValue(*size as i64));
+        }
+    }
+    // Declared sizes of other values hold for all inputs, and say less than what follows from these.
+    graph.value_info.clear();
+    model
 }
 
 fn element_type(dtype: regraft_runtime::DType) -> Option<regraft_ir::DType> {
