@@ -16,11 +16,14 @@ use crate::optimize::choose::{Effort, MARGIN, compare};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
-use crate::optimize::request::{CostKind, Request};
+use crate::optimize::request::Request;
 use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
 
 /// Rounds of proposing and measuring at most.
 const ROUNDS: usize = 30;
+/// In a frozen run: share of a candidate's price that may rest on guesses, and the gain that the price list must promise.
+const GUESSED: f64 = 0.05;
+const LISTED_MARGIN: f64 = 0.02;
 /// Bytes of serialized candidates that are held at a time.
 const HELD: u64 = 1 << 30;
 /// Part of the budget that one search may take.
@@ -94,7 +97,7 @@ impl<'a> Hunt<'a> {
         let mut explored: HashSet<String> = HashSet::new();
         let mut settled = 0;
         for round in 0..ROUNDS {
-            if Instant::now() >= end || observer.interrupted() {
+            if (!self.request.frozen && Instant::now() >= end) || observer.interrupted() {
                 self.complete = false;
                 break;
             }
@@ -111,10 +114,12 @@ impl<'a> Hunt<'a> {
                 }
                 continue;
             }
-            let sober = round % 3 != 0;
+            let sober = round % 3 != 0 || self.request.frozen;
             self.prices.take(if sober { Stance::Sober } else { Stance::Hopeful });
             let proposals = {
-                let mut budget = || Instant::now() >= slice || observer.interrupted();
+                // A frozen run repeats exactly: no clock decides in it.
+                let frozen = self.request.frozen;
+                let mut budget = || (!frozen && Instant::now() >= slice) || observer.interrupted();
                 if sober && round > 3 {
                     self.build_on(&candidates, start, &writable, &mut budget)
                 } else {
@@ -327,6 +332,7 @@ impl<'a> Hunt<'a> {
     /// Times the input and the candidates end to end. Returns all timings (input first) and the candidates that beat the input, best first.
     pub fn choose(
         &mut self,
+        start: &Graph,
         original: ModelSource<'_>,
         candidates: &[Candidate],
         observer: &dyn Observer,
@@ -335,8 +341,8 @@ impl<'a> Hunt<'a> {
         if candidates.is_empty() {
             return Ok((vec![named("input", 0.0, Speedup::NONE)], Vec::new()));
         }
-        if self.request.frozen || (self.request.cost == CostKind::Roofline && self.request.budget.is_zero()) {
-            return Ok(self.choose_from_store(candidates));
+        if self.request.frozen {
+            return Ok(self.choose_from_store(start, candidates));
         }
         let mut models = vec![original];
         models.extend(candidates.iter().map(|c| c.artifact.source()));
@@ -354,14 +360,27 @@ impl<'a> Hunt<'a> {
         Ok((timings, order))
     }
 
-    /// Decides by what the store remembers of earlier comparisons: for frozen runs, which measure nothing.
-    fn choose_from_store(&self, candidates: &[Candidate]) -> (Vec<Timing>, Vec<usize>) {
+    /// Decides by what the store remembers: for frozen runs, which measure nothing. An earlier comparison counts first; else the price list
+    /// does, where it knows the whole candidate.
+    fn choose_from_store(&self, start: &Graph, candidates: &[Candidate]) -> (Vec<Timing>, Vec<usize>) {
         let mut timings = vec![Timing { model: "input".into(), median_ns: 0.0, speedup: Speedup::NONE }];
+        let input = self.prices.total(start) as f64;
         for candidate in candidates {
-            let speedup = self.prices.recall_ratio(&self.prices_key(candidate)).unwrap_or(Speedup::NONE);
-            timings.push(Timing { model: candidate.name.clone(), median_ns: 0.0, speedup });
+            let predicted = input / candidate.predicted.max(1) as f64;
+            let listed = || {
+                (self.prices.guessed(&candidate.graph) < GUESSED).then_some(Speedup {
+                    median: predicted,
+                    low: predicted,
+                    high: predicted,
+                    pairs: 0,
+                })
+            };
+            let speedup = self.prices.recall_ratio(&self.prices_key(candidate)).or_else(listed).unwrap_or(Speedup::NONE);
+            timings.push(Timing { model: candidate.name.clone(), median_ns: candidate.predicted as f64, speedup });
         }
-        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| accepted(&candidates[*at], &timings[at + 1].speedup)).collect();
+        let faster =
+            |at: &usize| timings[at + 1].speedup.low > 1.0 + if timings[at + 1].speedup.pairs > 0 { MARGIN } else { LISTED_MARGIN };
+        let mut order: Vec<usize> = (0..candidates.len()).filter(faster).collect();
         order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
         (timings, order)
     }

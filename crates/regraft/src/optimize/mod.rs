@@ -89,7 +89,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let (timings, order) = hunt.choose(original, &candidates, observer)?;
+    let (timings, order) = hunt.choose(&cleaned, original, &candidates, observer)?;
     hunt.seconds.choose = choosing.elapsed().as_secs_f64();
 
     let checking = Instant::now();

@@ -216,3 +216,21 @@ fn an_interrupted_run_still_writes_a_model() {
     assert_eq!(bench.files(), ["f.onnx", "m.onnx"]);
     assert!(decoded(&bench.read("f.onnx")).graph.is_some());
 }
+
+#[test]
+fn frozen_runs_repeat_byte_for_byte() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    // The first run fills the store; the others only read it.
+    assert_eq!(bench.run(&format!("optimize m.onnx -o warm.onnx --cost-store s.sqlite {BUDGET}")).code, Some(0));
+    let store = bench.read("s.sqlite");
+    for output in ["a.onnx", "b.onnx"] {
+        let ended = bench.run(&format!("optimize m.onnx -o {output} --cost-store s.sqlite --frozen --seed 7 {BUDGET}"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    assert_eq!(bench.read("a.onnx"), bench.read("b.onnx"));
+    assert_eq!(bench.read("s.sqlite"), store);
+}
