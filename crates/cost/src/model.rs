@@ -11,8 +11,8 @@ pub type Ns = u64;
 /// Prices the nodes of a graph.
 ///
 /// Laws: a node that depends on constants only costs 0; the price of a node depends on nothing but the node itself, the kinds of its
-/// operands' producers and of its readers (so a local change moves only local prices); re-creating an identical node gives an
-/// identical price.
+/// operands' producers, whether those have another reader, and the kinds of its own readers (so a local change moves only local
+/// prices); re-creating an identical node gives an identical price.
 pub trait CostModel {
     /// The price of one execution of this node where it stands.
     fn price(&self, graph: &Graph, id: NodeId) -> Ns;

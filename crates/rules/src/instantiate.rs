@@ -344,7 +344,7 @@ impl Builder<'_> {
         if let Some(at) = self.create.iter().position(|n| n.op == op && n.inputs == inputs) {
             return Ok(SmallVec::from_iter([PatchValue::New { index: at as u32, port: 0 }]));
         }
-        if let Some(twin) = self.twin(&op, &inputs) {
+        if let Some(twin) = twin(self.graph, &op, &inputs) {
             return Ok(SmallVec::from_iter([PatchValue::Old(twin.out())]));
         }
         let types: Option<Vec<TensorType>> = inputs.iter().map(|v| self.ty(*v).cloned()).collect();
@@ -354,18 +354,19 @@ impl Builder<'_> {
         self.create.push(NewNode { op, inputs, types: results.into_iter().map(Some).collect() });
         Ok(SmallVec::from_iter([PatchValue::New { index: self.create.len() as u32 - 1, port: 0 }]))
     }
+}
 
-    /// A node of the graph with the same operator and operands.
-    fn twin(&self, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
-        let first = match inputs.first()? {
-            PatchValue::Old(v) => *v,
-            PatchValue::New { .. } => return None,
-        };
-        self.graph.users(first).map(|(user, _)| user).find(|user| {
-            let node = self.graph.node(*user);
-            node.op == *op && node.inputs.len() == inputs.len() && node.inputs.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
-        })
-    }
+/// The node of the graph with this operator and these operands, the oldest if there are several; a target uses it again.
+pub fn twin(graph: &Graph, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
+    let first = match inputs.first()? {
+        PatchValue::Old(v) => *v,
+        PatchValue::New { .. } => return None,
+    };
+    let is_twin = |user: &NodeId| {
+        let node = graph.node(*user);
+        node.op == *op && node.inputs.len() == inputs.len() && node.inputs.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
+    };
+    graph.users(first).map(|(user, _)| user).filter(is_twin).min()
 }
 
 /// Drops new nodes that nothing reads (a `let` that only one branch of an `if` needed).

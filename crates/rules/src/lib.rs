@@ -17,7 +17,7 @@ pub mod sample;
 pub mod sexp;
 
 pub use error::RuleError;
-pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle};
+pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle, twin};
 pub use library::Library;
 pub use matcher::{Found, accept, matches_at, sources_at};
 pub use parse::parse;

@@ -171,6 +171,15 @@ impl<'a> Engine<'a> {
         touched.sort_unstable();
         touched.dedup();
         touched.retain(|id| self.graph.get(*id).is_some());
+        // An operator that lost or gained a reader may have its only one now, or no longer: that changes what the others cost.
+        for at in 0..touched.len() {
+            let node = self.graph.node(touched[at]);
+            if !node.constant {
+                touched.extend(node.users.iter().map(|(user, _)| *user));
+            }
+        }
+        touched.sort_unstable();
+        touched.dedup();
         for id in &touched {
             let now = self.facts[id.0 as usize];
             let (share, price) = (self.share(*id), self.price(*id));
@@ -323,12 +332,27 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     // Only a move with several roots can close a cycle, and only through a path that a later move added.
     let merged = engine.steps.last().is_some_and(|s| s.adds_paths);
     let graph = &engine.graph;
-    let stands = |m: &Move| {
-        !m.nodes.iter().any(|n| dirty.binary_search(n).is_ok())
-            && m.patch.reads().all(|v| graph.get(v.node).is_some())
-            && !(merged && m.patch.replace.len() > 1 && regraft_rules::makes_cycle(graph, &m.patch))
+    let touched = |id: &NodeId| dirty.binary_search(id).is_ok();
+    // Targets use nodes again that exist: one that came or went changes the edit at places that the change does not touch.
+    let outdated = |m: &Move| {
+        m.patch.reads().any(|v| graph.get(v.node).is_none())
+            || m.patch.create.iter().any(|new| {
+                matches!(new.inputs.first(), Some(PatchValue::Old(v)) if touched(&v.node))
+                    && regraft_rules::twin(graph, &new.op, &new.inputs).is_some()
+            })
     };
-    let mut moves: Vec<Arc<Move>> = before.iter().filter(|m| stands(m)).cloned().collect();
+    let mut moves: Vec<Arc<Move>> = Vec::with_capacity(before.len());
+    let mut again: Vec<NodeId> = Vec::new();
+    for m in before {
+        if m.nodes.iter().any(touched) {
+            continue;
+        }
+        if outdated(m) {
+            again.extend(m.patch.replace.iter().map(|(old, _)| old.node));
+        } else if !(merged && m.patch.replace.len() > 1 && regraft_rules::makes_cycle(graph, &m.patch)) {
+            moves.push(m.clone());
+        }
+    }
     // A match is anchored at its root; a change further above the root than the pattern is deep does not touch it.
     let mut distance: FxHashMap<NodeId, usize> = dirty.iter().filter(|id| engine.graph.get(**id).is_some()).map(|id| (*id, 0)).collect();
     let mut frontier: Vec<NodeId> = distance.keys().copied().collect();
@@ -344,6 +368,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
         }
         frontier = next;
     }
+    distance.extend(again.into_iter().map(|id| (id, 0)));
     let mut anchors: Vec<(NodeId, usize)> = distance.into_iter().collect();
     anchors.sort_unstable();
     let mut known: rustc_hash::FxHashSet<u64> = moves.iter().map(|m| m.place).collect();

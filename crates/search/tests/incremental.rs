@@ -11,7 +11,7 @@ use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 
 /// What moves do in the present state: by rule and operators, the graphs that they lead to.
 ///
-/// `trusted` moves are told by their place alone: what they lead to is not computed.
+/// Unless `deep`, by their place alone.
 fn effects(engine: &mut Engine<'_>, moves: &[std::sync::Arc<Move>], library: &Library, deep: bool) -> BTreeMap<String, Vec<u128>> {
     let mut effects: BTreeMap<String, Vec<u128>> = BTreeMap::new();
     for step in moves {
@@ -94,4 +94,21 @@ fn on_an_instance_of_every_rule() {
         complaints.extend(compare(&rule.name, &common::normalized(graph), &library, 1, 6, true));
     }
     assert!(complaints.is_empty(), "{}:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn a_merge_becomes_possible_when_a_path_far_above_goes() {
+    // Both products could be one, were not the second operand computed from the first product; that dependence is only apparent.
+    let rules = "(rule merge (all (matmul ?a (const ?w)) (matmul ?b (const ?w)))
+                   => (all (slice ?m :axes (list 0) :starts (list 0) :ends (list 2) :steps (list 1))
+                           (slice ?m :axes (list 0) :starts (list 2) :ends (list 4) :steps (list 1)))
+                   (let (?m (matmul (concat ?a ?b :axis 0) ?w))) (when (not (const ?a)) (not (const ?b))) (numeric exact))
+                 (rule part (slice (concat ?a ?b :axis 0) :starts ?s) => ?b (when (= ?s (list 2))) (shared) (numeric exact))";
+    let library = Library::new(regraft_rules::parse("t", rules).unwrap()).unwrap();
+    let graph = regraft_ir::text::parse(
+        "graph (x: f32[2,4], y: f32[2,4]) { const w: f32[4,4] a = MatMul(x, w) c = Concat(a, y, axis=0)
+           d = Slice(c, axes=[0], starts=[2], ends=[4], steps=[1]) e = Relu(d) f = Neg(e) g = Abs(f) h = Exp(g) i = MatMul(h, w) output a, i }",
+    );
+    let complaints = compare("path", &graph.unwrap(), &library, 1, 1, true);
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

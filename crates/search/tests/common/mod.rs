@@ -1,13 +1,15 @@
 //! Graphs to walk on, and random walks over the moves of the shipped library.
 
+#![allow(dead_code, reason = "every test binary uses a part of this")]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use regraft_cost::{CostModel, Roofline};
 use regraft_ir::eval::{NoOpaque, run};
-use regraft_ir::{Bindings, DType, Graph, Op, Tensor, Value, normal, text};
+use regraft_ir::{Bindings, Class, Graph, Op, Tensor, Value, normal, text};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Matcher, Move, all_moves};
+use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 
 /// A small generator (xorshift): the same walks on every run.
 pub struct Rng(u64);
@@ -150,6 +152,12 @@ impl<'a> Walk<'a> {
         Some(places[self.rng.below(places.len())].clone())
     }
 
+    /// Applies a move of the present state.
+    pub fn step(&mut self, step: &Move) {
+        self.engine.apply(step);
+        self.moves = next_moves(&mut self.engine, &mut self.matcher, &self.moves);
+    }
+
     /// What a move is called in a message.
     pub fn title(&self, step: &Move) -> String {
         let nodes: Vec<String> = step.nodes.iter().map(|n| format!("{}#{}", self.engine.graph().node(*n).op.kind().name(), n.0)).collect();
@@ -166,22 +174,42 @@ pub fn exact(graph: &Graph) -> String {
         let mut users = node.users.to_vec();
         users.sort_unstable();
         let op = if matches!(node.op, Op::Constant(_)) { "constant".to_string() } else { format!("{:?}", node.op) };
-        let _ = writeln!(text, "{} {op} {:?} {:?} {:?} {:?} {} {users:?}", id.0, node.inputs, node.types, node.names, node.origin, node.constant);
+        let _ = writeln!(
+            text,
+            "{} {op} {:?} {:?} {:?} {:?} {} {users:?}",
+            id.0, node.inputs, node.types, node.names, node.origin, node.constant
+        );
     }
     let _ = writeln!(text, "{:?} {:?} {}", graph.inputs(), graph.outputs(), graph.capacity());
     text
 }
 
 /// Outputs of the graph on the reference executor in double precision, for inputs that depend on the seed alone.
+///
+/// Numbers are positive, as rules with square roots and quotients want them; constants are what the graph says.
 pub fn outputs(graph: &Graph, seed: u64) -> Vec<Value<f64>> {
     let mut rng = Rng::new(seed);
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { panic!("an input is an input") };
-        assert_eq!(input.ty.dtype, DType::F32, "fixtures read floats");
         let shape: Vec<usize> = input.ty.shape.iter().map(|d| d.known().expect("fixtures have known sizes") as usize).collect();
-        let tensor = Tensor::from_fn(shape, |_| rng.below(4001) as f64 / 1000.0 - 2.0);
-        feeds.insert(input.name.to_string(), Value::real(tensor));
+        let value = match input.ty.dtype.class() {
+            Class::Real => Value::real(Tensor::from_fn(shape, |_| 0.25 + rng.below(2000) as f64 / 1000.0)),
+            Class::Bool => Value::bool(Tensor::from_fn(shape, |_| rng.below(2) == 1)),
+            _ => Value::int(Tensor::from_fn(shape, |_| rng.below(2) as i64)),
+        };
+        feeds.insert(input.name.to_string(), value);
     }
     run::<f64>(graph, &feeds, &mut NoOpaque).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes, kinds, integers or booleans.
+pub fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
+    let (Value::Real(x), Value::Real(y)) = (a, b) else { return if a == b { 0.0 } else { f64::INFINITY } };
+    if x.shape != y.shape {
+        return f64::INFINITY;
+    }
+    let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
+    let one = |p: f64, q: f64| if p == q || (p.is_nan() && q.is_nan()) { 0.0 } else { (p - q).abs() / scale };
+    x.data.iter().zip(&y.data).map(|(p, q)| one(*p, *q)).fold(0.0, |worst, d| if d.is_nan() { f64::INFINITY } else { f64::max(worst, d) })
 }

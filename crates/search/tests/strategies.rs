@@ -1,0 +1,158 @@
+//! What every strategy promises, and what each of them finds.
+
+mod common;
+
+use common::{exact, fixtures, network, roofline, shipped};
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::{Graph, NodeId, OpKind, text};
+use regraft_rules::{Anything, Library, parse};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Outcome, Steps, Strategy};
+
+/// A price for each kind of operator, 10 unless listed.
+struct Prices(&'static [(OpKind, Ns)]);
+
+impl CostModel for Prices {
+    fn price(&self, graph: &Graph, id: NodeId) -> Ns {
+        let node = graph.node(id);
+        if node.constant || node.op.kind() == OpKind::Input {
+            return 0;
+        }
+        self.0.iter().find(|(kind, _)| *kind == node.op.kind()).map_or(10, |(_, price)| *price)
+    }
+}
+
+/// Neg becomes Abs becomes Relu; only the second step pays.
+const DETOUR: &str = "(rule up (neg ?x) => (abs ?x) (numeric exact)) (rule down (abs ?x) => (relu ?x) (numeric exact))";
+const DETOUR_PRICES: Prices = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 104), (OpKind::Relu, 50)]);
+
+fn library(rules: &str) -> Library {
+    Library::new(parse("t", rules).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn strategies() -> Vec<Box<dyn Strategy>> {
+    vec![
+        Box::new(Greedy::default()),
+        Box::new(Greedy { depth: 1, slack: 0.0, width: 1 }),
+        Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
+        Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
+    ]
+}
+
+/// Searches, and checks what holds for every search: the start state is left as it was, and every script leads where it says.
+fn search(strategy: &dyn Strategy, graph: &Graph, library: &Library, model: &dyn CostModel, budget: &mut dyn Budget) -> Outcome {
+    let mut engine = Engine::new(graph.clone(), model);
+    let start = (engine.key(), engine.cost(), exact(engine.graph()));
+    let outcome = strategy.search(&mut engine, &mut Matcher::new(library, &Anything), budget);
+    assert_eq!(engine.depth(), 0, "{}", strategy.name());
+    assert_eq!((engine.key(), engine.cost(), exact(engine.graph())), start, "{}", strategy.name());
+    assert!(!outcome.scripts.is_empty(), "{}", strategy.name());
+    assert!(outcome.scripts.windows(2).all(|w| w[0].cost <= w[1].cost), "{}", strategy.name());
+    assert!(outcome.scripts[0].cost <= engine.cost(), "{} is worse than the start", strategy.name());
+    for script in &outcome.scripts {
+        script.moves.iter().for_each(|step| engine.apply(step));
+        assert_eq!((engine.key(), engine.cost()), (script.key, script.cost), "{}", strategy.name());
+        assert_eq!(engine.cost(), model.total(engine.graph()), "{}", strategy.name());
+        while engine.undo() {}
+    }
+    outcome
+}
+
+/// A script as text, to compare two runs.
+fn scripts(outcome: &Outcome) -> Vec<String> {
+    let text =
+        |s: &regraft_search::Script| format!("{} {:x} {:?}", s.cost, s.key, s.moves.iter().map(|m| (m.rule, &m.nodes)).collect::<Vec<_>>());
+    outcome.scripts.iter().map(text).collect()
+}
+
+#[test]
+fn searches_are_sound_and_repeatable() {
+    let (library, model) = (shipped(), roofline());
+    let networks = ["paper-resnet-n2", "paper-inception-e-n1"].map(|name| (name, network(name)));
+    for (name, graph) in fixtures().into_iter().chain(networks) {
+        let start = model.total(&graph);
+        let costs: Vec<Ns> = strategies()
+            .iter()
+            .map(|strategy| {
+                let run = || search(strategy.as_ref(), &graph, &library, &model, &mut Steps(2000));
+                let (first, second) = (run(), run());
+                assert_eq!(scripts(&first), scripts(&second), "{name}: {}", strategy.name());
+                assert_eq!((first.visited, first.complete), (second.visited, second.complete), "{name}: {}", strategy.name());
+                first.scripts[0].cost
+            })
+            .collect();
+        assert!(
+            costs[0] <= start && costs[2] <= costs[0],
+            "{name}: {costs:?} from {start}: starting from the descent cannot be worse than it"
+        );
+    }
+}
+
+#[test]
+fn a_budget_ends_the_search() {
+    let (library, model) = (shipped(), roofline());
+    let graph = network("paper-inception-e-n1");
+    for strategy in strategies() {
+        let mut last = 0;
+        for steps in [1, 2, 3, 5, 8] {
+            let mut checks = 0u64;
+            let mut budget = || {
+                checks += 1;
+                checks >= steps
+            };
+            let outcome = search(strategy.as_ref(), &graph, &library, &model, &mut budget);
+            assert!(!outcome.complete || checks < steps, "{}: {steps}", strategy.name());
+            assert!(checks <= steps + 2, "{}: {checks} checks though {steps} were all", strategy.name());
+            let same = search(strategy.as_ref(), &graph, &library, &model, &mut Steps(steps));
+            assert_eq!(scripts(&outcome), scripts(&same), "{}: {steps}", strategy.name());
+            assert!(outcome.visited >= last, "{}: a larger budget visits no less", strategy.name());
+            last = outcome.visited;
+            if steps == 1 {
+                assert_eq!((outcome.scripts[0].moves.len(), outcome.complete), (0, false), "{}", strategy.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_detour_that_pays_as_a_whole_is_found() {
+    let library = library(DETOUR);
+    let graph = text::parse("graph (x: f32[4]) { y = Neg(x) z = Exp(y) output z }").unwrap();
+    let run = |strategy: &dyn Strategy| search(strategy, &graph, &library, &DETOUR_PRICES, &mut Steps(1000)).scripts[0].clone();
+    let backtrack = |alpha| Backtrack { alpha, expansions: 50, keep: 2, descend_first: false };
+    for (strategy, cost, steps) in [
+        (Box::new(backtrack(1.05)) as Box<dyn Strategy>, 60, 2),
+        (Box::new(backtrack(1.0)), 110, 0),
+        (Box::new(Greedy { depth: 2, slack: 0.05, width: 8 }), 60, 2),
+        (Box::new(Greedy { depth: 2, slack: 0.01, width: 8 }), 110, 0),
+        (Box::new(Greedy { depth: 1, slack: 0.05, width: 8 }), 110, 0),
+    ] {
+        let script = run(strategy.as_ref());
+        assert_eq!((script.cost, script.moves.len()), (cost, steps), "{}", strategy.name());
+    }
+}
+
+#[test]
+fn the_best_of_exclusive_moves_wins() {
+    // The largest saving first (a: 40) blocks two that save more together (b and c: 30 each).
+    let rules = "(rule a (neg (abs (relu ?x))) => (sqrt ?x) (numeric exact)) (rule b (neg ?x) => (exp ?x) (numeric exact))
+                 (rule c (relu ?x) => (tanh ?x) (numeric exact))";
+    let library = library(rules);
+    let model =
+        Prices(&[(OpKind::Neg, 50), (OpKind::Abs, 50), (OpKind::Relu, 50), (OpKind::Sqrt, 110), (OpKind::Exp, 20), (OpKind::Tanh, 20)]);
+    let graph = text::parse("graph (x: f32[4]) { a = Relu(x) b = Abs(a) c = Neg(b) output c }").unwrap();
+    let greedy = search(&Greedy { depth: 1, slack: 0.0, width: 1 }, &graph, &library, &model, &mut Steps(100));
+    assert_eq!((greedy.scripts[0].cost, greedy.complete), (110, true));
+    let backtrack = Backtrack { alpha: 1.2, expansions: 50, keep: 3, descend_first: false };
+    let best = search(&backtrack, &graph, &library, &model, &mut Steps(100));
+    assert_eq!((best.scripts.iter().map(|s| s.cost).collect::<Vec<_>>(), best.complete), (vec![90, 110, 120], true));
+}
+
+#[test]
+fn an_endless_rule_ends() {
+    let library = library("(rule grow (neg ?x) => (neg (neg (neg ?x))) (numeric exact))");
+    let graph = text::parse("graph (x: f32[4]) { y = Neg(x) output y }").unwrap();
+    for strategy in strategies() {
+        let outcome = search(strategy.as_ref(), &graph, &library, &Prices(&[(OpKind::Neg, 0)]), &mut Steps(50));
+        assert_eq!(outcome.scripts[0].moves.len(), 0, "{}", strategy.name());
+    }
+}
