@@ -27,15 +27,19 @@ pub(crate) struct Folding {
     pub kept: usize,
 }
 
-/// Folds what fits into `plan`: the constants may grow by 5 %, by 4 MiB, or by `allow_growth` bytes, whichever is most.
-pub(crate) fn fold(plan: &mut Plan<'_>, allow_growth: Option<u64>) -> Result<Folding, WriteError> {
+/// Bytes that a model of `size` bytes may grow by: 5 %, 4 MiB, or `allow_growth`, whichever is most.
+pub(crate) fn allowance(size: u64, allow_growth: Option<u64>) -> u64 {
+    (size / FREE_SHARE).max(FREE_GROWTH).max(allow_growth.unwrap_or(0))
+}
+
+/// Folds what fits into `plan`: the constants may grow by `allowance` bytes.
+pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64) -> Result<Folding, WriteError> {
     let mut ledger = Ledger::new(plan);
     let mut folding = Folding::default();
     if ledger.frontier.is_empty() {
         return Ok(folding);
     }
-    let original = plan.model.constant_bytes();
-    let limit = original + (original / FREE_SHARE).max(FREE_GROWTH).max(allow_growth.unwrap_or(0));
+    let limit = plan.model.constant_bytes() + allowance;
     let mut groups: Vec<(i128, Vec<ValueId>)> = ledger.groups().into_iter().map(|g| (ledger.growth(&g).0, g)).collect();
     groups.sort();
     let mut queue: std::collections::VecDeque<Vec<ValueId>> = groups.into_iter().map(|g| g.1).collect();

@@ -15,6 +15,9 @@ use crate::plan::{Form, Plan};
 use crate::proto::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto};
 use crate::spell::Speller;
 
+/// Least part of the allowance that another attempt at folding leaves free: attempts stay few.
+const MIN_STEP: u64 = 256 << 10;
+
 /// How a model is written.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -66,9 +69,30 @@ impl Model {
     ///
     /// Inputs and outputs keep their names, order, and declarations. Nodes that are unchanged are the original ones, byte for byte; others
     /// are spelled at the model's opset version.
+    ///
+    /// Constant expressions are folded as far as the whole model stays within [`Model::largest`]; it can be larger only by its nodes.
     pub fn write(&self, graph: &Graph, options: &WriteOptions) -> Result<Written, WriteError> {
+        let largest = self.largest(options.allow_growth);
+        let mut allowance = largest - self.size();
+        loop {
+            let written = self.write_within(graph, options, allowance)?;
+            let over = written.size().saturating_sub(largest);
+            if over == 0 || written.folded == 0 || allowance == 0 {
+                return Ok(written);
+            }
+            // New nodes take their part of the allowance: what is folded must make room for them.
+            allowance = allowance.saturating_sub(over.max(MIN_STEP));
+        }
+    }
+
+    /// The most bytes that a rewritten form of this model may take: 5 %, 4 MiB or `allow_growth` bytes more, whichever is most.
+    pub fn largest(&self, allow_growth: Option<u64>) -> u64 {
+        self.size() + fold::allowance(self.size(), allow_growth)
+    }
+
+    fn write_within(&self, graph: &Graph, options: &WriteOptions, allowance: u64) -> Result<Written, WriteError> {
         let mut plan = Plan::new(self, graph, options.respell)?;
-        let Folding { folded, kept } = fold::fold(&mut plan, options.allow_growth)?;
+        let Folding { folded, kept } = fold::fold(&mut plan, allowance)?;
         let names = Names::new(&plan)?;
         let emitter = Emitter::emit(&plan, names)?;
         let values = emitter.names.iter().map(|(value, name)| (name.to_string(), value)).collect();

@@ -22,6 +22,8 @@ pub struct Move {
     cores: SmallVec<[u64; 4]>,
     /// Readers of the result may depend on more than before: several roots became one, or an existing node is used again.
     adds_paths: bool,
+    /// Readers of a result may depend on less than before: a root no longer depends on an operand of its source.
+    drops_paths: bool,
     /// Identity of the place: rule, operators, reading of the operands.
     place: u64,
 }
@@ -53,6 +55,7 @@ struct Facts {
 struct Step {
     applied: Applied,
     adds_paths: bool,
+    drops_paths: bool,
     /// Facts of nodes that this step changed, before it: `(index, facts)`.
     before: SmallVec<[(u32, Facts); 16]>,
     key: u128,
@@ -196,7 +199,8 @@ impl<'a> Engine<'a> {
             self.outputs_share = self.share_of_outputs();
         }
         self.counters.applied += 1;
-        self.steps.push(Step { applied, adds_paths: step.adds_paths, before, key, cost, outputs_share });
+        let (adds_paths, drops_paths) = (step.adds_paths, step.drops_paths);
+        self.steps.push(Step { applied, adds_paths, drops_paths, before, key, cost, outputs_share });
     }
 
     /// What a move looks like: equal for moves of one rule at places whose operators, operand types and near surroundings are alike.
@@ -320,7 +324,7 @@ impl<'a> Engine<'a> {
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
     let anchors: Vec<(NodeId, usize)> = engine.graph.ids().map(|id| (id, 0)).collect();
     let mut seen = rustc_hash::FxHashSet::default();
-    let moves = matcher.at(&engine.graph, &anchors, &mut seen);
+    let moves = matcher.at(&engine.graph, &anchors, Which::All, &mut seen);
     engine.count_matching(anchors.len() as u64, moves.len() as u64);
     moves
 }
@@ -372,10 +376,39 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     let mut anchors: Vec<(NodeId, usize)> = distance.into_iter().collect();
     anchors.sort_unstable();
     let mut known: rustc_hash::FxHashSet<u64> = moves.iter().map(|m| m.place).collect();
-    let found = matcher.at(&engine.graph, &anchors, &mut known);
-    engine.count_matching(anchors.len() as u64, found.len() as u64);
+    let mut found = matcher.at(&engine.graph, &anchors, Which::All, &mut known);
+    let mut looked = anchors.len();
+    if let Some(step) = engine.steps.last().filter(|s| s.drops_paths) {
+        // A merge that would have closed a cycle through the dropped path may be possible now, however far below.
+        let below = descendants(&engine.graph, step.applied.rewired.iter().map(|(reader, ..)| *reader));
+        found.extend(matcher.at(&engine.graph, &below, Which::Merges, &mut known));
+        looked += below.len();
+    }
+    engine.count_matching(looked as u64, found.len() as u64);
     moves.extend(found);
     moves
+}
+
+/// These nodes and all that depend on them, as anchors.
+fn descendants(graph: &Graph, from: impl Iterator<Item = NodeId>) -> Vec<(NodeId, usize)> {
+    let mut stack: Vec<NodeId> = from.filter(|id| graph.get(*id).is_some()).collect();
+    let mut reached = rustc_hash::FxHashSet::default();
+    while let Some(id) = stack.pop() {
+        if reached.insert(id) {
+            stack.extend(graph.node(id).users.iter().map(|(user, _)| *user));
+        }
+    }
+    let mut anchors: Vec<(NodeId, usize)> = reached.into_iter().map(|id| (id, 0)).collect();
+    anchors.sort_unstable();
+    anchors
+}
+
+/// Which rules to match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Those with several roots.
+    Merges,
 }
 
 /// Matches the rules of a library, and remembers why sources were not rewritten.
@@ -399,7 +432,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// Moves whose root is one of `anchors`, each place once; an anchor's distance says how deep a pattern must be to be of interest.
-    fn at(&mut self, graph: &Graph, anchors: &[(NodeId, usize)], seen: &mut rustc_hash::FxHashSet<u64>) -> Vec<Arc<Move>> {
+    fn at(&mut self, graph: &Graph, anchors: &[(NodeId, usize)], which: Which, seen: &mut rustc_hash::FxHashSet<u64>) -> Vec<Arc<Move>> {
         let mut moves = Vec::new();
         for (anchor, distance) in anchors {
             let node = graph.node(*anchor);
@@ -408,6 +441,9 @@ impl<'a> Matcher<'a> {
             }
             for rooted in self.library.rooted_at(node.op.kind()).iter().filter(|r| r.depth > *distance) {
                 let rule = &self.library.rules()[rooted.rule];
+                if which == Which::Merges && rule.source.len() == 1 {
+                    continue;
+                }
                 for mut found in regraft_rules::sources_at(graph, rule, rooted.root, *anchor) {
                     let place = found.identity().wrapping_mul(31).wrapping_add(rooted.rule as u64);
                     if seen.contains(&place) || !regraft_rules::accept(graph, rule, &mut found) {
@@ -418,8 +454,17 @@ impl<'a> Matcher<'a> {
                             seen.insert(place);
                             let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
                             let adds_paths = patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v));
+                            let drops_paths = drops_paths(graph, &found.nodes, &patch);
                             let cores = cores(graph, &patch);
-                            moves.push(Arc::new(Move { rule: rooted.rule, nodes: found.nodes, patch, cores, adds_paths, place }));
+                            moves.push(Arc::new(Move {
+                                rule: rooted.rule,
+                                nodes: found.nodes,
+                                patch,
+                                cores,
+                                adds_paths,
+                                drops_paths,
+                                place,
+                            }));
                         }
                         Err(regraft_rules::Refusal::Guard | regraft_rules::Refusal::Nothing) => {}
                         Err(why) => self.refuse(graph, *anchor, &rule.name, why.to_string()),
@@ -437,6 +482,29 @@ impl<'a> Matcher<'a> {
         let place = name.map_or_else(|| format!("{}#{}", node.op.kind().name(), anchor.0), |n| n.to_string());
         self.refusals.entry((rule.to_string(), why)).or_default().insert(place);
     }
+}
+
+/// True if a replaced value depended, through the operators of the source, on an operand that what takes its place does not read.
+fn drops_paths(graph: &Graph, source: &[NodeId], patch: &Patch) -> bool {
+    patch.replace.iter().any(|(old, new)| {
+        let (before, after) = (operands(graph, source, patch, PatchValue::Old(*old)), operands(graph, source, patch, *new));
+        before.iter().any(|id| !after.contains(id))
+    })
+}
+
+/// The nodes outside of the source and the new ones that a value is computed from; constants do not count.
+fn operands(graph: &Graph, source: &[NodeId], patch: &Patch, value: PatchValue) -> SmallVec<[NodeId; 8]> {
+    let mut operands: SmallVec<[NodeId; 8]> = SmallVec::new();
+    let mut stack: SmallVec<[PatchValue; 8]> = SmallVec::from_iter([value]);
+    while let Some(value) = stack.pop() {
+        match value {
+            PatchValue::New { index, .. } => stack.extend(patch.create[index as usize].inputs.iter().copied()),
+            PatchValue::Old(v) if source.contains(&v.node) => stack.extend(graph.node(v.node).inputs.iter().map(|v| PatchValue::Old(*v))),
+            PatchValue::Old(v) if graph.is_constant(v) || operands.contains(&v.node) => {}
+            PatchValue::Old(v) => operands.push(v.node),
+        }
+    }
+    operands
 }
 
 fn cores(graph: &Graph, patch: &Patch) -> SmallVec<[u64; 4]> {

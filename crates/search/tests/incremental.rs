@@ -106,8 +106,8 @@ fn a_merge_becomes_possible_when_a_path_far_above_goes() {
                  (rule part (slice (concat ?a ?b :axis 0) :starts ?s) => ?b (when (= ?s (list 2))) (shared) (numeric exact))";
     let library = Library::new(regraft_rules::parse("t", rules).unwrap()).unwrap();
     let graph = regraft_ir::text::parse(
-        "graph (x: f32[2,4], y: f32[2,4]) { const w: f32[4,4] a = MatMul(x, w) c = Concat(a, y, axis=0)
-           d = Slice(c, axes=[0], starts=[2], ends=[4], steps=[1]) e = Relu(d) f = Neg(e) g = Abs(f) h = Exp(g) i = MatMul(h, w) output a, i }",
+        "graph (x: f32[2,4], y: f32[2,4]) { const w: f32[4,4] a = MatMul(x, w) r = Relu(a) c = Concat(r, y, axis=0)
+           d = Slice(c, axes=[0], starts=[2], ends=[4], steps=[1]) e = Relu(d) f = Neg(e) g = Abs(f) h = Exp(g) i = MatMul(h, w) output a, c, i }",
     );
     let complaints = compare("path", &graph.unwrap(), &library, 1, 1, true);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));

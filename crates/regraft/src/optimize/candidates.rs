@@ -304,6 +304,12 @@ impl<'a> Hunt<'a> {
                 return Ok(None);
             }
         };
+        let largest = self.model.largest(self.request.allow_growth);
+        if written.size() > largest {
+            let because = format!("the file would take {} bytes, {largest} are allowed (--allow-growth allows more)", written.size());
+            self.not_done.push(NotDone { what: format!("candidate {number}"), at: "writing".into(), because });
+            return Ok(None);
+        }
         let artifact = Artifact::new(&written)?;
         let mut profiled = None;
         if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
