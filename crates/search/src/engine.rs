@@ -439,13 +439,19 @@ impl<'a> Matcher<'a> {
             if node.constant {
                 continue;
             }
-            for rooted in self.library.rooted_at(node.op.kind()).iter().filter(|r| r.depth > *distance) {
-                let rule = &self.library.rules()[rooted.rule];
-                if which == Which::Merges && rule.source.len() == 1 {
+            for roots in self.library.rooted_at(node.op.kind()).chunk_by(|a, b| a.rule == b.rule) {
+                let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
+                if roots.iter().all(|r| r.depth <= *distance) || (which == Which::Merges && rule.source.len() == 1) {
                     continue;
                 }
-                for mut found in regraft_rules::sources_at(graph, rule, rooted.root, *anchor) {
-                    let place = found.identity().wrapping_mul(31).wrapping_add(rooted.rule as u64);
+                let mut sources: Vec<_> =
+                    roots.iter().flat_map(|rooted| regraft_rules::sources_at(graph, rule, rooted.root, *anchor)).collect();
+                // Of the ways to read a symmetric merge one counts: the same one, whichever of its roots is the anchor.
+                if roots.len() > 1 {
+                    sources.sort_by(|a, b| a.roots.cmp(&b.roots));
+                }
+                for mut found in sources {
+                    let place = found.identity().wrapping_mul(31).wrapping_add(at as u64);
                     if seen.contains(&place) || !regraft_rules::accept(graph, rule, &mut found) {
                         continue;
                     }
@@ -456,15 +462,7 @@ impl<'a> Matcher<'a> {
                             let adds_paths = patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v));
                             let drops_paths = drops_paths(graph, &found.nodes, &patch);
                             let cores = cores(graph, &patch);
-                            moves.push(Arc::new(Move {
-                                rule: rooted.rule,
-                                nodes: found.nodes,
-                                patch,
-                                cores,
-                                adds_paths,
-                                drops_paths,
-                                place,
-                            }));
+                            moves.push(Arc::new(Move { rule: at, nodes: found.nodes, patch, cores, adds_paths, drops_paths, place }));
                         }
                         Err(regraft_rules::Refusal::Guard | regraft_rules::Refusal::Nothing) => {}
                         Err(why) => self.refuse(graph, *anchor, &rule.name, why.to_string()),
