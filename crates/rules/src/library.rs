@@ -37,7 +37,8 @@ pub struct Rooted {
     pub rule: usize,
     /// Which of its roots.
     pub root: usize,
-    /// Operators on the longest path of this root's pattern: a change further above than that does not touch a match.
+    /// Operators on the longest path of this root's pattern, operands counted if guards ask who reads them: a change further above
+    /// than that does not touch a match.
     pub depth: usize,
 }
 
@@ -115,7 +116,8 @@ impl Library {
         for (at, rule) in self.rules.iter().enumerate() {
             for (root, pattern) in rule.source.iter().enumerate() {
                 if let Pattern::Node(node) = pattern {
-                    self.by_kind[node.kind as usize].push(Rooted { rule: at, root, depth: depth(pattern) });
+                    let depth = depth(pattern) + usize::from(rule.asks_for_readers());
+                    self.by_kind[node.kind as usize].push(Rooted { rule: at, root, depth });
                 }
             }
         }

@@ -222,8 +222,23 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
+    pub fn asks_for_readers(&self) -> bool {
+        self.guards.iter().chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+    }
+
     /// Values of an empty environment.
     pub(crate) fn environment(&self) -> Vec<Option<Val>> {
         vec![None; self.variables.len()]
+    }
+}
+
+fn asks_for_readers(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(_) | Expr::Var(_) | Expr::Attr(..) => false,
+        Expr::If(parts) => parts.iter().any(asks_for_readers),
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(asks_for_readers),
+        Expr::Call(function, parts) => matches!(function.name, "users" | "output" | "read-only-by") || parts.iter().any(asks_for_readers),
+        Expr::For(_, list, body) => asks_for_readers(list) || asks_for_readers(body),
     }
 }

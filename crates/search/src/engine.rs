@@ -348,7 +348,8 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     let mut moves: Vec<Arc<Move>> = Vec::with_capacity(before.len());
     let mut again: Vec<NodeId> = Vec::new();
     for m in before {
-        if m.nodes.iter().any(touched) {
+        let operand_touched = || m.nodes.iter().any(|id| graph.node(*id).inputs.iter().any(|v| touched(&v.node)));
+        if m.nodes.iter().any(touched) || (operand_touched() && matcher.library.rules()[m.rule].asks_for_readers()) {
             continue;
         }
         if outdated(m) {

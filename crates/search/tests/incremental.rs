@@ -112,3 +112,20 @@ fn a_merge_becomes_possible_when_a_path_far_above_goes() {
     let complaints = compare("path", &graph.unwrap(), &library, 1, 1, true);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
+
+#[test]
+fn guards_that_ask_for_readers_see_them_come_and_go() {
+    let rules = "(rule alone (relu ?x) => (abs ?x) (when (= (users ?x) 1)) (numeric exact))
+                 (rule no-output (exp ?x) => (tanh ?x) (when (not (output ?x))) (numeric exact))
+                 (rule among-logs (neg ?x) => (sqrt ?x) (when (read-only-by ?x neg)) (numeric exact))
+                 (rule part (slice (concat ?a ?b :axis 0) :starts ?s) => ?b (when (= ?s (list 2))) (shared) (numeric exact))
+                 (rule other (sigmoid ?x) => (log ?x) (numeric exact))";
+    let library = Library::new(regraft_rules::parse("t", rules).unwrap()).unwrap();
+    let graph = regraft_ir::text::parse(
+        "graph (x: f32[2,4], y: f32[2,4]) { a = Cos(x) b = Sin(y) c = Concat(a, b, axis=0) d = Slice(c, axes=[0], starts=[2], ends=[4], steps=[1])
+           e = Relu(a) f = Relu(b) g = Neg(a) h = Exp(b) i = Neg(b) j = Sigmoid(a) output d, e, f, g, h, i, j }",
+    );
+    let graph = graph.unwrap();
+    let complaints: Vec<String> = (0..20).flat_map(|seed| compare("readers", &graph, &library, seed, 8, true)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
