@@ -76,6 +76,8 @@ pub struct Hunt<'a> {
     pub visited: u64,
     pub complete: bool,
     pub measured: usize,
+    /// The longest that trying out one proposal took.
+    pub trial: Duration,
 }
 
 impl<'a> Hunt<'a> {
@@ -97,7 +99,8 @@ impl<'a> Hunt<'a> {
         let mut explored: HashSet<String> = HashSet::new();
         let mut settled = 0;
         for round in 0..ROUNDS {
-            if (!self.request.frozen && Instant::now() >= end) || observer.interrupted() {
+            // Another trial must end in time.
+            if (!self.request.frozen && Instant::now() + self.trial >= end) || observer.interrupted() {
                 self.complete = false;
                 break;
             }
@@ -105,7 +108,7 @@ impl<'a> Hunt<'a> {
             let searching = Instant::now();
             let slice = end.min(searching + self.request.budget.mul_f64(SLICE));
             // Every third round goes to a respelling; in the others, hope finds what is worth measuring and sobriety makes the most of it.
-            if round % 3 == 2
+            if round % 3 == 1
                 && let Some(proposal) = self.respell(start, &writable, &mut explored)
             {
                 if tried.insert(proposal.key) {
@@ -188,6 +191,10 @@ impl<'a> Hunt<'a> {
         if !self.prices.is_measured() || self.request.frozen {
             return None;
         }
+        // All of them together first: where each pays, one trial is enough.
+        if explored.insert(String::new()) {
+            return everywhere(start, self.prices.model(), self.library, writable, &|r| r.explore);
+        }
         let rule = self.library.rules().iter().filter(|r| r.explore);
         rule.filter(|r| explored.insert(r.name.to_string()))
             .find_map(|rule| everywhere(start, self.prices.model(), self.library, writable, &|r| r.name == rule.name))
@@ -249,7 +256,7 @@ impl<'a> Hunt<'a> {
             else {
                 return Ok(());
             };
-            if Instant::now() >= end || observer.interrupted() {
+            if Instant::now() + self.trial >= end || observer.interrupted() {
                 return Ok(());
             }
             asked.insert(rule.clone());
@@ -292,7 +299,15 @@ impl<'a> Hunt<'a> {
             self.drop_losers(candidates);
         }
         self.seconds.measure += measuring.elapsed().as_secs_f64();
+        self.trial = self.trial.max(measuring.elapsed());
         Ok(())
+    }
+
+    /// How many candidates can be compared with the input in the time that is left for it: opening and running one takes about half a trial.
+    pub fn finalists(&self) -> usize {
+        let left = self.deadline(CHOOSING).saturating_duration_since(Instant::now()).as_secs_f64();
+        let each = 0.5 * self.trial.as_secs_f64().max(1e-3);
+        ((left / each) as usize).saturating_sub(1).clamp(1, FINALISTS)
     }
 
     /// Writes a proposal and, if its prices are not all known, measures it beside the input.

@@ -71,9 +71,10 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         visited: 0,
         complete: true,
         measured: 0,
+        trial: Default::default(),
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
-    candidates.truncate(FINALISTS);
+    candidates.truncate(hunt.finalists());
     if !cleanups.is_empty() {
         let written =
             model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
