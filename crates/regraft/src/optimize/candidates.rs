@@ -76,6 +76,8 @@ pub struct Hunt<'a> {
     pub visited: u64,
     pub complete: bool,
     pub measured: usize,
+    /// Candidates named so far.
+    pub named: usize,
     /// The longest that trying out one proposal took.
     pub trial: Duration,
 }
@@ -289,7 +291,8 @@ impl<'a> Hunt<'a> {
     /// Measures a proposal and keeps it.
     fn try_out(&mut self, proposal: Proposal, candidates: &mut Vec<Candidate>, observer: &mut dyn Observer) -> Result<(), Failure> {
         let measuring = Instant::now();
-        let number = self.measured + 1;
+        self.named += 1;
+        let number = self.named;
         observer.phase(Phase::Measure, &format!("candidate {number}: {} rewrites", proposal.applied.len()));
         if let Some(candidate) = self.measure(proposal, number)? {
             if let Some(ratio) = candidate.profiled {

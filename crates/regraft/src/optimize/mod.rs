@@ -71,6 +71,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         visited: 0,
         complete: true,
         measured: 0,
+        named: 0,
         trial: Default::default(),
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
