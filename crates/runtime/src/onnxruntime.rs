@@ -48,9 +48,9 @@ impl OnnxRuntime {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*loaded {
             let Some(asked) = explicit else { return Ok(runtime.clone()) };
-            let same = |path: &Path| path.canonicalize().ok() == runtime.library().canonicalize().ok();
-            let inside = |dir: &Path| dir.canonicalize().is_ok_and(|dir| runtime.library().starts_with(dir));
-            if same(asked) || inside(asked) {
+            let library = runtime.library().canonicalize().ok();
+            // The library itself, or the folder that it is in.
+            if asked.canonicalize().is_ok_and(|asked| library.is_some_and(|library| library.starts_with(asked))) {
                 return Ok(runtime.clone());
             }
             return Err(LibraryError::AlreadyLoaded { loaded: runtime.library().to_path_buf(), asked: asked.to_path_buf() });
