@@ -7,7 +7,7 @@ use crate::dim::Bindings;
 use crate::dtype::DType;
 use crate::error::EvalError;
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::op::{EvalContext, Op};
+use crate::op::{EvalContext, Op, OpKind};
 use crate::scalar::Scalar;
 use crate::tensor::Value;
 use crate::ty::TensorType;
@@ -100,8 +100,35 @@ pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError>
         return Ok(c.clone());
     }
     let dtype = graph.ty(value).map_or(DType::F32, |t| t.dtype);
-    let results = values::<f64>(graph, &HashMap::new(), &[value], &mut NoOpaque)?;
-    results.first().and_then(|v| v.to_const(dtype)).ok_or_else(|| EvalError::value("a constant of an exotic type"))
+    let results = if dtype == DType::F32 && only_moves(graph, value) {
+        values::<f32>(graph, &HashMap::new(), &[value], &mut NoOpaque)?.first().map(|v| v.to_const(dtype))
+    } else {
+        values::<f64>(graph, &HashMap::new(), &[value], &mut NoOpaque)?.first().map(|v| v.to_const(dtype))
+    };
+    results.flatten().ok_or_else(|| EvalError::value("a constant of an exotic type"))
+}
+
+/// True if a constant cone moves single-precision elements about and computes none: single precision holds them all then.
+fn only_moves(graph: &Graph, value: ValueId) -> bool {
+    let needed = needed(graph, &[value]);
+    graph.ids().filter(|id| needed[id.0 as usize]).all(|id| {
+        let node = graph.node(id);
+        match node.op.kind() {
+            OpKind::Constant => node.types.iter().flatten().all(|t| t.dtype == DType::F32),
+            kind => matches!(
+                kind,
+                OpKind::Transpose
+                    | OpKind::Reshape
+                    | OpKind::Identity
+                    | OpKind::Unsqueeze
+                    | OpKind::Squeeze
+                    | OpKind::Flatten
+                    | OpKind::Slice
+                    | OpKind::Split
+                    | OpKind::Concat
+            ),
+        }
+    })
 }
 
 fn eval_node<S: Scalar>(graph: &Graph, id: NodeId, operands: &[Value<S>], bindings: &Bindings) -> Result<Vec<Value<S>>, EvalError> {

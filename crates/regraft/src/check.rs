@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use regraft_ir::{Graph, OpKind, eval};
-use regraft_onnx::Model;
+use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
@@ -280,7 +280,8 @@ fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, V
         return None;
     }
     let expose = |model: &Model, values: &[(String, regraft_ir::ValueId)]| {
-        crate::exposed::exposed(model, model.graph(), &values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+        let written = model.write(model.graph(), &WriteOptions::default())?;
+        crate::exposed::exposed(&written, model.graph(), &values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
     };
     match (expose(a, &in_a), expose(b, &in_b)) {
         (Ok(Some(a)), Ok(Some(b))) => Some((a, b)),

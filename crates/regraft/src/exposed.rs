@@ -1,13 +1,14 @@
 //! A model with inner values as further outputs, for comparing what the declared outputs hide.
 
+use std::collections::HashMap;
+
 use regraft_ir::{Graph, ValueId};
 use regraft_onnx::proto::{TypeProto, ValueInfoProto, type_proto};
-use regraft_onnx::{Model, WriteError, WriteOptions};
+use regraft_onnx::{WriteError, Written};
 
-/// `graph` as a model file whose outputs are the declared ones and then `values`, in order; `None` if a value has no name in the file
+/// A written `graph` as a model file whose outputs are the declared ones and then `values`, in order; `None` if a value has no name in the file
 /// (it was folded away) or is an output already.
-pub fn exposed(model: &Model, graph: &Graph, values: &[ValueId]) -> Result<Option<Vec<u8>>, WriteError> {
-    let mut written = model.write(graph, &WriteOptions::default())?;
+pub fn exposed(written: &Written, graph: &Graph, values: &[ValueId]) -> Result<Option<Vec<u8>>, WriteError> {
     let mut outputs = Vec::new();
     for value in values {
         let name = written.values.iter().filter(|(_, v)| *v == value).map(|(name, _)| name).min();
@@ -19,6 +20,7 @@ pub fn exposed(model: &Model, graph: &Graph, values: &[ValueId]) -> Result<Optio
             ..ValueInfoProto::default()
         });
     }
+    let mut written = Written { proto: written.proto.clone(), values: HashMap::new(), ..*written };
     let Some(proto) = written.proto.graph.as_mut() else { return Ok(None) };
     if outputs.iter().any(|o| proto.output.iter().any(|known| known.name == o.name)) {
         return Ok(None);
@@ -30,6 +32,7 @@ pub fn exposed(model: &Model, graph: &Graph, values: &[ValueId]) -> Result<Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regraft_onnx::{Model, WriteOptions};
     use regraft_zoo::Options;
 
     #[test]
@@ -37,12 +40,13 @@ mod tests {
         let proto = regraft_zoo::build("paper-resnet-n2", &Options::default()).expect("it is in the zoo");
         let model = Model::from_proto(proto).expect("a sound model");
         let graph = model.graph();
+        let written = model.write(graph, &WriteOptions::default()).expect("it can be written");
         let last = graph.outputs()[0].value;
         let inner = graph.node(last.node).inputs[0];
-        let bytes = exposed(&model, graph, &[inner]).expect("it can be written").expect("the value is there");
+        let bytes = exposed(&written, graph, &[inner]).expect("it can be written").expect("the value is there");
         let again = Model::from_bytes(bytes.into(), None).expect("a sound model");
         assert_eq!(again.graph().outputs().len(), 2);
         assert_eq!(again.graph().ty(again.graph().outputs()[1].value), graph.ty(inner));
-        assert_eq!(exposed(&model, graph, &[last]).expect("it can be written"), None);
+        assert_eq!(exposed(&written, graph, &[last]).expect("it can be written"), None);
     }
 }

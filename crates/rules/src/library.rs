@@ -1,5 +1,6 @@
 //! Rule sets: the shipped library and files of the user's.
 
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use regraft_ir::OpKind;
@@ -58,6 +59,13 @@ impl Library {
             rules.extend(parse(file, text)?);
         }
         Library::new(rules)
+    }
+
+    /// A digest of the rules' texts and order.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.rules.iter().for_each(|r| (&r.name, &r.text, &r.runtime).hash(&mut hasher));
+        hasher.finish()
     }
 
     /// A library of these rules. Names must be unique.

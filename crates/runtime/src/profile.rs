@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use tempfile::TempDir;
+
 use crate::optimized::{self, OptimizedGraph};
 use crate::stats::{binned_quantile, quantile};
 use crate::{Feeds, ModelSource, Runtime, RuntimeError, Session, SessionOptions, ValueInfo};
@@ -83,36 +85,61 @@ pub fn profile_interleaved(
     subjects: &[ProfileSubject<'_>],
     options: &ProfileOptions,
 ) -> Result<Vec<Profile>, RuntimeError> {
-    let dir = optimized::scratch_dir()?;
-    let mut open: Vec<(Box<dyn Session>, Option<OptimizedGraph>)> = Vec::with_capacity(subjects.len());
-    for (number, subject) in subjects.iter().enumerate() {
-        let mut session_options = options.session.clone();
-        session_options.profile_prefix = Some(dir.path().join(format!("profile-{number}")));
-        session_options.optimized_model_path = None;
-        let (mut session, graph) = if options.with_graph {
-            let (session, graph) = optimized::open_with_graph(runtime, subject.model, &session_options)?;
-            (session, Some(graph))
-        } else {
-            (runtime.open(subject.model, &session_options)?, None)
-        };
-        session.bind(subject.feeds)?;
-        open.push((session, graph));
-    }
+    let mut open: Vec<Profiling> = subjects
+        .iter()
+        .map(|subject| Profiling::open(runtime, *subject, &options.session, options.with_graph))
+        .collect::<Result<_, _>>()?;
     for round in 0..options.warmup + options.runs {
         // Forth and back, as in `time_interleaved`.
         let count = open.len();
         for step in 0..count {
             let which = if round.is_multiple_of(2) { step } else { count - 1 - step };
-            open[which].0.run_bound()?;
+            open[which].run()?;
         }
     }
-    open.into_iter()
-        .map(|(mut session, graph)| {
-            let raw = session.end_profile()?;
-            let counted = raw.runs.get(options.warmup..).unwrap_or_default();
-            Ok(summarize(counted, raw.resolution_ns, graph, session.inputs().to_vec()))
-        })
-        .collect()
+    open.into_iter().map(|profiling| profiling.finish(options.warmup).map(|(profile, _)| profile)).collect()
+}
+
+/// A model that is being profiled.
+pub struct Profiling {
+    session: Box<dyn Session>,
+    graph: Option<OptimizedGraph>,
+    /// Where the runtime writes the profile.
+    _folder: TempDir,
+}
+
+impl Profiling {
+    /// Opens a model for profiling; `options` but for its profile prefix and optimized-model path, which are replaced.
+    pub fn open(
+        runtime: &dyn Runtime,
+        subject: ProfileSubject<'_>,
+        options: &SessionOptions,
+        with_graph: bool,
+    ) -> Result<Self, RuntimeError> {
+        let folder = optimized::scratch_dir()?;
+        let options = SessionOptions { profile_prefix: Some(folder.path().join("profile")), optimized_model_path: None, ..options.clone() };
+        let (mut session, graph) = if with_graph {
+            let (session, graph) = optimized::open_with_graph(runtime, subject.model, &options)?;
+            (session, Some(graph))
+        } else {
+            (runtime.open(subject.model, &options)?, None)
+        };
+        session.bind(subject.feeds)?;
+        Ok(Self { session, graph, _folder: folder })
+    }
+
+    /// Runs the model once.
+    pub fn run(&mut self) -> Result<(), RuntimeError> {
+        self.session.run_bound()
+    }
+
+    /// Ends profiling: the profile without its first `warmup` runs, and the session, which runs on as if it had never been profiled.
+    pub fn finish(mut self, warmup: usize) -> Result<(Profile, Box<dyn Session>), RuntimeError> {
+        let raw = self.session.end_profile()?;
+        let counted = raw.runs.get(warmup..).unwrap_or_default();
+        let inputs = self.session.inputs().to_vec();
+        Ok((summarize(counted, raw.resolution_ns, self.graph, inputs), self.session))
+    }
 }
 
 fn summarize(runs: &[crate::ProfiledRun], resolution_ns: u64, graph: Option<OptimizedGraph>, inputs: Vec<ValueInfo>) -> Profile {

@@ -28,6 +28,13 @@ pub struct Move {
     place: u64,
 }
 
+impl Move {
+    /// Identity of the place: rule, operators, reading of the operands. The same in every run with the same library from the same graph.
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+}
+
 /// Counters of what the engine did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

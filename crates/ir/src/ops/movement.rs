@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{NoSpelling, OnnxNode, Opaque};
 use crate::op::{EvalContext, Kernel, Work};
+use crate::ops::strided::transposed;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::TensorType;
@@ -111,6 +112,12 @@ pub(crate) fn read_strided<T: Clone>(data: &[T], shape: &[usize], steps: &[isize
             Some((outer, outer_step)) if *outer_step == step * size as isize => (*outer, *outer_step) = (*outer * size, step),
             _ => axes.push((size, step)),
         }
+    }
+    // A plain transpose: tile by tile.
+    if let [(rows, 1), (columns, step)] = axes[..]
+        && step == rows as isize
+    {
+        return transposed(&data[offset..offset + total], columns, rows);
     }
     let (run, run_step) = axes.pop().unwrap_or((1, 1));
     let mut index = vec![0; axes.len()];

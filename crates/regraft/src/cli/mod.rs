@@ -65,8 +65,12 @@ enum Command {
     Cost(cost::Command),
 }
 
+/// Freed memory that the process holds on to: models of some hundred megabytes are opened again and again.
+const KEPT: usize = 2 << 30;
+
 /// Runs the command of this process's arguments.
 pub fn run() -> ExitCode {
+    regraft_runtime::keep_freed_memory(KEPT);
     let args = shorthand(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,

@@ -12,6 +12,9 @@ use regraft_runtime::Feeds;
 /// A candidate must be faster by this much beyond its interval: two sessions of one model differ steadily by up to half a percent.
 pub const MARGIN: f64 = 0.005;
 
+/// Sittings last at least this many times as long as opening their models takes.
+const OPENING: f64 = 3.0;
+
 /// End-to-end times of several models against the first.
 #[derive(Debug)]
 pub struct Comparison {
@@ -50,9 +53,6 @@ pub fn compare(
         if sitting > 0 && (now + longest > effort.until || stop()) {
             break;
         }
-        // Each sitting gets an equal part of the time that is left.
-        let share = effort.until.saturating_duration_since(now) / (effort.sittings - sitting) as u32;
-        let end = now + share;
         let options = SessionOptions { threads, ..SessionOptions::default() };
         let mut sessions: Vec<Box<dyn Session>> = Vec::new();
         for model in models {
@@ -60,8 +60,12 @@ pub fn compare(
             session.bind(feeds)?;
             sessions.push(session);
         }
+        // Each sitting gets an equal part of the time that is left, if opening the models takes little of it.
+        let left = effort.until.saturating_duration_since(now);
+        let affordable = (left.as_secs_f64() / (OPENING * now.elapsed().as_secs_f64()).max(1e-9)) as usize;
+        let end = now + left / (effort.sittings - sitting).min(affordable).max(1) as u32;
         let mut borrowed: Vec<&mut dyn Session> = sessions.iter_mut().map(|s| &mut **s as &mut dyn Session).collect();
-        let timing = TimingOptions { warmup: 2, min_rounds: effort.rounds.0, max_rounds: effort.rounds.1, clock: None };
+        let timing = TimingOptions { warmup: 1, min_rounds: effort.rounds.0, max_rounds: effort.rounds.1, clock: None };
         let samples = time_interleaved(&mut borrowed, &timing, &mut || Instant::now() < end && !stop())?;
         match &mut all {
             Some(all) => all.append(samples),

@@ -1,10 +1,14 @@
 //! `optimize`: read, normalize, search and measure in turns, choose end to end, check, write.
 
 mod artifact;
-mod candidates;
+mod candidate;
 mod choose;
+mod decide;
+mod hunt;
 mod library;
+mod memory;
 mod observer;
+mod pace;
 mod prices;
 mod propose;
 mod request;
@@ -31,7 +35,10 @@ use crate::error::Failure;
 use crate::report::{Report, SCHEMA, Seconds, Speedup};
 use crate::sizes::Sizes;
 use artifact::Artifact;
-use candidates::{Candidate, Hunt};
+use candidate::Candidate;
+use hunt::Hunt;
+use memory::Memory;
+use pace::Pace;
 
 /// Optimizes a model file, writes the result, and reports.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
@@ -58,6 +65,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let prices = Prices::open(request, &runtime, &sizes)?;
     seconds.load = start.elapsed().as_secs_f64();
 
+    let memory = prices.recall_hunt(&Memory::key(&cleaned, &model, &sizes, request));
     let mut hunt = Hunt {
         request,
         model: &model,
@@ -65,24 +73,26 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         feeds: &feeds,
         library: &library,
         prices,
-        start,
         seconds,
         not_done: Vec::new(),
         visited: 0,
         complete: true,
         measured: 0,
         named: 0,
-        trial: Default::default(),
+        pace: Pace::new(start, request.budget),
+        memory,
+        settled: false,
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
-    candidates.truncate(hunt.finalists());
-    if !cleanups.is_empty() {
+    // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
+    if !cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS) {
         let written =
             model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
         candidates.push(Candidate {
             name: "cleaned".into(),
             graph: cleaned.clone(),
             applied: Vec::new(),
+            places: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
             artifact: Artifact::new(&written)?,
@@ -91,7 +101,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let (timings, order) = hunt.choose(&cleaned, original, &candidates, observer)?;
+    let (timings, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
     hunt.seconds.choose = choosing.elapsed().as_secs_f64();
 
     let checking = Instant::now();
@@ -107,7 +117,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             original,
             rewritten: candidate.artifact.source(),
             graph: &candidate.graph,
-            written: &candidate.written.proto,
+            written: &candidate.written,
             sizes: &sizes,
             data: &data,
             seed: request.seed,
@@ -154,6 +164,11 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     };
     let kept_input = winner.is_none();
     hunt.explain_losers(winner.map(|at| &candidates[at]), &candidates, &timings);
+    if let Some(least) = hunt.pace.too_short() {
+        let least = (1.2 * least.as_secs_f64()).ceil();
+        warnings.push(format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)"));
+    }
+    hunt.remember(&cleaned, &sizes, winner.map(|at| &candidates[at]))?;
     hunt.seconds.total = start.elapsed().as_secs_f64();
     let machine = MachineKey::detect();
     Ok(Report {

@@ -7,19 +7,24 @@ use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofl
 use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_runtime::{
-    Feeds, ModelSource, OnnxRuntime, Profile, ProfileOptions, ProfileSubject, Runtime, Session, SessionOptions, Store, TimingOptions,
-    default_store_path, median, profile_interleaved, time_interleaved,
+    Feeds, ModelSource, OnnxRuntime, Profile, ProfileSubject, Profiling, Session, SessionOptions, Store, TimingOptions, default_store_path,
+    median, time_interleaved,
 };
 
 use crate::error::Failure;
+use crate::optimize::memory::Memory;
 use crate::optimize::request::{CostKind, Request};
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
 /// Runs of a model in one sitting, at least and at most.
-const RUNS: (usize, usize) = (4, 100);
+const RUNS: (usize, usize) = (5, 100);
+/// Runs that are done even when the time is up.
+const FEWEST: usize = 3;
 /// Part of the budget that the runs of one sitting may take, profiled and not.
 const SITTING: f64 = 0.03;
+/// Seconds that they take at most.
+const LONGEST: f64 = 1.2;
 /// Ratios are stored as millionths.
 const RATIO_UNIT: f64 = 1e6;
 
@@ -114,18 +119,31 @@ impl Prices {
         }
     }
 
+    /// How long one run of the input takes, if it was profiled.
+    pub fn input_run(&self) -> Duration {
+        match &self.source {
+            Source::Measured(lab) => lab.input.as_ref().map_or(Duration::ZERO, |input| Duration::from_nanos(input.run_ns as u64)),
+            Source::Roofline(_) => Duration::ZERO,
+        }
+    }
+
     /// True if sittings can be held: the input was profiled in this run.
     pub fn has_input(&self) -> bool {
         matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
     }
 
     /// Profiles the input and keeps it open: every later sitting runs beside it.
-    pub fn observe_input(&mut self, bench: &Bench<'_>, graph: &Graph, written: &Written, model: ModelSource<'_>) -> Result<(), Failure> {
+    pub fn observe_input(
+        &mut self,
+        bench: &Bench<'_>,
+        graph: &Graph,
+        written: &Written,
+        model: ModelSource<'_>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(()) };
-        let mut session = bench.open(model)?;
-        let (runs, once) = bench.runs(&mut *session)?;
-        let profile = bench.profile(model, runs)?;
-        let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || true)?;
+        let (mut session, profile, runs, once) = bench.profile(model, go_on)?;
+        let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
         let run_ns = median(&samples.sessions[0]).unwrap_or(once);
         let names = names(written);
         lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
@@ -140,16 +158,14 @@ impl Prices {
         graph: &Graph,
         written: &Written,
         model: ModelSource<'_>,
-        until: Instant,
+        go_on: &dyn Fn() -> bool,
     ) -> Result<f64, Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
         let Some(input) = &mut lab.input else { return Ok(1.0) };
-        let mut session = bench.open(model)?;
-        let (runs, _) = bench.runs(&mut *session)?;
-        let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || Instant::now() < until)?;
+        let (mut session, profile, runs, _) = bench.profile(model, go_on)?;
+        let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || go_on())?;
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
-        let profile = bench.profile(model, runs)?;
         let names = names(written);
         // The input's first profile, scaled to how long it runs now, carries the drift of the machine.
         lab.measured.observe(&[
@@ -172,6 +188,21 @@ impl Prices {
         if let Source::Measured(lab) = &mut self.source {
             lab.input = None;
         }
+    }
+
+    /// Stores what a hunt found.
+    pub fn remember_hunt(&mut self, key: &str, memory: &Memory) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let context = serde_json::to_string(memory).map_err(Failure::new)?;
+        let row = regraft_runtime::Measurement { key: self.place.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
+        store.put(&[row])?;
+        Ok(())
+    }
+
+    /// What earlier hunts found; nothing if there was none, or if it was kept by a version that wrote it in another way.
+    pub fn recall_hunt(&self, key: &str) -> Memory {
+        let row = self.store.as_ref().and_then(|s| s.get(&self.place.key(key)).ok().flatten());
+        row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
     }
 
     /// Stores an end-to-end comparison, for frozen runs.
@@ -218,29 +249,28 @@ impl Bench<'_> {
         SessionOptions { threads: self.request.threads, ..SessionOptions::default() }
     }
 
-    fn open(&self, model: ModelSource<'_>) -> Result<Box<dyn Session>, Failure> {
-        let mut session = self.runtime.open(model, &self.options())?;
-        session.bind(self.feeds)?;
-        Ok(session)
-    }
-
-    /// How many runs of this model a sitting affords, and the time of one in ns.
-    fn runs(&self, session: &mut dyn Session) -> Result<(usize, f64), Failure> {
-        session.run_bound()?;
+    /// Opens and profiles a model. The session goes on without profiling; the number of runs is what a sitting affords, and the time is
+    /// that of one run in ns.
+    fn profile(&self, model: ModelSource<'_>, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
+        let mut profiling = Profiling::open(self.runtime, ProfileSubject { model, feeds: self.feeds }, &self.options(), true)?;
+        // The first run allocates memory.
+        profiling.run()?;
         let start = Instant::now();
-        session.run_bound()?;
+        profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
-        let affordable = self.request.budget.as_secs_f64() * SITTING / (3.0 * once.as_secs_f64());
-        Ok(((affordable as usize).clamp(RUNS.0, RUNS.1), once.as_nanos() as f64))
-    }
-
-    fn profile(&self, model: ModelSource<'_>, runs: usize) -> Result<Profile, Failure> {
-        let options = ProfileOptions { runs, warmup: 2, session: self.options(), with_graph: true };
-        let mut profiles = profile_interleaved(self.runtime, &[ProfileSubject { model, feeds: self.feeds }], &options)?;
-        profiles.pop().ok_or_else(|| Failure::new("the runtime gave no profile"))
+        let sitting = (self.request.budget.as_secs_f64() * SITTING).min(LONGEST);
+        let runs = ((sitting / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
+        for run in 0..runs {
+            if run >= FEWEST && !go_on() {
+                break;
+            }
+            profiling.run()?;
+        }
+        let (profile, session) = profiling.finish(2)?;
+        Ok((session, profile, runs, once.as_nanos() as f64))
     }
 }
 
 fn timing(runs: usize) -> TimingOptions {
-    TimingOptions { warmup: 1, min_rounds: RUNS.0.min(runs), max_rounds: runs, clock: None }
+    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, clock: None }
 }

@@ -19,6 +19,8 @@ pub struct Proposal {
     pub cost: Ns,
     /// Key of the state.
     pub key: u128,
+    /// The same rewrites as places ([`regraft_search::Move::place`]).
+    pub places: Vec<u64>,
 }
 
 /// What a search gave.
@@ -91,8 +93,9 @@ pub fn everywhere(
 /// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no well-formed graph.
 ///
 /// A script of checked moves always leads to one; a defect here must cost a candidate, never a wrong model.
-fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
+pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
     let mut applied = Vec::new();
+    let places = script.moves.iter().map(|m| m.place()).collect();
     for step in &script.moves {
         let before = engine.cost();
         let rule = &library.rules()[step.rule];
@@ -106,7 +109,7 @@ fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option
             trust: rule.trust.to_string(),
         });
     }
-    let proposal = Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key() };
+    let proposal = Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places };
     for _ in &script.moves {
         engine.undo();
     }

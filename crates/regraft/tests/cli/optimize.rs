@@ -234,3 +234,33 @@ fn frozen_runs_repeat_byte_for_byte() {
     assert_eq!(bench.read("a.onnx"), bench.read("b.onnx"));
     assert_eq!(bench.read("s.sqlite"), store);
 }
+
+#[test]
+fn a_settled_hunt_is_not_hunted_again() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    let run = |output: &str, more: &str| -> serde_json::Value {
+        let ended = bench.run(&format!("optimize m.onnx -o {output} --cost-store s.sqlite --json --budget 60s {more}"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        serde_json::from_str(&ended.out).expect("a report")
+    };
+    let first = run("a.onnx", "");
+    assert_eq!(first["ended"], "complete", "{first}");
+    assert!(first["measured_models"].as_u64() > Some(0), "{first}");
+    // The rewrites are taken from the store, compared and checked again.
+    let second = run("b.onnx", "");
+    assert_eq!((&second["measured_models"], &second["visited"]), (&0.into(), &0.into()), "{second}");
+    let rules = |report: &serde_json::Value| -> Vec<String> {
+        report["applied"].as_array().expect("a list").iter().map(|a| format!("{} {}", a["rule"], a["at"])).collect()
+    };
+    if second["speedup"]["median"].as_f64() > Some(1.0) {
+        assert_eq!(rules(&second), rules(&first));
+        assert_eq!(bench.read("a.onnx"), bench.read("b.onnx"));
+    }
+    // Other rules are another hunt.
+    let other = run("c.onnx", "--deny fast-bilinear");
+    assert!(other["visited"].as_u64() > Some(0), "{other}");
+}

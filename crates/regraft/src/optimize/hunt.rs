@@ -1,57 +1,37 @@
 //! Hunting for candidates: propose under the price list, measure the proposal as a whole, correct the list, propose again.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use regraft_cost::{Ns, Stance};
+use regraft_cost::Stance;
 use regraft_ir::{Graph, OpKind};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::{Library, Writable};
-use regraft_runtime::{Feeds, ModelSource, OnnxRuntime};
+use regraft_runtime::{Feeds, OnnxRuntime};
 
 use crate::error::Failure;
 use crate::optimize::FINALISTS;
 use crate::optimize::artifact::Artifact;
-use crate::optimize::choose::{Effort, MARGIN, compare};
+use crate::optimize::candidate::Candidate;
+use crate::optimize::memory::Memory;
 use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::pace::Pace;
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::Request;
-use crate::report::{Applied, NotDone, Seconds, Speedup, Timing};
+use crate::report::{NotDone, Seconds};
+use crate::sizes::Sizes;
 
 /// Rounds of proposing and measuring at most.
 const ROUNDS: usize = 30;
-/// In a frozen run: share of a candidate's price that may rest on guesses, and the gain that the price list must promise.
-const GUESSED: f64 = 0.05;
-const LISTED_MARGIN: f64 = 0.02;
 /// Bytes of serialized candidates that are held at a time.
 const HELD: u64 = 1 << 30;
-/// Part of the budget that one search may take.
-const SLICE: f64 = 0.08;
 /// Proposals that promise less than this over the best one measured are not measured any more.
 const WORTHWHILE: f64 = 0.002;
-/// Part of the budget that hunting may take; the rest is for choosing and checking.
-const HUNTING: f64 = 0.5;
-/// Part of the budget after which nothing new is compared.
-const CHOOSING: f64 = 0.72;
-
-/// A rewritten model that may be written.
-pub struct Candidate {
-    /// Name in reports.
-    pub name: String,
-    /// Its graph.
-    pub graph: Graph,
-    /// Rewrites that led to it.
-    pub applied: Vec<Applied>,
-    /// Cost under the price list.
-    pub predicted: Ns,
-    /// Time relative to the input in the profile, if it was measured.
-    pub profiled: Option<f64>,
-    /// Its serialized form.
-    pub artifact: Artifact,
-    /// The same, decoded, for saving.
-    pub written: Written,
-}
+/// Scripts that are remembered of one model.
+const REMEMBERED: usize = 3;
+/// A hunt with this many times the budget of an earlier one is not taken to find anything more.
+const SAME_BUDGET: f64 = 2.0;
 
 /// What the model at hand can express.
 struct InModel<'a>(regraft_onnx::Speller, std::marker::PhantomData<&'a ()>);
@@ -70,7 +50,6 @@ pub struct Hunt<'a> {
     pub feeds: &'a Feeds,
     pub library: &'a Library,
     pub prices: Prices,
-    pub start: Instant,
     pub seconds: Seconds,
     pub not_done: Vec<NotDone>,
     pub visited: u64,
@@ -78,8 +57,12 @@ pub struct Hunt<'a> {
     pub measured: usize,
     /// Candidates named so far.
     pub named: usize,
-    /// The longest that trying out one proposal took.
-    pub trial: Duration,
+    /// How the time is divided.
+    pub pace: Pace,
+    /// What earlier runs learned about this model.
+    pub memory: Memory,
+    /// The hunt ended because nothing more was found.
+    pub settled: bool,
 }
 
 impl<'a> Hunt<'a> {
@@ -87,35 +70,102 @@ impl<'a> Hunt<'a> {
         Bench { runtime: self.runtime, feeds: self.feeds, request: self.request }
     }
 
-    fn deadline(&self, part: f64) -> Instant {
-        self.start + Duration::from_secs_f64(self.request.budget.as_secs_f64() * part)
-    }
-
     /// Candidates, the fastest under the profile first.
     pub fn run(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<Vec<Candidate>, Failure> {
         let writable = InModel(self.model.speller(), std::marker::PhantomData);
-        let end = self.deadline(HUNTING);
-        self.observe_input(start, observer)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut tried: HashSet<u128> = HashSet::new();
+        let remembered = self.remembered(start, &writable);
+        let done = if self.request.frozen { !remembered.is_empty() } else { self.is_settled() };
+        if done {
+            observer.phase(Phase::Search, &format!("an earlier run found {} rewritten models and nothing more", remembered.len()));
+        } else {
+            self.observe_input(start, observer)?;
+        }
+        for proposal in remembered {
+            if !observer.interrupted() && (done || self.request.frozen || self.pace.affords_trial()) && tried.insert(proposal.key) {
+                self.try_out(proposal, &mut candidates, observer)?;
+            }
+        }
+        if !done {
+            self.pace.take_heart();
+            self.rounds(start, &writable, &mut candidates, &mut tried, observer)?;
+            self.pace.take_heart();
+            self.prune(start, &writable, &mut candidates, &mut tried, observer)?;
+        }
+        self.prices.take(Stance::Hopeful);
+        self.prices.save()?;
+        self.prices.release();
+        for candidate in &mut candidates {
+            candidate.predicted = self.prices.total(&candidate.graph);
+        }
+        let input = self.prices.total(start).max(1) as f64;
+        let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
+        candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
+        candidates.truncate(self.pace.finalists());
+        Ok(candidates)
+    }
+
+    /// True if an earlier hunt with the same rules, and not much less time, came to its end.
+    fn is_settled(&self) -> bool {
+        let enough = self.memory.budget * SAME_BUDGET >= self.request.budget.as_secs_f64();
+        self.prices.is_measured() && self.memory.settled && self.memory.library == self.library.fingerprint() && enough
+    }
+
+    /// What was good in earlier runs.
+    fn remembered(&self, start: &Graph, writable: &dyn Writable) -> Vec<Proposal> {
+        if self.memory.library != self.library.fingerprint() {
+            return Vec::new();
+        }
+        let scripts = self.memory.scripts.iter();
+        scripts.filter_map(|script| Memory::replay(script, start, self.prices.model(), self.library, writable)).collect()
+    }
+
+    /// Keeps what this run found for later ones: `winner` passed the comparison and the check.
+    pub fn remember(&mut self, start: &Graph, sizes: &Sizes, winner: Option<&Candidate>) -> Result<(), Failure> {
+        if !self.prices.is_measured() {
+            return Ok(());
+        }
+        let library = self.library.fingerprint();
+        let mut scripts: Vec<Vec<u64>> = winner.map(|c| c.places.clone()).filter(|p| !p.is_empty()).into_iter().collect();
+        if self.memory.library == library {
+            scripts.extend(self.memory.scripts.drain(..).filter(|s| winner.is_none_or(|w| w.places != *s)));
+        }
+        scripts.truncate(REMEMBERED);
+        let settled = self.settled || self.is_settled();
+        let budget = if self.is_settled() { self.memory.budget } else { self.request.budget.as_secs_f64() };
+        let memory = Memory { library, budget, settled, scripts };
+        self.prices.remember_hunt(&Memory::key(start, self.model, sizes, self.request), &memory)
+    }
+
+    /// Proposes and measures in turns until nothing comes of it any more, or the time is up.
+    fn rounds(
+        &mut self,
+        start: &Graph,
+        writable: &dyn Writable,
+        candidates: &mut Vec<Candidate>,
+        tried: &mut HashSet<u128>,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
         let mut explored: HashSet<String> = HashSet::new();
-        let mut settled = 0;
+        let mut barren = 0;
         for round in 0..ROUNDS {
-            // Another trial must end in time.
-            if (!self.request.frozen && Instant::now() + self.trial >= end) || observer.interrupted() {
+            if observer.interrupted() || (!self.request.frozen && !self.pace.affords_trial()) {
                 self.complete = false;
+                return Ok(());
+            }
+            if self.pace.is_exhausted() {
                 break;
             }
             observer.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.library.rules().len()));
             let searching = Instant::now();
-            let slice = end.min(searching + self.request.budget.mul_f64(SLICE));
             // Every third round goes to a respelling; in the others, hope finds what is worth measuring and sobriety makes the most of it.
             if round % 3 == 1
-                && let Some(proposal) = self.respell(start, &writable, &mut explored)
+                && let Some(proposal) = self.respell(start, writable, &mut explored)
             {
                 if tried.insert(proposal.key) {
-                    self.try_out(proposal, &mut candidates, observer)?;
-                    settled = 0;
+                    self.try_out(proposal, candidates, observer)?;
+                    barren = 0;
                 }
                 continue;
             }
@@ -123,12 +173,12 @@ impl<'a> Hunt<'a> {
             self.prices.take(if sober { Stance::Sober } else { Stance::Hopeful });
             let proposals = {
                 // A frozen run repeats exactly: no clock decides in it.
-                let frozen = self.request.frozen;
+                let (frozen, slice) = (self.request.frozen, self.pace.search_ends());
                 let mut budget = || (!frozen && Instant::now() >= slice) || observer.interrupted();
                 if sober && round > 3 {
-                    self.build_on(&candidates, start, &writable, &mut budget)
+                    self.build_on(candidates, start, writable, &mut budget)
                 } else {
-                    propose(start, self.prices.model(), self.library, &writable, self.request.search, &mut budget)
+                    propose(start, self.prices.model(), self.library, writable, self.request.search, &mut budget)
                 }
             };
             self.seconds.search += searching.elapsed().as_secs_f64();
@@ -142,30 +192,21 @@ impl<'a> Hunt<'a> {
             let seen = candidates.iter().map(|c| self.prices.total(&c.graph)).min();
             let fresh =
                 favourite.filter(|p| !tried.contains(&p.key) && seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE)));
-            settled = if fresh.is_some() { 0 } else { settled + 1 };
+            barren = if fresh.is_some() { 0 } else { barren + 1 };
             let proposal = match fresh {
                 Some(proposal) => proposal,
                 // Both stances and every respelling have had their say.
-                None if settled > 2 || !self.prices.is_measured() || self.request.frozen => break,
+                None if barren > 2 || !self.prices.is_measured() || self.request.frozen => break,
                 None => continue,
             };
             tried.insert(proposal.key);
-            self.try_out(proposal, &mut candidates, observer)?;
+            self.try_out(proposal, candidates, observer)?;
             if !self.prices.is_measured() {
                 break;
             }
         }
-        self.prune(start, &writable, &mut candidates, &mut tried, observer)?;
-        self.prices.take(Stance::Hopeful);
-        self.prices.save()?;
-        self.prices.release();
-        for candidate in &mut candidates {
-            candidate.predicted = self.prices.total(&candidate.graph);
-        }
-        let input = self.prices.total(start).max(1) as f64;
-        let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
-        candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
-        Ok(candidates)
+        self.settled = true;
+        Ok(())
     }
 
     fn observe_input(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<(), Failure> {
@@ -178,7 +219,9 @@ impl<'a> Hunt<'a> {
         let written = self.write(start)?;
         let artifact = Artifact::new(&written)?;
         let bench = self.bench();
-        self.prices.observe_input(&bench, start, &written, artifact.source())?;
+        let until = self.pace.hunting_ends();
+        self.prices.observe_input(&bench, start, &written, artifact.source(), &|| Instant::now() < until && !observer.interrupted())?;
+        self.pace.opened(measuring.elapsed(), self.prices.input_run());
         self.seconds.measure += measuring.elapsed().as_secs_f64();
         Ok(())
     }
@@ -217,6 +260,7 @@ impl<'a> Hunt<'a> {
         let mut found = propose(&best.graph, self.prices.model(), self.library, writable, self.request.search, budget);
         for proposal in &mut found.best {
             proposal.applied.splice(0..0, best.applied.iter().cloned());
+            proposal.places.splice(0..0, best.places.iter().copied());
         }
         found
     }
@@ -231,7 +275,6 @@ impl<'a> Hunt<'a> {
         tried: &mut HashSet<u128>,
         observer: &mut dyn Observer,
     ) -> Result<(), Failure> {
-        let end = self.deadline(HUNTING);
         if !self.prices.has_input() {
             return Ok(());
         }
@@ -258,14 +301,18 @@ impl<'a> Hunt<'a> {
             else {
                 return Ok(());
             };
-            if Instant::now() + self.trial >= end || observer.interrupted() {
+            if observer.interrupted() || !self.pace.affords_trial() {
+                self.settled = false;
+                return Ok(());
+            }
+            if self.pace.is_exhausted() {
                 return Ok(());
             }
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.prices.take(Stance::Sober);
-            let slice = end.min(Instant::now() + self.request.budget.mul_f64(SLICE));
-            let mut budget = || Instant::now() >= slice;
+            let slice = self.pace.search_ends();
+            let mut budget = || Instant::now() >= slice || observer.interrupted();
             let proposals = propose(start, self.prices.model(), &library, writable, self.request.search, &mut budget);
             self.visited += proposals.visited;
             let Some(proposal) = proposals.best.into_iter().next().filter(|p| tried.insert(p.key)) else { continue };
@@ -294,7 +341,9 @@ impl<'a> Hunt<'a> {
         self.named += 1;
         let number = self.named;
         observer.phase(Phase::Measure, &format!("candidate {number}: {} rewrites", proposal.applied.len()));
-        if let Some(candidate) = self.measure(proposal, number)? {
+        let measured = self.measure(proposal, number, observer)?;
+        let ratio = measured.as_ref().and_then(|c| c.profiled);
+        if let Some(candidate) = measured {
             if let Some(ratio) = candidate.profiled {
                 observer.phase(Phase::Measure, &format!("candidate {number}: {:.3} times as fast as the input", 1.0 / ratio));
             }
@@ -302,19 +351,12 @@ impl<'a> Hunt<'a> {
             self.drop_losers(candidates);
         }
         self.seconds.measure += measuring.elapsed().as_secs_f64();
-        self.trial = self.trial.max(measuring.elapsed());
+        self.pace.tried(measuring.elapsed(), ratio);
         Ok(())
     }
 
-    /// How many candidates can be compared with the input in the time that is left for it: opening and running one takes about half a trial.
-    pub fn finalists(&self) -> usize {
-        let left = self.deadline(CHOOSING).saturating_duration_since(Instant::now()).as_secs_f64();
-        let each = 0.5 * self.trial.as_secs_f64().max(1e-3);
-        ((left / each) as usize).saturating_sub(1).clamp(1, FINALISTS)
-    }
-
     /// Writes a proposal and, if its prices are not all known, measures it beside the input.
-    fn measure(&mut self, proposal: Proposal, number: usize) -> Result<Option<Candidate>, Failure> {
+    fn measure(&mut self, proposal: Proposal, number: usize, observer: &dyn Observer) -> Result<Option<Candidate>, Failure> {
         let written = match self.write(&proposal.graph) {
             Ok(written) => written,
             Err(why) => {
@@ -331,8 +373,9 @@ impl<'a> Hunt<'a> {
         let artifact = Artifact::new(&written)?;
         let mut profiled = None;
         if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
-            let (until, bench) = (self.deadline(HUNTING), self.bench());
-            match self.prices.observe(&bench, &proposal.graph, &written, artifact.source(), until) {
+            let (until, bench) = (self.pace.hunting_ends(), self.bench());
+            let go_on = || Instant::now() < until && !observer.interrupted();
+            match self.prices.observe(&bench, &proposal.graph, &written, artifact.source(), &go_on) {
                 Ok(ratio) => profiled = Some(ratio),
                 Err(why) => {
                     self.not_done.push(NotDone { what: format!("candidate {number}"), at: "loading".into(), because: why.cause });
@@ -346,103 +389,11 @@ impl<'a> Hunt<'a> {
             name: format!("candidate {number}"),
             graph: proposal.graph,
             applied: proposal.applied,
+            places: proposal.places,
             predicted,
             profiled,
             artifact,
             written,
         }))
     }
-
-    /// Times the input and the candidates end to end. Returns all timings (input first) and the candidates that beat the input, best first.
-    pub fn choose(
-        &mut self,
-        start: &Graph,
-        original: ModelSource<'_>,
-        candidates: &[Candidate],
-        observer: &dyn Observer,
-    ) -> Result<(Vec<Timing>, Vec<usize>), Failure> {
-        let named = |name: &str, median_ns: f64, speedup: Speedup| Timing { model: name.into(), median_ns, speedup };
-        if candidates.is_empty() {
-            return Ok((vec![named("input", 0.0, Speedup::NONE)], Vec::new()));
-        }
-        if self.request.frozen {
-            return Ok(self.choose_from_store(start, candidates));
-        }
-        let mut models = vec![original];
-        models.extend(candidates.iter().map(|c| c.artifact.source()));
-        let effort = Effort { sittings: 3, rounds: (5, 40), until: self.deadline(CHOOSING) };
-        let result =
-            compare(self.runtime, &models, self.feeds, self.request.threads, effort, self.request.seed, &|| observer.interrupted())?;
-        let speedup = |at: usize| result.ratios[at].map_or(Speedup::NONE, Speedup::from);
-        let mut timings = vec![named("input", result.medians[0], Speedup { pairs: speedup(0).pairs, ..Speedup::NONE })];
-        timings.extend(candidates.iter().enumerate().map(|(at, c)| named(&c.name, result.medians[at + 1], speedup(at + 1))));
-        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| accepted(&candidates[*at], &timings[at + 1].speedup)).collect();
-        order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
-        for (candidate, timing) in candidates.iter().zip(&timings[1..]) {
-            self.prices.remember_ratio(&self.prices_key(candidate), timing.speedup)?;
-        }
-        Ok((timings, order))
-    }
-
-    /// Decides by what the store remembers: for frozen runs, which measure nothing. An earlier comparison counts first; else the price list
-    /// does, where it knows the whole candidate.
-    fn choose_from_store(&self, start: &Graph, candidates: &[Candidate]) -> (Vec<Timing>, Vec<usize>) {
-        let mut timings = vec![Timing { model: "input".into(), median_ns: 0.0, speedup: Speedup::NONE }];
-        let input = self.prices.total(start) as f64;
-        for candidate in candidates {
-            let predicted = input / candidate.predicted.max(1) as f64;
-            let listed = || {
-                (self.prices.guessed(&candidate.graph) < GUESSED).then_some(Speedup {
-                    median: predicted,
-                    low: predicted,
-                    high: predicted,
-                    pairs: 0,
-                })
-            };
-            let speedup = self.prices.recall_ratio(&self.prices_key(candidate)).or_else(listed).unwrap_or(Speedup::NONE);
-            timings.push(Timing { model: candidate.name.clone(), median_ns: candidate.predicted as f64, speedup });
-        }
-        let faster =
-            |at: &usize| timings[at + 1].speedup.low > 1.0 + if timings[at + 1].speedup.pairs > 0 { MARGIN } else { LISTED_MARGIN };
-        let mut order: Vec<usize> = (0..candidates.len()).filter(faster).collect();
-        order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
-        (timings, order)
-    }
-
-    /// Identity of a pair of models in the store.
-    fn prices_key(&self, candidate: &Candidate) -> String {
-        format!(
-            "ratio:{:032x}:{:032x}",
-            regraft_ir::key::canonical_key(self.model.graph()),
-            regraft_ir::key::canonical_key(&candidate.graph)
-        )
-    }
-
-    /// Adds what was measured and lost to the "not done, because" list.
-    pub fn explain_losers(&mut self, winner: Option<&Candidate>, candidates: &[Candidate], timings: &[Timing]) {
-        let won: HashSet<&str> = winner.into_iter().flat_map(|c| c.applied.iter().map(|a| a.rule.as_str())).collect();
-        let mut told: HashSet<String> = HashSet::new();
-        for (candidate, timing) in candidates.iter().zip(timings.iter().skip(1)) {
-            for applied in &candidate.applied {
-                if !won.contains(applied.rule.as_str()) && told.insert(applied.rule.clone()) {
-                    self.not_done.push(NotDone {
-                        what: applied.rule.clone(),
-                        at: applied.at.clone(),
-                        because: format!(
-                            "part of {}, which runs {:.3} times as fast as the input [{:.3}, {:.3}]",
-                            candidate.name, timing.speedup.median, timing.speedup.low, timing.speedup.high
-                        ),
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// A rewritten model must be faster beyond noise; the cleaned input must only not be slower.
-fn accepted(candidate: &Candidate, speedup: &Speedup) -> bool {
-    if candidate.applied.is_empty() {
-        return speedup.pairs > 0 && speedup.median >= 1.0 && speedup.high >= 1.0;
-    }
-    speedup.pairs > 0 && speedup.low > 1.0 + MARGIN
 }

@@ -1,0 +1,28 @@
+//! A rewritten model, ready to be compared, checked and saved.
+
+use regraft_cost::Ns;
+use regraft_ir::Graph;
+use regraft_onnx::Written;
+
+use crate::optimize::artifact::Artifact;
+use crate::report::Applied;
+
+/// A rewritten model that may be written.
+pub struct Candidate {
+    /// Name in reports.
+    pub name: String,
+    /// Its graph.
+    pub graph: Graph,
+    /// Rewrites that led to it.
+    pub applied: Vec<Applied>,
+    /// The same as places, for [`Memory`](crate::optimize::memory::Memory).
+    pub places: Vec<u64>,
+    /// Cost under the price list.
+    pub predicted: Ns,
+    /// Time relative to the input in the profile, if it was measured.
+    pub profiled: Option<f64>,
+    /// Its serialized form.
+    pub artifact: Artifact,
+    /// The same, decoded, for saving.
+    pub written: Written,
+}

@@ -1,0 +1,148 @@
+//! How a run divides its time.
+
+use std::time::{Duration, Instant};
+
+use crate::optimize::FINALISTS;
+
+/// Part of the budget that hunting may take; the rest is for choosing and checking.
+const HUNTING: f64 = 0.5;
+/// Part of the budget after which nothing new is compared.
+const CHOOSING: f64 = 0.72;
+/// Part of the budget that one search may take.
+const SLICE: f64 = 0.08;
+/// Trials in a row that bring nothing before hunting ends.
+const PATIENCE: usize = 6;
+/// What counts as bringing something: the whole model's time falls by this part.
+const PROGRESS: f64 = 0.003;
+/// How long the first trial, the first comparison and the check take, in units of the time that profiling the input took. Each opens
+/// about as many sessions as that.
+const TRIAL: f64 = 1.8;
+const COMPARISON: f64 = 0.8;
+const CHECK: f64 = 1.6;
+/// Part of a trial that opening a model takes, and the runs that a comparison needs to tell candidates apart.
+const LOADING: f64 = 0.4;
+const TELLING: u32 = 16;
+
+/// The clock of a run: its budget, how long its steps take, and what they bring.
+#[derive(Debug)]
+pub struct Pace {
+    start: Instant,
+    budget: Duration,
+    /// How long profiling the input took.
+    opening: Duration,
+    /// How long one run of the input takes.
+    run: Duration,
+    /// The longest that trying out one proposal took.
+    trial: Duration,
+    best: f64,
+    barren: usize,
+}
+
+impl Pace {
+    /// A run that began at `start`.
+    pub fn new(start: Instant, budget: Duration) -> Pace {
+        Pace { start, budget, opening: Duration::ZERO, run: Duration::ZERO, trial: Duration::ZERO, best: 1.0, barren: 0 }
+    }
+
+    fn at(&self, part: f64) -> Instant {
+        self.start + self.budget.mul_f64(part)
+    }
+
+    /// When hunting ends.
+    pub fn hunting_ends(&self) -> Instant {
+        self.at(HUNTING)
+    }
+
+    /// When comparing ends.
+    pub fn choosing_ends(&self) -> Instant {
+        self.at(CHOOSING)
+    }
+
+    /// When a search that begins now must end.
+    pub fn search_ends(&self) -> Instant {
+        self.hunting_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
+    }
+
+    /// The input was profiled; one run of it takes `run`.
+    pub fn opened(&mut self, took: Duration, run: Duration) {
+        (self.opening, self.run) = (took, run);
+    }
+
+    /// A proposal was tried out; `ratio` is its time relative to the input's, if it was measured.
+    pub fn tried(&mut self, took: Duration, ratio: Option<f64>) {
+        self.trial = self.trial.max(took);
+        let Some(ratio) = ratio else { return };
+        if ratio < self.best * (1.0 - PROGRESS) {
+            self.best = ratio;
+            self.barren = 0;
+        } else {
+            self.barren += 1;
+        }
+    }
+
+    /// Nothing has come of the last trials.
+    pub fn is_exhausted(&self) -> bool {
+        self.barren >= PATIENCE
+    }
+
+    /// Begins to wait for progress anew.
+    pub fn take_heart(&mut self) {
+        self.barren = 0;
+    }
+
+    /// The least budget that would have left time for a trial, if this one does not.
+    pub fn too_short(&self) -> Option<Duration> {
+        let least = self.start.elapsed() + self.opening.mul_f64(TRIAL + COMPARISON + CHECK);
+        (self.trial.is_zero() && !self.opening.is_zero() && least > self.budget).then_some(least)
+    }
+
+    /// True if one more trial would end in time. The first may take longer than its share of the budget, if what must follow it still fits.
+    pub fn affords_trial(&self) -> bool {
+        if self.trial.is_zero() {
+            return Instant::now() + self.opening.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
+        }
+        Instant::now() + self.trial <= self.hunting_ends()
+    }
+
+    /// How many candidates can be compared with the input in the time that is left for it, with enough rounds to tell them apart.
+    pub fn finalists(&self) -> usize {
+        let left = self.choosing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
+        let each = (self.trial.mul_f64(LOADING) + self.run * TELLING).as_secs_f64().max(1e-3);
+        ((left / each).round() as usize).saturating_sub(1).clamp(1, FINALISTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_and_progress_renews_it() {
+        let mut pace = Pace::new(Instant::now(), Duration::from_secs(1000));
+        for _ in 0..PATIENCE - 1 {
+            pace.tried(Duration::from_millis(1), Some(1.01));
+        }
+        assert!(!pace.is_exhausted());
+        pace.tried(Duration::from_millis(1), Some(0.9));
+        // Too small a step, and a trial without a measurement.
+        pace.tried(Duration::from_millis(1), Some(0.9 - 1e-4));
+        pace.tried(Duration::from_millis(1), None);
+        assert!(!pace.is_exhausted());
+        (1..PATIENCE).for_each(|_| pace.tried(Duration::from_millis(1), Some(0.95)));
+        assert!(pace.is_exhausted());
+        pace.take_heart();
+        assert!(!pace.is_exhausted());
+    }
+
+    #[test]
+    fn a_trial_that_leaves_no_time_for_the_rest_is_not_begun() {
+        let mut pace = Pace::new(Instant::now(), Duration::from_secs(10));
+        pace.opened(Duration::from_secs(2), Duration::ZERO);
+        assert!(pace.affords_trial());
+        pace.opened(Duration::from_secs(3), Duration::from_millis(200));
+        assert!(!pace.affords_trial());
+        pace.tried(Duration::from_secs(6), None);
+        assert!(!pace.affords_trial());
+        assert_eq!(pace.finalists(), 1);
+    }
+}
