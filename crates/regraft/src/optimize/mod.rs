@@ -25,7 +25,7 @@ pub use choose::{Comparison, Effort, MARGIN, compare};
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
-pub use propose::{Proposal, Proposals, everywhere, propose};
+pub use propose::{Proposal, Proposals, everywhere, propose, scramble};
 pub use request::{CostKind, Request, SearchKind};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};

@@ -3,7 +3,7 @@
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Script, Strategy, all_moves, next_moves};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::SearchKind;
 use crate::report::{Applied, NotDone};
@@ -55,6 +55,14 @@ pub fn propose(
     };
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
+}
+
+/// Rewrites at random, whatever it costs: what a search could do at worst. `None` if no rule fits anywhere.
+pub fn scramble(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, walk: RandomWalk) -> Option<Proposal> {
+    let mut engine = Engine::new(start.clone(), prices);
+    let mut matcher = Matcher::new(library, writable);
+    let outcome = walk.search(&mut engine, &mut matcher, &mut || false);
+    outcome.scripts.iter().filter(|s| !s.moves.is_empty()).find_map(|s| replay(&mut engine, library, s))
 }
 
 /// Applies every place of the rules that `wanted` names, one after the other, whatever they cost.

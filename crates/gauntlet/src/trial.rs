@@ -1,0 +1,134 @@
+//! One model through the house: read, rewritten at random, written, loaded, run, compared.
+
+use anyhow::{Context, Result, bail};
+use prost::Message;
+use regraft::agreement::compare;
+use regraft::optimize::{clean, scramble};
+use regraft::signature::Signature;
+use regraft_cost::Roofline;
+use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
+use regraft_onnx::proto::ModelProto;
+use regraft_onnx::{Model, Speller, WriteOptions};
+use regraft_rules::{Library, Writable};
+use regraft_runtime::{Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions};
+use regraft_search::RandomWalk;
+
+/// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
+pub const TOLERANCE: f64 = 2e-3;
+
+/// What all trials of a campaign share.
+pub struct Bench {
+    /// The baseline.
+    pub runtime: OnnxRuntime,
+    /// Rules to rewrite with.
+    pub library: Library,
+}
+
+/// What became of a model.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything held; how many rewrites were applied.
+    Held(usize),
+    /// The baseline itself cannot run the model, or gives nothing to compare: why.
+    Skipped(String),
+    /// What broke.
+    Broken(String),
+}
+
+struct InModel(Speller);
+
+impl Writable for InModel {
+    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
+        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
+    }
+}
+
+/// A rewritten model as bytes, and what was done to it.
+pub struct Rewritten {
+    /// The written model.
+    pub bytes: Vec<u8>,
+    /// Rules, in the order in which they were applied.
+    pub rules: Vec<String>,
+}
+
+impl Bench {
+    /// Loads the runtime and the shipped rules.
+    pub fn open() -> Result<Bench> {
+        let runtime = OnnxRuntime::load(None).context("the baseline cannot be loaded")?;
+        Ok(Bench { runtime, library: Library::shipped()? })
+    }
+
+    /// Puts a model through the house at the sizes of `feeds`.
+    pub fn run(&self, bytes: &[u8], feeds: &[Feeds], walk: RandomWalk) -> Outcome {
+        let mut want = Vec::new();
+        for feeds in feeds {
+            match self.outputs(bytes, OptLevel::Disabled, feeds) {
+                Ok(outputs) => want.push(outputs),
+                Err(why) => return Outcome::Skipped(format!("{why:#}")),
+            }
+        }
+        match self.hold(bytes, feeds, &want, walk) {
+            Ok(rewrites) => Outcome::Held(rewrites),
+            Err(why) => Outcome::Broken(format!("{why:#}")),
+        }
+    }
+
+    fn hold(&self, bytes: &[u8], feeds: &[Feeds], want: &[Vec<HostTensor>], walk: RandomWalk) -> Result<usize> {
+        let rewritten = self.rewrite(bytes, walk)?;
+        let done = || format!("after {}", rewritten.rules.join(", "));
+        let (before, after) = (ModelProto::decode(bytes)?, ModelProto::decode(rewritten.bytes.as_slice())?);
+        let (before, after) = (Signature::of(&before), Signature::of(&after));
+        if before != after {
+            bail!("the signature changed {}", done());
+        }
+        let names: Vec<String> = before.outputs.iter().map(|o| o.name.clone()).collect();
+        for (feeds, want) in feeds.iter().zip(want) {
+            // Without the runtime's optimizer first: what differs there is ours.
+            for level in [OptLevel::Disabled, OptLevel::All] {
+                let have = self.outputs(&rewritten.bytes, level, feeds).with_context(done)?;
+                let agreement = compare(&names, want, &have);
+                if !agreement.within(TOLERANCE) {
+                    if level == OptLevel::All && !self.is_right(bytes, &names, feeds, want) {
+                        // The runtime's optimizer breaks the original as well.
+                        continue;
+                    }
+                    let what = agreement.broken.first().cloned();
+                    bail!("{} {}", what.unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative)), done());
+                }
+            }
+        }
+        Ok(rewritten.rules.len())
+    }
+
+    /// True if the runtime's own optimizer leaves the original right.
+    fn is_right(&self, bytes: &[u8], names: &[String], feeds: &Feeds, want: &[HostTensor]) -> bool {
+        self.outputs(bytes, OptLevel::All, feeds).is_ok_and(|have| compare(names, want, &have).within(TOLERANCE))
+    }
+
+    /// Reads, rewrites and writes a model.
+    pub fn rewrite(&self, bytes: &[u8], walk: RandomWalk) -> Result<Rewritten> {
+        let model = Model::from_bytes(bytes.to_vec().into(), None).context("reading")?;
+        let (start, _) = clean(model.graph());
+        let prices = Roofline::new(ones(&start));
+        let writable = InModel(model.speller());
+        let proposal = scramble(&start, &prices, &self.library, &writable, walk);
+        let (graph, rules) = proposal.map_or((start, Vec::new()), |p| (p.graph, p.applied.into_iter().map(|a| a.rule).collect()));
+        let written = model.write(&graph, &WriteOptions::default()).context("writing")?;
+        Ok(Rewritten { bytes: written.to_bytes()?, rules })
+    }
+
+    /// Runs a model once.
+    pub fn outputs(&self, bytes: &[u8], level: OptLevel, feeds: &Feeds) -> Result<Vec<HostTensor>> {
+        let options = SessionOptions { level, threads: 1, ..SessionOptions::default() };
+        Ok(self.runtime.open(ModelSource::bytes(bytes), &options)?.run(feeds)?)
+    }
+}
+
+/// Every open size as 1: prices do not matter here.
+fn ones(graph: &Graph) -> Bindings {
+    let mut symbols = Vec::new();
+    for ty in graph.inputs().iter().filter_map(|id| graph.ty(id.out())) {
+        ty.shape.iter().for_each(|d| d.symbols(&mut symbols));
+    }
+    symbols.into_iter().map(|s| (s.to_string(), 1)).collect()
+}

@@ -1,0 +1,70 @@
+//! Applying moves at random, whatever they cost: to test rules, not to make models faster.
+
+use rustc_hash::FxHashSet;
+
+use crate::budget::Budget;
+use crate::engine::{Engine, Matcher, all_moves, next_moves};
+use crate::strategy::{Outcome, Script, Strategy};
+
+/// Takes up to `steps` random moves. Rules are drawn first and places after, so that rules with many places do not crowd out the others.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomWalk {
+    /// Moves at most.
+    pub steps: usize,
+    /// Seed of the choices.
+    pub seed: u64,
+}
+
+impl Strategy for RandomWalk {
+    fn name(&self) -> &'static str {
+        "random-walk"
+    }
+
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        let mut state = self.seed;
+        let mut moves = all_moves(engine, matcher);
+        let mut seen = FxHashSet::from_iter([engine.key()]);
+        let mut taken = Vec::new();
+        let mut complete = true;
+        while taken.len() < self.steps {
+            if budget.exhausted() {
+                complete = false;
+                break;
+            }
+            let mut rules: Vec<usize> = moves.iter().map(|m| m.rule).collect();
+            rules.sort_unstable();
+            rules.dedup();
+            if rules.is_empty() {
+                break;
+            }
+            let rule = rules[below(&mut state, rules.len())];
+            let places: Vec<usize> = (0..moves.len()).filter(|at| moves[*at].rule == rule).collect();
+            let at = places[below(&mut state, places.len())];
+            let step = moves[at].clone();
+            engine.apply(&step);
+            if !seen.insert(engine.key()) {
+                // Back where the walk was before: another way.
+                engine.undo();
+                moves.swap_remove(at);
+                continue;
+            }
+            moves = next_moves(engine, matcher, &moves);
+            taken.push(step);
+        }
+        let visited = seen.len() as u64;
+        let script = Script { cost: engine.cost(), key: engine.key(), moves: taken };
+        for _ in &script.moves {
+            engine.undo();
+        }
+        Outcome { scripts: vec![script], visited, complete }
+    }
+}
+
+/// Uniform in `0..n`, by SplitMix64.
+fn below(state: &mut u64, n: usize) -> usize {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((u128::from(z ^ (z >> 31)) * n as u128) >> 64) as usize
+}
