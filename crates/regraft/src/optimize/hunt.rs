@@ -34,9 +34,9 @@ const REMEMBERED: usize = 3;
 const SAME_BUDGET: f64 = 2.0;
 
 /// What the model at hand can express.
-struct InModel<'a>(regraft_onnx::Speller, std::marker::PhantomData<&'a ()>);
+pub struct InModel(regraft_onnx::Speller);
 
-impl Writable for InModel<'_> {
+impl Writable for InModel {
     fn check(&self, op: &regraft_ir::Op, inputs: &[regraft_ir::TensorType], outputs: &[regraft_ir::TensorType]) -> Result<(), String> {
         if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
     }
@@ -66,13 +66,18 @@ pub struct Hunt<'a> {
 }
 
 impl<'a> Hunt<'a> {
+    /// What the model can express.
+    pub fn writable(&self) -> InModel {
+        InModel(self.model.speller())
+    }
+
     fn bench(&self) -> Bench<'a> {
         Bench { runtime: self.runtime, feeds: self.feeds, request: self.request }
     }
 
     /// Candidates, the fastest under the profile first.
     pub fn run(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<Vec<Candidate>, Failure> {
-        let writable = InModel(self.model.speller(), std::marker::PhantomData);
+        let writable = self.writable();
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut tried: HashSet<u128> = HashSet::new();
         let remembered = self.remembered(start, &writable);
@@ -357,6 +362,26 @@ impl<'a> Hunt<'a> {
 
     /// Writes a proposal and, if its prices are not all known, measures it beside the input.
     fn measure(&mut self, proposal: Proposal, number: usize, observer: &dyn Observer) -> Result<Option<Candidate>, Failure> {
+        let unknown = self.prices.has_input() && !self.prices.knows(&proposal.graph);
+        let Some(mut candidate) = self.put_down(proposal, number)? else { return Ok(None) };
+        if unknown {
+            let (until, bench) = (self.pace.hunting_ends(), self.bench());
+            let go_on = || Instant::now() < until && !observer.interrupted();
+            match self.prices.observe(&bench, &candidate.graph, &candidate.written, candidate.artifact.source(), &go_on) {
+                Ok(ratio) => candidate.profiled = Some(ratio),
+                Err(why) => {
+                    self.not_done.push(NotDone { what: candidate.name, at: "loading".into(), because: why.cause });
+                    return Ok(None);
+                }
+            }
+            self.measured += 1;
+            candidate.predicted = self.prices.total(&candidate.graph);
+        }
+        Ok(Some(candidate))
+    }
+
+    /// Writes a proposal; `None` if it cannot be written, or if the file would be too large.
+    pub fn put_down(&mut self, proposal: Proposal, number: usize) -> Result<Option<Candidate>, Failure> {
         let written = match self.write(&proposal.graph) {
             Ok(written) => written,
             Err(why) => {
@@ -370,29 +395,14 @@ impl<'a> Hunt<'a> {
             self.not_done.push(NotDone { what: format!("candidate {number}"), at: "writing".into(), because });
             return Ok(None);
         }
-        let artifact = Artifact::new(&written)?;
-        let mut profiled = None;
-        if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
-            let (until, bench) = (self.pace.hunting_ends(), self.bench());
-            let go_on = || Instant::now() < until && !observer.interrupted();
-            match self.prices.observe(&bench, &proposal.graph, &written, artifact.source(), &go_on) {
-                Ok(ratio) => profiled = Some(ratio),
-                Err(why) => {
-                    self.not_done.push(NotDone { what: format!("candidate {number}"), at: "loading".into(), because: why.cause });
-                    return Ok(None);
-                }
-            }
-            self.measured += 1;
-        }
-        let predicted = self.prices.total(&proposal.graph);
         Ok(Some(Candidate {
             name: format!("candidate {number}"),
+            predicted: self.prices.total(&proposal.graph),
             graph: proposal.graph,
             applied: proposal.applied,
             places: proposal.places,
-            predicted,
-            profiled,
-            artifact,
+            profiled: None,
+            artifact: Artifact::new(&written)?,
             written,
         }))
     }

@@ -7,6 +7,7 @@ mod decide;
 mod hunt;
 mod library;
 mod memory;
+mod mend;
 mod observer;
 mod pace;
 mod prices;
@@ -32,7 +33,7 @@ pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
 use crate::data::load_data;
 use crate::error::Failure;
-use crate::report::{Report, SCHEMA, Seconds, Speedup};
+use crate::report::{Check, Report, SCHEMA, Seconds, Speedup};
 use crate::sizes::Sizes;
 use artifact::Artifact;
 use candidate::Candidate;
@@ -101,17 +102,13 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let (timings, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
+    let (mut timings, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
     hunt.seconds.choose = choosing.elapsed().as_secs_f64();
 
     let checking = Instant::now();
-    let mut winner = None;
-    let mut check = Default::default();
-    for at in order {
-        let candidate = &candidates[at];
-        observer.phase(Phase::Check, &candidate.name);
+    let deadline = start + request.budget;
+    let examine = |candidate: &Candidate| {
         let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
-        let deadline = start + request.budget;
         let subject = Subject {
             model: &model,
             original,
@@ -125,16 +122,33 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
             seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
         };
-        check = match verify(&runtime, &subject) {
-            Ok(check) => check,
-            Err(e) => crate::report::Check { notes: vec![e.cause], ..Default::default() },
-        };
+        verify(&runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() })
+    };
+    let mut winner = None;
+    let mut check = Check::default();
+    for (turn, at) in order.into_iter().enumerate() {
+        observer.phase(Phase::Check, &candidates[at].name);
+        check = examine(&candidates[at]);
         if check.passed {
             winner = Some(at);
             break;
         }
-        warnings.push(format!("{} failed its check and was dropped: {}", candidate.name, check.notes.join("; ")));
-        keep_for_report(candidate)?;
+        warnings.push(format!("{} failed its check and was dropped: {}", candidates[at].name, check.notes.join("; ")));
+        keep_for_report(&candidates[at])?;
+        if turn > 0 || candidates[at].applied.is_empty() {
+            continue;
+        }
+        let mended = hunt.mend(&cleaned, &candidates[at], deadline, &examine, observer)?;
+        warnings.extend(mended.guilty.iter().map(|(rule, place)| format!("the rule `{rule}` at {place} is to blame: it was left out")));
+        warnings.extend(mended.note.map(str::to_owned));
+        let Some((candidate, passed)) = mended.candidate else { continue };
+        let (mut times, accepted) = hunt.decide(&cleaned, original, std::slice::from_ref(&candidate), observer)?;
+        candidates.push(candidate);
+        timings.extend(times.pop());
+        if !accepted.is_empty() {
+            (check, winner) = (passed, Some(candidates.len() - 1));
+            break;
+        }
     }
     hunt.seconds.check = checking.elapsed().as_secs_f64();
 

@@ -264,3 +264,34 @@ fn a_settled_hunt_is_not_hunted_again() {
     let other = run("c.onnx", "--deny fast-bilinear");
     assert!(other["visited"].as_u64() > Some(0), "{other}");
 }
+
+#[test]
+fn a_wrong_rule_is_found_out_named_and_left_out() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let model = Builder::new()
+        .input("x", &["1", "8", "64", "64"])
+        .weight("w", &[16, 8, 3, 3])
+        .weight("scale", &[16, 1, 1])
+        .node("Conv", &["x", "w"], &["c"])
+        .node("Mul", &["c", "scale"], &["m"])
+        .node("Softplus", &["m"], &["s"])
+        .node("Neg", &["s"], &["n"])
+        .node("Neg", &["n"], &["y"])
+        .output("y", &["1", "16", "62", "62"]);
+    bench.write("m.onnx", model.bytes());
+    bench.write(
+        "wrong.rules",
+        ";; softplus(x) is not relu(x)\n(rule softplus-as-relu\n  (softplus ?x)  =>  (relu ?x)\n  (numeric exact)\n  (doc \"Wrong.\")\n  (instance (?x 2 3)))\n",
+    );
+    let ended = bench.run("optimize m.onnx -o f.onnx --rules wrong.rules --cost-store s.sqlite --json --budget 20s");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_str(&ended.out).expect("a report");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("failed its check"), "{warnings}");
+    assert!(warnings.contains("the rule `softplus-as-relu` at"), "{warnings}");
+    assert!(!report["applied"].to_string().contains("softplus-as-relu"), "{report}");
+    assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+}
