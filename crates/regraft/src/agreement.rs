@@ -3,6 +3,8 @@
 use regraft_runtime::HostTensor;
 use serde::Serialize;
 
+use crate::histogram::Histogram;
+
 /// The largest differences between two sets of outputs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Agreement {
@@ -10,6 +12,8 @@ pub struct Agreement {
     pub relative: f64,
     /// Largest absolute difference of a real output.
     pub absolute: f64,
+    /// How many real values differ by how much.
+    pub histogram: Histogram,
     /// Name of the output that differs most.
     pub output: String,
     /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, or NaN against a number.
@@ -30,6 +34,7 @@ impl Agreement {
             (self.relative, self.output) = (other.relative, other.output);
         }
         self.absolute = self.absolute.max(other.absolute);
+        self.histogram.join(&other.histogram);
         self.broken.extend(other.broken);
         self.non_finite |= other.non_finite;
     }
@@ -62,6 +67,8 @@ pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Ag
 
 fn compare_reals(name: &str, want: &[f64], have: &[f64]) -> Agreement {
     let scale = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+    // An output that is zero throughout is compared absolutely.
+    let unit = if scale > 0.0 { scale } else { 1.0 };
     let mut result = Agreement { output: name.to_string(), ..Agreement::default() };
     for (x, y) in want.iter().zip(have) {
         if !x.is_finite() || !y.is_finite() {
@@ -73,9 +80,9 @@ fn compare_reals(name: &str, want: &[f64], have: &[f64]) -> Agreement {
             continue;
         }
         result.absolute = result.absolute.max((x - y).abs());
+        result.histogram.add((x - y).abs() / unit);
     }
-    // An output that is zero throughout is compared absolutely.
-    result.relative = if scale > 0.0 { result.absolute / scale } else { result.absolute };
+    result.relative = result.absolute / unit;
     result
 }
 
@@ -91,6 +98,7 @@ mod tests {
     fn relative_to_the_largest_magnitude() {
         let a = compare(&["y".into()], &[tensor(&[100.0, 0.0])], &[tensor(&[100.0, 1.0])]);
         assert_eq!((a.relative, a.absolute), (0.01, 1.0));
+        assert_eq!((a.histogram.counts[0], a.histogram.total()), (1, 2));
         assert!(a.within(0.01) && !a.within(0.009));
     }
 

@@ -10,7 +10,9 @@ use serde::Serialize;
 
 use crate::agreement::{Agreement, compare};
 use crate::data::load_data;
+use crate::discrete::decided_by_floats;
 use crate::error::Failure;
+use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
 use crate::signature::Signature;
@@ -81,6 +83,8 @@ pub struct CheckReport {
     pub tolerance: f64,
     /// Comparisons of outputs on the runtime, by fill.
     pub runs: Vec<Run>,
+    /// How many values of real outputs differ by how much, over all fills.
+    pub histogram: Histogram,
     /// The same for values before a last softmax or sigmoid, where both models end in one.
     pub before_saturation: Vec<Run>,
     /// The same on the reference executor, in double precision; the noise floor is the runtime's.
@@ -127,6 +131,7 @@ impl CheckReport {
             differences: Vec::new(),
             tolerance: request.tolerance,
             runs: Vec::new(),
+            histogram: Histogram::default(),
             before_saturation: Vec::new(),
             reference: Vec::new(),
             runtime: None,
@@ -198,6 +203,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
+    report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
     let mut cases: Vec<(String, Feeds)> = Vec::new();
     for fill in Fill::ALL {
@@ -255,6 +261,9 @@ impl Trial<'_> {
         let mut runs = Vec::new();
         for (at, (fill, _)) in self.cases.iter().enumerate() {
             let (ours, floor) = (compare(&names, &want[at], &have[at]), compare(&names, &want[at], &tuned[at]));
+            if self.skip == 0 {
+                report.histogram.join(&ours.histogram);
+            }
             runs.push(report.judge(place, fill, &ours, &floor));
         }
         if !report.differences.is_empty() {

@@ -211,6 +211,9 @@ pub fn details(report: &Report) -> String {
             difference(check.worst),
             check.fills.join(", ")
         );
+        if check.histogram.total() > 0 {
+            let _ = writeln!(text, "           {}", check.histogram);
+        }
         if let Some((difference, floor)) = check.before_saturation {
             let _ =
                 writeln!(text, "           {} before saturation (noise floor {})", self::difference(difference), self::difference(floor));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Histogram;
+
 /// Version of the report's layout; raised when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
 
@@ -140,6 +142,9 @@ pub struct Check {
     pub floor: f64,
     /// The same before saturating last operators (softmax, sigmoid), where the model ends in one: difference and floor.
     pub before_saturation: Option<(f64, f64)>,
+    /// How many values of real outputs differ by how much, over all fills.
+    #[serde(default)]
+    pub histogram: Histogram,
     /// Input fills compared.
     pub fills: Vec<String>,
     /// Fills that the reference executor ran.

@@ -33,6 +33,11 @@ fn table(text: &str) -> Vec<(String, BTreeSet<String>)> {
         .collect()
 }
 
+/// True for crates of this workspace.
+fn is_ours(name: &str) -> bool {
+    name == "regraft" || name.starts_with("regraft-")
+}
+
 /// Crates of this workspace that a manifest depends on: in its normal and build sections, and in all of them.
 fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut normal, mut all) = (BTreeSet::new(), BTreeSet::new());
@@ -42,7 +47,8 @@ fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
             section = header.trim_end_matches(']');
             continue;
         }
-        let Some(name) = line.strip_prefix("regraft-").and_then(|rest| rest.split(['.', ' ', '=']).next()) else { continue };
+        let Some(name) = line.split(['.', ' ', '=']).next().filter(|name| is_ours(name)) else { continue };
+        let name = name.strip_prefix("regraft-").unwrap_or(name);
         if !section.ends_with("dependencies") {
             continue;
         }
@@ -101,7 +107,7 @@ fn outside(manifest: &str) -> BTreeSet<String> {
             continue;
         }
         let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-        if inside && !name.is_empty() && !name.starts_with(['#', '}']) && !name.starts_with("regraft-") {
+        if inside && !name.is_empty() && !name.starts_with(['#', '}']) && !is_ours(name) {
             found.insert(name.to_owned());
         }
     }

@@ -116,6 +116,9 @@ fn shown(report: &CheckReport, console: &Console) -> String {
         }
         text = format!("{}\n", lines(&table));
     }
+    if report.histogram.total() > 0 {
+        text.push_str(&format!("differences: {}\n", report.histogram));
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }

@@ -32,6 +32,7 @@ pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
 use crate::data::load_data;
+use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{Check, Report, SCHEMA, Seconds, Speedup};
 use crate::sizes::Sizes;
@@ -60,6 +61,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             .collect();
         warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
     }
+    warnings.extend(decided_by_floats(model.graph()).iter().map(ToString::to_string));
     let data = load_data(&request.data, &sizes)?;
     let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
     let (cleaned, cleanups) = clean(model.graph());

@@ -106,6 +106,7 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
     }
     drop((plain, tuned, ours));
     (check.worst, check.floor) = (worst.relative, floor.relative);
+    check.histogram = worst.histogram;
     if let Some(exposed) = &shown {
         saturation(runtime, subject, exposed, &cases, &hidden, &mut check)?;
     }
