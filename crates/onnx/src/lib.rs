@@ -28,6 +28,7 @@ mod fold;
 mod import;
 mod model;
 mod names;
+mod opset;
 mod plan;
 mod presume;
 #[allow(missing_docs, clippy::all)]
@@ -44,5 +45,6 @@ mod write;
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use import::OpaqueNode;
 pub use model::{Declared, Model};
+pub use opset::OpsetError;
 pub use spell::Speller;
 pub use write::{WriteOptions, Written};

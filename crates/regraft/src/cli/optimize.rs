@@ -50,6 +50,11 @@ pub struct Args {
     /// Most that the file may grow by, such as 16M [default: 5 % or 4M, whichever is more]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Model")]
     allow_growth: Option<u64>,
+    /// Write the model at this version of the standard opset [default: the version that it has]
+    ///
+    /// Newer versions have operators that older ones spell in many. Nodes that are kept as they are cannot be brought to another version.
+    #[arg(long, value_name = "VERSION", help_heading = "Model")]
+    opset: Option<i64>,
     /// The runtime that the model will run on
     #[arg(long, value_name = "RUNTIME", default_value = "onnxruntime", help_heading = "Target")]
     target: Target,
@@ -172,6 +177,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         min_speedup: args.min_speedup,
         require: args.require.clone(),
         allow_growth: args.allow_growth,
+        opset: args.opset,
         data: args.data.clone(),
         runtime_library: args.runtime_library.clone(),
         cost_store: args.cost_store.clone(),

@@ -49,6 +49,13 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     observer.phase(Phase::Load, &request.input.display().to_string());
     let library = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?;
     let model = Model::read(&request.input)?;
+    let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
+    let model = match request.opset {
+        Some(version) => model
+            .at_opset(version)
+            .map_err(|e| Failure::new(format!("{}: {e}", request.input.display())).hint("leave --opset out to keep its version"))?,
+        None => model,
+    };
     let mut warnings = warnings_of(&model)?;
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
@@ -88,7 +95,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
-    if !cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS) {
+    if converted || (!cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS)) {
         let written =
             model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
         candidates.push(Candidate {
@@ -151,6 +158,16 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             (check, winner) = (passed, Some(candidates.len() - 1));
             break;
         }
+    }
+    // What was asked for is written even if it is slower: the input has another version.
+    if let Some(at) = candidates.iter().position(|c| c.applied.is_empty()).filter(|_| converted && winner.is_none()) {
+        observer.phase(Phase::Check, &candidates[at].name);
+        check = examine(&candidates[at]);
+        if !check.passed {
+            let cause = format!("the model at the new opset computes something else: {}", check.notes.join("; "));
+            return Err(Failure::new(cause).hint("leave --opset out to keep its version"));
+        }
+        winner = Some(at);
     }
     hunt.seconds.check = checking.elapsed().as_secs_f64();
 

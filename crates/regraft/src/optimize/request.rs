@@ -58,6 +58,8 @@ pub struct Request {
     pub require: Option<String>,
     /// Bytes that the file may grow by.
     pub allow_growth: Option<u64>,
+    /// Version of the standard opset to write the model at, if another than its own.
+    pub opset: Option<i64>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Path of the runtime library.
@@ -90,6 +92,7 @@ impl Request {
             min_speedup: None,
             require: None,
             allow_growth: None,
+            opset: None,
             data: Vec::new(),
             runtime_library: None,
             cost_store: None,

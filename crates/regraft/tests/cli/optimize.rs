@@ -295,3 +295,25 @@ fn a_wrong_rule_is_found_out_named_and_left_out() {
     assert!(!report["applied"].to_string().contains("softplus-as-relu"), "{report}");
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
 }
+
+#[test]
+fn the_opset_changes_only_when_asked() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    let opset = |name: &str| decoded(&bench.read(name)).opset_import[0].version();
+    let own = opset("m.onnx");
+    for (version, expected) in [(None, own), (Some(own + 2), own + 2), (Some(11), 11)] {
+        let asked = version.map_or_else(String::new, |v| format!("--opset {v}"));
+        let ended = bench.run(&format!("optimize m.onnx -o f.onnx --force-overwrite {asked} {BUDGET}"));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(opset("f.onnx"), expected);
+        assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+    }
+    let ended = bench.run(&format!("optimize m.onnx -o g.onnx --opset 99 {BUDGET}"));
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("m.onnx: opset 99 is not known; versions 7 to 28 are (hint: "), "{ended:?}");
+    assert_eq!(bench.files(), ["f.onnx", "m.onnx"]);
+}
