@@ -73,7 +73,8 @@ impl Bench {
         }
     }
 
-    fn hold(&self, bytes: &[u8], feeds: &[Feeds], want: &[Vec<HostTensor>], walk: RandomWalk) -> Result<usize> {
+    /// Rewrites a model whose right outputs are `want`, and holds the result to them; how many rewrites were applied.
+    pub fn hold(&self, bytes: &[u8], feeds: &[Feeds], want: &[Vec<HostTensor>], walk: RandomWalk) -> Result<usize> {
         let rewritten = self.rewrite(bytes, walk)?;
         let done = || format!("after {}", rewritten.rules.join(", "));
         let (before, after) = (ModelProto::decode(bytes)?, ModelProto::decode(rewritten.bytes.as_slice())?);
