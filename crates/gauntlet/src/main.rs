@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod node_tests;
 mod trial;
 mod verdict;
 
@@ -25,8 +26,12 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Campaign {}
+enum Campaign {
+    NodeTests(node_tests::Args),
+}
 
 fn main() -> ExitCode {
-    match Cli::parse().campaign {}
+    match Cli::parse().campaign {
+        Campaign::NodeTests(args) => node_tests::run(&args),
+    }
 }

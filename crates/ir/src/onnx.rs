@@ -1,6 +1,7 @@
 //! The neutral view of an ONNX node, so that each operator can state its own ONNX mapping without a protobuf dependency.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attr::Attr;
 use crate::constant::Const;
@@ -17,11 +18,45 @@ pub struct OnnxNode {
     /// Opset version of that domain in the model.
     pub version: i64,
     /// Attributes as written (graphs and other kinds that no defined operator uses are left out).
-    pub attrs: BTreeMap<String, Attr>,
+    pub attrs: Attrs,
     /// Inputs in order; `None` where ONNX leaves an optional input out.
     pub inputs: Vec<Option<OnnxInput>>,
     /// Number of outputs that are named, and whether any optional output beyond the first is used.
     pub outputs: Vec<bool>,
+}
+
+/// Attributes of a node. They remember which of them an importer has looked at: an attribute that nobody looked at may have a meaning that
+/// the operator's definition does not know.
+#[derive(Clone, Debug, Default)]
+pub struct Attrs {
+    values: BTreeMap<String, Attr>,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl Attrs {
+    /// The attribute `name`.
+    pub fn get(&self, name: &str) -> Option<&Attr> {
+        let (name, value) = self.values.get_key_value(name)?;
+        self.read.borrow_mut().insert(name.clone());
+        Some(value)
+    }
+
+    /// Names of the attributes that were not asked for.
+    pub fn unread(&self) -> Vec<&str> {
+        let read = self.read.borrow();
+        self.values.keys().map(String::as_str).filter(|name| !read.contains(*name)).collect()
+    }
+
+    /// Says that these attributes change nothing in what is imported.
+    pub fn ignore(&self, names: &[&str]) {
+        self.read.borrow_mut().extend(names.iter().map(ToString::to_string));
+    }
+}
+
+impl FromIterator<(String, Attr)> for Attrs {
+    fn from_iter<I: IntoIterator<Item = (String, Attr)>>(iter: I) -> Attrs {
+        Attrs { values: iter.into_iter().collect(), read: RefCell::default() }
+    }
 }
 
 /// What is known of an input at import.

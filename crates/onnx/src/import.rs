@@ -1,6 +1,6 @@
 //! From a checked `ModelProto` to a [`Graph`]: every node becomes an operator or stays opaque, with the reason.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use regraft_ir::onnx::{ImportOperand, Imported, OnnxInput, OnnxNode};
@@ -10,7 +10,7 @@ use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, N
 use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::error::{LoadError, LoadFault, Place};
-use crate::presume::presume;
+use crate::presume::{Presumed, presume};
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
 use crate::scope::{Scope, analyze, describe};
 use crate::symbolic::{Sizes, View, follow};
@@ -21,6 +21,9 @@ const MAX_EVALUATED: i64 = 64 * 1024;
 
 /// Longest integer tensor that takes part in symbolic size arithmetic.
 const MAX_SIZES: usize = 64;
+
+/// Attributes without any meaning: hints of old opsets.
+const MEANINGLESS: [&str; 1] = ["consumed_inputs"];
 
 /// What an original node became.
 #[derive(Clone, Debug)]
@@ -272,16 +275,26 @@ impl<'a> Importer<'a> {
         let read = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).chain(captured.iter().copied());
         let operands: Vec<ValueId> = read.filter_map(|n| self.values.get(n).copied()).collect();
         let mut types: Vec<Option<TensorType>> = node.output.iter().map(|name| self.declared_type(name)).collect();
-        if let Some(first) = types.first_mut()
-            && let Some(sure) = self.with_view(node, presume)
-        {
-            *first = Some(sure);
+        let presumed = self.with_view(node, |view| Some(presume(view))).unwrap_or_default();
+        for (at, presumed) in presumed.into_iter().enumerate().take(types.len()) {
+            if let Some(presumed) = presumed {
+                types[at] = Some(self.completed(presumed, types[at].take(), &node.output[at]));
+            }
         }
         let op = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why);
         let id = self.graph.add_typed(op, &operands, types);
         self.graph.set_origin(id, at as u32);
         self.imports[at] = Some(Import::Opaque { captured: captured.iter().map(ToString::to_string).collect() });
         self.name_results(node, id);
+    }
+
+    /// The sure type, with declared sizes or symbols of their own where it is open.
+    fn completed(&mut self, sure: Presumed, declared: Option<TensorType>, name: &str) -> TensorType {
+        let declared = declared.filter(|ty| ty.rank() == sure.shape.len());
+        let size = |(axis, size): (usize, Option<Dim>)| {
+            size.or_else(|| Some(declared.as_ref()?.shape[axis].clone())).unwrap_or_else(|| self.symbols.fresh(name, axis))
+        };
+        TensorType { dtype: sure.dtype, shape: sure.shape.into_iter().enumerate().map(size).collect() }
     }
 
     fn declared_type(&mut self, name: &str) -> Option<TensorType> {
@@ -325,6 +338,9 @@ impl<'a> Importer<'a> {
         let mut why = None;
         for kind in kinds {
             let tried = kind.import(&view).map_err(|opaque| opaque.0).and_then(|imported| {
+                if let Some(name) = view.attrs.unread().into_iter().find(|name| !MEANINGLESS.contains(name)) {
+                    return Err(format!("the attribute `{name}` of {} has no meaning here", node.op_type()));
+                }
                 let types = self.types_of(&imported, node)?;
                 let wanted = view.outputs.iter().rposition(|used| *used).map_or(0, |last| last + 1);
                 if types.len() < wanted {
@@ -345,11 +361,11 @@ impl<'a> Importer<'a> {
 
     /// The neutral view of the node.
     fn view(&mut self, node: &'a NodeProto, domain: &str) -> Result<OnnxNode, String> {
-        let mut attrs = BTreeMap::new();
+        let mut attrs = Vec::with_capacity(node.attribute.len());
         for attribute in &node.attribute {
             let value =
                 attribute::decode(attribute).ok_or_else(|| format!("the attribute `{}` is of a kind not used here", attribute.name()))?;
-            attrs.insert(attribute.name().to_string(), value);
+            attrs.push((attribute.name().to_string(), value));
         }
         let mut inputs = Vec::with_capacity(node.input.len());
         for name in &node.input {
@@ -366,7 +382,7 @@ impl<'a> Importer<'a> {
             op_type: node.op_type().to_string(),
             domain: domain.to_string(),
             version: self.version(domain),
-            attrs,
+            attrs: attrs.into_iter().collect(),
             inputs,
             outputs,
         })
@@ -490,18 +506,27 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// What `f` makes of a node of the standard domain.
+    /// What `f` makes of a node that calls no local function.
     fn with_view<T>(&mut self, node: &'a NodeProto, f: impl FnOnce(&View<'_>) -> Option<T>) -> Option<T> {
-        let calls_function = self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()).is_empty());
-        if !standard(node.domain()).is_empty() || calls_function {
+        let domain = standard(node.domain());
+        if self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()) == domain) {
             return None;
         }
+        let qualified = format!("{domain}:{}", node.op_type());
         let inputs: Vec<Option<ValueId>> = node.input.iter().map(|n| self.values.get(n.as_str()).copied()).collect();
         let types: Vec<Option<TensorType>> = inputs.iter().map(|v| v.and_then(|v| self.graph.ty(v).cloned())).collect();
         let sizes: Vec<Option<Sizes>> = inputs.iter().map(|v| v.and_then(|v| self.known_sizes(v))).collect();
         let given: Vec<bool> = inputs.iter().map(Option::is_some).collect();
         let attr = |name: &str| -> Option<Attr> { node.attribute.iter().find(|a| a.name() == name).and_then(attribute::decode) };
-        f(&View { op_type: node.op_type(), version: self.version(""), attr: &attr, given: &given, types: &types, sizes: &sizes })
+        f(&View {
+            op_type: if domain.is_empty() { node.op_type() } else { &qualified },
+            version: self.version(domain),
+            attr: &attr,
+            results: node.output.len(),
+            given: &given,
+            types: &types,
+            sizes: &sizes,
+        })
     }
 
     fn known_sizes(&mut self, value: ValueId) -> Option<Sizes> {

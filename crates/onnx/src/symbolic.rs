@@ -16,12 +16,14 @@ const MAX_LENGTH: usize = 64;
 
 /// What the tracker sees of a node.
 pub(crate) struct View<'a> {
-    /// Operator type of the standard domain.
+    /// Operator type, with its domain unless it is the standard one (`ai.onnx.ml:LabelEncoder`).
     pub op_type: &'a str,
     /// Opset version.
     pub version: i64,
     /// Attribute by name.
     pub attr: &'a dyn Fn(&str) -> Option<Attr>,
+    /// Number of results.
+    pub results: usize,
     /// Which inputs are given.
     pub given: &'a [bool],
     /// Type of each input, where known.
@@ -31,14 +33,14 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    fn int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
         match (self.attr)(name)? {
             Attr::Int(v) => Some(v),
             _ => None,
         }
     }
 
-    fn ints(&self, name: &str) -> Option<Vec<i64>> {
+    pub(crate) fn ints(&self, name: &str) -> Option<Vec<i64>> {
         match (self.attr)(name)? {
             Attr::Ints(v) => Some(v),
             _ => None,
@@ -50,7 +52,7 @@ impl View<'_> {
     }
 
     /// Elements of an input that are numbers.
-    fn numbers(&self, input: usize) -> Option<Vec<i64>> {
+    pub(crate) fn numbers(&self, input: usize) -> Option<Vec<i64>> {
         self.at(input)?.dims.iter().map(Dim::known).collect()
     }
 
@@ -218,7 +220,7 @@ mod tests {
     fn run(op_type: &str, version: i64, attrs: &[(&str, Attr)], types: &[Option<TensorType>], sizes: &[Option<Sizes>]) -> Option<Sizes> {
         let attr = |name: &str| attrs.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
         let given = vec![true; types.len().max(sizes.len())];
-        follow(&View { op_type, version, attr: &attr, given: &given, types, sizes })
+        follow(&View { op_type, version, attr: &attr, results: 1, given: &given, types, sizes })
     }
 
     #[test]

@@ -143,6 +143,10 @@ impl Operator for SpaceToDepth {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
+        // The attribute came with opset 28; what was there before is its default.
+        if let Some(mode) = node.str("mode").filter(|mode| *mode != "DCR") {
+            return Err(Opaque(format!("SpaceToDepth with mode {mode}")));
+        }
         node.import(crate::Op::SpaceToDepth(SpaceToDepth { blocksize: block_attr(node)? }))
     }
 

@@ -1,0 +1,212 @@
+//! Own shape inference: never less precise than the `onnx` package's, and right where runs show the sizes.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use prost::Message;
+use regraft_ir::{Bindings, TensorType};
+use regraft_onnx::Model;
+use regraft_onnx::proto::{ModelProto, type_proto};
+use regraft_zoo::{Options, Weights};
+
+use super::case::{Case, DataSet};
+use super::inferred::{Ours, Relation, Theirs};
+use super::{Args, caught, script, variant};
+use crate::verdict::Verdict;
+
+/// Values where the package is wrong and no run decides it: `subject value: reason`, reviewed by people.
+const ALLOWED: &str = include_str!("contradictions.txt");
+
+/// Weights above so many bytes are left out of the files for the package: it reads only their types.
+const HOLLOW: usize = 4096;
+
+/// A model whose types are inferred.
+struct Subject<'a> {
+    name: String,
+    model: ModelProto,
+    /// Runs that show the sizes of inputs and outputs.
+    sets: &'a [DataSet],
+}
+
+/// Infers the types of all cases, with sizes as declared and with symbols, and of the zoo.
+pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<Verdict> {
+    let folder = folder.join("shapes");
+    if folder.is_dir() {
+        std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let mut subjects = Vec::new();
+    for case in cases {
+        for symbolic in [false, true] {
+            let mut model = case.model.clone();
+            if symbolic {
+                variant::open(&mut model);
+            }
+            let name = format!("{}{}", case.name, if symbolic { ".symbolic" } else { "" });
+            subjects.push(Subject { name, model, sets: &case.sets });
+        }
+    }
+    subjects.extend(zoo(args)?);
+    for subject in &mut subjects {
+        bare(&mut subject.model);
+        let path = folder.join(format!("{}.onnx", subject.name));
+        std::fs::write(&path, hollow(&subject.model).encode_to_vec()).with_context(|| path.display().to_string())?;
+    }
+    script(python, "infer", &folder)?;
+    let mut tally = Tally::default();
+    for subject in &subjects {
+        let theirs = Theirs::read(&folder.join(format!("{}.json", subject.name)))?;
+        if let Err(why) = caught(|| tally.add(subject, &theirs)) {
+            tally.verdict.broken.push(format!("{} (types): {why:#}", subject.name));
+        }
+    }
+    println!(
+        "types: {} models, {} values that both name; the package refuses {} models, is contradicted by runs on {} values and by review on {}; \
+         {} sizes checked against runs; {} broken",
+        subjects.len(),
+        tally.values,
+        tally.refused,
+        tally.decided,
+        tally.allowed,
+        tally.sizes,
+        tally.verdict.broken.len()
+    );
+    Ok(tally.verdict)
+}
+
+fn zoo(args: &Args) -> Result<Vec<Subject<'static>>> {
+    let mut subjects = Vec::new();
+    for (at, entry) in regraft_zoo::list().iter().enumerate() {
+        if !entry.name.contains(&args.only) || args.short && at % super::STRIDE != 0 {
+            continue;
+        }
+        for dynamic_batch in [false, true] {
+            if dynamic_batch && !entry.dynamic {
+                continue;
+            }
+            let options = Options { dynamic_batch, weights: Weights::Zeros, ..Options::default() };
+            let model = regraft_zoo::build(entry.name, &options)?;
+            subjects.push(Subject { name: format!("zoo.{}{}", entry.name, if dynamic_batch { ".dynamic" } else { "" }), model, sets: &[] });
+        }
+    }
+    Ok(subjects)
+}
+
+/// Without any declared size but those of the inputs.
+fn bare(model: &mut ModelProto) {
+    let Some(graph) = &mut model.graph else { return };
+    variant::strip(graph);
+    for output in &mut graph.output {
+        if let Some(type_proto::Value::TensorType(tensor)) = output.r#type.as_mut().and_then(|t| t.value.as_mut()) {
+            tensor.shape = None;
+        }
+    }
+}
+
+/// The model without the contents of its weights.
+fn hollow(model: &ModelProto) -> ModelProto {
+    let mut model = model.clone();
+    for tensor in model.graph.iter_mut().flat_map(|g| &mut g.initializer) {
+        if tensor.raw_data.as_ref().is_some_and(|raw| raw.len() > HOLLOW) {
+            tensor.raw_data = None;
+        }
+    }
+    model
+}
+
+#[derive(Default)]
+struct Tally {
+    verdict: Verdict,
+    /// Values that both name.
+    values: usize,
+    /// Models that the package refuses.
+    refused: usize,
+    /// Contradictions in which a run shows that ours is right.
+    decided: usize,
+    /// Contradictions that the reviewed list allows.
+    allowed: usize,
+    /// Sizes of results compared with those of runs.
+    sizes: usize,
+}
+
+impl Tally {
+    fn add(&mut self, subject: &Subject<'_>, theirs: &Theirs) -> Result<()> {
+        let model = Model::from_proto(subject.model.clone()).context("reading")?;
+        let ours = Ours::of(&model);
+        let runs = actual(subject, &ours);
+        let mut broken = Vec::new();
+        for (name, shapes) in &runs {
+            let Some(Some(ty)) = ours.types.get(*name) else { continue };
+            for (bindings, shape) in shapes {
+                match wrong(ty, bindings, shape) {
+                    Ok(sizes) => self.sizes += sizes,
+                    Err(why) => broken.push(format!("`{name}` is inferred to be {ty}, but {why}")),
+                }
+            }
+        }
+        self.refused += usize::from(theirs.refused.is_some());
+        let mut names: Vec<_> = theirs.types.iter().collect();
+        names.sort_by_key(|(name, _)| *name);
+        for (name, their_type) in names {
+            let Some(ty) = ours.types.get(name) else { continue };
+            self.values += 1;
+            match ours.relate(ty.as_ref(), their_type) {
+                Relation::Covers => {}
+                Relation::Weaker(what) => broken.push(format!("`{name}`: {what}")),
+                Relation::Contradicts(_) if is_allowed(&subject.name, name) => self.allowed += 1,
+                // A run has shown above whether ours is right.
+                Relation::Contradicts(_) if runs.contains_key(name.as_str()) => self.decided += 1,
+                Relation::Contradicts(how) => broken.push(format!("`{name}`: {how}, and no run decides it")),
+            }
+        }
+        if broken.is_empty() {
+            self.verdict.held += 1;
+        }
+        self.verdict.broken.extend(broken.into_iter().map(|why| format!("{} (types): {why}", subject.name)));
+        Ok(())
+    }
+}
+
+fn is_allowed(subject: &str, value: &str) -> bool {
+    ALLOWED.lines().filter_map(|line| line.split_once(": ")).any(|(key, _)| key.split_once(' ') == Some((subject, value)))
+}
+
+/// What runs show: for every result the symbols bound and the sizes it had.
+fn actual<'a>(subject: &'a Subject<'_>, ours: &Ours) -> HashMap<&'a str, Vec<(Bindings, Vec<usize>)>> {
+    let mut shown: HashMap<&str, Vec<(Bindings, Vec<usize>)>> = HashMap::new();
+    let Some(graph) = &subject.model.graph else { return shown };
+    for set in subject.sets {
+        let mut bindings = Bindings::new();
+        for (info, datum) in graph.input.iter().zip(&set.inputs) {
+            let (Some(Some(ty)), Some(tensor)) = (ours.types.get(info.name()), &datum.proto) else { continue };
+            for (dim, size) in ty.shape.iter().zip(&tensor.dims) {
+                if let Some(symbol) = dim.as_symbol() {
+                    bindings.insert(symbol.to_string(), *size);
+                }
+            }
+        }
+        for (info, datum) in graph.output.iter().zip(&set.outputs) {
+            let Some(tensor) = &datum.proto else { continue };
+            let shape = tensor.dims.iter().map(|d| *d as usize).collect();
+            shown.entry(info.name()).or_default().push((bindings.clone(), shape));
+        }
+    }
+    shown
+}
+
+/// How many sizes a type rightly predicts, or where it is wrong.
+fn wrong(ty: &TensorType, bindings: &Bindings, shape: &[usize]) -> Result<usize, String> {
+    if ty.rank() != shape.len() {
+        return Err(format!("the run gives {shape:?}"));
+    }
+    let mut checked = 0;
+    for (dim, size) in ty.shape.iter().zip(shape) {
+        match dim.eval(bindings) {
+            Some(known) if known != *size as i64 => return Err(format!("the run gives {shape:?}, where `{dim}` is {known}")),
+            Some(_) => checked += 1,
+            None => {}
+        }
+    }
+    Ok(checked)
+}
