@@ -13,6 +13,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod fuzz;
+mod generate;
 mod trial;
 mod verdict;
 
@@ -25,8 +27,17 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Campaign {}
+enum Campaign {
+    /// Random models, rewritten at random whatever it costs.
+    Fuzz(fuzz::Fuzz),
+}
 
 fn main() -> ExitCode {
-    match Cli::parse().campaign {}
+    let outcome = match Cli::parse().campaign {
+        Campaign::Fuzz(fuzz) => fuzz::run(&fuzz),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
 }
