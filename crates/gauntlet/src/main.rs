@@ -4,18 +4,23 @@
 //! |---|---|
 //! | `node-tests` | ONNX's own node tests in four variants: read, rewritten, written, run |
 //! | `fuzz` | random models, rewritten at random whatever it costs |
-//! | `lights` | the zoo with open sizes, rewritten once, run at several bindings |
-//! | `faults` | kills, full disks, broken files, two runs on one store |
+//! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
+//! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //!
 //! Every campaign prints its seed and ends with a verdict line; exit code 0 if nothing broke, 1 if something did, 2 if it could not run.
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod bodies;
+mod fuzz;
+mod generate;
 mod node_tests;
 mod trial;
 mod verdict;
+mod zoo;
 
 /// Campaigns that try to break Regraft.
 #[derive(Parser)]
@@ -28,10 +33,26 @@ struct Cli {
 #[derive(Subcommand)]
 enum Campaign {
     NodeTests(node_tests::Args),
+    /// Random models, rewritten at random whatever it costs.
+    Fuzz(fuzz::Fuzz),
+    /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
+    Bodies(bodies::Args),
+    /// Networks with an open batch, rewritten once, run at three other sizes
+    Zoo(zoo::Args),
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().campaign {
-        Campaign::NodeTests(args) => node_tests::run(&args),
+    run(Cli::parse().campaign).unwrap_or_else(|error| {
+        eprintln!("regraft-gauntlet: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
+fn run(campaign: Campaign) -> Result<ExitCode> {
+    match campaign {
+        Campaign::NodeTests(args) => Ok(node_tests::run(&args)),
+        Campaign::Fuzz(args) => fuzz::run(&args),
+        Campaign::Bodies(args) => Ok(bodies::run(&args)),
+        Campaign::Zoo(args) => Ok(zoo::run(&args)),
     }
 }

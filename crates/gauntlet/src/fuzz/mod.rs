@@ -1,0 +1,142 @@
+//! Random models, rewritten at random whatever it costs.
+
+pub mod judge;
+mod shrink;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use prost::Message;
+use regraft_search::RandomWalk;
+
+use self::judge::{Finding, Subject};
+use crate::generate::{self, Case};
+use crate::trial::Bench;
+
+/// Models of the short mode.
+const SHORT: u64 = 250;
+/// Rewrites at most, per model.
+const STEPS: usize = 14;
+
+/// Random models, rewritten at random.
+#[derive(Args, Clone, Debug)]
+pub struct Fuzz {
+    /// How many models.
+    #[arg(long, default_value_t = 10_000)]
+    pub models: u64,
+    /// Seed of the campaign.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of the first model: to see one failure again.
+    #[arg(long, default_value_t = 0)]
+    pub from: u64,
+    /// A few hundred models only.
+    #[arg(long)]
+    pub short: bool,
+    /// Keep models that fail in this folder, with a minimized version.
+    #[arg(long)]
+    pub keep: Option<PathBuf>,
+}
+
+/// What a campaign found.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Models that held.
+    pub held: usize,
+    /// Rewrites applied to them.
+    pub rewrites: usize,
+    /// Models that the baseline refused, by reason.
+    pub refused: BTreeMap<String, usize>,
+    /// Models that amplify rounding.
+    pub unstable: usize,
+    /// One line per failure.
+    pub broken: Vec<String>,
+}
+
+/// The walk through model `number`.
+fn walk(seed: u64, number: u64) -> RandomWalk {
+    let mut random = generate::random::Random::new(!seed, number);
+    RandomWalk { steps: 1 + random.below(STEPS), seed: random.next() }
+}
+
+/// Runs models and counts.
+pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let models = if fuzz.short { SHORT.min(fuzz.models) } else { fuzz.models };
+    for number in fuzz.from..fuzz.from + models {
+        let case = generate::case(fuzz.seed, number);
+        let bytes = case.bytes();
+        let subject = match Subject::new(bench, &bytes, &case.feeds, case.tolerance) {
+            Ok(subject) => subject,
+            Err(why) => {
+                keep(fuzz, &format!("refused-{}-{number}", fuzz.seed), &bytes)?;
+                *tally.refused.entry(brief(&why)).or_default() += 1;
+                continue;
+            }
+        };
+        let walk = walk(fuzz.seed, number);
+        match subject.judge(bench, walk) {
+            Finding::Held(rewrites) => {
+                tally.held += 1;
+                tally.rewrites += rewrites;
+            }
+            Finding::Refused(why) => *tally.refused.entry(brief(&why)).or_default() += 1,
+            Finding::Unstable => tally.unstable += 1,
+            Finding::Broken { kind, what, rules } => {
+                let mut line = format!("{kind:?} model {number} of seed {}: {what} after {}", fuzz.seed, rules.join(", "));
+                if fuzz.keep.is_some() {
+                    line.push_str(&minimized(fuzz, number, &case, kind, &rules, walk)?);
+                }
+                println!("BROKEN {line}");
+                tally.broken.push(line);
+            }
+        }
+    }
+    Ok(tally)
+}
+
+fn minimized(fuzz: &Fuzz, number: u64, case: &Case, kind: judge::Kind, rules: &[String], walk: RandomWalk) -> Result<String> {
+    let shrunk = shrink::shrink(&case.model, &case.feeds, case.tolerance, kind, rules, walk)?;
+    keep(fuzz, &format!("broken-{}-{number}", fuzz.seed), &case.bytes())?;
+    keep(fuzz, &format!("broken-{}-{number}-small", fuzz.seed), &shrunk.model.encode_to_vec())?;
+    let nodes: Vec<&str> = shrunk.model.graph.iter().flat_map(|g| &g.node).map(|n| n.op_type()).filter(|o| *o != "Constant").collect();
+    Ok(format!("\n    guilty: {}\n    of: {}", shrunk.rules.join(", "), nodes.join(" ")))
+}
+
+fn keep(fuzz: &Fuzz, name: &str, bytes: &[u8]) -> Result<()> {
+    let Some(folder) = &fuzz.keep else { return Ok(()) };
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let path = folder.join(name).with_extension("onnx");
+    std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// A reason without names and numbers, so that like reasons count together.
+fn brief(why: &str) -> String {
+    let plain: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let at = plain.find("Status Message").unwrap_or(0);
+    plain[at..].chars().take(150).collect()
+}
+
+/// Runs the campaign and prints its verdict.
+pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
+    let bench = Bench::open()?;
+    let start = Instant::now();
+    let tally = campaign(&bench, fuzz)?;
+    let seconds = start.elapsed().as_secs_f64();
+    for (why, count) in &tally.refused {
+        println!("refused by the baseline, {count} times: {why}");
+    }
+    let refused: usize = tally.refused.values().sum();
+    let all = tally.held + tally.unstable + refused + tally.broken.len();
+    println!("{} rewrites in {} models; {:.1} models per second; {} unstable", tally.rewrites, tally.held, all as f64 / seconds, tally.unstable);
+    let (held, broken, seed) = (tally.held, tally.broken.len(), fuzz.seed);
+    println!("verdict: fuzz: {held} held, {broken} broken, {} not comparable · seed {seed}", refused + tally.unstable);
+    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Seeded choices, the same on every machine.
+
+/// SplitMix64: good enough to choose models, not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The stream for item `number` of a campaign with `seed`.
+    pub fn new(seed: u64, number: u64) -> Random {
+        let mut random = Random(seed ^ number.wrapping_mul(0xd129_0d3f_9a35_b1c5));
+        random.next();
+        random
+    }
+
+    /// Sixty-four bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in `0..n`; 0 for `n = 0`.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// Uniform in `low..=high`.
+    pub fn int(&mut self, low: i64, high: i64) -> i64 {
+        low + self.below((high - low + 1).max(1) as usize) as i64
+    }
+
+    /// True once in `n` times.
+    pub fn once_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `items`, which are not empty.
+    pub fn pick<T: Clone>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len())].clone()
+    }
+
+    /// Uniform in `low..high`.
+    pub fn real(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// `0..n` in random order.
+    pub fn order(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..n).collect();
+        for at in (1..n).rev() {
+            let other = self.below(at + 1);
+            order.swap(at, other);
+        }
+        order
+    }
+}
