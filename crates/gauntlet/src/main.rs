@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `node-tests` | ONNX's own node tests in four variants: read, rewritten, written, run |
 //! | `fuzz` | random models, rewritten at random whatever it costs |
-//! | `lights` | the zoo with open sizes, rewritten once, run at several bindings |
+//! | `bodies` | small models with `If`, `Loop` and `Scan`, rewritten at random outside and inside of their bodies |
+//! | `zoo` | every network with an open batch, rewritten once, run at three other sizes |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
 //!
 //! Every campaign prints its seed and ends with a verdict line; exit code 0 if nothing broke, 1 if something did, 2 if it could not run.
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bodies;
 mod trial;
 mod verdict;
 
@@ -25,8 +27,13 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Campaign {}
+enum Campaign {
+    /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
+    Bodies(bodies::Args),
+}
 
 fn main() -> ExitCode {
-    match Cli::parse().campaign {}
+    match Cli::parse().campaign {
+        Campaign::Bodies(args) => bodies::run(&args),
+    }
 }

@@ -78,11 +78,9 @@ impl Hunt<'_> {
 
     /// Identity of a pair of models in the store.
     fn prices_key(&self, candidate: &Candidate) -> String {
-        format!(
-            "ratio:{:032x}:{:032x}",
-            regraft_ir::key::canonical_key(self.model.graph()),
-            regraft_ir::key::canonical_key(&candidate.graph)
-        )
+        let graphs = [self.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
+        let bodies = candidate.bodies.iter().map(|place| format!(":{place:x}")).collect::<String>();
+        format!("ratio:{:032x}:{:032x}{bodies}", graphs[0], graphs[1])
     }
 
     /// Adds what was measured and lost to the "not done, because" list.

@@ -34,9 +34,16 @@ const REMEMBERED: usize = 3;
 const SAME_BUDGET: f64 = 2.0;
 
 /// What the model at hand can express.
-struct InModel<'a>(regraft_onnx::Speller, std::marker::PhantomData<&'a ()>);
+pub struct InModel(regraft_onnx::Speller);
 
-impl Writable for InModel<'_> {
+impl InModel {
+    /// What `model` can express.
+    pub fn new(model: &Model) -> InModel {
+        InModel(model.speller())
+    }
+}
+
+impl Writable for InModel {
     fn check(&self, op: &regraft_ir::Op, inputs: &[regraft_ir::TensorType], outputs: &[regraft_ir::TensorType]) -> Result<(), String> {
         if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
     }
@@ -72,7 +79,7 @@ impl<'a> Hunt<'a> {
 
     /// Candidates, the fastest under the profile first.
     pub fn run(&mut self, start: &Graph, observer: &mut dyn Observer) -> Result<Vec<Candidate>, Failure> {
-        let writable = InModel(self.model.speller(), std::marker::PhantomData);
+        let writable = InModel::new(self.model);
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut tried: HashSet<u128> = HashSet::new();
         let remembered = self.remembered(start, &writable);
@@ -390,6 +397,7 @@ impl<'a> Hunt<'a> {
             graph: proposal.graph,
             applied: proposal.applied,
             places: proposal.places,
+            bodies: Vec::new(),
             predicted,
             profiled,
             artifact,

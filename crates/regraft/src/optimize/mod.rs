@@ -1,6 +1,7 @@
 //! `optimize`: read, normalize, search and measure in turns, choose end to end, check, write.
 
 mod artifact;
+mod bodies;
 mod candidate;
 mod choose;
 mod decide;
@@ -21,6 +22,7 @@ use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
 
+pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
@@ -84,6 +86,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         settled: false,
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
+    candidates.extend(hunt.with_bodies(&cleaned, &candidates, observer)?);
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
     if !cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS) {
         let written =
@@ -93,6 +96,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             graph: cleaned.clone(),
             applied: Vec::new(),
             places: Vec::new(),
+            bodies: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
             artifact: Artifact::new(&written)?,
