@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 mod bodies;
 mod trial;
 mod verdict;
+mod zoo;
 
 /// Campaigns that try to break Regraft.
 #[derive(Parser)]
@@ -30,10 +31,13 @@ struct Cli {
 enum Campaign {
     /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
     Bodies(bodies::Args),
+    /// Networks with an open batch, rewritten once, run at three other sizes
+    Zoo(zoo::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().campaign {
         Campaign::Bodies(args) => bodies::run(&args),
+        Campaign::Zoo(args) => zoo::run(&args),
     }
 }

@@ -38,7 +38,15 @@ pub enum Outcome {
     Broken(String),
 }
 
-struct InModel(Speller);
+/// What a model can express.
+pub struct InModel(Speller);
+
+impl InModel {
+    /// What `model` can express.
+    pub fn new(model: &Model) -> InModel {
+        InModel(model.speller())
+    }
+}
 
 impl Writable for InModel {
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
@@ -138,7 +146,7 @@ impl Bench {
     }
 
     fn scramble(&self, model: &Model, start: &Graph, walk: RandomWalk) -> Option<Proposal> {
-        scramble(start, &Roofline::new(ones(start)), &self.library, &InModel(model.speller()), walk)
+        scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model), walk)
     }
 
     /// Runs a model once.

@@ -16,6 +16,7 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::memory::Memory;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::pace::Pace;
+use crate::optimize::points::Point;
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::Request;
@@ -54,6 +55,8 @@ pub struct Hunt<'a> {
     pub request: &'a Request,
     pub model: &'a Model,
     pub runtime: &'a OnnxRuntime,
+    /// Bindings to decide at; the search is about the first, with `feeds`.
+    pub points: &'a [Point],
     pub feeds: &'a Feeds,
     pub library: &'a Library,
     pub prices: Prices,

@@ -10,6 +10,7 @@ mod library;
 mod memory;
 mod observer;
 mod pace;
+mod points;
 mod prices;
 mod propose;
 mod request;
@@ -20,7 +21,7 @@ use std::time::Instant;
 
 use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions};
-use regraft_runtime::{Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
+use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
@@ -32,15 +33,14 @@ pub use request::{CostKind, Request, SearchKind};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
-use crate::data::load_data;
 use crate::error::Failure;
-use crate::report::{Report, SCHEMA, Seconds, Speedup};
-use crate::sizes::Sizes;
+use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use artifact::Artifact;
 use candidate::Candidate;
 use hunt::Hunt;
 use memory::Memory;
 use pace::Pace;
+use points::Point;
 
 /// Optimizes a model file, writes the result, and reports.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
@@ -52,7 +52,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let mut warnings = warnings_of(&model)?;
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
-    let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
+    let points = Point::all(request, &model, original, &runtime)?;
+    let sizes = &points[0].sizes;
     if sizes.guessed {
         let shown: Vec<String> = sizes
             .inputs
@@ -61,18 +62,17 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             .collect();
         warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
     }
-    let data = load_data(&request.data, &sizes)?;
-    let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
     let (cleaned, cleanups) = clean(model.graph());
-    let prices = Prices::open(request, &runtime, &sizes)?;
+    let prices = Prices::open(request, &runtime, sizes)?;
     seconds.load = start.elapsed().as_secs_f64();
 
-    let memory = prices.recall_hunt(&Memory::key(&cleaned, &model, &sizes, request));
+    let memory = prices.recall_hunt(&Memory::key(&cleaned, &model, sizes, request));
     let mut hunt = Hunt {
         request,
         model: &model,
         runtime: &runtime,
-        feeds: &feeds,
+        points: &points,
+        feeds: &points[0].feeds,
         library: &library,
         prices,
         seconds,
@@ -105,7 +105,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let (timings, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
+    let (timings, by_point, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
     hunt.seconds.choose = choosing.elapsed().as_secs_f64();
 
     let checking = Instant::now();
@@ -114,25 +114,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     for at in order {
         let candidate = &candidates[at];
         observer.phase(Phase::Check, &candidate.name);
-        let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
-        let deadline = start + request.budget;
-        let subject = Subject {
-            model: &model,
-            original,
-            rewritten: candidate.artifact.source(),
-            graph: &candidate.graph,
-            written: &candidate.written,
-            sizes: &sizes,
-            data: &data,
-            seed: request.seed,
-            threads: request.threads,
-            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
-            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
-        };
-        check = match verify(&runtime, &subject) {
-            Ok(check) => check,
-            Err(e) => crate::report::Check { notes: vec![e.cause], ..Default::default() },
-        };
+        check = check_everywhere(request, &model, &runtime, &points, candidate, start + request.budget);
         if check.passed {
             winner = Some(at);
             break;
@@ -172,7 +154,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         let least = (1.2 * least.as_secs_f64()).ceil();
         warnings.push(format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)"));
     }
-    hunt.remember(&cleaned, &sizes, winner.map(|at| &candidates[at]))?;
+    hunt.remember(&cleaned, sizes, winner.map(|at| &candidates[at]))?;
     hunt.seconds.total = start.elapsed().as_secs_f64();
     let machine = MachineKey::detect();
     Ok(Report {
@@ -191,6 +173,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         timings,
         speedup,
         predicted_speedup: predicted,
+        bindings: winner.map_or_else(Vec::new, |at| bindings(&points, &by_point, at)),
         applied,
         cleaned: if kept_input { Vec::new() } else { cleanups },
         not_done: hunt.not_done,
@@ -211,6 +194,51 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         warnings,
         reproduce: request.reproduce.clone(),
     })
+}
+
+/// The numeric check of a candidate at every binding; it ends at the first that fails.
+fn check_everywhere(
+    request: &Request,
+    model: &Model,
+    runtime: &OnnxRuntime,
+    points: &[Point],
+    candidate: &Candidate,
+    deadline: Instant,
+) -> Check {
+    let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
+    let mut all = Check { passed: true, ..Check::default() };
+    for point in points {
+        let subject = Subject {
+            model,
+            original: ModelSource::path(&request.input),
+            rewritten: candidate.artifact.source(),
+            graph: &candidate.graph,
+            written: &candidate.written,
+            sizes: &point.sizes,
+            data: &point.data,
+            seed: request.seed,
+            threads: request.threads,
+            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
+            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
+        };
+        let check = verify(runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() });
+        all.join(&point.label, check);
+        if !all.passed {
+            break;
+        }
+    }
+    all
+}
+
+/// The winner at every binding, if there are several.
+fn bindings(points: &[Point], by_point: &[Vec<Timing>], winner: usize) -> Vec<AtBinding> {
+    let one = |(point, timings): (&Point, &Vec<Timing>)| AtBinding {
+        binding: point.label.clone(),
+        shapes: point.sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
+        median_ns: (timings[0].median_ns, timings[winner + 1].median_ns),
+        speedup: timings[winner + 1].speedup,
+    };
+    if points.len() > 1 { points.iter().zip(by_point).map(one).collect() } else { Vec::new() }
 }
 
 /// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it and its rewrites are kept for a report.
