@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
-use regraft::optimize::{clean, scramble};
+use regraft::optimize::{Bodies, Proposal, clean, rewrite_bodies, scramble};
 use regraft::signature::Signature;
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
@@ -15,6 +15,9 @@ use regraft_search::RandomWalk;
 
 /// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
 pub const TOLERANCE: f64 = 2e-3;
+
+/// Bytes that rewritten bodies may add.
+const GROWTH: u64 = 1 << 28;
 
 /// What all trials of a campaign share.
 pub struct Bench {
@@ -35,7 +38,15 @@ pub enum Outcome {
     Broken(String),
 }
 
-struct InModel(Speller);
+/// What a model can express.
+pub struct InModel(Speller);
+
+impl InModel {
+    /// What `model` can express.
+    pub fn new(model: &Model) -> InModel {
+        InModel(model.speller())
+    }
+}
 
 impl Writable for InModel {
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
@@ -114,12 +125,33 @@ impl Bench {
     pub fn rewrite(&self, bytes: &[u8], walk: RandomWalk) -> Result<Rewritten> {
         let model = Model::from_bytes(bytes.to_vec().into(), None).context("reading")?;
         let (start, _) = clean(model.graph());
-        let prices = Roofline::new(ones(&start));
-        let writable = InModel(model.speller());
-        let proposal = scramble(&start, &prices, &self.library, &writable, walk);
-        let (graph, rules) = proposal.map_or((start, Vec::new()), |p| (p.graph, p.applied.into_iter().map(|a| a.rule).collect()));
-        let written = model.write(&graph, &WriteOptions::default()).context("writing")?;
+        let bodies = self.rewrite_bodies(&model, walk)?;
+        let mut rules: Vec<String> = bodies.applied.into_iter().map(|a| format!("{} at {}", a.rule, a.at)).collect();
+        let proposal = self.scramble(&model, &start, walk);
+        let graph = proposal.map_or(start, |p| {
+            rules.extend(p.applied.into_iter().map(|a| a.rule));
+            p.graph
+        });
+        let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
         Ok(Rewritten { bytes: written.to_bytes()?, rules })
+    }
+
+    /// Walks inside of every body as well. A body that cannot be written with what was done in it is a defect.
+    fn rewrite_bodies(&self, model: &Model, walk: RandomWalk) -> Result<Bodies> {
+        let mut seed = walk.seed;
+        let options = WriteOptions { allow_growth: Some(GROWTH), ..WriteOptions::default() };
+        let bodies = rewrite_bodies(model, &ones(model.graph()), &options, &mut |inside| {
+            seed = seed.wrapping_add(1);
+            self.scramble(inside.model, inside.start, RandomWalk { seed, ..walk })
+        });
+        match bodies.not_done.first() {
+            Some(refused) => bail!("{}: {}", refused.at, refused.because),
+            None => Ok(bodies),
+        }
+    }
+
+    fn scramble(&self, model: &Model, start: &Graph, walk: RandomWalk) -> Option<Proposal> {
+        scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model), walk)
     }
 
     /// Runs a model once.

@@ -17,7 +17,7 @@ use crate::tensor;
 /// Writes nodes and constants.
 pub(crate) struct Emitter<'p> {
     plan: &'p Plan<'p>,
-    pub names: Names,
+    pub names: Names<'p>,
     pub nodes: Vec<NodeProto>,
     /// Initializers that the original model does not have.
     pub initializers: Vec<TensorProto>,
@@ -33,7 +33,7 @@ pub(crate) struct Emitter<'p> {
 
 impl<'p> Emitter<'p> {
     /// Writes everything that the plan holds.
-    pub(crate) fn emit(plan: &'p Plan<'p>, names: Names) -> Result<Emitter<'p>, WriteError> {
+    pub(crate) fn emit(plan: &'p Plan<'p>, names: Names<'p>) -> Result<Emitter<'p>, WriteError> {
         let mut emitter = Emitter {
             plan,
             names,

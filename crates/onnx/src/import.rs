@@ -75,9 +75,14 @@ pub(crate) struct Outcome {
 }
 
 /// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown to be wrong: then none is.
-pub(crate) fn import(model: &ModelProto) -> Result<Outcome, LoadError> {
+///
+/// With `caution`, they are not believed in the first place: only element types and ranks are.
+pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
     let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
     let scope = analyze(graph)?;
+    if caution {
+        return Ok(Importer::new(model, graph, &scope, false).run()?.finish());
+    }
     let first = Importer::new(model, graph, &scope, true).run()?;
     if first.distrust.is_empty() {
         return Ok(first.finish());

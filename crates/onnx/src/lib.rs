@@ -20,11 +20,13 @@
 //! ```
 
 mod attribute;
+mod body;
 mod declared;
 mod emit;
 mod error;
 mod external;
 mod fold;
+mod formals;
 mod import;
 mod model;
 mod names;
@@ -42,6 +44,7 @@ mod tensor;
 mod wire;
 mod write;
 
+pub use body::{Body, WrittenBody};
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use import::OpaqueNode;
 pub use model::{Declared, Model};

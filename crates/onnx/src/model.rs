@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 use regraft_ir::{Const, Graph, TensorType};
 
+use crate::body::Surroundings;
 use crate::error::{LoadError, LoadFault};
 use crate::external;
 use crate::import::{self, Import, OpaqueNode, OpaqueSource};
@@ -35,6 +36,8 @@ pub struct Model {
     pub(crate) external: bool,
     unknown_field: Option<String>,
     notes: Vec<String>,
+    /// Names to avoid, if this is the model of a body.
+    pub(crate) surroundings: Surroundings,
 }
 
 /// A declared input or output, as the file has it.
@@ -77,19 +80,24 @@ impl Model {
             return Err(alien(LoadFault::NoGraph));
         }
         let proto = ModelProto::decode(bytes.clone()).map_err(|e| alien(LoadFault::NotOnnx(e.to_string())))?;
-        let mut model = Model::load(proto, folder)?;
+        let mut model = Model::load(proto, folder, false)?;
         model.unknown_field = walk.unknown;
         Ok(model)
     }
 
     /// A model from its decoded form. External data cannot be followed: there is no folder.
     pub fn from_proto(proto: ModelProto) -> Result<Model, LoadError> {
-        Model::load(proto, None)
+        Model::load(proto, None, false)
     }
 
-    fn load(mut proto: ModelProto, folder: Option<&Path>) -> Result<Model, LoadError> {
+    /// A model whose declared intermediate sizes are not believed. External data was followed before.
+    pub(crate) fn load_cautiously(proto: ModelProto) -> Result<Model, LoadError> {
+        Model::load(proto, None, true)
+    }
+
+    fn load(mut proto: ModelProto, folder: Option<&Path>, caution: bool) -> Result<Model, LoadError> {
         let external = external::resolve(&mut proto, folder)?;
-        let outcome = import::import(&proto)?;
+        let outcome = import::import(&proto, caution)?;
         Ok(Model {
             graph: outcome.graph,
             proto,
@@ -101,6 +109,7 @@ impl Model {
             external,
             unknown_field: None,
             notes: outcome.notes,
+            surroundings: Surroundings::default(),
         })
     }
 

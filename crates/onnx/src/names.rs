@@ -4,26 +4,36 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use regraft_ir::{Op, ValueId};
 
+use crate::body::Surroundings;
 use crate::error::WriteError;
 use crate::plan::{Form, Plan};
 use crate::scope;
 
 /// The names of all values that are written.
-pub(crate) struct Names {
+pub(crate) struct Names<'a> {
     of: BTreeMap<ValueId, String>,
     used: HashSet<String>,
     reserved: HashSet<String>,
+    /// Names outside of a body, and a part of its new names that no other body has.
+    surroundings: &'a Surroundings,
     next: HashMap<String, usize>,
     /// Second names of values, each made by an `Identity`.
     pub aliases: BTreeMap<String, ValueId>,
 }
 
-impl Names {
+impl<'a> Names<'a> {
     /// Names everything that the plan writes.
-    pub(crate) fn new(plan: &Plan<'_>) -> Result<Names, WriteError> {
+    pub(crate) fn new(plan: &Plan<'a>) -> Result<Names<'a>, WriteError> {
         let mut reserved = HashSet::new();
         scope::all_names(plan.model.graph_proto(), &mut reserved);
-        let mut names = Names { of: BTreeMap::new(), used: HashSet::new(), reserved, next: HashMap::new(), aliases: BTreeMap::new() };
+        let mut names = Names {
+            of: BTreeMap::new(),
+            used: HashSet::new(),
+            reserved,
+            surroundings: &plan.model.surroundings,
+            next: HashMap::new(),
+            aliases: BTreeMap::new(),
+        };
         names.leaves(plan)?;
         names.declared(plan)?;
         names.subgraphs(plan)?;
@@ -56,8 +66,8 @@ impl Names {
         let next = self.next.entry(what.to_string()).or_default();
         loop {
             *next += 1;
-            let name = format!("regraft_{what}_{next}");
-            if !self.reserved.contains(&name) && self.used.insert(name.clone()) {
+            let name = format!("regraft_{}{what}_{next}", self.surroundings.tag);
+            if !self.reserved.contains(&name) && !self.surroundings.names.contains(&name) && self.used.insert(name.clone()) {
                 return name;
             }
         }

@@ -38,7 +38,7 @@ pub(crate) fn captured(node: &NodeProto) -> Vec<&str> {
 }
 
 /// Names that a subgraph reads and does not define.
-fn free(graph: &GraphProto) -> Vec<&str> {
+pub(crate) fn free(graph: &GraphProto) -> Vec<&str> {
     let mut defined: HashSet<&str> = HashSet::new();
     defined.extend(graph.input.iter().map(|i| i.name()));
     defined.extend(graph.initializer.iter().map(|t| t.name()));

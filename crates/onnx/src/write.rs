@@ -143,7 +143,7 @@ impl Model {
     }
 
     /// Original initializers that stay, in their order, under the names that they now carry.
-    fn kept_initializers(&self, plan: &Plan<'_>, names: &Names, options: &WriteOptions) -> Vec<TensorProto> {
+    fn kept_initializers(&self, plan: &Plan<'_>, names: &Names<'_>, options: &WriteOptions) -> Vec<TensorProto> {
         let graph = self.graph_proto();
         let mut used: Vec<Option<&str>> = vec![None; graph.initializer.len()];
         for (id, form) in &plan.forms {
@@ -184,7 +184,7 @@ impl Model {
 
 impl ModelProto {
     /// Everything but the graph.
-    fn clone_header(&self) -> ModelProto {
+    pub(crate) fn clone_header(&self) -> ModelProto {
         ModelProto {
             ir_version: self.ir_version,
             opset_import: self.opset_import.clone(),

@@ -89,11 +89,24 @@ pub fn table(report: &Report) -> String {
         report.output.clone().unwrap_or_else(|| "not written".into()),
     ]);
     let mut text = lines(&table);
+    if !report.bindings.is_empty() {
+        text.push('\n');
+        text.push_str(&bindings(report));
+    }
     if !report.applied.is_empty() || !report.cleaned.is_empty() {
         text.push('\n');
         text.push_str(&rules(report));
     }
     text
+}
+
+/// Input against output at every binding.
+fn bindings(report: &Report) -> String {
+    let mut table = plain_table(&["at", "input", "output", "speed-up"], &[1, 2, 3]);
+    for at in &report.bindings {
+        table.add_row([at.binding.clone(), show_ns(at.median_ns.0), show_ns(at.median_ns.1), ratio(&at.speedup)]);
+    }
+    lines(&table)
 }
 
 fn rules(report: &Report) -> String {
@@ -169,7 +182,15 @@ fn outcome(report: &Report) -> String {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
         return format!("no gain beyond noise; the input was written without {}", count(removed, "superfluous node"));
     }
-    if speedup.pairs == 0 { "rewritten, not timed".into() } else { format!("{:.2}x faster {interval}", speedup.median) }
+    if speedup.pairs == 0 {
+        return "rewritten, not timed".into();
+    }
+    let faster = format!("{:.2}x faster {interval}", speedup.median);
+    let least = report.bindings.iter().min_by(|a, b| a.speedup.median.total_cmp(&b.speedup.median));
+    least.map_or(faster.clone(), |at| {
+        let bindings = count(report.bindings.len(), "binding");
+        format!("{faster} over {bindings}, least {:.2}x at {}", at.speedup.median, at.binding)
+    })
 }
 
 /// The weakest word of trust among the rewrites.
@@ -252,7 +273,7 @@ pub fn shape(name: &str, sizes: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{Applied, Check, NotDone, SCHEMA, Seconds, Timing};
+    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -281,6 +302,7 @@ mod tests {
             timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
             speedup,
             predicted_speedup: None,
+            bindings: Vec::new(),
             applied: (0..applied).map(one).collect(),
             cleaned: Vec::new(),
             not_done: Vec::new(),
@@ -333,6 +355,23 @@ mod tests {
         assert_eq!(rows[2], ["output", "1.00", "ms", "1.43x", "[1.42,", "1.45]", "52", "12.3", "MB", "f.onnx"]);
         assert_eq!(rows[5], ["merge-matmul", "×2", "50.0", "µs"]);
         assert_eq!(rows[6], ["fold-batch-norm", "×1", "1.0", "µs"]);
+    }
+
+    #[test]
+    fn several_bindings_are_told_one_by_one() {
+        let mut report = report(1);
+        let at = |binding: &str, median| AtBinding {
+            binding: binding.into(),
+            shapes: vec![("x".into(), vec![1, 3])],
+            median_ns: (2e6, 2e6 / median),
+            speedup: Speedup { median, low: median, high: median, pairs: 8 },
+        };
+        report.bindings = vec![at("N=1", 1.6), at("N=8", 1.25)];
+        assert!(verdict(&report, &[]).starts_with("verdict: 1.43x faster [1.42, 1.45] over 2 bindings, least 1.25x at N=8 · "));
+        let text = table(&report);
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[5], ["N=1", "2.00", "ms", "1.25", "ms", "1.60x", "[1.60,", "1.60]"]);
+        assert_eq!(rows[6], ["N=8", "2.00", "ms", "1.60", "ms", "1.25x", "[1.25,", "1.25]"]);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct Report {
     pub speedup: Speedup,
     /// Gain that the price list predicted for what was written (ratio of totals), if something was rewritten.
     pub predicted_speedup: Option<f64>,
+    /// What was written at each binding, if several were asked for; `speedup` and `timings` then hold geometric means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bindings: Vec<AtBinding>,
     /// Every rewrite in what was written, in order.
     pub applied: Vec<Applied>,
     /// Normal forms and clean-ups: name and how many nodes they removed.
@@ -74,6 +77,19 @@ pub struct Timing {
     /// Median time of one run in nanoseconds.
     pub median_ns: f64,
     /// Median of paired ratios input/model, and its 95 % bootstrap interval.
+    pub speedup: Speedup,
+}
+
+/// What was written at one binding of the symbolic sizes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AtBinding {
+    /// The binding: `N=8`.
+    pub binding: String,
+    /// Sizes of the inputs.
+    pub shapes: Vec<(String, Vec<usize>)>,
+    /// Median time of one run of input and output in nanoseconds.
+    pub median_ns: (f64, f64),
+    /// Speed-up of what was written over the input.
     pub speedup: Speedup,
 }
 
@@ -153,6 +169,24 @@ pub struct Check {
     pub reference_note: Option<String>,
     /// Remarks: outputs that overflow in both models, say.
     pub notes: Vec<String>,
+}
+
+impl Check {
+    /// Adds the check at another binding.
+    pub fn join(&mut self, label: &str, other: Check) {
+        let at = |text: String| if label.is_empty() { text } else { format!("{label}: {text}") };
+        self.passed &= other.passed;
+        self.tolerance = self.tolerance.max(other.tolerance);
+        self.worst = self.worst.max(other.worst);
+        self.floor = self.floor.max(other.floor);
+        self.worst_reference = self.worst_reference.into_iter().chain(other.worst_reference).reduce(f64::max);
+        let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
+        self.before_saturation = self.before_saturation.into_iter().chain(other.before_saturation).reduce(larger);
+        self.fills.extend(other.fills.into_iter().map(at));
+        self.reference_fills += other.reference_fills;
+        self.reference_note = self.reference_note.take().or(other.reference_note.map(at));
+        self.notes.extend(other.notes.into_iter().map(at));
+    }
 }
 
 /// Where the time went.

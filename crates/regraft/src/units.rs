@@ -46,6 +46,13 @@ pub fn parse_bind(text: &str) -> Result<(String, i64), String> {
     if value < 1 { Err(format!("size {value} of `{name}` must be at least 1")) } else { Ok((name.to_string(), value)) }
 }
 
+/// Parses a `--bind` of one or several values: `N=1,8`.
+pub fn parse_binds(text: &str) -> Result<(String, Vec<i64>), String> {
+    let (name, values) = text.split_once('=').ok_or_else(|| format!("`{text}` is not `SYMBOL=SIZE`"))?;
+    let one = |value: &str| parse_bind(&format!("{name}={}", value.trim())).map(|(_, size)| size);
+    Ok((name.to_string(), values.split(',').map(one).collect::<Result<_, _>>()?))
+}
+
 /// Parses a number of bytes: `4096`, `16M`, `2GB`, `1.5GiB`.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
@@ -108,6 +115,15 @@ mod tests {
         assert_eq!(parse_shape("x:").map(|s| s.sizes), Ok(vec![]));
         for bad in ["x", ":1", "x:1,-3", "x:1,,3"] {
             assert!(parse_shape(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn bindings() {
+        assert_eq!(parse_binds("N=8"), Ok(("N".into(), vec![8])));
+        assert_eq!(parse_binds("N=1, 8,32"), Ok(("N".into(), vec![1, 8, 32])));
+        for bad in ["N", "N=", "N=0", "N=1,,8", "N=1,x"] {
+            assert!(parse_binds(bad).is_err(), "{bad}");
         }
     }
 

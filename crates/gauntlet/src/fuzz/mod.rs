@@ -132,7 +132,13 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
     }
     let refused: usize = tally.refused.values().sum();
     let all = tally.held + tally.unstable + refused + tally.broken.len();
-    println!("{} rewrites in {} models; {:.1} models per second; {} unstable", tally.rewrites, tally.held, all as f64 / seconds, tally.unstable);
+    println!(
+        "{} rewrites in {} models; {:.1} models per second; {} unstable",
+        tally.rewrites,
+        tally.held,
+        all as f64 / seconds,
+        tally.unstable
+    );
     let (held, broken, seed) = (tally.held, tally.broken.len(), fuzz.seed);
     println!("verdict: fuzz: {held} held, {broken} broken, {} not comparable · seed {seed}", refused + tally.unstable);
     Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -35,16 +35,13 @@ pub fn branch(d: &mut Draft) -> Option<Val> {
         let captured = if d.random.once_in(2) { outer.name.as_str() } else { "body_own" };
         let node = vec![plain(op, &[&x.name, captured], &["body_sum"]), plain("Tanh", &["body_sum"], &["body_out"])];
         let initializer = if captured == "body_own" && d.ir >= 4 { vec![own.clone()] } else { vec![] };
-        let node = if captured == "body_own" && d.ir < 4 {
-            vec![plain("Relu", &[&x.name], &["body_out"])]
-        } else {
-            node
-        };
+        let node = if captured == "body_own" && d.ir < 4 { vec![plain("Relu", &[&x.name], &["body_out"])] } else { node };
         bodies.push(GraphProto { name: Some("body".into()), node, initializer, output: vec![info], ..GraphProto::default() });
     }
     let otherwise = bodies.pop()?;
     let then = bodies.pop()?;
-    let y = d.emit("If", &[&condition], vec![graph("then_branch", then), graph("else_branch", otherwise)], x.ty, x.dims.clone(), result.mag);
+    let y =
+        d.emit("If", &[&condition], vec![graph("then_branch", then), graph("else_branch", otherwise)], x.ty, x.dims.clone(), result.mag);
     Some(y)
 }
 
@@ -70,7 +67,11 @@ pub fn call(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let name = format!("Halve{}", d.random.below(2));
     let negate = name == "Halve1";
-    let node = vec![plain("Sigmoid", &["a"], &["b"]), plain(if negate { "Neg" } else { "Relu" }, &["b"], &["t"]), plain("Mul", &["t", "a"], &["r"])];
+    let node = vec![
+        plain("Sigmoid", &["a"], &["b"]),
+        plain(if negate { "Neg" } else { "Relu" }, &["b"], &["t"]),
+        plain("Mul", &["t", "a"], &["r"]),
+    ];
     let opset = OperatorSetIdProto { domain: Some(String::new()), version: Some(d.opset) };
     d.function(FunctionProto {
         name: Some(name.clone()),

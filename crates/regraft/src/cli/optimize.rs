@@ -14,7 +14,7 @@ use crate::file::{check_writable, is_same, write_atomic};
 use crate::optimize::{CostKind, Request, SearchKind, load_library};
 use crate::render;
 use crate::report::Report;
-use crate::units::{ShapeArg, parse_bind, parse_bytes, parse_duration, parse_shape};
+use crate::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
 
 /// Write a faster model with the same outputs
 ///
@@ -41,9 +41,12 @@ pub struct Args {
     /// Inputs of fixed size need none. Sizes that are left open are guessed, with a warning. The result stays correct for all sizes.
     #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape, help_heading = "Model")]
     shape: Vec<ShapeArg>,
-    /// Value of a symbolic size, to measure at: N=8
-    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind, help_heading = "Model")]
-    bind: Vec<(String, i64)>,
+    /// Value of a symbolic size, to measure at: N=8; or several: N=1,8
+    ///
+    /// With several, one model is written for all of them. It is searched for at the first value, timed and checked at every one, chosen by
+    /// the geometric mean, and never slower at any of them beyond noise.
+    #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds, help_heading = "Model")]
+    bind: Vec<(String, Vec<i64>)>,
     /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), or a folder with one file per input
     #[arg(long, value_name = "DATA", help_heading = "Model")]
     data: Vec<String>,
@@ -106,6 +109,7 @@ const EXAMPLES: &str = "\
 Examples:
   regraft optimize model.onnx -o fast.onnx
   regraft optimize det.onnx -o fast.onnx --shape x:1,3,640,640 --budget 5m
+  regraft optimize model.onnx -o fast.onnx --shape x:N,3,224,224 --bind N=1,8
   regraft optimize model.onnx -o fast.onnx --threads 4 --min-speedup 1.05 --report fast.report.json
   regraft optimize model.onnx -o fast.onnx --deny fast-bilinear";
 

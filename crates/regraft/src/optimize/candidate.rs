@@ -17,6 +17,8 @@ pub struct Candidate {
     pub applied: Vec<Applied>,
     /// The same as places, for [`Memory`](crate::optimize::memory::Memory).
     pub places: Vec<u64>,
+    /// Rewrites inside of bodies as places, for telling candidates apart.
+    pub bodies: Vec<u64>,
     /// Cost under the price list.
     pub predicted: Ns,
     /// Time relative to the input in the profile, if it was measured.

@@ -16,6 +16,7 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::memory::Memory;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::pace::Pace;
+use crate::optimize::points::Point;
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::Request;
@@ -36,6 +37,13 @@ const SAME_BUDGET: f64 = 2.0;
 /// What the model at hand can express.
 pub struct InModel(regraft_onnx::Speller);
 
+impl InModel {
+    /// What `model` can express.
+    pub fn new(model: &Model) -> InModel {
+        InModel(model.speller())
+    }
+}
+
 impl Writable for InModel {
     fn check(&self, op: &regraft_ir::Op, inputs: &[regraft_ir::TensorType], outputs: &[regraft_ir::TensorType]) -> Result<(), String> {
         if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
@@ -47,6 +55,8 @@ pub struct Hunt<'a> {
     pub request: &'a Request,
     pub model: &'a Model,
     pub runtime: &'a OnnxRuntime,
+    /// Bindings to decide at; the search is about the first, with `feeds`.
+    pub points: &'a [Point],
     pub feeds: &'a Feeds,
     pub library: &'a Library,
     pub prices: Prices,
@@ -68,7 +78,7 @@ pub struct Hunt<'a> {
 impl<'a> Hunt<'a> {
     /// What the model can express.
     pub fn writable(&self) -> InModel {
-        InModel(self.model.speller())
+        InModel::new(self.model)
     }
 
     fn bench(&self) -> Bench<'a> {
@@ -401,6 +411,7 @@ impl<'a> Hunt<'a> {
             graph: proposal.graph,
             applied: proposal.applied,
             places: proposal.places,
+            bodies: Vec::new(),
             profiled: None,
             artifact: Artifact::new(&written)?,
             written,

@@ -1,6 +1,7 @@
 //! `optimize`: read, normalize, search and measure in turns, choose end to end, check, write.
 
 mod artifact;
+mod bodies;
 mod candidate;
 mod choose;
 mod decide;
@@ -10,6 +11,7 @@ mod memory;
 mod mend;
 mod observer;
 mod pace;
+mod points;
 mod prices;
 mod propose;
 mod request;
@@ -20,8 +22,9 @@ use std::time::Instant;
 
 use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions};
-use regraft_runtime::{Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
+use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
+pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
@@ -31,16 +34,15 @@ pub use request::{CostKind, Request, SearchKind};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
-use crate::data::load_data;
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
-use crate::report::{Check, Report, SCHEMA, Seconds, Speedup};
-use crate::sizes::Sizes;
+use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use artifact::Artifact;
 use candidate::Candidate;
 use hunt::Hunt;
 use memory::Memory;
 use pace::Pace;
+use points::Point;
 
 /// Optimizes a model file, writes the result, and reports.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
@@ -59,7 +61,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let mut warnings = warnings_of(&model)?;
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
-    let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
+    let points = Point::all(request, &model, original, &runtime)?;
+    let sizes = &points[0].sizes;
     if sizes.guessed {
         let shown: Vec<String> = sizes
             .inputs
@@ -69,18 +72,17 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
     }
     warnings.extend(decided_by_floats(model.graph()).iter().map(ToString::to_string));
-    let data = load_data(&request.data, &sizes)?;
-    let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
     let (cleaned, cleanups) = clean(model.graph());
-    let prices = Prices::open(request, &runtime, &sizes)?;
+    let prices = Prices::open(request, &runtime, sizes)?;
     seconds.load = start.elapsed().as_secs_f64();
 
-    let memory = prices.recall_hunt(&Memory::key(&cleaned, &model, &sizes, request));
+    let memory = prices.recall_hunt(&Memory::key(&cleaned, &model, sizes, request));
     let mut hunt = Hunt {
         request,
         model: &model,
         runtime: &runtime,
-        feeds: &feeds,
+        points: &points,
+        feeds: &points[0].feeds,
         library: &library,
         prices,
         seconds,
@@ -94,6 +96,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         settled: false,
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
+    candidates.extend(hunt.with_bodies(&cleaned, &candidates, observer)?);
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
     if converted || (!cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS)) {
         let written =
@@ -103,6 +106,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             graph: cleaned.clone(),
             applied: Vec::new(),
             places: Vec::new(),
+            bodies: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
             artifact: Artifact::new(&written)?,
@@ -111,28 +115,12 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     let choosing = Instant::now();
     observer.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let (mut timings, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
+    let (mut timings, mut by_point, order) = hunt.decide(&cleaned, original, &candidates, observer)?;
     hunt.seconds.choose = choosing.elapsed().as_secs_f64();
 
     let checking = Instant::now();
     let deadline = start + request.budget;
-    let examine = |candidate: &Candidate| {
-        let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
-        let subject = Subject {
-            model: &model,
-            original,
-            rewritten: candidate.artifact.source(),
-            graph: &candidate.graph,
-            written: &candidate.written,
-            sizes: &sizes,
-            data: &data,
-            seed: request.seed,
-            threads: request.threads,
-            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
-            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
-        };
-        verify(&runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() })
-    };
+    let examine = |candidate: &Candidate| check_everywhere(request, &model, &runtime, &points, candidate, deadline);
     let mut winner = None;
     let mut check = Check::default();
     for (turn, at) in order.into_iter().enumerate() {
@@ -144,16 +132,18 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         }
         warnings.push(format!("{} failed its check and was dropped: {}", candidates[at].name, check.notes.join("; ")));
         keep_for_report(&candidates[at])?;
-        if turn > 0 || candidates[at].applied.is_empty() {
+        // Rewrites inside bodies have no script of their own to bisect.
+        if turn > 0 || candidates[at].applied.is_empty() || !candidates[at].bodies.is_empty() {
             continue;
         }
         let mended = hunt.mend(&cleaned, &candidates[at], deadline, &examine, observer)?;
         warnings.extend(mended.guilty.iter().map(|(rule, place)| format!("the rule `{rule}` at {place} is to blame: it was left out")));
         warnings.extend(mended.note.map(str::to_owned));
         let Some((candidate, passed)) = mended.candidate else { continue };
-        let (mut times, accepted) = hunt.decide(&cleaned, original, std::slice::from_ref(&candidate), observer)?;
+        let (mut times, mut times_by_point, accepted) = hunt.decide(&cleaned, original, std::slice::from_ref(&candidate), observer)?;
         candidates.push(candidate);
         timings.extend(times.pop());
+        by_point.iter_mut().zip(&mut times_by_point).for_each(|(all, more)| all.extend(more.pop()));
         if !accepted.is_empty() {
             (check, winner) = (passed, Some(candidates.len() - 1));
             break;
@@ -201,7 +191,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         let least = (1.2 * least.as_secs_f64()).ceil();
         warnings.push(format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)"));
     }
-    hunt.remember(&cleaned, &sizes, winner.map(|at| &candidates[at]))?;
+    hunt.remember(&cleaned, sizes, winner.map(|at| &candidates[at]))?;
     hunt.seconds.total = start.elapsed().as_secs_f64();
     let machine = MachineKey::detect();
     Ok(Report {
@@ -220,6 +210,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         timings,
         speedup,
         predicted_speedup: predicted,
+        bindings: winner.map_or_else(Vec::new, |at| bindings(&points, &by_point, at)),
         applied,
         cleaned: if kept_input { Vec::new() } else { cleanups },
         not_done: hunt.not_done,
@@ -240,6 +231,51 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         warnings,
         reproduce: request.reproduce.clone(),
     })
+}
+
+/// The numeric check of a candidate at every binding; it ends at the first that fails.
+fn check_everywhere(
+    request: &Request,
+    model: &Model,
+    runtime: &OnnxRuntime,
+    points: &[Point],
+    candidate: &Candidate,
+    deadline: Instant,
+) -> Check {
+    let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
+    let mut all = Check { passed: true, ..Check::default() };
+    for point in points {
+        let subject = Subject {
+            model,
+            original: ModelSource::path(&request.input),
+            rewritten: candidate.artifact.source(),
+            graph: &candidate.graph,
+            written: &candidate.written,
+            sizes: &point.sizes,
+            data: &point.data,
+            seed: request.seed,
+            threads: request.threads,
+            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
+            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
+        };
+        let check = verify(runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() });
+        all.join(&point.label, check);
+        if !all.passed {
+            break;
+        }
+    }
+    all
+}
+
+/// The winner at every binding, if there are several.
+fn bindings(points: &[Point], by_point: &[Vec<Timing>], winner: usize) -> Vec<AtBinding> {
+    let one = |(point, timings): (&Point, &Vec<Timing>)| AtBinding {
+        binding: point.label.clone(),
+        shapes: point.sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
+        median_ns: (timings[0].median_ns, timings[winner + 1].median_ns),
+        speedup: timings[winner + 1].speedup,
+    };
+    if points.len() > 1 { points.iter().zip(by_point).map(one).collect() } else { Vec::new() }
 }
 
 /// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it and its rewrites are kept for a report.

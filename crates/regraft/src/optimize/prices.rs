@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofline, Stance};
-use regraft_ir::Graph;
+use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Written;
 use regraft_runtime::{
     Feeds, ModelSource, OnnxRuntime, Profile, ProfileSubject, Profiling, Session, SessionOptions, Store, TimingOptions, default_store_path,
@@ -83,6 +83,26 @@ impl Prices {
         match &self.source {
             Source::Roofline(roofline) => roofline,
             Source::Measured(lab) => &lab.measured,
+        }
+    }
+
+    /// Values of the model's symbols.
+    pub fn bindings(&self) -> &Bindings {
+        match &self.source {
+            Source::Roofline(roofline) => &roofline.bindings,
+            Source::Measured(lab) => &lab.measured.bindings,
+        }
+    }
+
+    /// The same prices at other sizes.
+    pub fn at(&self, bindings: &Bindings, stance: Stance) -> Box<dyn CostModel> {
+        match &self.source {
+            Source::Roofline(roofline) => Box::new(Roofline { bindings: bindings.clone(), ..roofline.clone() }),
+            Source::Measured(lab) => {
+                let mut measured = lab.measured.clone();
+                (measured.bindings, measured.stance) = (bindings.clone(), stance);
+                Box::new(measured)
+            }
         }
     }
 

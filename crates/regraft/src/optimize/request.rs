@@ -36,8 +36,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
-    /// Values of symbols.
-    pub binds: Vec<(String, i64)>,
+    /// Values of symbols. The result is measured and checked at every combination, and searched for at the first.
+    pub binds: Vec<(String, Vec<i64>)>,
     /// Strategy.
     pub search: SearchKind,
     /// Prices.

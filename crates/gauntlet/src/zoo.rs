@@ -1,0 +1,302 @@
+//! `zoo`: every network with an open batch, rewritten once, run at three other sizes.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use regraft::agreement::compare;
+use regraft::optimize::{Proposal, SearchKind, clean, propose, scramble};
+use regraft::signature::Signature;
+use regraft_cost::Roofline;
+use regraft_ir::{Bindings, Graph};
+use regraft_onnx::proto::tensor_shape_proto::dimension;
+use regraft_onnx::proto::{ModelProto, ValueInfoProto, type_proto};
+use regraft_onnx::{Model, WriteOptions};
+use regraft_runtime::{
+    DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
+};
+use regraft_search::RandomWalk;
+use regraft_zoo::{Element, Entry, Options};
+use tempfile::TempDir;
+
+use crate::trial::{Bench, InModel, TOLERANCE};
+use crate::verdict::Verdict;
+
+/// The batch that networks are rewritten for, and those that they are run at.
+const REWRITTEN_FOR: i64 = 4;
+const BATCHES: [usize; 3] = [1, 2, 3];
+/// Moves of the walk that follows the search.
+const STEPS: usize = 24;
+/// Networks of the short mode.
+const SHORT: [&str; 3] = ["squeezenet-1.1", "nasrnn", "paper-sru"];
+/// Name of the open size.
+const SYMBOL: &str = "N";
+
+/// Networks with an open batch.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Seed of weights, walks and inputs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Three small networks only
+    #[arg(long)]
+    short: bool,
+    /// Networks whose name contains this
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
+    /// Folder with model files whose batch is to be opened (light_*.onnx) [default: that of the Python package onnx]
+    #[arg(long, value_name = "DIR")]
+    lights: Option<PathBuf>,
+}
+
+/// Runs the campaign.
+pub fn run(args: &Args) -> ExitCode {
+    match campaign(args) {
+        Ok(verdict) => verdict.conclude("zoo", args.seed),
+        Err(why) => {
+            eprintln!("gauntlet: {why:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn campaign(args: &Args) -> Result<Verdict> {
+    let bench = Bench::open()?;
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
+    let mut verdict = Verdict::default();
+    for entry in regraft_zoo::list().iter().filter(|e| e.dynamic && wanted(e.name)) {
+        if args.short && !SHORT.contains(&entry.name) {
+            continue;
+        }
+        let folder = TempDir::new()?;
+        let path = folder.path().join("model.onnx");
+        let options = Options { seed: args.seed, dynamic_batch: true, ..Options::default() };
+        let model = Model::from_proto(regraft_zoo::build(entry.name, &options)?)?;
+        model.save(model.graph(), &path, &WriteOptions::default())?;
+        drop(model);
+        record(&mut verdict, entry.name, put_through(&bench, &path, &inputs(entry), args.seed));
+    }
+    let lights = if args.short { Vec::new() } else { lights(args.lights.as_deref())? };
+    for path in lights {
+        let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        if wanted(&name) {
+            record(&mut verdict, &name, open_and_put_through(&bench, &path, args.seed));
+        }
+    }
+    Ok(verdict)
+}
+
+/// What one network gave: rewrites and the largest difference, or why the baseline cannot run it.
+enum Ended {
+    Held { rewrites: usize, worst: f64 },
+    Skipped(String),
+}
+
+fn record(verdict: &mut Verdict, name: &str, ended: Result<Ended>) {
+    match ended {
+        Ok(Ended::Held { rewrites, worst }) => {
+            verdict.held += 1;
+            println!("{name}: {rewrites} rewrites, right at batches {BATCHES:?}, differs by {worst:.1e} at most");
+        }
+        Ok(Ended::Skipped(why)) => {
+            verdict.skipped += 1;
+            println!("{name}: not comparable: {why}");
+        }
+        Err(why) => verdict.broken.push(format!("{name}: {why:#}")),
+    }
+}
+
+/// An input: its name, element type, sizes after the batch, and one more than its largest integer.
+struct Slot {
+    name: String,
+    dtype: DType,
+    rest: Vec<usize>,
+    below: Option<i64>,
+}
+
+fn inputs(entry: &Entry) -> Vec<Slot> {
+    let slot = |input: &regraft_zoo::Input| Slot {
+        name: input.name.to_string(),
+        dtype: match input.element {
+            Element::I64 => DType::I64,
+            Element::Bool => DType::Bool,
+            _ => DType::F32,
+        },
+        rest: input.dims.iter().skip(1).map(|d| *d as usize).collect(),
+        below: input.below,
+    };
+    entry.inputs.iter().map(slot).collect()
+}
+
+/// Values at a batch.
+fn feeds(slots: &[Slot], batch: usize, seed: u64) -> Result<Feeds> {
+    let spec = |slot: &Slot| InputSpec {
+        name: slot.name.clone(),
+        dtype: slot.dtype,
+        shape: std::iter::once(batch).chain(slot.rest.iter().copied()).collect(),
+    };
+    let specs: Vec<InputSpec> = slots.iter().map(spec).collect();
+    let bounds = slots.iter().filter_map(|s| Some((s.name.clone(), s.below?.max(1) as u64 - 1)));
+    Ok(fill_inputs(Fill::Normal, &specs, &FillOptions { seed, int_max_of: bounds.collect(), ..FillOptions::default() })?)
+}
+
+/// Rewrites a model file, writes it, and runs both. One session is open at a time: networks are large.
+fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<Ended> {
+    let rewritten = path.with_file_name("rewritten.onnx");
+    let (rewrites, names) = rewrite(bench, path, &rewritten, seed)?;
+    let cases: Vec<Feeds> = BATCHES.iter().map(|batch| feeds(slots, *batch, seed)).collect::<Result<_>>()?;
+    let want = match outputs(bench, path, OptLevel::Disabled, &cases) {
+        Ok(want) => want,
+        Err(why) => return Ok(Ended::Skipped(format!("{why:#}"))),
+    };
+    let mut worst: f64 = 0.0;
+    for level in [OptLevel::Disabled, OptLevel::All] {
+        let have = outputs(bench, &rewritten, level, &cases).context("the rewritten model does not run")?;
+        for ((batch, want), have) in BATCHES.iter().zip(&want).zip(&have) {
+            let agreement = compare(&names, want, have);
+            if let Some(broken) = agreement.broken.first() {
+                bail!("at batch {batch}: {broken}");
+            }
+            if agreement.relative > TOLERANCE {
+                bail!("at batch {batch}: `{}` differs by {:.1e} after {rewrites} rewrites", agreement.output, agreement.relative);
+            }
+            worst = worst.max(agreement.relative);
+        }
+    }
+    Ok(Ended::Held { rewrites, worst })
+}
+
+/// The deterministic search under the roofline, then a walk from what it found. Gives the number of rewrites and the outputs' names.
+fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, Vec<String>)> {
+    let model = Model::read(from)?;
+    let (start, _) = clean(model.graph());
+    let prices = Roofline::new(bindings(&start));
+    let writable = InModel::new(&model);
+    let found = propose(&start, &prices, &bench.library, &writable, SearchKind::Greedy, &mut || false).best.into_iter().next();
+    let count = |p: &Option<Proposal>| p.as_ref().map_or(0, |p| p.applied.len());
+    let middle = found.as_ref().map_or(&start, |p| &p.graph);
+    let walked = scramble(middle, &prices, &bench.library, &writable, RandomWalk { steps: STEPS, seed });
+    let rewrites = count(&found) + count(&walked);
+    let graph = walked.as_ref().map_or(middle, |p| &p.graph);
+    let written = model.write(graph, &WriteOptions::default()).context("writing")?;
+    let (before, after) = (Signature::of(model.proto()), Signature::of(&written.proto));
+    if before != after {
+        bail!("the signature changed");
+    }
+    written.save(to, false)?;
+    Ok((rewrites, before.outputs.into_iter().map(|o| o.name).collect()))
+}
+
+/// Every open size as the batch.
+fn bindings(graph: &Graph) -> Bindings {
+    let mut symbols = Vec::new();
+    for ty in graph.inputs().iter().filter_map(|id| graph.ty(id.out())) {
+        ty.shape.iter().for_each(|d| d.symbols(&mut symbols));
+    }
+    symbols.into_iter().map(|s| (s, REWRITTEN_FOR)).collect()
+}
+
+fn outputs(bench: &Bench, path: &Path, level: OptLevel, cases: &[Feeds]) -> Result<Vec<Vec<HostTensor>>> {
+    let options = SessionOptions { level, threads: 1, ..SessionOptions::default() };
+    let mut session = bench.runtime.open(ModelSource::path(path), &options)?;
+    cases.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
+}
+
+/// Model files with a fixed batch of one.
+fn lights(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
+    let folder = match folder {
+        Some(folder) => folder.to_path_buf(),
+        None => match wheel() {
+            Some(folder) => folder,
+            None => {
+                println!("no light models: the Python package onnx is not installed (name a folder with --lights)");
+                return Ok(Vec::new());
+            }
+        },
+    };
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "onnx")).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+/// The light models of the Python package in the virtual environment.
+fn wheel() -> Option<PathBuf> {
+    let lib = Path::new(&std::env::var_os("VIRTUAL_ENV")?).join("lib");
+    let versions = std::fs::read_dir(lib).ok()?.flatten();
+    versions.map(|e| e.path().join("site-packages/onnx/backend/test/data/light")).find(|p| p.is_dir())
+}
+
+/// Opens the batch of a model file, as far as it goes, and puts it through.
+fn open_and_put_through(bench: &Bench, path: &Path, seed: u64) -> Result<Ended> {
+    let mut proto = Model::read(path)?.proto().clone();
+    let slots = open_batch(&mut proto);
+    let folder = TempDir::new()?;
+    let opened = folder.path().join("model.onnx");
+    let model = Model::from_proto(proto)?;
+    model.save(model.graph(), &opened, &WriteOptions::default())?;
+    drop(model);
+    // Sizes that the model itself fixes elsewhere do not run at another batch.
+    if let Err(why) = outputs(bench, &opened, OptLevel::Disabled, &[feeds(&slots, BATCHES[1], seed)?]) {
+        return Ok(Ended::Skipped(format!("its batch is fixed inside: {why:#}")));
+    }
+    put_through(bench, &opened, &slots, seed)
+}
+
+/// Declares the first size of every input and output as a symbol; the inputs that a caller feeds.
+fn open_batch(proto: &mut ModelProto) -> Vec<Slot> {
+    let Some(graph) = &mut proto.graph else { return Vec::new() };
+    let parameters: Vec<String> = graph.initializer.iter().map(|t| t.name().to_string()).collect();
+    graph.value_info.clear();
+    let mut slots = Vec::new();
+    for input in graph.input.iter_mut().filter(|i| !parameters.contains(&i.name().to_string())) {
+        let rest = open_first(input);
+        slots.push(Slot { name: input.name().to_string(), dtype: DType::F32, rest, below: None });
+    }
+    for output in &mut graph.output {
+        open_first(output);
+    }
+    slots
+}
+
+/// The sizes after the first, which becomes a symbol.
+fn open_first(info: &mut ValueInfoProto) -> Vec<usize> {
+    let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut()) else { return Vec::new() };
+    let Some(shape) = &mut tensor.shape else { return Vec::new() };
+    let size = |value: &Option<dimension::Value>| match value {
+        Some(dimension::Value::DimValue(n)) => *n as usize,
+        _ => 1,
+    };
+    let rest = shape.dim.iter().skip(1).map(|d| size(&d.value)).collect();
+    if let Some(first) = shape.dim.first_mut() {
+        first.value = Some(dimension::Value::DimParam(SYMBOL.into()));
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_networks_are_right_at_other_batches() {
+        if Bench::open().is_err() {
+            assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "the baseline cannot be loaded");
+            return;
+        }
+        let only = Some("nasrnn".into());
+        let verdict = campaign(&Args { seed: 0, short: true, only, lights: None }).unwrap();
+        assert_eq!((verdict.held, verdict.skipped, verdict.broken), (1, 0, Vec::new()));
+    }
+
+    #[test]
+    fn batches_are_opened() {
+        let mut proto =
+            regraft_zoo::build("squeezenet-1.1", &Options { weights: regraft_zoo::Weights::Zeros, ..Options::default() }).unwrap();
+        let slots = open_batch(&mut proto);
+        assert_eq!(slots.iter().map(|s| s.rest.clone()).collect::<Vec<_>>(), [[3, 224, 224]]);
+        let signature = Signature::of(&proto);
+        assert!(signature.inputs.iter().chain(&signature.outputs).all(|s| s.sizes.as_ref().is_some_and(|d| d[0] == SYMBOL)));
+    }
+}
