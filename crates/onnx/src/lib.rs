@@ -26,6 +26,7 @@ mod error;
 mod external;
 mod fold;
 mod import;
+mod mapped;
 mod model;
 mod names;
 mod plan;
@@ -43,6 +44,7 @@ mod write;
 
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use import::OpaqueNode;
+pub use mapped::release_weights;
 pub use model::{Declared, Model};
 pub use spell::Speller;
 pub use write::{WriteOptions, Written};
