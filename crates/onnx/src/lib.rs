@@ -21,6 +21,7 @@
 
 mod attribute;
 mod declared;
+mod draft;
 mod emit;
 mod error;
 mod external;
@@ -42,6 +43,7 @@ mod tensor;
 mod wire;
 mod write;
 
+pub use draft::{Draft, folder_of};
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use import::OpaqueNode;
 pub use mapped::release_weights;

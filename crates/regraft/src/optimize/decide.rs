@@ -32,11 +32,14 @@ impl Hunt<'_> {
         if candidates.is_empty() {
             return Ok((vec![named("input", 0.0, Speedup::NONE)], Vec::new()));
         }
+        if self.room.is_tight() {
+            return Ok(self.choose_from_list(start, candidates));
+        }
         if self.request.frozen {
             return Ok(self.choose_from_store(start, candidates));
         }
         let mut models = vec![original];
-        models.extend(candidates.iter().map(|c| c.artifact.source()));
+        models.extend(candidates.iter().filter_map(|c| Some(c.artifact.as_ref()?.source())));
         let effort = Effort { sittings: SITTINGS, rounds: ROUNDS, until: self.pace.choosing_ends() };
         let result =
             compare(self.runtime, &models, self.feeds, self.request.threads, effort, self.request.seed, &|| observer.interrupted())?;
@@ -73,6 +76,20 @@ impl Hunt<'_> {
             |at: &usize| timings[at + 1].speedup.low > 1.0 + if timings[at + 1].speedup.pairs > 0 { MARGIN } else { LISTED_MARGIN };
         let mut order: Vec<usize> = (0..candidates.len()).filter(faster).collect();
         order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
+        (timings, order)
+    }
+
+    /// Decides by the price list alone, where nothing can be run: each single rewrite, and the whole, must gain.
+    fn choose_from_list(&self, start: &Graph, candidates: &[Candidate]) -> (Vec<Timing>, Vec<usize>) {
+        let input = self.prices.total(start);
+        let timing = |model: &str| Timing { model: model.into(), median_ns: 0.0, speedup: Speedup::NONE };
+        let timings = std::iter::once(timing("input")).chain(candidates.iter().map(|c| timing(&c.name))).collect();
+        let gains = |c: &Candidate| {
+            let cheaper = if c.applied.is_empty() { c.predicted <= input } else { c.predicted < input };
+            cheaper && c.applied.iter().all(|step| step.gain_ns > 0)
+        };
+        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| gains(&candidates[*at])).collect();
+        order.sort_by_key(|at| candidates[*at].predicted);
         (timings, order)
     }
 

@@ -19,6 +19,7 @@ use crate::optimize::pace::Pace;
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::Request;
+use crate::optimize::room::Room;
 use crate::report::{NotDone, Seconds};
 use crate::sizes::Sizes;
 
@@ -63,6 +64,8 @@ pub struct Hunt<'a> {
     pub memory: Memory,
     /// The hunt ended because nothing more was found.
     pub settled: bool,
+    /// Memory that the run may take.
+    pub room: Room,
 }
 
 impl<'a> Hunt<'a> {
@@ -226,9 +229,16 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    fn write(&self, graph: &Graph) -> Result<Written, Failure> {
-        let options = WriteOptions { allow_growth: self.request.allow_growth, ..WriteOptions::default() };
+    /// A rewritten graph as a model. Where memory is tight, new constants wait in the output's folder.
+    pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
+        let park = self.room.is_tight().then(|| regraft_onnx::folder_of(&self.request.output));
+        let options = WriteOptions { allow_growth: self.request.allow_growth, park, ..WriteOptions::default() };
         self.model.write(graph, &options).map_err(Failure::new)
+    }
+
+    /// What the runtime opens, if whole models are run.
+    pub fn artifact(&self, written: &Written) -> Result<Option<Artifact>, Failure> {
+        if self.room.is_tight() { Ok(None) } else { Artifact::new(written).map(Some) }
     }
 
     /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds combine it with others.
@@ -370,9 +380,9 @@ impl<'a> Hunt<'a> {
             self.not_done.push(NotDone { what: format!("candidate {number}"), at: "writing".into(), because });
             return Ok(None);
         }
-        let artifact = Artifact::new(&written)?;
+        let artifact = self.artifact(&written)?;
         let mut profiled = None;
-        if self.prices.has_input() && !self.prices.knows(&proposal.graph) {
+        if let Some(artifact) = artifact.as_ref().filter(|_| self.prices.has_input() && !self.prices.knows(&proposal.graph)) {
             let (until, bench) = (self.pace.hunting_ends(), self.bench());
             let go_on = || Instant::now() < until && !observer.interrupted();
             match self.prices.observe(&bench, &proposal.graph, &written, artifact.source(), &go_on) {

@@ -3,15 +3,19 @@
 mod artifact;
 mod candidate;
 mod choose;
+mod cut;
 mod decide;
 mod hunt;
 mod library;
 mod memory;
 mod observer;
 mod pace;
+mod piecewise;
 mod prices;
 mod propose;
+mod regions;
 mod request;
+mod room;
 mod verify;
 
 use std::path::Path;
@@ -39,6 +43,8 @@ use candidate::Candidate;
 use hunt::Hunt;
 use memory::Memory;
 use pace::Pace;
+use piecewise::{Pieces, verify_pieces};
+pub use room::Room;
 
 /// Optimizes a model file, writes the result, and reports.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
@@ -48,16 +54,26 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let library = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?;
     let model = Model::read(&request.input)?;
     let mut warnings = warnings_of(&model)?;
+    let room = Room::new(&model, request.memory);
+    let request = &room_for(request, room);
+    let library = if room.is_tight() { library.filter(|r| !r.explore && r.runtime.is_none()) } else { library };
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
-    let sizes = Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?;
+    let sizes = if room.is_tight() {
+        regraft_runtime::return_freed_memory();
+        warnings.push(explain(room));
+        Sizes::declared(&model, &request.shapes, &request.binds)?
+    } else {
+        Sizes::resolve(&model, original, &runtime, &request.shapes, &request.binds)?
+    };
     if sizes.guessed {
         let shown: Vec<String> = sizes
             .inputs
             .iter()
             .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
             .collect();
-        warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
+        let done = if room.is_tight() { "priced" } else { "measured" };
+        warnings.push(format!("sizes that the model leaves open were guessed; {done} at {} (give yours with --shape)", shown.join(" ")));
     }
     let data = load_data(&request.data, &sizes)?;
     let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
@@ -82,12 +98,13 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         pace: Pace::new(start, request.budget),
         memory,
         settled: false,
+        room,
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
+    regraft_onnx::release_weights();
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
     if !cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS) {
-        let written =
-            model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
+        let written = hunt.write(&cleaned)?;
         candidates.push(Candidate {
             name: "cleaned".into(),
             graph: cleaned.clone(),
@@ -95,7 +112,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             places: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
-            artifact: Artifact::new(&written)?,
+            artifact: hunt.artifact(&written)?,
             written,
         });
     }
@@ -106,23 +123,45 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
 
     let checking = Instant::now();
     let mut winner = None;
-    let mut check = Default::default();
+    let mut check = crate::report::Check::default();
+    let untouched =
+        if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
     for at in order {
         let candidate = &candidates[at];
         observer.phase(Phase::Check, &candidate.name);
         let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
         let deadline = start + request.budget;
+        let tolerance = if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE };
+        if let Some(untouched) = &untouched {
+            let pieces = Pieces {
+                before: (model.graph(), untouched),
+                after: (&candidate.graph, &candidate.written),
+                sizes: &sizes,
+                seed: request.seed,
+                threads: request.threads,
+                tolerance,
+                room,
+            };
+            check = verify_pieces(&runtime, &pieces)?;
+            if check.passed {
+                winner = Some(at);
+                break;
+            }
+            warnings.push(format!("{} failed its check and was dropped: {}", candidate.name, check.notes.join("; ")));
+            continue;
+        }
+        let Some(artifact) = &candidate.artifact else { continue };
         let subject = Subject {
             model: &model,
             original,
-            rewritten: candidate.artifact.source(),
+            rewritten: artifact.source(),
             graph: &candidate.graph,
             written: &candidate.written,
             sizes: &sizes,
             data: &data,
             seed: request.seed,
             threads: request.threads,
-            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
+            tolerance,
             seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
         };
         check = match verify(&runtime, &subject) {
@@ -221,6 +260,21 @@ fn keep_for_report(candidate: &Candidate) -> Result<(), Failure> {
 /// Candidates that are compared end to end at most, beside the input and its cleaned form.
 const FINALISTS: usize = 3;
 
+/// The request as it can be met: where whole models cannot be run, nothing is measured.
+fn room_for(request: &Request, room: Room) -> Request {
+    let cost = if room.is_tight() { CostKind::Roofline } else { request.cost };
+    Request { cost, ..request.clone() }
+}
+
+/// Tells the user what is not done for want of memory.
+fn explain(room: Room) -> String {
+    let (need, limit) = (crate::units::show_bytes(room.need), crate::units::show_bytes(room.limit));
+    format!(
+        "a full run of this model takes about {need} of memory, {limit} are allowed (--memory allows more): nothing is measured, only rewrites \
+         that gain under the price list are used, and each changed region is checked alone"
+    )
+}
+
 /// What to tell the user before anything is done; refusals that would lose data are failures.
 fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
     if let Some(field) = model.unknown_field() {
@@ -263,6 +317,5 @@ fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure>
     if model.has_external_data() {
         return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
     }
-    let bytes = std::fs::read(input).map_err(|e| failed(&e))?;
-    crate::file::write_atomic(output, &bytes)
+    crate::file::copy_atomic(input, output)
 }

@@ -58,6 +58,8 @@ pub struct Request {
     pub require: Option<String>,
     /// Bytes that the file may grow by.
     pub allow_growth: Option<u64>,
+    /// Bytes of memory that the run may take; most of what the machine has available if not given. See [`Room`](crate::optimize::Room).
+    pub memory: Option<u64>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Path of the runtime library.
@@ -90,6 +92,7 @@ impl Request {
             min_speedup: None,
             require: None,
             allow_growth: None,
+            memory: None,
             data: Vec::new(),
             runtime_library: None,
             cost_store: None,
