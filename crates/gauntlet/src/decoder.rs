@@ -11,8 +11,8 @@ use regraft_onnx::proto::attribute_proto::AttributeType;
 use regraft_onnx::proto::tensor_proto::{DataLocation, DataType};
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto,
-    ValueInfoProto, type_proto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto,
+    TypeProto, ValueInfoProto, type_proto,
 };
 
 /// Write a decoder of random weights with external data
@@ -69,8 +69,7 @@ pub fn write(folder: &Path, gigabytes: f64, width: i64, seed: u64) -> Result<(i6
     decoder.data.flush()?;
     let end = decoder.end;
     let opset = |version| OperatorSetIdProto { domain: None, version: Some(version) };
-    let model =
-        ModelProto { ir_version: Some(8), opset_import: vec![opset(17)], graph: Some(decoder.graph), ..ModelProto::default() };
+    let model = ModelProto { ir_version: Some(8), opset_import: vec![opset(17)], graph: Some(decoder.graph), ..ModelProto::default() };
     std::fs::write(folder.join("decoder.onnx"), model.encode_to_vec())?;
     Ok((layers, end))
 }

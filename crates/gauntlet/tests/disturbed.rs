@@ -33,5 +33,5 @@ fn nothing_is_lost_when_runs_are_killed_or_cannot_write() {
 
 #[test]
 fn a_model_larger_than_the_memory_is_optimized() {
-    holds(&["memory", "--gigabytes", "0.6", "--width", "512", "--memory", "360M", "--bound", "420M", "--whole"]);
+    holds(&["memory", "--gigabytes", "0.6", "--width", "768", "--memory", "360M", "--bound", "420M", "--whole"]);
 }

@@ -56,8 +56,9 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> 
                 folding.folded += group.len();
                 for (value, constant) in group.into_iter().zip(values) {
                     let constant = match park {
-                        Some(folder) => mapped::park(constant, folder)
-                            .map_err(|source| WriteError::Io { path: folder.to_path_buf(), source })?,
+                        Some(folder) => {
+                            mapped::park(constant, folder).map_err(|source| WriteError::Io { path: folder.to_path_buf(), source })?
+                        }
                         None => constant,
                     };
                     ledger.done.insert(value, constant);

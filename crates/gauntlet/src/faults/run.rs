@@ -12,7 +12,7 @@ use crate::faults::random::Random;
 use crate::faults::scene::{Output, Scene, TOKENS, judge_store};
 
 /// The budget of a run. Short: what is tested is how it ends.
-const BUDGET: &str = "1s";
+const BUDGET: &str = "2s";
 /// Runs that take longer hang.
 const LONGEST: Duration = Duration::from_secs(120);
 /// Files of at most this size can be written, where the disk is full; the models are larger.
@@ -23,7 +23,7 @@ const DISK: u64 = 2 << 20;
 pub enum Error {
     /// No file may grow beyond a limit: what a program sees of a full disk.
     DiskFull,
-    /// The output's folder goes away while the run searches.
+    /// The output's folder goes away once the run has begun.
     FolderGone,
     /// The output is a folder.
     OutputIsFolder,
@@ -246,7 +246,7 @@ impl Runner {
         if error == Error::FolderGone {
             let folder = scene.path("out");
             let ended = wait(command.spawn()?, &mut |line| {
-                if line.contains("\"search\"") {
+                if line.contains("\"load\"") {
                     let _ = std::fs::remove_dir_all(&folder);
                 }
             })?;

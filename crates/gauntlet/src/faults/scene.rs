@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use regraft::agreement::compare;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{
-    Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, Runtime, Session, SessionOptions, Store, fill_inputs,
+    Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, Store, fill_inputs,
 };
 use tempfile::TempDir;
 
@@ -146,7 +146,8 @@ impl Scene<'_> {
             return Ok(Output::Old);
         }
         let model = Model::read(&output).context("the output cannot be read")?;
-        let mut session = self.models.runtime.open(ModelSource::path(&output), &SessionOptions::default()).context("the output does not load")?;
+        let mut session =
+            self.models.runtime.open(ModelSource::path(&output), &SessionOptions::default()).context("the output does not load")?;
         let have = session.run(&self.models.feeds)?;
         let names: Vec<String> = model.outputs().into_iter().map(|o| o.name).collect();
         let agreement = compare(&names, &self.models.want, &have);

@@ -233,7 +233,7 @@ impl<'a> Hunt<'a> {
     pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
         let park = self.room.is_tight().then(|| regraft_onnx::folder_of(&self.request.output));
         let options = WriteOptions { allow_growth: self.request.allow_growth, park, ..WriteOptions::default() };
-        self.model.write(graph, &options).map_err(Failure::new)
+        self.model.write(graph, &options).map_err(Failure::from)
     }
 
     /// What the runtime opens, if whole models are run.

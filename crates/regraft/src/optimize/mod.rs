@@ -38,7 +38,6 @@ use crate::data::load_data;
 use crate::error::Failure;
 use crate::report::{Report, SCHEMA, Seconds, Speedup};
 use crate::sizes::Sizes;
-use artifact::Artifact;
 use candidate::Candidate;
 use hunt::Hunt;
 use memory::Memory;
@@ -124,8 +123,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let checking = Instant::now();
     let mut winner = None;
     let mut check = crate::report::Check::default();
-    let untouched =
-        if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
+    let untouched = if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
     for at in order {
         let candidate = &candidates[at];
         observer.phase(Phase::Check, &candidate.name);
@@ -312,10 +310,9 @@ fn count(graph: &Graph) -> usize {
 
 /// Writes the input again, under the output's name. External data goes along.
 fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure> {
-    let failed =
-        |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", output.display())).hint("check the output path with -o");
     if model.has_external_data() {
-        return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
+        let saved = model.save(model.graph(), output, &WriteOptions::default());
+        return saved.map(|_| ()).map_err(|e| Failure::new(e).hint("check the output path with -o"));
     }
     crate::file::copy_atomic(input, output)
 }

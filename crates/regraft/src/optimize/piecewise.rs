@@ -4,7 +4,9 @@ use prost::Message;
 use regraft_ir::{Graph, eval};
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Written, release_weights};
-use regraft_runtime::{DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs};
+use regraft_runtime::{
+    DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
+};
 
 use crate::agreement::{Agreement, compare};
 use crate::error::Failure;

@@ -28,7 +28,12 @@ pub struct Regions<'a> {
 }
 
 /// The regions in which `after` differs from `before`. A region ends only at values that are `cuttable` and at outputs.
-pub fn regions(before: &Graph, after: &Graph, cuttable: &dyn Fn(ValueId) -> bool, nameable: &dyn Fn(ValueId, ValueId) -> bool) -> Vec<Region> {
+pub fn regions(
+    before: &Graph,
+    after: &Graph,
+    cuttable: &dyn Fn(ValueId) -> bool,
+    nameable: &dyn Fn(ValueId, ValueId) -> bool,
+) -> Vec<Region> {
     let same = |id: &NodeId| {
         before.get(*id).zip(after.get(*id)).is_some_and(|(a, b)| a.op == b.op && a.inputs.len() == b.inputs.len() && a.types == b.types)
     };
