@@ -133,14 +133,18 @@ impl Decoder {
         for part in ["q", "k", "v"] {
             let (weight, flat) = (at(&format!("w{part}")), at(&format!("{part}_flat")));
             self.weight(&weight, &[width, width], 0.02)?;
-            self.node("MatMul", &[&normal, &weight], &flat, vec![]);
+            if part == "q" {
+                self.node("MatMul", &[&normal, &weight], &at("q_raw"), vec![]);
+                self.node("Mul", &[&at("q_raw"), "scale"], &flat, vec![]);
+            } else {
+                self.node("MatMul", &[&normal, &weight], &flat, vec![]);
+            }
             self.node("Reshape", &[&flat, "split"], &at(&format!("{part}_4d")), vec![]);
             let order: &[i64] = if part == "k" { &[0, 2, 3, 1] } else { &[0, 2, 1, 3] };
             self.node("Transpose", &[&at(&format!("{part}_4d"))], &at(part), vec![ints("perm", order)]);
         }
-        self.node("MatMul", &[&at("q"), &at("k")], &at("raw"), vec![]);
-        self.node("Mul", &[&at("raw"), "scale"], &at("scaled"), vec![]);
-        self.node("Add", &[&at("scaled"), "mask"], &at("scores"), vec![]);
+        self.node("MatMul", &[&at("q"), &at("k")], &at("products"), vec![]);
+        self.node("Add", &[&at("products"), "mask"], &at("scores"), vec![]);
         self.node("Softmax", &[&at("scores")], &at("weights"), vec![int("axis", -1)]);
         self.node("MatMul", &[&at("weights"), &at("v")], &at("heads"), vec![]);
         self.node("Transpose", &[&at("heads")], &at("rows"), vec![ints("perm", &[0, 2, 1, 3])]);

@@ -1,6 +1,6 @@
 //! `memory`: a model much larger than the memory that a run may take.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -73,6 +73,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let report: serde_json::Value = serde_json::from_str(&report).context("the report")?;
     let rewrites = report["applied"].as_array().map_or(0, Vec::len);
     println!("{layers} layers, {} of weights, {rewrites} rewrites, {:.0} s", show_bytes(bytes), start.elapsed().as_secs_f64());
+    let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
+    for rule in report["applied"].as_array().into_iter().flatten().filter_map(|a| a["rule"].as_str()) {
+        *rules.entry(rule).or_default() += 1;
+    }
+    rules.iter().for_each(|(rule, times)| println!("{times:5} {rule}"));
+    report["check"]["notes"].as_array().into_iter().flatten().filter_map(|n| n.as_str()).for_each(|note| println!("check: {note}"));
     println!("peak memory {}, bound {}", show_bytes(peak), show_bytes(args.bound));
     let mut verdict = Verdict::default();
     let mut hold = |what: Result<String>| match what {
