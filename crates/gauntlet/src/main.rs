@@ -6,6 +6,9 @@
 //! | `fuzz` | random models, rewritten at random whatever it costs |
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
+//! | `faults` | kills, full disks, broken files, two runs on one store |
+//! | `memory` | a model much larger than the memory that a run may take |
+//! | `decoder` | writes a model of any size with external data, to try memory limits on |
 //!
 //! Every campaign prints its seed and ends with a verdict line; exit code 0 if nothing broke, 1 if something did, 2 if it could not run.
 
@@ -15,8 +18,11 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 mod bodies;
+mod decoder;
+mod faults;
 mod fuzz;
 mod generate;
+mod memory;
 mod node_tests;
 mod trial;
 mod verdict;
@@ -37,6 +43,9 @@ enum Campaign {
     Fuzz(fuzz::Fuzz),
     /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
     Bodies(bodies::Args),
+    Faults(faults::Args),
+    Memory(memory::Args),
+    Decoder(decoder::Args),
     /// Networks with an open batch, rewritten once, run at three other sizes
     Zoo(zoo::Args),
 }
@@ -54,5 +63,8 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Fuzz(args) => fuzz::run(&args),
         Campaign::Bodies(args) => Ok(bodies::run(&args)),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
+        Campaign::Decoder(args) => decoder::run(&args),
+        Campaign::Faults(args) => faults::run(&args),
+        Campaign::Memory(args) => memory::run(&args),
     }
 }

@@ -20,8 +20,12 @@ struct Inner {
     dtype: DType,
     shape: Vec<i64>,
     bytes: Bytes,
+    release: Option<fn(&[u8])>,
     fingerprint: OnceLock<u128>,
 }
+
+/// Bytes that are hashed at a time, between calls of the function that releases them.
+const BLOCK: usize = 4 << 20;
 
 impl Const {
     /// A constant from its bytes; `None` if their number does not fit the shape or the element type has no fixed width.
@@ -30,7 +34,16 @@ impl Const {
         if dtype.size() == 0 || elements.checked_mul(dtype.size())? != bytes.len() {
             return None;
         }
-        Some(Const(Arc::new(Inner { dtype, shape: shape.to_vec(), bytes, fingerprint: OnceLock::new() })))
+        Some(Const(Arc::new(Inner { dtype, shape: shape.to_vec(), bytes, release: None, fingerprint: OnceLock::new() })))
+    }
+
+    /// The same constant, with a function to call on bytes that were just read from end to end and will not be read again soon: whoever keeps
+    /// them may take them out of memory, as long as they stay readable.
+    pub fn released_by(mut self, release: fn(&[u8])) -> Const {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.release = Some(release);
+        }
+        self
     }
 
     /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from doubles; `None` if the count does not fit.
@@ -100,7 +113,12 @@ impl Const {
                 hasher.update(&d.to_le_bytes());
             }
             hasher.update(&[0xff]);
-            hasher.update(&self.0.bytes);
+            for block in self.0.bytes.chunks(BLOCK) {
+                hasher.update(block);
+                if let Some(release) = self.0.release {
+                    release(block);
+                }
+            }
             hasher.digest128()
         })
     }

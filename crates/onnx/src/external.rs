@@ -1,13 +1,13 @@
 //! External tensor data: memory-mapped when read, streamed into one data file when saved.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
 use crate::error::{LoadError, LoadFault};
+use crate::mapped::{map, release};
 use crate::proto::tensor_proto::DataLocation;
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto};
 
@@ -20,21 +20,8 @@ const PAGE: u64 = 4096;
 /// Alignment of all other tensors in the data file.
 const LINE: u64 = 64;
 
-/// The whole file, memory-mapped; an empty buffer for an empty file.
-pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::Error::other("this is a folder"));
-    }
-    if metadata.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: the mapping is read-only and private to this process. A file that another process truncates while it is mapped is outside
-    // of what any reader can defend against short of copying it.
-    let mapping = unsafe { memmap2::Mmap::map(&file)? };
-    Ok(Bytes::from_owner(mapping))
-}
+/// Bytes that are copied at a time.
+const BLOCK: usize = 8 << 20;
 
 /// Calls `f` on every tensor of the model: initializers, attributes, subgraphs, functions, training graphs.
 pub(crate) fn each_tensor<E>(model: &mut ModelProto, f: &mut dyn FnMut(&mut TensorProto) -> Result<(), E>) -> Result<(), E> {
@@ -146,7 +133,10 @@ pub(crate) fn spill(model: &mut ModelProto, location: &str, out: &mut dyn Write)
         let align = if bytes.len() as u64 >= PAGE { PAGE } else { LINE };
         let start = position.next_multiple_of(align);
         io::copy(&mut io::Read::take(io::repeat(0), start - position), out)?;
-        out.write_all(&bytes)?;
+        for block in bytes.chunks(BLOCK) {
+            out.write_all(block)?;
+            release(block);
+        }
         position = start + bytes.len() as u64;
         let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.to_string()), value: Some(value) };
         tensor.external_data =

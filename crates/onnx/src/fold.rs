@@ -3,10 +3,12 @@
 //! Cones that the original model already had stay as they are: what was small as an expression stays small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use regraft_ir::{Const, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::error::WriteError;
+use crate::mapped;
 use crate::plan::{Form, Plan};
 
 /// Constants with more elements are never folded: computing them takes too much memory.
@@ -32,8 +34,8 @@ pub(crate) fn allowance(size: u64, allow_growth: Option<u64>) -> u64 {
     (size / FREE_SHARE).max(FREE_GROWTH).max(allow_growth.unwrap_or(0))
 }
 
-/// Folds what fits into `plan`: the constants may grow by `allowance` bytes.
-pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64) -> Result<Folding, WriteError> {
+/// Folds what fits into `plan`: the constants may grow by `allowance` bytes. With `park`, results wait in files there.
+pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> Result<Folding, WriteError> {
     let mut ledger = Ledger::new(plan);
     let mut folding = Folding::default();
     if ledger.frontier.is_empty() {
@@ -52,7 +54,18 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64) -> Result<Folding, Write
                 ledger.total = u64::try_from(i128::from(ledger.total) + growth).unwrap_or(0);
                 ledger.counts = counts;
                 folding.folded += group.len();
-                ledger.done.extend(group.into_iter().zip(values));
+                for (value, constant) in group.into_iter().zip(values) {
+                    let constant = match park {
+                        Some(folder) => {
+                            mapped::park(constant, folder).map_err(|source| WriteError::Io { path: folder.to_path_buf(), source })?
+                        }
+                        None => constant,
+                    };
+                    ledger.done.insert(value, constant);
+                }
+                if park.is_some() {
+                    mapped::release_weights();
+                }
             }
             None if group.len() > 1 => {
                 let mut single: Vec<(i128, ValueId)> = group.iter().map(|v| (ledger.growth(&[*v]).0, *v)).collect();

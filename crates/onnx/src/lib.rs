@@ -22,12 +22,14 @@
 mod attribute;
 mod body;
 mod declared;
+mod draft;
 mod emit;
 mod error;
 mod external;
 mod fold;
 mod formals;
 mod import;
+mod mapped;
 mod model;
 mod names;
 mod opset;
@@ -45,8 +47,10 @@ mod wire;
 mod write;
 
 pub use body::{Body, WrittenBody};
+pub use draft::{Draft, folder_of};
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use import::OpaqueNode;
+pub use mapped::release_weights;
 pub use model::{Declared, Model};
 pub use opset::OpsetError;
 pub use spell::Speller;

@@ -59,7 +59,7 @@ impl Model {
             error.file = Some(path.to_path_buf());
             error
         };
-        let bytes = external::map(path).map_err(|e| in_file(LoadFault::Io(e).into()))?;
+        let bytes = crate::mapped::map(path).map_err(|e| in_file(LoadFault::Io(e).into()))?;
         Model::from_bytes(bytes, Some(path.parent().unwrap_or(Path::new("")))).map_err(in_file)
     }
 

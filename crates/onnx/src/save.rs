@@ -1,28 +1,32 @@
-//! Saving: a temporary file beside the target, then a rename, so that a half-written model is never seen.
+//! Saving: whole or not at all, the model's weights before the model.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use prost::Message;
 use regraft_ir::Graph;
-use tempfile::NamedTempFile;
 
+use crate::draft::Draft;
 use crate::error::WriteError;
 use crate::external;
 use crate::model::Model;
+use crate::proto::ModelProto;
 use crate::write::{WriteOptions, Written};
 
 /// A model that takes more bytes is saved with external data, some way below protobuf's own limit of 2 GiB.
 const EXTERNAL_ABOVE: u64 = 1_932_735_283;
+
+/// How the file with a model's weights is called, after the model's own name. A model that is replaced keeps its weights until the new one is
+/// complete, so there are two names.
+const DATA: [&str; 2] = [".data", ".data2"];
 
 impl Model {
     /// Writes `graph` to a file. Returns what was written.
     ///
     /// If weights came from external data files, or the model is larger than 1.8 GiB, they go to one new file `<name>.data` beside the
     /// model, also where the original data files lie in the same folder: the new model never depends on files of the old one. The data file
-    /// is in place before the model file is; both are written under temporary names first.
+    /// is in place before the model file is; neither has its name before it is complete.
     pub fn save(&self, graph: &Graph, path: impl AsRef<Path>, options: &WriteOptions) -> Result<Written, WriteError> {
         let written = self.write(graph, options)?;
         written.save(path, self.has_external_data())?;
@@ -32,57 +36,67 @@ impl Model {
 
 impl Written {
     /// Saves the model, with its weights in `<name>.data` if `external` or if it is too large for one file. Existing files are replaced.
+    ///
+    /// At every moment the model at `path` is the old or the new one, with all its weights: where the old one has its weights in
+    /// `<name>.data`, the new ones are in `<name>.data2`, and the other way round. Weights of the old one go last.
     pub fn save(&self, path: impl AsRef<Path>, external: bool) -> Result<(), WriteError> {
         let path = path.as_ref();
-        if !external && self.size() <= EXTERNAL_ABOVE {
-            let model = in_folder(path, |out| out.write_all(&self.proto.encode_to_vec()))?;
-            return put(model, path);
+        let old = data_of(path);
+        let mut data = None;
+        let model = if external || self.size() > EXTERNAL_ABOVE {
+            let name = DATA.iter().map(|ending| beside(path, ending)).find(|name| !old.contains(name)).unwrap_or_default();
+            let mut proto = self.proto.clone();
+            let location = name.to_string_lossy().into_owned();
+            let target = path.with_file_name(&name);
+            let draft = draft(&target, |out| external::spill(&mut proto, &location, out))?;
+            data = Some((draft, target, name));
+            draft_model(path, &proto)?
+        } else {
+            draft_model(path, &self.proto)?
+        };
+        let mut new = None;
+        if let Some((draft, target, name)) = data {
+            draft.put().map_err(|source| WriteError::Io { path: target, source })?;
+            new = Some(name);
         }
-        let mut file_name = path.file_name().map(OsString::from).unwrap_or_default();
-        file_name.push(".data");
-        let data_path = path.with_file_name(&file_name);
-        let mut proto = self.proto.clone();
-        let location = file_name.to_string_lossy().into_owned();
-        let data = in_folder(&data_path, |out| external::spill(&mut proto, &location, out))?;
-        let model = in_folder(path, |out| out.write_all(&proto.encode_to_vec()))?;
-        put(data, &data_path)?;
-        put(model, path)
+        model.put().map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
+        for name in old.into_iter().filter(|name| new.as_ref() != Some(name)) {
+            // The new model is complete; old weights that stay take space only.
+            let _ = std::fs::remove_file(path.with_file_name(name));
+        }
+        Ok(())
     }
 }
 
-/// A temporary file in the target's folder, complete and on disk.
-fn in_folder(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<NamedTempFile, WriteError> {
-    let fail = |source| WriteError::Io { path: target.to_path_buf(), source };
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    let file = tempfile::Builder::new().prefix(".regraft-").tempfile_in(folder).map_err(fail)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    write(&mut out).map_err(fail)?;
-    let file = out.into_inner().map_err(|e| fail(e.into_error()))?;
-    file.as_file().sync_all().map_err(fail)?;
-    Ok(file)
+fn beside(path: &Path, ending: &str) -> OsString {
+    let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+    name.push(ending);
+    name
 }
 
-fn put(file: NamedTempFile, target: &Path) -> Result<(), WriteError> {
-    let fail = |source| WriteError::Io { path: target.to_path_buf(), source };
-    permit(file.as_file()).map_err(fail)?;
-    file.persist(target).map_err(|e| fail(e.error))?;
-    if let Some(folder) = target.parent().filter(|p| !p.as_os_str().is_empty())
-        && let Ok(folder) = File::open(folder)
-    {
-        // Not every file system can sync a folder; the rename itself has happened.
-        let _ = folder.sync_all();
-    }
-    Ok(())
+/// Files that a model at `path` has its weights in, of those that [`Written::save`] makes for a model of this name.
+fn data_of(path: &Path) -> Vec<OsString> {
+    let Some(mut model) = crate::mapped::map(path).ok().and_then(|bytes| ModelProto::decode(bytes).ok()) else { return Vec::new() };
+    let mut locations = std::collections::BTreeSet::new();
+    let _ = external::each_tensor::<()>(&mut model, &mut |tensor| {
+        locations.extend(tensor.external_data.iter().filter(|e| e.key() == "location").map(|e| e.value().to_string()));
+        Ok(())
+    });
+    let named = |name: &OsString| locations.iter().any(|location| Path::new(location) == Path::new(name));
+    DATA.iter().map(|ending| beside(path, ending)).filter(named).collect()
 }
 
-/// Temporary files are private; a model is not.
-#[cfg(unix)]
-fn permit(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+fn draft_model(path: &Path, proto: &ModelProto) -> Result<Draft, WriteError> {
+    draft(path, |out| out.write_all(&proto.encode_to_vec()))
 }
 
-#[cfg(not(unix))]
-fn permit(_: &File) -> io::Result<()> {
-    Ok(())
+/// A file that can become `target`, complete and on disk.
+fn draft(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Draft, WriteError> {
+    let fail = |source| WriteError::Io { path: PathBuf::from(target), source };
+    let mut draft = Draft::of(target).map_err(fail)?;
+    let mut out = BufWriter::with_capacity(1 << 20, draft.file());
+    write(&mut out).and_then(|()| out.flush()).map_err(fail)?;
+    drop(out);
+    draft.settle().map_err(fail)?;
+    Ok(draft)
 }

@@ -48,7 +48,8 @@ pub(crate) fn decode(tensor: &TensorProto) -> Result<Decoded, LoadFault> {
         None => typed_bytes(tensor, dtype),
     };
     let need = elements.saturating_mul(dtype.size() as u64);
-    Const::new(dtype, &tensor.dims, bytes.clone()).map(Decoded::Const).ok_or_else(|| misfit(need, bytes.len() as u64))
+    let value = Const::new(dtype, &tensor.dims, bytes.clone()).map(|value| value.released_by(crate::mapped::release));
+    value.map(Decoded::Const).ok_or_else(|| misfit(need, bytes.len() as u64))
 }
 
 /// Number of elements, or why the shape is impossible.

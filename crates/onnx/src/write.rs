@@ -1,6 +1,7 @@
 //! From a rewritten graph back to a model: unchanged nodes verbatim, new ones spelled, everything else as it was.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use prost::Message;
 use regraft_ir::{Graph, ValueId};
@@ -28,6 +29,8 @@ pub struct WriteOptions {
     /// Before IR version 4, weights are listed among the inputs although no caller feeds them. By default they stay listed, and so stay in
     /// the file, even if nothing reads them any more. With this, weights that a rewrite made superfluous go, and their listing with them.
     pub drop_parameters: bool,
+    /// A folder where constants that folding makes wait, in files without a name, instead of in memory.
+    pub park: Option<PathBuf>,
 }
 
 /// A model ready to be saved.
@@ -92,7 +95,7 @@ impl Model {
 
     fn write_within(&self, graph: &Graph, options: &WriteOptions, allowance: u64) -> Result<Written, WriteError> {
         let mut plan = Plan::new(self, graph, options.respell)?;
-        let Folding { folded, kept } = fold::fold(&mut plan, allowance)?;
+        let Folding { folded, kept } = fold::fold(&mut plan, allowance, options.park.as_deref())?;
         let names = Names::new(&plan)?;
         let emitter = Emitter::emit(&plan, names)?;
         let values = emitter.names.iter().map(|(value, name)| (name.to_string(), value)).collect();

@@ -53,15 +53,24 @@ impl From<regraft_onnx::LoadError> for Failure {
 
 impl From<regraft_onnx::WriteError> for Failure {
     fn from(error: regraft_onnx::WriteError) -> Failure {
-        Failure::new(error)
+        let failure = Failure::new(&error);
+        match error {
+            regraft_onnx::WriteError::Io { .. } => failure.hint("check the path, and whether the disk is full"),
+            _ => failure,
+        }
     }
 }
 
 impl From<regraft_runtime::RuntimeError> for Failure {
     fn from(error: regraft_runtime::RuntimeError) -> Failure {
+        use regraft_runtime::RuntimeError as E;
+        let failure = Failure::new(&error);
         match error {
-            regraft_runtime::RuntimeError::Library(error) => error.into(),
-            other => Failure::new(other),
+            E::Library(error) => error.into(),
+            E::Profile { .. } | E::OptimizedGraph { .. } | E::Io { .. } => {
+                failure.hint("is the disk full? the runtime writes to the temporary folder, which TMPDIR names")
+            }
+            _ => failure,
         }
     }
 }

@@ -1,17 +1,28 @@
 //! Files of the user's: written whole or not at all.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use regraft_onnx::{Draft, folder_of};
 
 use crate::error::Failure;
 
-/// Writes a file under a temporary name beside it and renames it: nobody ever sees half of it. The folder must exist.
+/// Writes a file that has its name when it is complete: nobody ever sees half of it. The folder must exist.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", path.display())).hint("check the path");
-    let mut file = tempfile::Builder::new().prefix(".regraft-").tempfile_in(folder_of(path)).map_err(|e| failed(&plain(&e)))?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(|e| failed(&e))?;
-    permit(file.as_file()).map_err(|e| failed(&e))?;
-    file.persist(path).map(|_| ()).map_err(|e| failed(&e.error))
+    put(path, |file| file.write_all(bytes))
+}
+
+/// Copies a file in the same way, block by block.
+pub fn copy_atomic(from: &Path, to: &Path) -> Result<(), Failure> {
+    let mut source = std::fs::File::open(from).map_err(|e| Failure::new(format!("cannot read {}: {e}", from.display())))?;
+    put(to, |file| std::io::copy(&mut source, file).map(|_| ()))
+}
+
+fn put(path: &Path, write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::new(format!("cannot write {}: {}", path.display(), plain(&e))).hint("check the path");
+    let mut draft = Draft::of(path).map_err(failed)?;
+    write(draft.file()).map_err(failed)?;
+    draft.put().map_err(failed)
 }
 
 /// Fails if a file could not be written at `path` later: before a long run, not after it.
@@ -24,7 +35,7 @@ pub fn check_writable(path: &Path, flag: &str) -> Result<(), Failure> {
     if !folder.is_dir() {
         return Err(refuse(&format!("there is no folder {}", folder.display())).hint("create it first"));
     }
-    match tempfile::Builder::new().prefix(".regraft-").tempfile_in(&folder) {
+    match Draft::of(path) {
         Ok(_) => Ok(()),
         Err(e) => Err(refuse(&plain(&e)).hint(format!("name a place that can be written with {flag}"))),
     }
@@ -38,10 +49,6 @@ pub fn is_same(existing: &Path, other: &Path) -> bool {
     place(existing).is_some_and(|a| place(other).is_some_and(|b| a == b))
 }
 
-fn folder_of(path: &Path) -> PathBuf {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
-
 /// The cause alone: errors on temporary files name these, and users know nothing of them.
 fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -49,18 +56,6 @@ fn plain(error: &std::io::Error) -> String {
         Some((cause, _)) => cause.to_string(),
         None => text,
     }
-}
-
-/// Temporary files are private; reports and models are not.
-#[cfg(unix)]
-fn permit(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn permit(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

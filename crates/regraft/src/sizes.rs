@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use regraft_ir::Bindings;
 use regraft_onnx::Model;
-use regraft_runtime::{Feeds, Fill, FillOptions, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, ValueInfo, fill_inputs};
+use regraft_onnx::proto::tensor_shape_proto::dimension;
+use regraft_onnx::proto::{ValueInfoProto, type_proto};
+use regraft_runtime::{DType, Feeds, Fill, FillOptions, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, ValueInfo, fill_inputs};
 
 use crate::error::Failure;
 use crate::units::{ShapeArg, Size};
@@ -59,6 +61,13 @@ impl Sizes {
             infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}:{}", i.name, example(i))).collect();
         let failure = Failure::new(format!("the model does not run at the sizes tried{why}"));
         Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
+    }
+
+    /// Sizes from the command line, completed by guesses, without running the model.
+    pub fn declared(model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
+        let infos = declared(model);
+        check_names(&infos, shapes)?;
+        Sizes::attempt(model, &infos, shapes, binds, 0)
     }
 
     /// The sizes of attempt number `guess`.
@@ -133,6 +142,31 @@ impl Sizes {
     pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
         Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ..FillOptions::default() })?)
     }
+}
+
+/// What the model declares of the inputs that a caller must feed.
+fn declared(model: &Model) -> Vec<ValueInfo> {
+    let Some(graph) = &model.proto().graph else { return Vec::new() };
+    let given = |info: &&ValueInfoProto| !graph.initializer.iter().any(|t| t.name() == info.name());
+    graph.input.iter().filter(given).map(value_info).collect()
+}
+
+fn value_info(info: &ValueInfoProto) -> ValueInfo {
+    let tensor = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+        Some(type_proto::Value::TensorType(tensor)) => Some(tensor),
+        _ => None,
+    };
+    let (mut dims, mut symbols) = (Vec::new(), Vec::new());
+    for dim in tensor.and_then(|t| t.shape.as_ref()).iter().flat_map(|s| &s.dim) {
+        let (size, symbol) = match &dim.value {
+            Some(dimension::Value::DimValue(n)) => (usize::try_from(*n).ok(), String::new()),
+            Some(dimension::Value::DimParam(symbol)) => (None, symbol.clone()),
+            None => (None, String::new()),
+        };
+        dims.push(size);
+        symbols.push(symbol);
+    }
+    ValueInfo { name: info.name().to_string(), dtype: tensor.map(|t| DType::from_onnx(t.elem_type())), dims, symbols }
 }
 
 fn guess_size(rank: usize, axis: usize, guess: usize) -> usize {

@@ -53,7 +53,7 @@ pub use feeds::Feeds;
 pub use fills::{Fill, FillOptions, InputSpec, fill_inputs};
 pub use library::{Candidate, LibraryError, Origin};
 pub use machine::MachineKey;
-pub use memory::keep_freed_memory;
+pub use memory::{keep_freed_memory, return_freed_memory};
 pub use onnxruntime::OnnxRuntime;
 pub use optimized::{OptimizedGraph, OptimizedNode};
 pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profiling, profile_interleaved};

@@ -17,3 +17,22 @@ pub fn keep_freed_memory(bytes: usize) {
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     let _ = bytes;
 }
+
+/// Takes [`keep_freed_memory`] back: for runs that must stay small, however long they take.
+pub fn return_freed_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: as above; these are the allocator's own defaults.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_MAX, MAPPINGS);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+        }
+    }
+}
+
+/// Blocks of memory that the allocator may map one by one, and the size from which it does, which is also what it keeps free.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const MAPPINGS: libc::c_int = 65536;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE: libc::c_int = 128 << 10;

@@ -40,7 +40,9 @@ impl Console {
         let mut out = io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
-            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!("cannot write to standard output: {e}"))),
+            Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::new(format!("cannot write to standard output: {e}")).hint("check where it goes; files were written before"))
+            }
             _ => Ok(()),
         }
     }

@@ -76,6 +76,12 @@ pub struct Args {
     /// Time that the whole run may take, such as 60s or 5m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, help_heading = "Search")]
     budget: Duration,
+    /// Memory that the run may take, such as 4G [default: 80 % of what the machine has available]
+    ///
+    /// A model that cannot be run within it is not measured: only rewrites that gain under the price list are used, each changed region is
+    /// checked alone, and a warning says so.
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Search")]
+    memory: Option<u64>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     seed: u64,
@@ -182,6 +188,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         require: args.require.clone(),
         allow_growth: args.allow_growth,
         opset: args.opset,
+        memory: args.memory,
         data: args.data.clone(),
         runtime_library: args.runtime_library.clone(),
         cost_store: args.cost_store.clone(),

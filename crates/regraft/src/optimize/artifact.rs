@@ -24,11 +24,13 @@ impl Artifact {
     /// The form that fits the model's size.
     pub fn new(written: &Written) -> Result<Artifact, Failure> {
         if written.size() <= IN_MEMORY {
-            return written.to_bytes().map(Artifact::Bytes).map_err(Failure::new);
+            return written.to_bytes().map(Artifact::Bytes).map_err(Failure::from);
         }
-        let folder = TempDir::new().map_err(Failure::new)?;
+        let folder = TempDir::new().map_err(|e| {
+            Failure::new(format!("cannot make a temporary folder: {e}")).hint("is the disk full? TMPDIR names another place")
+        })?;
         let path = folder.path().join("model.onnx");
-        written.save(&path, true).map_err(Failure::new)?;
+        written.save(&path, true)?;
         Ok(Artifact::File(path, folder))
     }
 

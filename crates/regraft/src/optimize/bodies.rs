@@ -5,7 +5,6 @@ use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
 
 use crate::error::Failure;
-use crate::optimize::artifact::Artifact;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::clean;
 use crate::optimize::hunt::{Hunt, InModel};
@@ -142,7 +141,7 @@ impl Hunt<'_> {
             return Ok(None);
         }
         let applied = rewrites.into_iter().chain(bodies.applied).collect();
-        let artifact = Artifact::new(&written)?;
+        let artifact = self.artifact(&written)?;
         Ok(Some(Candidate { name, graph, applied, places, bodies: bodies.places, predicted, profiled: None, artifact, written }))
     }
 }

@@ -23,8 +23,8 @@ pub struct Candidate {
     pub predicted: Ns,
     /// Time relative to the input in the profile, if it was measured.
     pub profiled: Option<f64>,
-    /// Its serialized form.
-    pub artifact: Artifact,
+    /// Its serialized form; `None` where whole models are not run.
+    pub artifact: Option<Artifact>,
     /// The same, decoded, for saving.
     pub written: Written,
 }

@@ -38,11 +38,14 @@ impl Hunt<'_> {
             let input = timing("input", 0.0, Speedup::NONE);
             return Ok((vec![input.clone()], self.points.iter().map(|_| vec![input.clone()]).collect(), Vec::new()));
         }
+        if self.room.is_tight() {
+            return Ok(self.choose_from_list(start, candidates));
+        }
         if self.request.frozen {
             return Ok(self.choose_from_store(start, candidates));
         }
         let mut models = vec![original];
-        models.extend(candidates.iter().map(|c| c.artifact.source()));
+        models.extend(candidates.iter().filter_map(|c| Some(c.artifact.as_ref()?.source())));
         let mut by_point: Vec<Vec<Timing>> = Vec::new();
         for (at, point) in self.points.iter().enumerate() {
             // Each binding gets an equal part of the time that is left.
@@ -109,6 +112,22 @@ impl Hunt<'_> {
         let mut order: Vec<usize> = (0..candidates.len()).filter(faster).collect();
         order.sort_by(|a, b| timings[b + 1].speedup.median.total_cmp(&timings[a + 1].speedup.median));
         (timings, by_point, order)
+    }
+
+    /// Decides by the price list alone, where nothing can be run: each single rewrite, and the whole, must gain.
+    fn choose_from_list(&self, start: &Graph, candidates: &[Candidate]) -> Decision {
+        let input = self.prices.total(start);
+        let timings: Vec<Timing> = std::iter::once("input")
+            .chain(candidates.iter().map(|c| c.name.as_str()))
+            .map(|name| timing(name, 0.0, Speedup::NONE))
+            .collect();
+        let gains = |c: &Candidate| {
+            let cheaper = if c.applied.is_empty() { c.predicted <= input } else { c.predicted < input };
+            cheaper && c.applied.iter().all(|step| step.gain_ns > 0)
+        };
+        let mut order: Vec<usize> = (0..candidates.len()).filter(|at| gains(&candidates[*at])).collect();
+        order.sort_by_key(|at| candidates[*at].predicted);
+        (timings.clone(), self.points.iter().map(|_| timings.clone()).collect(), order)
     }
 
     /// Identity of a pair of models at a binding in the store.

@@ -20,6 +20,7 @@ use crate::optimize::points::Point;
 use crate::optimize::prices::{Bench, Prices};
 use crate::optimize::propose::{Proposal, Proposals, everywhere, propose};
 use crate::optimize::request::Request;
+use crate::optimize::room::Room;
 use crate::report::{NotDone, Seconds};
 use crate::sizes::Sizes;
 
@@ -73,6 +74,8 @@ pub struct Hunt<'a> {
     pub memory: Memory,
     /// The hunt ended because nothing more was found.
     pub settled: bool,
+    /// Memory that the run may take.
+    pub room: Room,
 }
 
 impl<'a> Hunt<'a> {
@@ -241,9 +244,16 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    fn write(&self, graph: &Graph) -> Result<Written, Failure> {
-        let options = WriteOptions { allow_growth: self.request.allow_growth, ..WriteOptions::default() };
-        self.model.write(graph, &options).map_err(Failure::new)
+    /// A rewritten graph as a model. Where memory is tight, new constants wait in the output's folder.
+    pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
+        let park = self.room.is_tight().then(|| regraft_onnx::folder_of(&self.request.output));
+        let options = WriteOptions { allow_growth: self.request.allow_growth, park, ..WriteOptions::default() };
+        self.model.write(graph, &options).map_err(Failure::from)
+    }
+
+    /// What the runtime opens, if whole models are run.
+    pub fn artifact(&self, written: &Written) -> Result<Option<Artifact>, Failure> {
+        if self.room.is_tight() { Ok(None) } else { Artifact::new(written).map(Some) }
     }
 
     /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds combine it with others.
@@ -374,10 +384,10 @@ impl<'a> Hunt<'a> {
     fn measure(&mut self, proposal: Proposal, number: usize, observer: &dyn Observer) -> Result<Option<Candidate>, Failure> {
         let unknown = self.prices.has_input() && !self.prices.knows(&proposal.graph);
         let Some(mut candidate) = self.put_down(proposal, number)? else { return Ok(None) };
-        if unknown {
+        if let Some(artifact) = candidate.artifact.as_ref().filter(|_| unknown) {
             let (until, bench) = (self.pace.hunting_ends(), self.bench());
             let go_on = || Instant::now() < until && !observer.interrupted();
-            match self.prices.observe(&bench, &candidate.graph, &candidate.written, candidate.artifact.source(), &go_on) {
+            match self.prices.observe(&bench, &candidate.graph, &candidate.written, artifact.source(), &go_on) {
                 Ok(ratio) => candidate.profiled = Some(ratio),
                 Err(why) => {
                     self.not_done.push(NotDone { what: candidate.name, at: "loading".into(), because: why.cause });
@@ -413,7 +423,7 @@ impl<'a> Hunt<'a> {
             places: proposal.places,
             bodies: Vec::new(),
             profiled: None,
-            artifact: Artifact::new(&written)?,
+            artifact: self.artifact(&written)?,
             written,
         }))
     }

@@ -4,6 +4,7 @@ mod artifact;
 mod bodies;
 mod candidate;
 mod choose;
+mod cut;
 mod decide;
 mod hunt;
 mod library;
@@ -11,17 +12,20 @@ mod memory;
 mod mend;
 mod observer;
 mod pace;
+mod piecewise;
 mod points;
 mod prices;
 mod propose;
+mod regions;
 mod request;
+mod room;
 mod verify;
 
 use std::path::Path;
 use std::time::Instant;
 
 use regraft_ir::{Graph, Op};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
@@ -37,12 +41,13 @@ pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
-use artifact::Artifact;
 use candidate::Candidate;
 use hunt::Hunt;
 use memory::Memory;
 use pace::Pace;
+use piecewise::{Pieces, verify_pieces};
 use points::Point;
+pub use room::Room;
 
 /// Optimizes a model file, writes the result, and reports.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
@@ -59,9 +64,20 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         None => model,
     };
     let mut warnings = warnings_of(&model)?;
+    let room = Room::new(&model, request.memory);
+    let request = &room_for(request, room);
+    let library = if room.is_tight() { library.filter(|r| !r.explore && r.runtime.is_none()) } else { library };
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let original = ModelSource::path(&request.input);
-    let points = Point::all(request, &model, original, &runtime)?;
+    if room.is_tight() {
+        if converted {
+            return Err(Failure::new("a model that is brought to another opset must be run, and there is not memory enough for that")
+                .hint("give more with --memory, or leave --opset out"));
+        }
+        regraft_runtime::return_freed_memory();
+        warnings.push(explain(room));
+    }
+    let points = Point::all(request, &model, (!room.is_tight()).then_some((original, &runtime as &dyn Runtime)))?;
     let sizes = &points[0].sizes;
     if sizes.guessed {
         let shown: Vec<String> = sizes
@@ -69,7 +85,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             .iter()
             .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
             .collect();
-        warnings.push(format!("sizes that the model leaves open were guessed; measured at {} (give yours with --shape)", shown.join(" ")));
+        let done = if room.is_tight() { "priced" } else { "measured" };
+        warnings.push(format!("sizes that the model leaves open were guessed; {done} at {} (give yours with --shape)", shown.join(" ")));
     }
     warnings.extend(decided_by_floats(model.graph()).iter().map(ToString::to_string));
     let (cleaned, cleanups) = clean(model.graph());
@@ -94,13 +111,16 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         pace: Pace::new(start, request.budget),
         memory,
         settled: false,
+        room,
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
-    candidates.extend(hunt.with_bodies(&cleaned, &candidates, observer)?);
+    if !room.is_tight() {
+        candidates.extend(hunt.with_bodies(&cleaned, &candidates, observer)?);
+    }
+    regraft_onnx::release_weights();
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
     if converted || (!cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS)) {
-        let written =
-            model.write(&cleaned, &WriteOptions { allow_growth: request.allow_growth, ..WriteOptions::default() }).map_err(Failure::new)?;
+        let written = hunt.write(&cleaned)?;
         candidates.push(Candidate {
             name: "cleaned".into(),
             graph: cleaned.clone(),
@@ -109,7 +129,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             bodies: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
-            artifact: Artifact::new(&written)?,
+            artifact: hunt.artifact(&written)?,
             written,
         });
     }
@@ -120,7 +140,11 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
 
     let checking = Instant::now();
     let deadline = start + request.budget;
-    let examine = |candidate: &Candidate| check_everywhere(request, &model, &runtime, &points, candidate, deadline);
+    let untouched = if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
+    let examine = |candidate: &Candidate| match &untouched {
+        Some(untouched) => check_regions(request, &model, &runtime, &points, candidate, untouched, room),
+        None => check_everywhere(request, &model, &runtime, &points, candidate, deadline),
+    };
     let mut winner = None;
     let mut check = Check::default();
     for (turn, at) in order.into_iter().enumerate() {
@@ -233,6 +257,42 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     })
 }
 
+/// The check of each changed region alone, where whole models cannot be run; at every binding, up to the first that fails.
+fn check_regions(
+    request: &Request,
+    model: &Model,
+    runtime: &OnnxRuntime,
+    points: &[Point],
+    candidate: &Candidate,
+    untouched: &Written,
+    room: Room,
+) -> Check {
+    let mut all = Check { passed: true, ..Check::default() };
+    for point in points {
+        let pieces = Pieces {
+            before: (model.graph(), untouched),
+            after: (&candidate.graph, &candidate.written),
+            sizes: &point.sizes,
+            seed: request.seed,
+            threads: request.threads,
+            tolerance: tolerance(candidate),
+            room,
+        };
+        let check = verify_pieces(runtime, &pieces).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() });
+        all.join(&point.label, check);
+        if !all.passed {
+            break;
+        }
+    }
+    all
+}
+
+/// What real outputs may differ by, relative to their largest magnitude.
+fn tolerance(candidate: &Candidate) -> f64 {
+    let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
+    if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
+}
+
 /// The numeric check of a candidate at every binding; it ends at the first that fails.
 fn check_everywhere(
     request: &Request,
@@ -242,20 +302,20 @@ fn check_everywhere(
     candidate: &Candidate,
     deadline: Instant,
 ) -> Check {
-    let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
     let mut all = Check { passed: true, ..Check::default() };
+    let Some(artifact) = &candidate.artifact else { return Check::default() };
     for point in points {
         let subject = Subject {
             model,
             original: ModelSource::path(&request.input),
-            rewritten: candidate.artifact.source(),
+            rewritten: artifact.source(),
             graph: &candidate.graph,
             written: &candidate.written,
             sizes: &point.sizes,
             data: &point.data,
             seed: request.seed,
             threads: request.threads,
-            tolerance: if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE },
+            tolerance: tolerance(candidate),
             seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
         };
         let check = verify(runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() });
@@ -289,6 +349,21 @@ fn keep_for_report(candidate: &Candidate) -> Result<(), Failure> {
 
 /// Candidates that are compared end to end at most, beside the input and its cleaned form.
 const FINALISTS: usize = 3;
+
+/// The request as it can be met: where whole models cannot be run, nothing is measured.
+fn room_for(request: &Request, room: Room) -> Request {
+    let cost = if room.is_tight() { CostKind::Roofline } else { request.cost };
+    Request { cost, ..request.clone() }
+}
+
+/// Tells the user what is not done for want of memory.
+fn explain(room: Room) -> String {
+    let (need, limit) = (crate::units::show_bytes(room.need), crate::units::show_bytes(room.limit));
+    format!(
+        "a full run of this model takes about {need} of memory, {limit} are allowed (--memory allows more): nothing is measured, only rewrites \
+         that gain under the price list are used, and each changed region is checked alone"
+    )
+}
 
 /// What to tell the user before anything is done; refusals that would lose data are failures.
 fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
@@ -327,11 +402,9 @@ fn count(graph: &Graph) -> usize {
 
 /// Writes the input again, under the output's name. External data goes along.
 fn copy_input(model: &Model, input: &Path, output: &Path) -> Result<(), Failure> {
-    let failed =
-        |e: &dyn std::fmt::Display| Failure::new(format!("cannot write {}: {e}", output.display())).hint("check the output path with -o");
     if model.has_external_data() {
-        return model.save(model.graph(), output, &WriteOptions::default()).map(|_| ()).map_err(|e| failed(&e));
+        let saved = model.save(model.graph(), output, &WriteOptions::default());
+        return saved.map(|_| ()).map_err(|e| Failure::new(e).hint("check the output path with -o"));
     }
-    let bytes = std::fs::read(input).map_err(|e| failed(&e))?;
-    crate::file::write_atomic(output, &bytes)
+    crate::file::copy_atomic(input, output)
 }

@@ -26,12 +26,16 @@ pub struct Point {
 
 impl Point {
     /// All bindings of a request, in the order in which they are given. The first is the one that the search is about.
-    pub fn all(request: &Request, model: &Model, original: ModelSource<'_>, runtime: &dyn Runtime) -> Result<Vec<Point>, Failure> {
+    /// With `run`, sizes that are left open are guessed by running the model; without, from what it declares.
+    pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Point>, Failure> {
         let bindings = combinations(&request.binds)?;
         let several: Vec<&str> = request.binds.iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name.as_str()).collect();
         let mut points: Vec<Point> = Vec::new();
         for binds in bindings {
-            let sizes = Sizes::resolve(model, original, runtime, &request.shapes, &binds)?;
+            let sizes = match run {
+                Some((original, runtime)) => Sizes::resolve(model, original, runtime, &request.shapes, &binds)?,
+                None => Sizes::declared(model, &request.shapes, &binds)?,
+            };
             let varied = binds.iter().filter(|(name, _)| several.contains(&name.as_str()));
             let label = varied.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
             if let Some(same) = points.iter().find(|p| p.sizes.inputs == sizes.inputs) {

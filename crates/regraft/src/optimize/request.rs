@@ -60,6 +60,8 @@ pub struct Request {
     pub allow_growth: Option<u64>,
     /// Version of the standard opset to write the model at, if another than its own.
     pub opset: Option<i64>,
+    /// Bytes of memory that the run may take; most of what the machine has available if not given. See [`Room`](crate::optimize::Room).
+    pub memory: Option<u64>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Path of the runtime library.
@@ -93,6 +95,7 @@ impl Request {
             require: None,
             allow_growth: None,
             opset: None,
+            memory: None,
             data: Vec::new(),
             runtime_library: None,
             cost_store: None,

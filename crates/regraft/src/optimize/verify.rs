@@ -287,7 +287,7 @@ pub(crate) fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, 
 }
 
 /// A reference result as a tensor of the runtime's type.
-fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTensor> {
+pub(crate) fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTensor> {
     let constant = value.to_const(element_type(like.dtype())?)?;
     let shape = constant.shape().iter().map(|d| *d as usize).collect();
     HostTensor::from_bytes(like.dtype(), shape, constant.bytes()).ok()

@@ -6,9 +6,9 @@ use crate::models::{Builder, mlp};
 use crate::run::Bench;
 
 /// A kind of bad input: the file's name, its bytes if there is a file, and what the error must say.
-struct Bad(&'static str, Option<Vec<u8>>, &'static [&'static str]);
+pub struct Bad(pub &'static str, pub Option<Vec<u8>>, pub &'static [&'static str]);
 
-fn table() -> Vec<Bad> {
+pub fn table() -> Vec<Bad> {
     let good = mlp("4").bytes();
     let cyclic = Builder::new().input("x", &["2"]).node("Add", &["x", "b"], &["a"]).node("Relu", &["a"], &["b"]).output("b", &["2"]);
     let undefined = Builder::new().input("x", &["2"]).node("Add", &["x", "w_17"], &["y"]).output("y", &["2"]);

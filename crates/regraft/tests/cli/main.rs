@@ -8,6 +8,8 @@ mod bench;
 mod check;
 mod cost;
 mod explain;
+#[cfg(unix)]
+mod messages;
 mod models;
 mod optimize;
 mod rules;

@@ -1,0 +1,156 @@
+//! Files that appear whole or not at all.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// A file that is written before it has its name.
+///
+/// It is nobody's until [`put`](Self::put): where the system allows files without a name, a process that is killed leaves nothing behind.
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    target: PathBuf,
+}
+
+impl Draft {
+    /// An empty file that can become `target`, on the same file system.
+    pub fn of(target: &Path) -> io::Result<Draft> {
+        Ok(Draft { file: tempfile::tempfile_in(folder_of(target))?, target: target.to_path_buf() })
+    }
+
+    /// The file, to be written.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Waits until the content is on disk. After this, `put` takes no time.
+    pub fn settle(&mut self) -> io::Result<()> {
+        permit(&self.file)?;
+        self.file.sync_all()
+    }
+
+    /// Gives the file its name. A file that has it is replaced.
+    pub fn put(mut self) -> io::Result<()> {
+        self.settle()?;
+        if !link(&self.file, &self.target)? {
+            // A system that cannot name a file later: the content is copied once more.
+            let mut named = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder_of(&self.target))?;
+            io::Seek::rewind(&mut self.file)?;
+            io::copy(&mut self.file, named.as_file_mut())?;
+            permit(named.as_file())?;
+            named.as_file().sync_all()?;
+            persist(named, &self.target)?;
+        }
+        if let Ok(folder) = File::open(folder_of(&self.target)) {
+            // Not every file system can sync a folder; the name itself is there.
+            let _ = folder.sync_all();
+        }
+        Ok(())
+    }
+}
+
+/// How names begin that a file has for a moment only.
+const PREFIX: &str = ".regraft-";
+
+/// The folder that a file is in.
+pub fn folder_of(path: &Path) -> PathBuf {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+fn persist(file: NamedTempFile, target: &Path) -> io::Result<()> {
+    file.persist(target).map(|_| ()).map_err(|e| e.error)
+}
+
+/// Names an open file; false if the system cannot.
+#[cfg(target_os = "linux")]
+fn link(file: &File, target: &Path) -> io::Result<bool> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let named = |name: &Path| linkat(CWD, &open, CWD, name, AtFlags::SYMLINK_FOLLOW);
+    match named(target) {
+        Ok(()) => return Ok(true),
+        Err(rustix::io::Errno::EXIST) => {}
+        Err(_) => return Ok(false),
+    }
+    // Only a name can replace a name: it exists for as long as one call takes.
+    let folder = folder_of(target);
+    for attempt in 0..ATTEMPTS {
+        let name = folder.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
+        match named(&name) {
+            Ok(()) => {
+                return match std::fs::rename(&name, target) {
+                    Ok(()) => Ok(true),
+                    Err(e) => {
+                        let _ = std::fs::remove_file(&name);
+                        Err(e)
+                    }
+                };
+            }
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+/// Names that are tried where others exist: left by processes of the same number, or of another machine.
+#[cfg(target_os = "linux")]
+const ATTEMPTS: usize = 100;
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Temporary files are private; models and reports are not.
+#[cfg(unix)]
+fn permit(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn permit(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_draft_has_no_name_before_it_is_put() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = folder.path().join("a");
+        for content in ["one", "two"] {
+            let mut draft = Draft::of(&target).expect("the folder can be written");
+            draft.file().write_all(content.as_bytes()).expect("writable");
+            draft.settle().expect("writable");
+            assert!(names(folder.path()).len() < 2);
+            assert_ne!(std::fs::read_to_string(&target).ok().as_deref(), Some(content));
+            draft.put().expect("the folder can be written");
+            assert_eq!(std::fs::read_to_string(&target).ok().as_deref(), Some(content));
+        }
+        drop(Draft::of(&target).expect("the folder can be written"));
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn a_folder_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = folder.path().join("a");
+        std::fs::create_dir(&target).expect("a folder");
+        assert!(Draft::of(&target).expect("the folder can be written").put().is_err());
+        assert_eq!(names(folder.path()), ["a"]);
+    }
+}

@@ -1,0 +1,76 @@
+//! The memory that a run may take, and what fits into it.
+
+use regraft_onnx::Model;
+
+/// Sizes of the model that a full run holds at its peak: four sessions in the final comparison, each with its weights twice (as read, and
+/// packed for the kernels), and the serialized candidates beside them.
+const SIZES: u64 = 10;
+/// The same for the check of one region: its serialized form, and one session at a time.
+const SIZES_OF_REGION: u64 = 6;
+/// The same where the reference executor runs it in double precision, the original and the rewritten region.
+const SIZES_OF_REFERENCE: u64 = 16;
+/// Bytes of everything that does not grow with the weights: libraries, graph, rules, store.
+const BASE: u64 = 256 << 20;
+/// Part of the machine's available memory that a run takes if nothing else is asked for.
+const SHARE: f64 = 0.8;
+
+/// What a run may take, and what the model at hand would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that the run may take.
+    pub limit: u64,
+    /// Bytes that a full run takes, about.
+    pub need: u64,
+}
+
+impl Room {
+    /// Room for a model, within `asked` bytes or the default share of what the machine has available.
+    pub fn new(model: &Model, asked: Option<u64>) -> Room {
+        let limit = asked.or_else(|| available().map(|bytes| (bytes as f64 * SHARE) as u64)).unwrap_or(u64::MAX);
+        Room { limit, need: model.size().saturating_mul(SIZES).saturating_add(BASE) }
+    }
+
+    /// True if whole models cannot be run: nothing is measured then, and changed regions are checked one by one.
+    pub fn is_tight(&self) -> bool {
+        self.need > self.limit
+    }
+
+    /// True if a region with so many bytes of weights and values can be run.
+    pub fn fits(&self, bytes: u64) -> bool {
+        bytes.saturating_mul(SIZES_OF_REGION).saturating_add(BASE) <= self.limit
+    }
+
+    /// True if the reference executor can run it too.
+    pub fn fits_reference(&self, bytes: u64) -> bool {
+        bytes.saturating_mul(SIZES_OF_REFERENCE).saturating_add(BASE) <= self.limit
+    }
+}
+
+/// Bytes of memory that programs can still get without swapping, where the system tells.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_decided_by_the_limit() {
+        let room = Room { limit: 1 << 30, need: (1 << 30) + 1 };
+        assert!(room.is_tight());
+        assert!(!Room { need: 1 << 30, ..room }.is_tight());
+        let left = (room.limit - BASE) / SIZES_OF_REGION;
+        assert!(room.fits(left) && !room.fits(left + 1));
+        assert!(!room.fits_reference(left) && room.fits_reference(left / 4));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_system_tells_what_is_available() {
+        assert!(available() > Some(1 << 20));
+    }
+}
