@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
 use common::{as_read, eval, f32s, import, ints, op, reals, round_trip};
 use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
 use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalError, Float, Op, Scalar, Tensor, TensorType, TypeError, Value};
@@ -328,7 +326,7 @@ fn node(op_type: &str, version: i64, attrs: &[(&str, Attr)], inputs: &[In], outp
         op_type: op_type.into(),
         domain: String::new(),
         version,
-        attrs: attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect::<BTreeMap<_, _>>(),
+        attrs: attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect(),
         inputs: inputs.collect(),
         outputs: vec![true; outputs],
     }

@@ -47,10 +47,21 @@ pub struct Ours {
 pub enum Relation {
     /// Ours says all that theirs says.
     Covers,
+    /// Theirs says an element type only, ours nothing: a type has a rank here.
+    NoRank,
     /// Theirs says more: what.
     Weaker(String),
     /// Not both can be right: how they differ.
     Contradicts(String),
+}
+
+impl TheirType {
+    /// True if a run shows other sizes than these.
+    pub fn is_refuted(&self, shape: &[usize]) -> bool {
+        let Some(dims) = &self.dims else { return false };
+        let refutes = |(dim, size): (&Option<TheirDim>, &usize)| matches!(dim, Some(TheirDim::Size(said)) if *said != *size as i64);
+        dims.len() != shape.len() || dims.iter().zip(shape).any(refutes)
+    }
 }
 
 impl Theirs {

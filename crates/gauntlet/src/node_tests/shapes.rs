@@ -1,6 +1,6 @@
 //! Own shape inference: never less precise than the `onnx` package's, and right where runs show the sizes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -61,18 +61,14 @@ pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<
             tally.verdict.broken.push(format!("{} (types): {why:#}", subject.name));
         }
     }
+    let Tally { verdict, values, refused, decided, allowed, no_rank, below, sizes } = tally;
     println!(
-        "types: {} models, {} values that both name; the package refuses {} models, is contradicted by runs on {} values and by review on {}; \
-         {} sizes checked against runs; {} broken",
+        "types: {} models, {values} values that both name, {sizes} sizes that runs confirm; the package refuses {refused} models, runs show it \
+         wrong on {decided} values, review on {allowed}; not compared: {no_rank} values without a rank, {below} below bodies; {} broken",
         subjects.len(),
-        tally.values,
-        tally.refused,
-        tally.decided,
-        tally.allowed,
-        tally.sizes,
-        tally.verdict.broken.len()
+        verdict.broken.len()
     );
-    Ok(tally.verdict)
+    Ok(verdict)
 }
 
 fn zoo(args: &Args) -> Result<Vec<Subject<'static>>> {
@@ -122,10 +118,14 @@ struct Tally {
     values: usize,
     /// Models that the package refuses.
     refused: usize,
-    /// Contradictions in which a run shows that ours is right.
+    /// Values of which a run shows that the package is wrong.
     decided: usize,
-    /// Contradictions that the reviewed list allows.
+    /// Values that the reviewed list allows.
     allowed: usize,
+    /// Values of which the package names an element type without a rank, and we nothing.
+    no_rank: usize,
+    /// Results of nodes with bodies, and what is computed from them, of which we know nothing: bodies are not followed.
+    below: usize,
     /// Sizes of results compared with those of runs.
     sizes: usize,
 }
@@ -135,6 +135,7 @@ impl Tally {
         let model = Model::from_proto(subject.model.clone()).context("reading")?;
         let ours = Ours::of(&model);
         let runs = actual(subject, &ours);
+        let below = below_bodies(&subject.model);
         let mut broken = Vec::new();
         for (name, shapes) in &runs {
             let Some(Some(ty)) = ours.types.get(*name) else { continue };
@@ -150,14 +151,22 @@ impl Tally {
         names.sort_by_key(|(name, _)| *name);
         for (name, their_type) in names {
             let Some(ty) = ours.types.get(name) else { continue };
+            if below.contains(name.as_str()) && ty.is_none() {
+                self.below += 1;
+                continue;
+            }
             self.values += 1;
+            let shown = runs.get(name.as_str()).into_iter().flatten();
+            if shown.map(|(_, shape)| shape).any(|shape| their_type.is_refuted(shape)) {
+                self.decided += 1;
+                continue;
+            }
             match ours.relate(ty.as_ref(), their_type) {
                 Relation::Covers => {}
+                Relation::NoRank => self.no_rank += 1,
+                _ if is_allowed(&subject.name, name) => self.allowed += 1,
                 Relation::Weaker(what) => broken.push(format!("`{name}`: {what}")),
-                Relation::Contradicts(_) if is_allowed(&subject.name, name) => self.allowed += 1,
-                // A run has shown above whether ours is right.
-                Relation::Contradicts(_) if runs.contains_key(name.as_str()) => self.decided += 1,
-                Relation::Contradicts(how) => broken.push(format!("`{name}`: {how}, and no run decides it")),
+                Relation::Contradicts(how) => broken.push(format!("`{name}`: {how}, and no run speaks for ours")),
             }
         }
         if broken.is_empty() {
@@ -166,6 +175,18 @@ impl Tally {
         self.verdict.broken.extend(broken.into_iter().map(|why| format!("{} (types): {why}", subject.name)));
         Ok(())
     }
+}
+
+/// Values that come out of nodes with bodies, directly or not.
+fn below_bodies(model: &ModelProto) -> HashSet<&str> {
+    let mut below: HashSet<&str> = HashSet::new();
+    for node in model.graph.iter().flat_map(|g| &g.node) {
+        let body = node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty());
+        if body || node.input.iter().any(|name| below.contains(name.as_str())) {
+            below.extend(node.output.iter().map(String::as_str));
+        }
+    }
+    below
 }
 
 fn is_allowed(subject: &str, value: &str) -> bool {

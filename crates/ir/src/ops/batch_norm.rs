@@ -61,6 +61,8 @@ impl Operator for BatchNormalization {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
+        // It updates the running statistics in training.
+        node.attrs.ignore(&["momentum", "is_test"]);
         // Before opset 7 the attribute `is_test` chooses, and its default is training.
         if node.version < 7 && node.int("is_test").unwrap_or(0) == 0 {
             return Err(Opaque(format!("BatchNormalization of opset {} that may train", node.version)));

@@ -66,6 +66,8 @@ impl Operator for Cast {
         if to.class() == Class::Other {
             return Err(Opaque(format!("Cast to {to}")));
         }
+        // Both are about types without arithmetic here.
+        node.attrs.ignore(&["saturate", "round_mode"]);
         node.import(Op::Cast(Cast { to }))
     }
 

@@ -77,6 +77,7 @@ impl Operator for Dropout {
         if trains {
             return Err(Opaque("Dropout in training mode".into()));
         }
+        node.attrs.ignore(&["ratio", "seed", "is_test"]);
         Ok(node.import_with(Op::Dropout(Dropout {}), &[0]))
     }
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

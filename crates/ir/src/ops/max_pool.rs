@@ -67,6 +67,8 @@ impl Operator for MaxPool {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
+        // It is about the indices, the second result.
+        node.attrs.ignore(&["storage_order"]);
         let kernel = pool_kernel(node)?;
         let window = import_window(node, &kernel, node.ty(0).ok(), true)?;
         let (strides, pads, dilations) = (window.strides, window.pads, window.dilations);

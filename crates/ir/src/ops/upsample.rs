@@ -56,6 +56,8 @@ impl Operator for Upsample {
         if node.str("mode").unwrap_or("nearest") != "nearest" {
             return Err(Opaque(format!("{} between neighbours", node.op_type)));
         }
+        // They are about interpolation, and about positions outside of the operand.
+        node.attrs.ignore(&["antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value"]);
         if node.int("antialias").unwrap_or(0) != 0 {
             return Err(Opaque("Resize with antialias".into()));
         }

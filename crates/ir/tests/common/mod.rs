@@ -4,9 +4,7 @@
 
 pub mod table;
 
-use std::collections::BTreeMap;
-
-use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
+use regraft_ir::onnx::{Attrs, ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
 use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, Tensor, TensorType, Value};
 
 /// Opset versions that round trips are tried at.
@@ -101,7 +99,7 @@ impl Random {
 
 /// What a reader sees of a spelled node: attributes only of kinds and precision that files keep.
 pub fn as_read(spelling: &OnnxSpelling, inputs: &[TensorType], results: usize, version: i64) -> OnnxNode {
-    let attrs: BTreeMap<String, Attr> = spelling.attrs.iter().map(|(name, value)| (name.to_string(), stored(value))).collect();
+    let attrs: Attrs = spelling.attrs.iter().map(|(name, value)| (name.to_string(), stored(value))).collect();
     let inputs = spelling
         .inputs
         .iter()

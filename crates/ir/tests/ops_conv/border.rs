@@ -1,8 +1,6 @@
 //! What becomes of ONNX nodes: implicit pads, resize modes, old opsets, and what stays opaque.
 
-use std::collections::BTreeMap;
-
-use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
+use regraft_ir::onnx::{Attrs, ImportOperand, OnnxInput, OnnxNode};
 use regraft_ir::{Attr, Const, DType, Dim, Float, Op, Tensor, TensorType};
 
 use crate::common::{f32s, import};
@@ -10,7 +8,7 @@ use crate::naive::{close, ramp, run, typed};
 
 /// A node as a reader sees it, with inputs of known type and no known value.
 fn node(op_type: &str, version: i64, attrs: &[(&str, Attr)], inputs: Vec<Option<OnnxInput>>) -> OnnxNode {
-    let attrs: BTreeMap<String, Attr> = attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect();
+    let attrs: Attrs = attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect();
     OnnxNode { op_type: op_type.into(), domain: String::new(), version, attrs, inputs, outputs: vec![true] }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
             vec![pooled.clone(), pooled.map(|p| p.with_dtype(DType::I64))]
         }
         "AveragePool" | "LpPool" => vec![pool(view)],
-        "MaxUnpool" => vec![view.ty(0).map(|x| Presumed::ranked(x.dtype, x.rank()))],
+        "MaxUnpool" => vec![unpool(view)],
         "LSTM" | "GRU" | "RNN" => recurrence(view),
         "Attention" => attention(view),
         "LinearAttention" => linear_attention(view),
@@ -74,11 +74,16 @@ fn conv(view: &View<'_>, weight: usize, dtype: Option<DType>) -> Option<Presumed
     Some(Presumed::new(dtype?, shape))
 }
 
-/// Only batch and channels: the other sizes have many sources.
+/// Batch and channels, and what is stated: the other sizes have many sources.
 fn conv_transpose(view: &View<'_>) -> Option<Presumed> {
     let (x, w) = (view.ty(0)?, view.ty(1)?);
     let channels = w.shape.get(1)?.clone() * Dim::from(view.int("group").unwrap_or(1));
-    Some(Presumed::ranked(x.dtype, x.rank()).with_size(0, x.shape.first().cloned()).with_size(1, Some(channels)))
+    let mut result = Presumed::ranked(x.dtype, x.rank()).with_size(0, x.shape.first().cloned()).with_size(1, Some(channels));
+    let stated = view.ints("output_shape").unwrap_or_default();
+    for (at, size) in stated.iter().enumerate().filter(|_| stated.len() + 2 == x.rank()) {
+        result = result.with_size(2 + at, Some(Dim::from(*size)));
+    }
+    Some(result)
 }
 
 fn pool(view: &View<'_>) -> Option<Presumed> {
@@ -87,6 +92,24 @@ fn pool(view: &View<'_>) -> Option<Presumed> {
     let mut shape: Vec<Option<Dim>> = x.shape.iter().take(2).cloned().map(Some).collect();
     shape.extend(windows(view, x, &kernel)?);
     Some(Presumed::new(x.dtype, shape))
+}
+
+/// The inverse of a pooling, unless another size is asked for at run time.
+fn unpool(view: &View<'_>) -> Option<Presumed> {
+    let x = view.ty(0)?;
+    let kernel = view.ints("kernel_shape").filter(|k| k.len() + 2 == x.rank())?;
+    let spatial = kernel.len();
+    let strides = view.ints("strides").unwrap_or(vec![1; spatial]);
+    let pads = view.ints("pads").unwrap_or(vec![0; 2 * spatial]);
+    if view.given(2) || strides.len() != spatial || pads.len() != 2 * spatial {
+        return Some(Presumed::ranked(x.dtype, x.rank()));
+    }
+    let mut result = Presumed::from(x);
+    for at in 0..spatial {
+        let whole = (x.shape[2 + at].clone() - Dim::from(1)) * Dim::from(strides[at]);
+        result = result.with_size(2 + at, Some(whole + Dim::from(kernel[at] - pads[at] - pads[spatial + at])));
+    }
+    Some(result)
 }
 
 /// Sizes of the axes after the second one under windows.

@@ -57,7 +57,7 @@ impl Presumed {
 }
 
 /// Operators whose first result has the type of the first input.
-const LIKE_FIRST: [&str; 27] = [
+const LIKE_FIRST: [&str; 28] = [
     "BatchNormalization",
     "BitwiseNot",
     "CausalConvWithState",
@@ -85,6 +85,7 @@ const LIKE_FIRST: [&str; 27] = [
     "Swish",
     "TensorScatter",
     "Trilu",
+    "ai.onnx.ml:Binarizer",
 ];
 
 /// Operators that broadcast all their inputs and keep the first one's element type.

@@ -17,7 +17,7 @@ pub(super) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
         "Unsqueeze" => view.ty(0).zip(view.length(1)).map(|(x, n)| Presumed::ranked(x.dtype, x.rank() + n)),
         "Squeeze" => view.ty(0).zip(view.length(1)).and_then(|(x, n)| Some(Presumed::ranked(x.dtype, x.rank().checked_sub(n)?))),
         "Slice" => slice(view),
-        "Pad" | "Tile" | "CenterCropPad" => view.ty(0).map(|x| Presumed::ranked(x.dtype, x.rank())),
+        "Pad" | "Tile" | "CenterCropPad" | "Upsample" => view.ty(0).map(|x| Presumed::ranked(x.dtype, x.rank())),
         "Split" => return split(view),
         "Range" => view.ty(0).map(|x| Presumed::ranked(x.dtype, 1)),
         "SpaceToDepth" | "DepthToSpace" => blocks(view),
@@ -96,7 +96,16 @@ fn resize(view: &View<'_>) -> Option<Presumed> {
         }
         Some(shape)
     };
-    Some(stated().map_or_else(|| Presumed::ranked(x.dtype, x.rank()), |shape| Presumed::sized(x.dtype, shape)))
+    if let Some(shape) = stated() {
+        return Some(Presumed::sized(x.dtype, shape));
+    }
+    // Axes that are not named keep their sizes.
+    let Some(axes) = view.ints("axes") else { return Some(Presumed::ranked(x.dtype, x.rank())) };
+    let mut result = Presumed::from(x);
+    for axis in axes {
+        result = result.with_size(view.axis(axis, x.rank())?, None);
+    }
+    Some(result)
 }
 
 fn constant_of_shape(view: &View<'_>) -> Option<Presumed> {
@@ -116,7 +125,12 @@ fn expand(view: &View<'_>) -> Option<Presumed> {
     let exact = view.stated_sizes(1).and_then(|wanted| regraft_ir::broadcast_shapes([x.shape.as_slice(), wanted.as_slice()]));
     match exact {
         Some(shape) => Some(Presumed::sized(x.dtype, shape)),
-        None => view.length(1).map(|n| Presumed::ranked(x.dtype, n.max(x.rank()))),
+        None => {
+            // A size other than 1 stays.
+            let fixed = x.shape.iter().map(|d| d.known().filter(|n| *n != 1).map(Dim::from));
+            let added = view.length(1)?.saturating_sub(x.rank());
+            Some(Presumed::new(x.dtype, std::iter::repeat_n(None, added).chain(fixed)))
+        }
     }
 }
 
@@ -173,7 +187,9 @@ fn blocks(view: &View<'_>) -> Option<Presumed> {
 fn col2im(view: &View<'_>) -> Option<Presumed> {
     let x = view.ty(0)?;
     let image = view.stated_sizes(1).map(|s| s.into_iter().map(Some).collect::<Vec<_>>());
-    let image = image.or_else(|| view.length(1).map(|n| vec![None; n]))?;
+    let named = || ["dilations", "pads", "strides"].into_iter().find_map(|name| Some((name, view.ints(name)?.len())));
+    let rank = view.length(1).or_else(|| named().map(|(name, n)| if name == "pads" { n / 2 } else { n }));
+    let image = image.or_else(|| rank.map(|n| vec![None; n]))?;
     let block = view.numbers(2).map(|sizes| Dim::from(sizes.into_iter().product::<i64>()));
     let channels = block.zip(x.shape.get(1)).map(|(block, c)| c.floor_div(&block));
     Some(Presumed::new(x.dtype, [Some(x.shape.first()?.clone()), channels].into_iter().chain(image)))
@@ -189,8 +205,11 @@ fn dft(view: &View<'_>) -> Option<Presumed> {
         _ => Some(-2),
     };
     let last = Some(Dim::from(if inverse && onesided { 1 } else { 2 }));
+    if !view.given(1) && !onesided {
+        return Some(Presumed::from(x).with_size(x.rank().checked_sub(1)?, last));
+    }
     let Some(axis) = axis.and_then(|axis| view.axis(axis, x.rank())) else {
-        return Some(Presumed::ranked(x.dtype, x.rank()).with_size(x.rank() - 1, last));
+        return Some(Presumed::ranked(x.dtype, x.rank()).with_size(x.rank().checked_sub(1)?, last));
     };
     let length = if view.given(1) {
         view.sizes.get(1).and_then(Option::as_ref).and_then(|s| s.dims.first().cloned())
@@ -200,5 +219,5 @@ fn dft(view: &View<'_>) -> Option<Presumed> {
         Some(x.shape[axis].clone())
     };
     let size = if onesided && !inverse { length.map(|n| n.floor_div(&Dim::from(2)) + Dim::from(1)) } else { length };
-    Some(Presumed::from(x).with_size(axis, size).with_size(x.rank() - 1, last))
+    Some(Presumed::from(x).with_size(axis, size).with_size(x.rank().checked_sub(1)?, last))
 }

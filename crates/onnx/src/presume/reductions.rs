@@ -40,23 +40,35 @@ fn reduce(view: &View<'_>) -> Option<Presumed> {
     Some(Presumed::sized(x.dtype, sizes.map(|(at, d)| if axes.contains(&at) { Dim::from(1) } else { d.clone() })))
 }
 
-/// Equations of letters with a stated result.
+/// Equations with a stated result.
 fn einsum(view: &View<'_>) -> Option<Presumed> {
     let equation = view.word("equation")?.replace(' ', "");
     let (terms, result) = equation.split_once("->")?;
-    if equation.contains('.') {
-        return None;
-    }
     let mut sizes: HashMap<char, Dim> = HashMap::new();
+    let mut hidden = 0;
     for (at, term) in terms.split(',').enumerate() {
-        let ty = view.ty(at).filter(|t| t.rank() == term.chars().count())?;
-        for (letter, size) in term.chars().zip(&ty.shape) {
+        let ty = view.ty(at)?;
+        let open = if term.contains("...") { ty.rank().checked_sub(term.chars().count() - 3)? } else { 0 };
+        hidden = hidden.max(open);
+        let term: Vec<char> = spelled_out(term, open)?;
+        if term.len() != ty.rank() {
+            return None;
+        }
+        for (letter, size) in term.into_iter().zip(&ty.shape) {
             let known = sizes.entry(letter).or_insert_with(|| size.clone());
             if known.known().is_none_or(|n| n == 1) && size.known().is_some() {
                 *known = size.clone();
             }
         }
     }
-    let shape: Vec<Dim> = result.chars().map(|letter| sizes.get(&letter).cloned()).collect::<Option<_>>()?;
+    let result = spelled_out(result, hidden)?;
+    let shape: Vec<Dim> = result.into_iter().map(|letter| sizes.get(&letter).cloned()).collect::<Option<_>>()?;
     Some(Presumed::sized(view.ty(0)?.dtype, shape))
+}
+
+/// The letters of a term, with digits for the `hidden` axes of its ellipsis; 0 is the last of them.
+fn spelled_out(term: &str, hidden: usize) -> Option<Vec<char>> {
+    let digits = (0..hidden).rev().map(|n| char::from_digit(u32::try_from(n).ok()?, 10));
+    let digits: String = digits.collect::<Option<_>>()?;
+    Some(term.replacen("...", &digits, 1).chars().collect())
 }

@@ -23,6 +23,7 @@ pub(super) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
         "Compress" => vec![along(view)],
         "NonZero" => vec![view.ty(0).map(|x| Presumed::new(DType::I64, [Some(Dim::from(x.rank() as i64)), None]))],
         "NonMaxSuppression" => vec![Some(Presumed::new(DType::I64, [None, Some(Dim::from(3))]))],
+        "ai.onnx.ml:ArrayFeatureExtractor" => vec![features(view)],
         "TfIdfVectorizer" => vec![tf_idf(view)],
         _ => Vec::new(),
     }
@@ -74,4 +75,11 @@ fn tf_idf(view: &View<'_>) -> Option<Presumed> {
     let width = indexes.iter().max()?.checked_add(1)?;
     let outer = x.shape.get(..x.rank().checked_sub(1)?)?;
     Some(Presumed::sized(DType::F32, outer.iter().cloned().chain([Dim::from(width)])))
+}
+
+/// Columns by their numbers.
+fn features(view: &View<'_>) -> Option<Presumed> {
+    let (x, columns) = (view.ty(0)?, view.ty(1)?);
+    let outer = x.shape.get(..x.rank().checked_sub(1)?).filter(|outer| !outer.is_empty())?;
+    Some(Presumed::sized(x.dtype, outer.iter().chain(columns.shape.last()).cloned()))
 }

@@ -1,0 +1,70 @@
+//! Nodes without a definition here: they stay as they are, and what is sure of their results is known.
+
+mod common;
+
+use common::*;
+use regraft_ir::Op;
+use regraft_onnx::Model;
+use regraft_onnx::proto::attribute_proto::AttributeType;
+use regraft_onnx::proto::{AttributeProto, NodeProto, ValueInfoProto};
+
+fn word(name: &str, v: &str) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::String as i32), s: Some(v.into()), ..AttributeProto::default() }
+}
+
+fn ints_attr(name: &str, v: &[i64]) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Ints as i32), ints: v.to_vec(), ..AttributeProto::default() }
+}
+
+/// The model with one node at opset 23, whose results are the outputs, declared without sizes.
+fn one(node: NodeProto, inputs: Vec<ValueInfoProto>) -> Model {
+    let outputs = node.output.iter().map(|name| ValueInfoProto { name: Some(name.clone()), ..ValueInfoProto::default() }).collect();
+    read(&versions(graph(inputs, outputs, vec![node], vec![]), 10, 23))
+}
+
+/// The results' types; sizes that only a run can tell are fresh symbols, named after the result.
+fn check(node: NodeProto, inputs: Vec<ValueInfoProto>, want: &[&str]) {
+    let op_type = node.op_type().to_string();
+    let model = one(node, inputs);
+    assert_eq!(model.opaque_nodes().len(), 1, "{op_type}");
+    let have: Vec<String> = model.outputs().iter().map(|o| o.ty.as_ref().map_or("?".into(), ToString::to_string)).collect();
+    assert_eq!(have, want, "{op_type}");
+}
+
+#[test]
+fn results_of_undefined_operators_have_types() {
+    let i = |name: &str, dims: &str| typed(name, 7, dims);
+    check(node("NonMaxSuppression", "b,s", "y"), vec![value("b", "1,N,4"), value("s", "1,2,N")], &["i64[y_d0,3]"]);
+    check(node("TopK", "x,k", "v,i"), vec![value("x", "N,9"), i("k", "1")], &["f32[N,v_d1]", "i64[N,i_d1]"]);
+    check(node("GridSample", "x,g", "y"), vec![value("x", "N,3,H,W"), value("g", "N,5,6,2")], &["f32[N,3,5,6]"]);
+    check(
+        with(node("LSTM", "x,w,r", "y,h,c"), int("hidden_size", 7)),
+        vec![value("x", "S,B,4"), value("w", "1,28,4"), value("r", "1,28,7")],
+        &["f32[S,1,B,7]", "f32[1,B,7]", "f32[1,B,7]"],
+    );
+    let attention = vec![value("q", "B,3,S,8"), value("k", "B,3,T,8"), value("v", "B,3,T,10")];
+    check(node("Attention", "q,k,v", "y"), attention, &["f32[B,3,S,10]"]);
+    check(with(node("LpPool", "x", "y"), ints_attr("kernel_shape", &[2, 2])), vec![value("x", "N,3,32,W")], &["f32[N,3,31,W - 1]"]);
+    check(node("Expand", "x,s", "y"), vec![value("x", "3,1"), i("s", "3")], &["f32[y_d0,3,y_d2]"]);
+    check(node("Unique", "x", "y,i"), vec![value("x", "N")], &["f32[y_d0]", "i64[i_d0]"]);
+}
+
+/// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it would compute the other mode.
+#[test]
+fn an_attribute_that_the_definition_does_not_know_keeps_the_node() {
+    let blocks =
+        |mode: &str| one(with(with(node("SpaceToDepth", "x", "y"), int("blocksize", 2)), word("mode", mode)), vec![value("x", "1,2,4,6")]);
+    assert!(blocks("DCR").opaque_nodes().is_empty());
+    assert_eq!(blocks("CRD").opaque_nodes()[0].why, "SpaceToDepth with mode CRD");
+    let odd = one(with(node("Relu", "x", "y"), int("leak", 1)), vec![value("x", "4")]);
+    assert_eq!(odd.opaque_nodes()[0].why, "the attribute `leak` of Relu has no meaning here");
+}
+
+/// What is below a node that only a run can size is defined, and its types follow.
+#[test]
+fn the_graph_below_is_defined() {
+    let nodes = vec![node("NonZero", "x", "at"), with(node("Transpose", "at", "t"), ints_attr("perm", &[1, 0])), node("Neg", "t", "y")];
+    let model = read(&model(graph(vec![value("x", "N,4")], vec![typed("y", 7, "_,2")], nodes, vec![])));
+    let ops = model.graph().ids().filter(|id| matches!(model.graph().node(*id).op, Op::Opaque(_))).count();
+    assert_eq!((ops, model.outputs()[0].ty.as_ref().map(ToString::to_string)), (1, Some("i64[at_d1,2]".to_string())));
+}
