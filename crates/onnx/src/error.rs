@@ -143,7 +143,7 @@ impl LoadError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self.fault.as_ref() {
             LoadFault::Io(e) if e.kind() == io::ErrorKind::NotFound => "check the path",
-            LoadFault::Io(_) => return None,
+            LoadFault::Io(_) => "pass a file written by an ONNX exporter, that may be read",
             LoadFault::Empty | LoadFault::Truncated { .. } => "the export or the download did not finish; fetch the file again",
             LoadFault::NotOnnx(_) => "pass a file written by an ONNX exporter",
             LoadFault::TooLarge(_) => "save it with external data (`save_as_external_data=True` in the `onnx` package)",

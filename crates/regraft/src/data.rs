@@ -57,8 +57,11 @@ fn complete(feeds: &Feeds, sizes: &Sizes, place: &str) -> Result<(), Failure> {
 }
 
 fn read(file: &Path, input: &str, sizes: &Sizes) -> Result<HostTensor, Failure> {
-    let named = read_tensor_file(file).map_err(Failure::new)?;
-    let spec = sizes.inputs.iter().find(|i| i.name == input).ok_or_else(|| Failure::new(format!("`{input}` is no input")))?;
+    let named = read_tensor_file(file).map_err(|e| Failure::new(e).hint("give a .npy or .pb file that holds one tensor"))?;
+    let spec = sizes.inputs.iter().find(|i| i.name == input).ok_or_else(|| {
+        let names: Vec<&str> = sizes.inputs.iter().map(|i| i.name.as_str()).collect();
+        Failure::new(format!("--data names `{input}`, which is no input")).hint(format!("inputs: {}", names.join(", ")))
+    })?;
     if named.tensor.dtype() != spec.dtype || named.tensor.shape() != spec.shape {
         let (have, want) = (format!("{}{:?}", named.tensor.dtype(), named.tensor.shape()), format!("{}{:?}", spec.dtype, spec.shape));
         return Err(

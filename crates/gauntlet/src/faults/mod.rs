@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         trial(Disturbance::Interrupt(random.unit()), settings(at), &mut runner);
     }
     for at in 0..most(args.write_errors, SHORT_ERRORS) {
-        trial(Disturbance::error(at, &mut random), settings(at / run::ERRORS.len() + at), &mut runner);
+        trial(Disturbance::error(at, &mut random), settings(at / run::ERRORS.len() + at % run::ERRORS.len()), &mut runner);
     }
     for at in 0..most(args.pairs, 1) {
         trial(Disturbance::Pair, settings(at), &mut runner);

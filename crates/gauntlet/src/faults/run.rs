@@ -13,6 +13,8 @@ use crate::faults::scene::{Output, Scene, TOKENS, judge_store};
 
 /// The budget of a run. Short: what is tested is how it ends.
 const BUDGET: &str = "2s";
+/// Microseconds after the beginning of writing in which a kill comes at the latest.
+const LAST_WRITE: u64 = 12_000;
 /// Runs that take longer hang.
 const LONGEST: Duration = Duration::from_secs(120);
 /// Files of at most this size can be written, where the disk is full; the models are larger.
@@ -80,7 +82,7 @@ pub enum Disturbance {
 impl Disturbance {
     /// A kill: every other one while the run writes.
     pub fn kill(random: &mut Random) -> Disturbance {
-        if random.next() % 2 == 0 { Disturbance::Kill(random.unit()) } else { Disturbance::KillWriting(random.next() % 30_000) }
+        if random.next() % 2 == 0 { Disturbance::Kill(random.unit()) } else { Disturbance::KillWriting(random.next() % LAST_WRITE) }
     }
 
     /// The error whose turn it is.

@@ -11,7 +11,8 @@ use crate::optimize::request::denied;
 pub fn load_library(files: &[PathBuf], deny: &[String], require: Option<&str>, runtime: &str) -> Result<Library, Failure> {
     let mut library = Library::shipped()?;
     for path in files {
-        let text = std::fs::read_to_string(path).map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))?;
         library = library.with_file(path, &text)?;
     }
     for word in deny {

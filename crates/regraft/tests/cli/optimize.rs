@@ -179,6 +179,11 @@ fn external_data_goes_along() {
     bench.write("weights.bin", data);
     bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
     assert_eq!(bench.files(), ["f.onnx", "f.onnx.data", "m.onnx", "weights.bin"]);
+    // Weights that a model in place reads are never overwritten: the next output has its own under another name.
+    bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
+    assert_eq!(bench.files(), ["f.onnx", "f.onnx.data2", "m.onnx", "weights.bin"]);
+    bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
+    assert_eq!(bench.files(), ["f.onnx", "f.onnx.data", "m.onnx", "weights.bin"]);
     // The output stands alone: the input's data may go.
     std::fs::remove_file(bench.path("weights.bin")).expect("it is there");
     bench.ok("bench f.onnx --runs 2");
