@@ -73,13 +73,13 @@ fn campaign(args: &Args) -> Result<Verdict> {
         let model = Model::from_proto(regraft_zoo::build(entry.name, &options)?)?;
         model.save(model.graph(), &path, &WriteOptions::default())?;
         drop(model);
-        record(&mut verdict, entry.name, put_through(&bench, &path, &inputs(entry), args.seed));
+        verdict.join(told(entry.name, put_through(&bench, &path, &inputs(entry), args.seed)));
     }
     let lights = if args.short { Vec::new() } else { lights(args.lights.as_deref())? };
     for path in lights {
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         if wanted(&name) {
-            record(&mut verdict, &name, open_and_put_through(&bench, &path, args.seed));
+            verdict.join(told(&name, open_and_put_through(&bench, &path, args.seed)));
         }
     }
     Ok(verdict)
@@ -91,17 +91,21 @@ enum Ended {
     Skipped(String),
 }
 
-fn record(verdict: &mut Verdict, name: &str, ended: Result<Ended>) {
+/// One network's part of the verdict, told as it comes.
+fn told(name: &str, ended: Result<Ended>) -> Verdict {
     match ended {
         Ok(Ended::Held { rewrites, worst }) => {
-            verdict.held += 1;
             println!("{name}: {rewrites} rewrites, right at batches {BATCHES:?}, differs by {worst:.1e} at most");
+            Verdict { held: 1, ..Verdict::default() }
         }
         Ok(Ended::Skipped(why)) => {
-            verdict.skipped += 1;
             println!("{name}: not comparable: {why}");
+            Verdict { skipped: 1, ..Verdict::default() }
         }
-        Err(why) => verdict.broken.push(format!("{name}: {why:#}")),
+        Err(why) => {
+            println!("{name}: BROKEN");
+            Verdict { broken: vec![format!("{name}: {why:#}")], ..Verdict::default() }
+        }
     }
 }
 
