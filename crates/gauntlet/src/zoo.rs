@@ -13,7 +13,9 @@ use regraft_ir::{Bindings, Graph};
 use regraft_onnx::proto::tensor_shape_proto::dimension;
 use regraft_onnx::proto::{ModelProto, ValueInfoProto, type_proto};
 use regraft_onnx::{Model, WriteOptions};
-use regraft_runtime::{DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs};
+use regraft_runtime::{
+    DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
+};
 use regraft_search::RandomWalk;
 use regraft_zoo::{Element, Entry, Options};
 use tempfile::TempDir;
@@ -294,7 +296,8 @@ mod tests {
 
     #[test]
     fn batches_are_opened() {
-        let mut proto = regraft_zoo::build("squeezenet-1.1", &Options { weights: regraft_zoo::Weights::Zeros, ..Options::default() }).unwrap();
+        let mut proto =
+            regraft_zoo::build("squeezenet-1.1", &Options { weights: regraft_zoo::Weights::Zeros, ..Options::default() }).unwrap();
         let slots = open_batch(&mut proto);
         assert_eq!(slots.iter().map(|s| s.rest.clone()).collect::<Vec<_>>(), [[3, 224, 224]]);
         let signature = Signature::of(&proto);

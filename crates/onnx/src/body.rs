@@ -115,8 +115,7 @@ impl Model {
             }
             let operands = &graph.node(id).inputs;
             let given = node.input.iter().filter(|n| !n.is_empty()).count();
-            let outer: Vec<(&str, ValueId)> =
-                captured.iter().map(String::as_str).zip(operands.iter().skip(given).copied()).collect();
+            let outer: Vec<(&str, ValueId)> = captured.iter().map(String::as_str).zip(operands.iter().skip(given).copied()).collect();
             let types = self.input_types(node, operands);
             for (attribute, proto) in node.attribute.iter().enumerate() {
                 let Some(body) = &proto.g else { continue };
@@ -305,7 +304,11 @@ fn is_in_order(graph: &GraphProto) -> bool {
 }
 
 fn name_of(node: &NodeProto) -> &str {
-    if node.name().is_empty() { node.output.iter().map(String::as_str).find(|n| !n.is_empty()).unwrap_or(node.op_type()) } else { node.name() }
+    if node.name().is_empty() {
+        node.output.iter().map(String::as_str).find(|n| !n.is_empty()).unwrap_or(node.op_type())
+    } else {
+        node.name()
+    }
 }
 
 fn part(attribute: &AttributeProto) -> String {

@@ -99,7 +99,11 @@ pub(crate) fn links(node: &NodeProto, body: &GraphProto, types: &[Option<TensorT
             let states = formals.checked_sub(scanned)?;
             let axes = attribute("scan_input_axes").map_or(&[][..], |a| a.ints.as_slice());
             let link = |at: usize| {
-                if at < states { Link::Carried { start: input(at), output: at } } else { fixed(slice(input(at), axes.get(at - states).copied())) }
+                if at < states {
+                    Link::Carried { start: input(at), output: at }
+                } else {
+                    fixed(slice(input(at), axes.get(at - states).copied()))
+                }
             };
             Some((0..formals).map(link).collect())
         }

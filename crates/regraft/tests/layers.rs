@@ -101,7 +101,7 @@ fn outside(manifest: &str) -> BTreeSet<String> {
             continue;
         }
         let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-        if inside && !name.is_empty() && !name.starts_with(['#', '}']) && !name.starts_with("regraft-") {
+        if inside && !name.is_empty() && !name.starts_with(['#', '}']) && name != "regraft" && !name.starts_with("regraft-") {
             found.insert(name.to_owned());
         }
     }

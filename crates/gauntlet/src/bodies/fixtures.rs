@@ -65,7 +65,8 @@ fn shared_capture() -> ModelProto {
 
 /// The inner body reads values of both graphs around it.
 fn nested() -> ModelProto {
-    let inner_then = branch(vec![weight("p", &[4, 4])], &["i = MatMul(a, p)", "j = Add(i, h)", "k = Relu(j)", "l = Relu(k)"], "f32 l [2,4]");
+    let inner_then =
+        branch(vec![weight("p", &[4, 4])], &["i = MatMul(a, p)", "j = Add(i, h)", "k = Relu(j)", "l = Relu(k)"], "f32 l [2,4]");
     let inner_else = branch(vec![positive("p2", &[4])], &["i2 = Mul(a, p2)", "j2 = Mul(i2, p2)", "k2 = Add(j2, h)"], "f32 k2 [2,4]");
     let mut list = nodes(&["a = Relu(h)"]);
     list.push(choose("o = If(other)", inner_then, inner_else));
@@ -119,7 +120,8 @@ fn names_to_avoid() -> ModelProto {
         &["a = MatMul(x, w)", "b = Mul(a, regraft_const_2)", "d = Add(b, regraft_const_1)"],
         "f32 d [2,4]",
     );
-    let otherwise = branch(vec![], &["regraft_b1_0_const_1 = MatMul(x, w)", "e = Mul(regraft_b1_0_const_1, regraft_const_1)"], "f32 e [2,4]");
+    let otherwise =
+        branch(vec![], &["regraft_b1_0_const_1 = MatMul(x, w)", "e = Mul(regraft_b1_0_const_1, regraft_const_1)"], "f32 e [2,4]");
     let list = vec![node("regraft_matmul_1 = MatMul(x, w)"), choose("k = If(flag)", then, otherwise), node("y = Mul(k, regraft_matmul_1)")];
     let weights = vec![weight("w", &[4, 4]), positive("regraft_const_1", &[4])];
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]"]))
@@ -226,7 +228,8 @@ fn scan() -> ModelProto {
     let inner = graph(&["f32 s [2,4]", "f32 slice [2,3]"], vec![weight("w", &[4, 4])], list, &["f32 s2 [2,4]", "f32 o2 [2,4]"]);
     let mut scan = int(body(node("last, all = Scan(start, x)"), "body", inner), "num_scan_inputs", 1);
     scan.attribute.push(axes("scan_input_axes", 1));
-    let mut g = graph(&["f32 x [2,5,3]", "f32 start [2,4]"], vec![weight("v", &[3, 4])], vec![scan], &["f32 last [2,4]", "f32 all [5,2,4]"]);
+    let mut g =
+        graph(&["f32 x [2,5,3]", "f32 start [2,4]"], vec![weight("v", &[3, 4])], vec![scan], &["f32 last [2,4]", "f32 all [5,2,4]"]);
     g.value_info.push(value("f32 nowhere [7]"));
     model(g)
 }

@@ -93,7 +93,12 @@ fn visit(
 impl Hunt<'_> {
     /// A candidate whose bodies are rewritten too: the best of `candidates`, or else the cleaned input. `None` if nothing in a body gets
     /// cheaper under the price list.
-    pub fn with_bodies(&mut self, start: &Graph, candidates: &[Candidate], observer: &mut dyn Observer) -> Result<Option<Candidate>, Failure> {
+    pub fn with_bodies(
+        &mut self,
+        start: &Graph,
+        candidates: &[Candidate],
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Candidate>, Failure> {
         if observer.interrupted() || self.model.bodies().is_empty() {
             return Ok(None);
         }
