@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use regraft_onnx::proto::tensor_shape_proto::dimension;
-use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto, ValueInfoProto, type_proto};
+use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
+use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 use regraft_runtime::{DType, Fill, FillOptions, HostTensor, InputSpec, fill_inputs};
 
 use crate::zoo::Slot;
@@ -36,8 +36,15 @@ fn wheel() -> Option<PathBuf> {
 
 /// Opens the batch and draws the weights; the inputs that a caller feeds.
 pub fn open(proto: &mut ModelProto, seed: u64) -> Vec<Slot> {
+    // Before IR version 4, weights are listed among the inputs.
+    let listed = proto.ir_version() < 4;
     let Some(graph) = &mut proto.graph else { return Vec::new() };
+    let known = graph.initializer.len();
     draw_weights(graph, seed);
+    if listed {
+        let weights: Vec<ValueInfoProto> = graph.initializer[known..].iter().map(declaration).collect();
+        graph.input.extend(weights);
+    }
     open_reshapes(graph);
     graph.value_info.clear();
     let parameters: Vec<String> = graph.initializer.iter().map(|t| t.name().to_string()).collect();
@@ -84,6 +91,14 @@ fn weight(name: &str, shape: &[i64], seed: u64) -> Option<TensorProto> {
         raw_data: Some(raw.into()),
         ..TensorProto::default()
     })
+}
+
+fn declaration(tensor: &TensorProto) -> ValueInfoProto {
+    let dim = |size: &i64| Dimension { value: Some(dimension::Value::DimValue(*size)), denotation: None };
+    let shape = TensorShapeProto { dim: tensor.dims.iter().map(dim).collect() };
+    let value = type_proto::Value::TensorType(type_proto::Tensor { elem_type: tensor.data_type, shape: Some(shape) });
+    let ty = TypeProto { value: Some(value), denotation: None };
+    ValueInfoProto { name: tensor.name.clone(), r#type: Some(ty), ..ValueInfoProto::default() }
 }
 
 /// Integers of a tensor, in whichever field they are.
