@@ -127,7 +127,7 @@ fn names_to_avoid() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]"]))
 }
 
-/// Old files define a name inside that also exists outside; inside, the inner one counts.
+/// Old files define a name inside that also exists outside; inside, the inner one counts. ONNX Runtime does not accept that.
 fn shadowed() -> ModelProto {
     let then = branch(vec![positive("h", &[4])], &["a = Mul(x, h)", "b = Mul(a, h)"], "f32 b [2,4]");
     let otherwise = branch(vec![], &["a = Add(x, h)", "b = Relu(a)", "e = Relu(b)"], "f32 e [2,4]");
@@ -139,7 +139,7 @@ fn shadowed() -> ModelProto {
 
 /// A call inside of a body, and the function that it calls, stay as they are.
 fn local_function() -> ModelProto {
-    let then = branch(vec![], &["a = Relu(x)", "b = local:Twice(a)", "d = Relu(b)", "e = Relu(d)"], "f32 e [2,4]");
+    let then = branch(vec![], &["z = Relu(x)", "a = Relu(z)", "b = local:Twice(a)", "d = Relu(b)", "e = Relu(d)"], "f32 e [2,4]");
     let otherwise = branch(vec![], &["f = local:Twice(x)"], "f32 f [2,4]");
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![], vec![choose("y = If(flag)", then, otherwise)], &["f32 y [2,4]"]))
 }

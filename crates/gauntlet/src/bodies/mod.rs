@@ -67,7 +67,12 @@ fn campaign(seed: u64, walks: u64) -> Result<(Verdict, usize)> {
             }
             match bench.run(&bytes, &feeds, walk) {
                 Outcome::Held(count) => (verdict.held, rewrites) = (verdict.held + 1, rewrites + count),
-                Outcome::Skipped(_) => verdict.skipped += 1,
+                Outcome::Skipped(why) => {
+                    if verdict.skipped.is_multiple_of(walks as usize) {
+                        println!("{name}: not comparable: {why}");
+                    }
+                    verdict.skipped += 1;
+                }
                 Outcome::Broken(why) => verdict.broken.push(format!("{name}, seed {seed}: {why}")),
             }
         }
@@ -142,7 +147,7 @@ mod tests {
             assert!(inside > 0, "{name}: nothing was rewritten inside of its bodies");
         }
         skipped.dedup();
-        assert_eq!(skipped, ["if-captured-output"], "the baseline runs all others");
+        assert_eq!(skipped, ["if-shadowed-names", "if-captured-output"], "the baseline runs all others");
     }
 
     #[test]
@@ -165,7 +170,7 @@ mod tests {
         let (_, model) = fixtures::all().into_iter().find(|(name, _)| *name == "loop-around-if").unwrap();
         let rules = (0..4).flat_map(|seed| bench.rewrite(&model.encode_to_vec(), RandomWalk { steps: STEPS, seed }).unwrap().rules);
         let rules: Vec<String> = rules.collect();
-        assert!(rules.iter().any(|r| r.ends_with(" in the then-branch of n_s2 in the body of n_y_z")), "{rules:?}");
+        assert!(rules.iter().any(|r| r.ends_with(" in the else-branch of n_s2 in the body of n_y_z")), "{rules:?}");
         assert!(rules.iter().any(|r| r.ends_with(" in the body of n_y_z") && !r.contains("branch")), "{rules:?}");
     }
 

@@ -322,3 +322,71 @@ fn the_opset_changes_only_when_asked() {
     assert!(ended.err.contains("m.onnx: opset 99 is not known; versions 7 to 28 are (hint: "), "{ended:?}");
     assert_eq!(bench.files(), ["f.onnx", "m.onnx"]);
 }
+
+/// Two products of one operand, which are one product.
+fn twin_products(model: Builder, x: &str, result: &str) -> Builder {
+    let (p, q) = (format!("{result}_p"), format!("{result}_q"));
+    model.node("MatMul", &[x, "w"], &[&p]).node("MatMul", &[x, "v"], &[&q]).node("Add", &[&p, &q], &[result])
+}
+
+fn weights(model: Builder) -> Builder {
+    model.weight("w", &[384, 384]).weight("v", &[384, 384])
+}
+
+#[test]
+fn one_model_is_timed_and_checked_at_several_bindings() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let model = weights(Builder::new().input("x", &["N", "384"]));
+    bench.write("m.onnx", twin_products(model, "x", "y").output("y", &["N", "384"]).bytes());
+    let report = bench.json("optimize m.onnx -o f.onnx --budget 6s --shape x:N,384 --bind N=48,96 --json");
+    let bindings = report["bindings"].as_array().unwrap_or_else(|| panic!("{report}"));
+    let told: Vec<(&str, i64)> =
+        bindings.iter().map(|b| (b["binding"].as_str().unwrap_or(""), b["shapes"][0][1][0].as_i64().unwrap_or(0))).collect();
+    assert_eq!(told, [("N=48", 48), ("N=96", 96)]);
+    let product: f64 = bindings.iter().map(|b| b["speedup"]["median"].as_f64().unwrap_or(0.0)).product();
+    assert!((product.sqrt() - report["speedup"]["median"].as_f64().unwrap_or(0.0)).abs() < 1e-9, "{report}");
+    let fills: Vec<&str> = report["check"]["fills"].as_array().into_iter().flatten().filter_map(|f| f.as_str()).collect();
+    assert!(fills.contains(&"N=48: normal") && fills.contains(&"N=96: large"), "{fills:?}");
+    let sizes = |name: &str| decoded(&bench.read(name)).graph.map(|g| (g.input, g.output));
+    assert_eq!(sizes("m.onnx"), sizes("f.onnx"));
+    bench.fails("optimize m.onnx -o f.onnx --bind M=1,8", &["give the same sizes", "hint: "]);
+    bench.fails("optimize m.onnx -o f.onnx --bind N=1 --bind N=8", &["twice", "N=1,8"]);
+}
+
+#[test]
+fn bodies_are_optimized_and_rewrites_say_where() {
+    if !has_runtime() {
+        return;
+    }
+    let branch = |result: &str| {
+        let mut inner = twin_products(Builder::new(), "x", result).output(result, &["96", "384"]);
+        std::mem::take(inner.graph())
+    };
+    let mut model = weights(Builder::new().input("x", &["96", "384"]).input("flag", &[])).node("If", &["flag"], &["y"]);
+    let graph = model.graph();
+    if let Some(regraft_onnx::proto::type_proto::Value::TensorType(flag)) = graph.input[1].r#type.as_mut().and_then(|t| t.value.as_mut()) {
+        flag.elem_type = Some(9);
+    }
+    for (name, result) in [("then_branch", "a"), ("else_branch", "b")] {
+        let kind = regraft_onnx::proto::attribute_proto::AttributeType::Graph as i32;
+        let body = regraft_onnx::proto::AttributeProto {
+            name: Some(name.into()),
+            r#type: Some(kind),
+            g: Some(branch(result)),
+            ..Default::default()
+        };
+        graph.node[0].attribute.push(body);
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", model.output("y", &["96", "384"]).bytes());
+    let report = bench.json("optimize m.onnx -o f.onnx --budget 6s --json");
+    let places: Vec<&str> = report["applied"].as_array().into_iter().flatten().filter_map(|a| a["at"].as_str()).collect();
+    for branch in ["then", "else"] {
+        let place = format!(" in the {branch}-branch of ");
+        assert!(places.iter().any(|at| at.contains(&place)), "{report}");
+    }
+    assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+}

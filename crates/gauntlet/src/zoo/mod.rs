@@ -1,5 +1,7 @@
 //! `zoo`: every network with an open batch, rewritten once, run at three other sizes.
 
+mod lights;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,8 +12,6 @@ use regraft::optimize::{Proposal, SearchKind, clean, propose, scramble};
 use regraft::signature::Signature;
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
-use regraft_onnx::proto::tensor_shape_proto::dimension;
-use regraft_onnx::proto::{ModelProto, ValueInfoProto, type_proto};
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
@@ -30,8 +30,6 @@ const BATCHES: [usize; 3] = [1, 2, 3];
 const STEPS: usize = 24;
 /// Networks of the short mode.
 const SHORT: [&str; 3] = ["squeezenet-1.1", "nasrnn", "paper-sru"];
-/// Name of the open size.
-const SYMBOL: &str = "N";
 
 /// Networks with an open batch.
 #[derive(ClapArgs)]
@@ -75,13 +73,13 @@ fn campaign(args: &Args) -> Result<Verdict> {
         let model = Model::from_proto(regraft_zoo::build(entry.name, &options)?)?;
         model.save(model.graph(), &path, &WriteOptions::default())?;
         drop(model);
-        record(&mut verdict, entry.name, put_through(&bench, &path, &inputs(entry), args.seed));
+        verdict.join(told(entry.name, put_through(&bench, &path, &inputs(entry), args.seed)));
     }
-    let lights = if args.short { Vec::new() } else { lights(args.lights.as_deref())? };
-    for path in lights {
+    let files = if args.short { Vec::new() } else { lights::find(args.lights.as_deref())? };
+    for path in files {
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         if wanted(&name) {
-            record(&mut verdict, &name, open_and_put_through(&bench, &path, args.seed));
+            verdict.join(told(&name, light(&bench, &path, args.seed)));
         }
     }
     Ok(verdict)
@@ -93,17 +91,21 @@ enum Ended {
     Skipped(String),
 }
 
-fn record(verdict: &mut Verdict, name: &str, ended: Result<Ended>) {
+/// One network's part of the verdict, told as it comes.
+fn told(name: &str, ended: Result<Ended>) -> Verdict {
     match ended {
         Ok(Ended::Held { rewrites, worst }) => {
-            verdict.held += 1;
             println!("{name}: {rewrites} rewrites, right at batches {BATCHES:?}, differs by {worst:.1e} at most");
+            Verdict { held: 1, ..Verdict::default() }
         }
         Ok(Ended::Skipped(why)) => {
-            verdict.skipped += 1;
             println!("{name}: not comparable: {why}");
+            Verdict { skipped: 1, ..Verdict::default() }
         }
-        Err(why) => verdict.broken.push(format!("{name}: {why:#}")),
+        Err(why) => {
+            println!("{name}: BROKEN");
+            Verdict { broken: vec![format!("{name}: {why:#}")], ..Verdict::default() }
+        }
     }
 }
 
@@ -203,76 +205,16 @@ fn outputs(bench: &Bench, path: &Path, level: OptLevel, cases: &[Feeds]) -> Resu
     cases.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
 }
 
-/// Model files with a fixed batch of one.
-fn lights(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
-    let folder = match folder {
-        Some(folder) => folder.to_path_buf(),
-        None => match wheel() {
-            Some(folder) => folder,
-            None => {
-                println!("no light models: the Python package onnx is not installed (name a folder with --lights)");
-                return Ok(Vec::new());
-            }
-        },
-    };
-    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "onnx")).collect();
-    paths.sort();
-    Ok(paths)
-}
-
-/// The light models of the Python package in the virtual environment.
-fn wheel() -> Option<PathBuf> {
-    let lib = Path::new(&std::env::var_os("VIRTUAL_ENV")?).join("lib");
-    let versions = std::fs::read_dir(lib).ok()?.flatten();
-    versions.map(|e| e.path().join("site-packages/onnx/backend/test/data/light")).find(|p| p.is_dir())
-}
-
-/// Opens the batch of a model file, as far as it goes, and puts it through.
-fn open_and_put_through(bench: &Bench, path: &Path, seed: u64) -> Result<Ended> {
+/// Opens the batch of a light model and puts it through.
+fn light(bench: &Bench, path: &Path, seed: u64) -> Result<Ended> {
     let mut proto = Model::read(path)?.proto().clone();
-    let slots = open_batch(&mut proto);
+    let slots = lights::open(&mut proto, seed);
     let folder = TempDir::new()?;
     let opened = folder.path().join("model.onnx");
     let model = Model::from_proto(proto)?;
     model.save(model.graph(), &opened, &WriteOptions::default())?;
     drop(model);
-    // Sizes that the model itself fixes elsewhere do not run at another batch.
-    if let Err(why) = outputs(bench, &opened, OptLevel::Disabled, &[feeds(&slots, BATCHES[1], seed)?]) {
-        return Ok(Ended::Skipped(format!("its batch is fixed inside: {why:#}")));
-    }
     put_through(bench, &opened, &slots, seed)
-}
-
-/// Declares the first size of every input and output as a symbol; the inputs that a caller feeds.
-fn open_batch(proto: &mut ModelProto) -> Vec<Slot> {
-    let Some(graph) = &mut proto.graph else { return Vec::new() };
-    let parameters: Vec<String> = graph.initializer.iter().map(|t| t.name().to_string()).collect();
-    graph.value_info.clear();
-    let mut slots = Vec::new();
-    for input in graph.input.iter_mut().filter(|i| !parameters.contains(&i.name().to_string())) {
-        let rest = open_first(input);
-        slots.push(Slot { name: input.name().to_string(), dtype: DType::F32, rest, below: None });
-    }
-    for output in &mut graph.output {
-        open_first(output);
-    }
-    slots
-}
-
-/// The sizes after the first, which becomes a symbol.
-fn open_first(info: &mut ValueInfoProto) -> Vec<usize> {
-    let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut()) else { return Vec::new() };
-    let Some(shape) = &mut tensor.shape else { return Vec::new() };
-    let size = |value: &Option<dimension::Value>| match value {
-        Some(dimension::Value::DimValue(n)) => *n as usize,
-        _ => 1,
-    };
-    let rest = shape.dim.iter().skip(1).map(|d| size(&d.value)).collect();
-    if let Some(first) = shape.dim.first_mut() {
-        first.value = Some(dimension::Value::DimParam(SYMBOL.into()));
-    }
-    rest
 }
 
 #[cfg(test)]
@@ -285,18 +227,7 @@ mod tests {
             assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "the baseline cannot be loaded");
             return;
         }
-        let only = Some("nasrnn".into());
-        let verdict = campaign(&Args { seed: 0, short: true, only, lights: None }).unwrap();
-        assert_eq!((verdict.held, verdict.skipped, verdict.broken), (1, 0, Vec::new()));
-    }
-
-    #[test]
-    fn batches_are_opened() {
-        let mut proto =
-            regraft_zoo::build("squeezenet-1.1", &Options { weights: regraft_zoo::Weights::Zeros, ..Options::default() }).unwrap();
-        let slots = open_batch(&mut proto);
-        assert_eq!(slots.iter().map(|s| s.rest.clone()).collect::<Vec<_>>(), [[3, 224, 224]]);
-        let signature = Signature::of(&proto);
-        assert!(signature.inputs.iter().chain(&signature.outputs).all(|s| s.sizes.as_ref().is_some_and(|d| d[0] == SYMBOL)));
+        let verdict = campaign(&Args { seed: 0, short: true, only: None, lights: None }).unwrap();
+        assert_eq!((verdict.held, verdict.skipped, verdict.broken), (SHORT.len(), 0, Vec::new()));
     }
 }
