@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `node-tests` | ONNX's own node tests in four variants: read, rewritten, written, run |
 //! | `fuzz` | random models, rewritten at random whatever it costs |
+//! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
 //! | `lights` | the zoo with open sizes, rewritten once, run at several bindings |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
 //!
@@ -15,8 +16,13 @@ use clap::{Parser, Subcommand};
 
 mod fuzz;
 mod generate;
+mod malformed;
 mod trial;
 mod verdict;
+
+/// Counts allocations for the campaign `malformed`.
+#[global_allocator]
+static HEAP: malformed::heap::Counting = malformed::heap::Counting;
 
 /// Campaigns that try to break Regraft.
 #[derive(Parser)]
@@ -30,11 +36,14 @@ struct Cli {
 enum Campaign {
     /// Random models, rewritten at random whatever it costs.
     Fuzz(fuzz::Fuzz),
+    /// Damaged models and rule files: read or refused.
+    Malformed(malformed::Malformed),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().campaign {
         Campaign::Fuzz(fuzz) => fuzz::run(&fuzz),
+        Campaign::Malformed(malformed) => malformed::run(&malformed),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -22,8 +22,6 @@ const NUDGE: f32 = 1e-6;
 pub enum Finding {
     /// The same model, after so many rewrites.
     Held(usize),
-    /// The baseline does not run the model: why.
-    Refused(String),
     /// Rounding alone changes the outputs as much.
     Unstable,
     /// Not the same model.
@@ -61,7 +59,8 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Runs the model on the baseline.
     pub fn new(bench: &Bench, bytes: &'a [u8], feeds: &'a [Feeds], tolerance: f64) -> Result<Subject<'a>, String> {
-        let want = feeds.iter().map(|f| bench.outputs(bytes, OptLevel::Disabled, f).map_err(|e| format!("{e:#}"))).collect::<Result<_, _>>()?;
+        let want =
+            feeds.iter().map(|f| bench.outputs(bytes, OptLevel::Disabled, f).map_err(|e| format!("{e:#}"))).collect::<Result<_, _>>()?;
         Ok(Subject { bytes, feeds, tolerance, want })
     }
 

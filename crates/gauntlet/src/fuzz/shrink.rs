@@ -172,5 +172,7 @@ fn sweep(model: &mut ModelProto) {
     graph.node.retain(|n| n.output.iter().any(|o| needed.contains(o)));
     graph.initializer.retain(|t| needed.contains(t.name()));
     let listed: HashSet<String> = graph.initializer.iter().map(|t| t.name().to_string()).collect();
-    graph.input.retain(|i| !i.name().starts_with('v') && !i.name().starts_with('/') || listed.contains(i.name()) || needed.contains(i.name()));
+    graph
+        .input
+        .retain(|i| !i.name().starts_with('v') && !i.name().starts_with('/') || listed.contains(i.name()) || needed.contains(i.name()));
 }

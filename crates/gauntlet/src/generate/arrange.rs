@@ -334,8 +334,7 @@ pub fn join(d: &mut Draft) -> Option<Val> {
     let mut values = vec![x.clone()];
     for _ in 0..d.random.below(3) {
         let x = x.clone();
-        let fits =
-            move |v: &Val| v.ty == x.ty && v.rank() == x.rank() && (0..x.rank()).all(|a| a == axis || v.dims[a] == x.dims[a]);
+        let fits = move |v: &Val| v.ty == x.ty && v.rank() == x.rank() && (0..x.rank()).all(|a| a == axis || v.dims[a] == x.dims[a]);
         values.extend(d.choose(fits));
     }
     if d.random.once_in(4)
@@ -428,6 +427,10 @@ pub fn enlarged(d: &mut Draft, x: &Val, scales: &[f64]) -> Val {
     }
     let roi = if d.opset < 13 { d.constant(DType::F32, &[0], &[]) } else { Val::none() };
     let transform = d.random.pick(&["asymmetric", "half_pixel"]);
-    let attributes = vec![mode, word("coordinate_transformation_mode", transform), word("nearest_mode", if transform == "asymmetric" { "floor" } else { "round_prefer_floor" })];
+    let attributes = vec![
+        mode,
+        word("coordinate_transformation_mode", transform),
+        word("nearest_mode", if transform == "asymmetric" { "floor" } else { "round_prefer_floor" }),
+    ];
     d.emit("Resize", &[x, &roi, &factors], attributes, x.ty, dims, x.mag)
 }

@@ -32,7 +32,9 @@ impl Window {
         let dilations: Vec<i64> = (0..axes).map(|_| if d.random.once_in(6) { 2 } else { 1 }).collect();
         let centered = d.random.once_in(2);
         let pads = (0..2 * axes)
-            .map(|at| if centered { (kernel[at % axes] - 1) * dilations[at % axes] / 2 } else { d.random.int(0, (kernel[at % axes] - 1).min(2)) })
+            .map(|at| {
+                if centered { (kernel[at % axes] - 1) * dilations[at % axes] / 2 } else { d.random.int(0, (kernel[at % axes] - 1).min(2)) }
+            })
             .collect();
         Window { kernel, strides, pads, dilations }
     }

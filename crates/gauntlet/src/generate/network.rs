@@ -120,7 +120,8 @@ pub fn conv_branches(d: &mut Draft) -> Option<Val> {
             d.add(&y, &x)?
         } else {
             let taps = d.random.pick(&[1, 3]);
-            let window = Window { kernel: vec![taps; axes], strides: vec![1; axes], pads: vec![taps / 2; 2 * axes], dilations: vec![1; axes] };
+            let window =
+                Window { kernel: vec![taps; axes], strides: vec![1; axes], pads: vec![taps / 2; 2 * axes], dilations: vec![1; axes] };
             let pooled = layer::pooled(d, "AveragePool", &x, &window)?;
             d.add(&y, &pooled)?
         };

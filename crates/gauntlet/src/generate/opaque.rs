@@ -35,16 +35,13 @@ pub fn branch(d: &mut Draft) -> Option<Val> {
         let captured = if d.random.once_in(2) { outer.name.as_str() } else { "body_own" };
         let node = vec![plain(op, &[&x.name, captured], &["body_sum"]), plain("Tanh", &["body_sum"], &["body_out"])];
         let initializer = if captured == "body_own" && d.ir >= 4 { vec![own.clone()] } else { vec![] };
-        let node = if captured == "body_own" && d.ir < 4 {
-            vec![plain("Relu", &[&x.name], &["body_out"])]
-        } else {
-            node
-        };
+        let node = if captured == "body_own" && d.ir < 4 { vec![plain("Relu", &[&x.name], &["body_out"])] } else { node };
         bodies.push(GraphProto { name: Some("body".into()), node, initializer, output: vec![info], ..GraphProto::default() });
     }
     let otherwise = bodies.pop()?;
     let then = bodies.pop()?;
-    let y = d.emit("If", &[&condition], vec![graph("then_branch", then), graph("else_branch", otherwise)], x.ty, x.dims.clone(), result.mag);
+    let y =
+        d.emit("If", &[&condition], vec![graph("then_branch", then), graph("else_branch", otherwise)], x.ty, x.dims.clone(), result.mag);
     Some(y)
 }
 
@@ -57,7 +54,11 @@ pub fn repetition(d: &mut Draft) -> Option<Val> {
     let carried = |name: &str| Val { name: name.into(), ..start.clone() };
     let input = vec![d.declare(&scalar("body_i", DType::I64)), d.declare(&scalar("body_c", DType::Bool)), d.declare(&carried("body_v"))];
     let output = vec![d.declare(&scalar("body_go", DType::Bool)), d.declare(&carried("body_next"))];
-    let node = vec![plain("Identity", &["body_c"], &["body_go"]), plain("Add", &["body_v", &x.name], &["body_s"]), plain("Tanh", &["body_s"], &["body_next"])];
+    let node = vec![
+        plain("Identity", &["body_c"], &["body_go"]),
+        plain("Add", &["body_v", &x.name], &["body_s"]),
+        plain("Tanh", &["body_s"], &["body_next"]),
+    ];
     let body = GraphProto { name: Some("loop".into()), node, input, output, ..GraphProto::default() };
     Some(d.emit("Loop", &[&trips, &go, &start], vec![graph("body", body)], x.ty, x.dims.clone(), 1.0))
 }
@@ -70,7 +71,11 @@ pub fn call(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let name = format!("Halve{}", d.random.below(2));
     let negate = name == "Halve1";
-    let node = vec![plain("Sigmoid", &["a"], &["b"]), plain(if negate { "Neg" } else { "Relu" }, &["b"], &["t"]), plain("Mul", &["t", "a"], &["r"])];
+    let node = vec![
+        plain("Sigmoid", &["a"], &["b"]),
+        plain(if negate { "Neg" } else { "Relu" }, &["b"], &["t"]),
+        plain("Mul", &["t", "a"], &["r"]),
+    ];
     let opset = OperatorSetIdProto { domain: Some(String::new()), version: Some(d.opset) };
     d.function(FunctionProto {
         name: Some(name.clone()),
