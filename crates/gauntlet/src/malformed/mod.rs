@@ -102,7 +102,14 @@ pub fn campaign(malformed: &Malformed) -> Result<Tally> {
             (damaged.into_bytes(), outcome, spent)
         } else {
             let (model, other) = (&seeds[random.below(seeds.len())], &seeds[random.below(seeds.len())]);
-            let damaged = mutate::bytes(&mut random, model, other);
+            let mut damaged = model.clone();
+            if random.once_in(3) {
+                damaged = mutate::bytes(&mut random, &damaged, other);
+            } else {
+                for _ in 0..1 + random.below(3) {
+                    damaged = mutate::message(&mut random, &damaged, other);
+                }
+            }
             let (outcome, spent) = heap::measured(|| catch_unwind(AssertUnwindSafe(|| read_and_write(&damaged))));
             (damaged, outcome, spent)
         };

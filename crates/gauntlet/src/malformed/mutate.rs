@@ -129,3 +129,106 @@ pub fn text(random: &mut Random, text: &str, other: &str) -> String {
     }
     chars.into_iter().collect()
 }
+
+/// A field of a protobuf message: its tag and its payload, without the length.
+type Field<'a> = (u64, &'a [u8]);
+
+/// The fields of a message, if the bytes are one.
+fn fields(mut data: &[u8]) -> Option<Vec<Field<'_>>> {
+    let mut all = Vec::new();
+    while !data.is_empty() {
+        let tag = take_varint(&mut data)?;
+        let length = match tag & 7 {
+            0 => data.iter().position(|b| b & 0x80 == 0)? + 1,
+            1 => 8,
+            2 => usize::try_from(take_varint(&mut data)?).ok()?,
+            5 => 4,
+            _ => return None,
+        };
+        let (payload, rest) = data.split_at_checked(length)?;
+        if tag >> 3 == 0 || tag >> 3 > 40 {
+            return None;
+        }
+        all.push((tag, payload));
+        data = rest;
+    }
+    Some(all)
+}
+
+fn take_varint(data: &mut &[u8]) -> Option<u64> {
+    let end = data.iter().take(10).position(|b| b & 0x80 == 0)? + 1;
+    let (number, rest) = data.split_at(end);
+    *data = rest;
+    Some(number.iter().rev().fold(0, |value, b| value << 7 | u64::from(b & 0x7f)))
+}
+
+fn put(out: &mut Vec<u8>, tag: u64, payload: &[u8]) {
+    out.extend(varint(tag));
+    if tag & 7 == 2 {
+        out.extend(varint(payload.len() as u64));
+    }
+    out.extend(payload);
+}
+
+/// A message with one field changed, dropped, doubled, moved or replaced somewhere inside; all lengths around it are right.
+pub fn message(random: &mut Random, data: &[u8], other: &[u8]) -> Vec<u8> {
+    let Some(mut all) = fields(data).filter(|all| !all.is_empty()) else {
+        let mut data = data.to_vec();
+        damage(random, &mut data, other);
+        return data;
+    };
+    let at = random.below(all.len());
+    let (tag, payload) = all[at];
+    // Deeper most of the time: what is outermost is a few fields only.
+    if tag & 7 == 2 && !random.once_in(4) {
+        let inner = message(random, payload, other);
+        all[at].1 = &inner;
+        return all.iter().fold(Vec::new(), |mut out, (tag, payload)| {
+            put(&mut out, *tag, payload);
+            out
+        });
+    }
+    let number = varint(random.pick(HUGE));
+    match random.below(5) {
+        0 => drop(all.remove(at)),
+        1 => all.insert(random.below(all.len() + 1), (tag, payload)),
+        2 => {
+            let with = random.below(all.len());
+            all.swap(at, with);
+        }
+        3 => {
+            let with = random.below(all.len());
+            all[at].1 = if all[with].0 & 7 == tag & 7 { all[with].1 } else { &[] };
+            if tag & 7 != 2 {
+                all[at] = (tag & !7, &number);
+            }
+        }
+        _ => all[at] = (tag & !7 | if tag & 7 == 2 { 2 } else { 0 }, &number),
+    }
+    all.iter().fold(Vec::new(), |mut out, (tag, payload)| {
+        put(&mut out, *tag, payload);
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_apart_and_together() {
+        let data = [8, 150, 1, 18, 3, b'a', b'b', b'c', 29, 1, 2, 3, 4];
+        let all = fields(&data).unwrap();
+        assert_eq!(all, [(8, &[150, 1][..]), (18, &b"abc"[..]), (29, &[1, 2, 3, 4][..])]);
+        let mut out = Vec::new();
+        all.iter().for_each(|(tag, payload)| put(&mut out, *tag, payload));
+        assert_eq!(out, data);
+        assert!(fields(&[18, 200, 1, 0]).is_none());
+    }
+
+    #[test]
+    fn damage_is_repeatable() {
+        let damaged = |seed| message(&mut Random::new(seed, 0), &[8, 150, 1, 18, 3, 97, 98, 99], b"other");
+        assert_eq!(damaged(3), damaged(3));
+    }
+}
