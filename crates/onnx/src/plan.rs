@@ -84,7 +84,7 @@ impl<'a> Plan<'a> {
         let mut initializers = HashMap::new();
         for id in model.graph().ids() {
             let node = model.graph().node(id);
-            if let (Op::Constant(constant), None, Some(name)) = (&node.op, node.origin, node.names[0].as_deref())
+            if let (Op::Constant(constant), None, Some(name)) = (&node.op, node.origin, node.names.first().and_then(Option::as_deref))
                 && let Some(at) = positions.get(name)
             {
                 initializers.insert(name, (*at, &constant.value));
@@ -143,7 +143,7 @@ impl<'a> Plan<'a> {
                 Ok(Form::Verbatim { at, inputs: Vec::new(), captured: Vec::new() })
             }
             (Op::Constant(constant), _) => {
-                let known = node.names[0].as_deref().and_then(|name| self.initializers.get(name));
+                let known = node.names.first().and_then(Option::as_deref).and_then(|name| self.initializers.get(name));
                 Ok(match known {
                     Some((at, value)) if **value == constant.value => Form::Initializer(*at),
                     _ => Form::Constant(constant.value.clone()),

@@ -138,8 +138,12 @@ pub fn campaign(malformed: &Malformed) -> Result<Tally> {
 
 /// Runs the campaign and prints its verdict.
 pub fn run(malformed: &Malformed) -> Result<ExitCode> {
-    // A panic is reported once, as a finding.
-    std::panic::set_hook(Box::new(|_| {}));
+    // A panic is reported once, as a finding; where it was goes to standard error.
+    std::panic::set_hook(Box::new(|info| {
+        if let Some(place) = info.location() {
+            eprintln!("panic at {place}");
+        }
+    }));
     let start = Instant::now();
     let tally = campaign(malformed)?;
     let each = (tally.models + tally.texts) as f64 / start.elapsed().as_secs_f64();
