@@ -6,6 +6,7 @@
 //! | `fuzz` | random models, rewritten at random whatever it costs |
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
+//! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
 //! | `memory` | a model much larger than the memory that a run may take |
 //! | `decoder` | writes a model of any size with external data, to try memory limits on |
@@ -22,11 +23,16 @@ mod decoder;
 mod faults;
 mod fuzz;
 mod generate;
+mod malformed;
 mod memory;
 mod node_tests;
 mod trial;
 mod verdict;
 mod zoo;
+
+/// Counts allocations for the campaign `malformed`.
+#[global_allocator]
+static HEAP: malformed::heap::Counting = malformed::heap::Counting;
 
 /// Campaigns that try to break Regraft.
 #[derive(Parser)]
@@ -48,6 +54,8 @@ enum Campaign {
     Decoder(decoder::Args),
     /// Networks with an open batch, rewritten once, run at three other sizes
     Zoo(zoo::Args),
+    /// Damaged models and rule files: read or refused
+    Malformed(malformed::Malformed),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +72,7 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Bodies(args) => Ok(bodies::run(&args)),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),
+        Campaign::Malformed(args) => malformed::run(&args),
         Campaign::Faults(args) => faults::run(&args),
         Campaign::Memory(args) => memory::run(&args),
     }

@@ -10,7 +10,7 @@ use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Speller, WriteOptions};
 use regraft_rules::{Library, Writable};
-use regraft_runtime::{Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions};
+use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, lacks_kernel};
 use regraft_search::RandomWalk;
 
 /// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
@@ -50,7 +50,14 @@ impl InModel {
 
 impl Writable for InModel {
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
-        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
+        if op.kind() == OpKind::Constant {
+            return Ok(());
+        }
+        let first = inputs.first().map(|ty| DType::from_onnx(ty.dtype.to_onnx()));
+        if first.is_some_and(|dtype| lacks_kernel(op.kind().name(), dtype, self.0.version())) {
+            return Err(format!("the runtime has no `{}` for such elements", op.kind().name()));
+        }
+        self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string())
     }
 }
 

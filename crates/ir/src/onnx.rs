@@ -21,7 +21,7 @@ pub struct OnnxNode {
     pub attrs: Attrs,
     /// Inputs in order; `None` where ONNX leaves an optional input out.
     pub inputs: Vec<Option<OnnxInput>>,
-    /// Number of outputs that are named, and whether any optional output beyond the first is used.
+    /// For every output that the node lists: whether anything reads it.
     pub outputs: Vec<bool>,
 }
 

@@ -94,6 +94,15 @@ impl Body {
     }
 }
 
+/// A body as a model of its own.
+struct Apart {
+    model: Model,
+    /// What its symbols mean outside.
+    sizes: Vec<(String, Dim)>,
+    /// The outer names that it reads.
+    captured: HashSet<String>,
+}
+
 impl Model {
     /// The bodies of this graph's own nodes that can be rewritten; bodies inside of them are those of their models.
     ///
@@ -122,7 +131,7 @@ impl Model {
                 let Some(links) = links(node, body, &types, self.opset("").unwrap_or(1)) else { continue };
                 let tag = format!("{}b{at}_{attribute}_", self.surroundings.tag);
                 let surroundings = Surroundings { names: names.clone(), tag };
-                if let Some((model, sizes, captured)) = self.body_model(body, &outer, &links, surroundings) {
+                if let Some(Apart { model, sizes, captured }) = self.body_model(body, &outer, &links, surroundings) {
                     let label = format!("the {} of {}", part(proto), name_of(node));
                     bodies.push(Body { node: *at, attribute, label, original: body.clone(), captured, model, sizes });
                 }
@@ -153,14 +162,8 @@ impl Model {
         node.input.iter().map(&mut next).collect()
     }
 
-    /// The model of a body, the meaning of its symbols, and the outer names that it reads.
-    fn body_model(
-        &self,
-        body: &GraphProto,
-        outer: &[(&str, ValueId)],
-        links: &[Link],
-        surroundings: Surroundings,
-    ) -> Option<(Model, Vec<(String, Dim)>, HashSet<String>)> {
+    /// Makes a body a model of its own, if that is possible.
+    fn body_model(&self, body: &GraphProto, outer: &[(&str, ValueId)], links: &[Link], surroundings: Surroundings) -> Option<Apart> {
         let captured: HashSet<String> = scope::free(body).into_iter().map(ToString::to_string).collect();
         let formals: HashSet<&str> = body.input.iter().map(|i| i.name()).collect();
         let returns_captured = body.output.iter().any(|o| captured.contains(o.name()));
@@ -193,7 +196,7 @@ impl Model {
             let model = Model::load_body(proto.clone(), surroundings.clone()).ok()?;
             if settle(&model, links, &mut open, &mut lost, attempt + 1 >= ATTEMPTS) {
                 first_sizes(&model, links, &mut sizes);
-                return Some((model, sizes, captured));
+                return Some(Apart { model, sizes, captured });
             }
         }
         None

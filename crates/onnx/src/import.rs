@@ -379,10 +379,7 @@ impl<'a> Importer<'a> {
         while inputs.last().is_some_and(Option::is_none) {
             inputs.pop();
         }
-        let mut outputs: Vec<bool> = node.output.iter().map(|n| !n.is_empty() && self.scope.read.contains(n.as_str())).collect();
-        while outputs.len() > 1 && outputs.last() == Some(&false) {
-            outputs.pop();
-        }
+        let outputs = node.output.iter().map(|n| !n.is_empty() && self.scope.read.contains(n.as_str())).collect();
         Ok(OnnxNode {
             op_type: node.op_type().to_string(),
             domain: domain.to_string(),

@@ -168,7 +168,8 @@ impl Model {
             });
             let ty = self.graph.inputs().iter().find_map(|id| {
                 let node = self.graph.node(*id);
-                if node.names[0].as_deref() == Some(input.name()) { node.types[0].clone() } else { None }
+                let named = node.names.first().and_then(Option::as_deref) == Some(input.name());
+                if named { node.types.first().cloned().flatten() } else { None }
             });
             inputs.push(Declared { name: input.name().to_string(), ty, default });
         }

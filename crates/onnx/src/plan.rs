@@ -59,6 +59,8 @@ pub(crate) struct Plan<'a> {
     /// Original constants that verbatim nodes read and the graph no longer holds.
     pub originals: BTreeSet<String>,
     by_name: HashMap<&'a str, ValueId>,
+    /// Types of the values of the original model.
+    types: HashMap<&'a str, &'a TensorType>,
     initializers: HashMap<&'a str, (usize, &'a Const)>,
 }
 
@@ -73,11 +75,16 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        let mut types = HashMap::new();
+        for node in model.graph().ids().map(|id| model.graph().node(id)) {
+            let named = node.names.iter().zip(&node.types);
+            types.extend(named.filter_map(|(name, ty)| Some((name.as_deref()?, ty.as_ref()?))));
+        }
         let positions: HashMap<&str, usize> = model.graph_proto().initializer.iter().enumerate().map(|(at, t)| (t.name(), at)).collect();
         let mut initializers = HashMap::new();
         for id in model.graph().ids() {
             let node = model.graph().node(id);
-            if let (Op::Constant(constant), None, Some(name)) = (&node.op, node.origin, node.names[0].as_deref())
+            if let (Op::Constant(constant), None, Some(name)) = (&node.op, node.origin, node.names.first().and_then(Option::as_deref))
                 && let Some(at) = positions.get(name)
             {
                 initializers.insert(name, (*at, &constant.value));
@@ -92,6 +99,7 @@ impl<'a> Plan<'a> {
             folded: BTreeMap::new(),
             originals: BTreeSet::new(),
             by_name,
+            types,
             initializers,
         };
         plan.build()?;
@@ -135,7 +143,7 @@ impl<'a> Plan<'a> {
                 Ok(Form::Verbatim { at, inputs: Vec::new(), captured: Vec::new() })
             }
             (Op::Constant(constant), _) => {
-                let known = node.names[0].as_deref().and_then(|name| self.initializers.get(name));
+                let known = node.names.first().and_then(Option::as_deref).and_then(|name| self.initializers.get(name));
                 Ok(match known {
                     Some((at, value)) if **value == constant.value => Form::Initializer(*at),
                     _ => Form::Constant(constant.value.clone()),
@@ -181,6 +189,8 @@ impl<'a> Plan<'a> {
         let mut found: Vec<Option<ValueId>> = vec![None; proto.input.len()];
         self.match_import(id, imported, &mut found)?;
         let read = |(name, value): (&String, Option<ValueId>)| match value {
+            // The parts of a node that became several operators may read a reshaped operand now, whose shape the whole node would take over.
+            Some(value) if self.graph.ty(value) != self.types.get(name.as_str()).copied() => None,
             Some(value) => Some(Read::Value(value)),
             None if name.is_empty() => Some(Read::Nothing),
             None => match self.by_name.get(name.as_str()) {

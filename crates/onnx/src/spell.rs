@@ -2,14 +2,31 @@
 
 use std::collections::HashSet;
 
+use regraft_ir::dim::Factor;
 use regraft_ir::onnx::{NoSpelling, OnnxSpelling, SpellingInput};
 use regraft_ir::{Dim, Graph, Op, TensorType, ValueId};
 
 use crate::attribute;
 use crate::model::Model;
 
-/// Opset version since which all operators of symbolic size arithmetic exist for `int64`.
-const SIZES_SINCE: i64 = 11;
+/// Opset version since which sums and products of sizes can be computed from shapes.
+const SIZES_SINCE: i64 = 7;
+/// Opset version since which there is a choice between sizes (`Where`).
+const BROADCAST_SINCE: i64 = 9;
+/// Opset version since which there is a modulus.
+const FLOOR_SINCE: i64 = 10;
+
+/// Opset version since which this size can be computed with operators on `int64`.
+fn since(size: &Dim) -> i64 {
+    let both = |a: &Dim, b: &Dim| since(a).max(since(b));
+    let of = |factor: &Factor<'_>| match factor {
+        Factor::Symbol(_) => SIZES_SINCE,
+        Factor::FloorDiv(a, b) if a.at_least(0) && b.at_least(1) => both(a, b),
+        Factor::FloorDiv(a, b) => both(a, b).max(FLOOR_SINCE),
+        Factor::Broadcast(a, b) => both(a, b).max(BROADCAST_SINCE),
+    };
+    size.products().iter().flat_map(|(_, factors)| factors).map(of).max().unwrap_or(SIZES_SINCE)
+}
 
 /// Tells whether and how operators can be written in one model. Cheap to clone; does not refer to the model.
 #[derive(Clone, Debug)]
@@ -47,8 +64,8 @@ impl Speller {
         for input in &spelling.inputs {
             let SpellingInput::Dims(sizes) = input else { continue };
             for size in sizes.iter().filter(|d| d.known().is_none()) {
-                if self.version < SIZES_SINCE {
-                    return Err(refuse(format!("the size {size} needs opset {SIZES_SINCE}, the model has {}", self.version)));
+                if self.version < since(size) {
+                    return Err(refuse(format!("the size {size} needs opset {}, the model has {}", since(size), self.version)));
                 }
                 let mut symbols = Vec::new();
                 size.symbols(&mut symbols);

@@ -82,7 +82,11 @@ pub enum Disturbance {
 impl Disturbance {
     /// A kill: every other one while the run writes.
     pub fn kill(random: &mut Random) -> Disturbance {
-        if random.next() % 2 == 0 { Disturbance::Kill(random.unit()) } else { Disturbance::KillWriting(random.next() % LAST_WRITE) }
+        if random.next().is_multiple_of(2) {
+            Disturbance::Kill(random.unit())
+        } else {
+            Disturbance::KillWriting(random.next() % LAST_WRITE)
+        }
     }
 
     /// The error whose turn it is.

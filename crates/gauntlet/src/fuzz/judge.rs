@@ -22,8 +22,6 @@ const NUDGE: f32 = 1e-6;
 pub enum Finding {
     /// The same model, after so many rewrites.
     Held(usize),
-    /// The baseline does not run the model: why.
-    Refused(String),
     /// Rounding alone changes the outputs as much.
     Unstable,
     /// Not the same model.

@@ -16,6 +16,7 @@ use regraft_search::RandomWalk;
 use self::judge::{Finding, Subject};
 use crate::generate::{self, Case};
 use crate::trial::Bench;
+use crate::verdict::Verdict;
 
 /// Models of the short mode.
 const SHORT: u64 = 250;
@@ -84,14 +85,13 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
                 tally.held += 1;
                 tally.rewrites += rewrites;
             }
-            Finding::Refused(why) => *tally.refused.entry(brief(&why)).or_default() += 1,
             Finding::Unstable => tally.unstable += 1,
             Finding::Broken { kind, what, rules } => {
                 let mut line = format!("{kind:?} model {number} of seed {}: {what} after {}", fuzz.seed, rules.join(", "));
                 if fuzz.keep.is_some() {
                     line.push_str(&minimized(fuzz, number, &case, kind, &rules, walk)?);
                 }
-                println!("BROKEN {line}");
+                eprintln!("found: {line}");
                 tally.broken.push(line);
             }
         }
@@ -139,9 +139,8 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
         all as f64 / seconds,
         tally.unstable
     );
-    let (held, broken, seed) = (tally.held, tally.broken.len(), fuzz.seed);
-    println!("verdict: fuzz: {held} held, {broken} broken, {} not comparable · seed {seed}", refused + tally.unstable);
-    Ok(if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let verdict = Verdict { held: tally.held, skipped: refused + tally.unstable, broken: tally.broken };
+    Ok(verdict.conclude("fuzz", fuzz.seed))
 }
 
 #[cfg(test)]

@@ -278,7 +278,7 @@ pub fn normalize(d: &mut Draft) -> Option<Val> {
             let ty = d.real;
             let x = d.choose(|v| v.ty == ty && v.rank() == 4)?;
             let x = d.tame(x);
-            let mut attributes = vec![int("size", d.random.int(1, 5))];
+            let mut attributes = vec![int("size", d.random.pick(&[1, 3, 5]))];
             attributes.push(float("alpha", d.random.pick(&[0.0001, 0.5])));
             attributes.push(float("beta", d.random.pick(&[0.75, 0.5, 0.9, 1.0])));
             attributes.push(float("bias", d.random.pick(&[1.0, 2.0])));

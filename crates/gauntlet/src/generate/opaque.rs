@@ -52,9 +52,13 @@ pub fn repetition(d: &mut Draft) -> Option<Val> {
     let (trips, go) = (d.constant(DType::I64, &[], &[2.0]), d.constant(DType::Bool, &[], &[1.0]));
     let scalar = |name: &str, ty| Val { name: name.into(), ty, dims: vec![], mag: 1.0, constant: false };
     let carried = |name: &str| Val { name: name.into(), ..start.clone() };
-    let input = vec![d.declare(&scalar("i", DType::I64)), d.declare(&scalar("c", DType::Bool)), d.declare(&carried("v"))];
-    let output = vec![d.declare(&scalar("c2", DType::Bool)), d.declare(&carried("v2"))];
-    let node = vec![plain("Identity", &["c"], &["c2"]), plain("Add", &["v", &x.name], &["s"]), plain("Tanh", &["s"], &["v2"])];
+    let input = vec![d.declare(&scalar("body_i", DType::I64)), d.declare(&scalar("body_c", DType::Bool)), d.declare(&carried("body_v"))];
+    let output = vec![d.declare(&scalar("body_go", DType::Bool)), d.declare(&carried("body_next"))];
+    let node = vec![
+        plain("Identity", &["body_c"], &["body_go"]),
+        plain("Add", &["body_v", &x.name], &["body_s"]),
+        plain("Tanh", &["body_s"], &["body_next"]),
+    ];
     let body = GraphProto { name: Some("loop".into()), node, input, output, ..GraphProto::default() };
     Some(d.emit("Loop", &[&trips, &go, &start], vec![graph("body", body)], x.ty, x.dims.clone(), 1.0))
 }

@@ -47,8 +47,6 @@ pub struct Ours {
 pub enum Relation {
     /// Ours says all that theirs says.
     Covers,
-    /// Theirs says an element type only, ours nothing: a type has a rank here.
-    NoRank,
     /// Theirs says more: what.
     Weaker(String),
     /// Not both can be right: how they differ.

@@ -47,7 +47,14 @@ impl InModel {
 
 impl Writable for InModel {
     fn check(&self, op: &regraft_ir::Op, inputs: &[regraft_ir::TensorType], outputs: &[regraft_ir::TensorType]) -> Result<(), String> {
-        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
+        if op.kind() == OpKind::Constant {
+            return Ok(());
+        }
+        let first = inputs.first().map(|ty| regraft_runtime::DType::from_onnx(ty.dtype.to_onnx()));
+        if first.is_some_and(|dtype| regraft_runtime::lacks_kernel(op.kind().name(), dtype, self.0.version())) {
+            return Err(format!("the runtime has no `{}` for such elements", op.kind().name()));
+        }
+        self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string())
     }
 }
 
