@@ -345,12 +345,14 @@ fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
 
 /// The layout version, 0 for an empty database; an error for databases that are not ours or too new.
 fn check_owner(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |r| r.get::<_, i64>(0));
-    let (application, version) = (pragma("application_id").map_err(at(path))?, pragma("user_version").map_err(at(path))?);
+    // One view of the file: another process may be making the store at this moment.
+    let view = connection.unchecked_transaction().map_err(at(path))?;
+    let number = |sql: &str| view.query_row(sql, [], |r| r.get::<_, i64>(0)).map_err(at(path));
+    let tables = number("SELECT count(*) FROM sqlite_master")?;
+    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     if application == APPLICATION {
         return if version > SCHEMA { Err(StoreError::Newer { path: path.to_path_buf(), found: version }) } else { Ok(version) };
     }
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |r| r.get(0)).map_err(at(path))?;
     if tables == 0 { Ok(0) } else { Err(StoreError::Foreign { path: path.to_path_buf() }) }
 }
 
