@@ -11,6 +11,7 @@ use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::error::{LoadError, LoadFault, Place};
 use crate::presume::{Presumed, presume};
+use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
 use crate::scope::{Scope, analyze, describe};
 use crate::symbolic::{Sizes, View, follow};
@@ -286,6 +287,11 @@ impl<'a> Importer<'a> {
                 types[at] = Some(self.completed(presumed, types[at].take(), &node.output[at]));
             }
         }
+        if let (("", "OptionalGetElement"), [first, ..]) = ((domain, node.op_type()), types.as_mut_slice())
+            && first.is_none()
+        {
+            *first = node.input.first().and_then(|name| self.declared_element(name));
+        }
         let op = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why);
         let id = self.graph.add_typed(op, &operands, types);
         self.graph.set_origin(id, at as u32);
@@ -305,6 +311,12 @@ impl<'a> Importer<'a> {
     fn declared_type(&mut self, name: &str) -> Option<TensorType> {
         let ty = *self.declared.get(name)?;
         self.symbols.tensor_type(ty, name, self.trust)
+    }
+
+    /// The declared type of the element of an optional value.
+    fn declared_element(&mut self, name: &str) -> Option<TensorType> {
+        let Some(TypeValue::OptionalType(optional)) = &self.declared.get(name)?.value else { return None };
+        self.symbols.tensor_type(optional.elem_type.as_ref()?, name, self.trust)
     }
 
     /// Notes where the model declares another type than the one inferred.

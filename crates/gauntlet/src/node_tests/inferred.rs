@@ -47,6 +47,8 @@ pub struct Ours {
 pub enum Relation {
     /// Ours says all that theirs says.
     Covers,
+    /// Theirs says an element type only, ours nothing: a type has a rank here.
+    NoRank,
     /// Theirs says more: what.
     Weaker(String),
     /// Not both can be right: how they differ.
@@ -94,6 +96,9 @@ impl Ours {
     pub fn relate(&self, ours: Option<&TensorType>, theirs: &TheirType) -> Relation {
         let dtype = DType::from_onnx(theirs.dtype);
         let Some(ours) = ours else {
+            if theirs.dims.is_none() {
+                return Relation::NoRank;
+            }
             return Relation::Weaker(format!("nothing is known of it; the package says {dtype} {:?}", theirs.dims));
         };
         if ours.dtype != dtype {

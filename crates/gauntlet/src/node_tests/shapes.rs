@@ -61,10 +61,10 @@ pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<
             tally.verdict.broken.push(format!("{} (types): {why:#}", subject.name));
         }
     }
-    let Tally { verdict, values, refused, decided, allowed, below, sizes } = tally;
+    let Tally { verdict, values, refused, decided, allowed, no_rank, below, sizes } = tally;
     println!(
         "types: {} models, {values} values that both name, {sizes} sizes that runs confirm; the package refuses {refused} models, runs show it \
-         wrong on {decided} values, review on {allowed}; not compared: {below} below bodies; {} broken",
+         wrong on {decided} values, review on {allowed}; not compared: {no_rank} values without a rank, {below} below bodies; {} broken",
         subjects.len(),
         verdict.broken.len()
     );
@@ -122,6 +122,8 @@ struct Tally {
     decided: usize,
     /// Values that the reviewed list allows.
     allowed: usize,
+    /// Values of which the package names an element type without a rank, and we nothing.
+    no_rank: usize,
     /// Results of nodes with bodies, and what is computed from them, of which we know nothing: bodies are not followed.
     below: usize,
     /// Sizes of results compared with those of runs.
@@ -161,6 +163,7 @@ impl Tally {
             }
             match ours.relate(ty.as_ref(), their_type) {
                 Relation::Covers => {}
+                Relation::NoRank => self.no_rank += 1,
                 _ if is_allowed(&subject.name, name) => self.allowed += 1,
                 Relation::Weaker(what) => broken.push(format!("`{name}`: {what}")),
                 Relation::Contradicts(how) => broken.push(format!("`{name}`: {how}, and no run speaks for ours")),

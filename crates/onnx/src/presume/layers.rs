@@ -1,6 +1,8 @@
 //! Layers of networks: products, convolutions, pooling, recurrences, attention, losses.
 
-use regraft_ir::{DType, Dim, TensorType, broadcast_shapes};
+use std::collections::BTreeMap;
+
+use regraft_ir::{Attr, DType, Dim, TensorType, broadcast_shapes};
 
 use super::{Presumed, named_type};
 use crate::symbolic::View;
@@ -12,6 +14,7 @@ pub(super) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
         "MatMulInteger" => vec![product(view, 0, 1, Some(DType::I32))],
         "QLinearMatMul" => vec![product(view, 0, 3, view.ty(7).map(|t| t.dtype))],
         "Gemm" => vec![gemm(view)],
+        "Einsum" => vec![einsum(view)],
         "Conv" | "DeformConv" => vec![conv(view, 1, view.ty(0).map(|t| t.dtype))],
         "ConvInteger" => vec![conv(view, 1, Some(DType::I32))],
         "QLinearConv" => vec![conv(view, 3, view.ty(7).map(|t| t.dtype))],
@@ -61,6 +64,33 @@ fn gemm(view: &View<'_>) -> Option<Presumed> {
     let flag = |name: &str| usize::from(view.int(name).is_some_and(|v| v != 0));
     let (rows, columns) = (a.shape.get(flag("transA"))?, b.shape.get(1 - flag("transB"))?);
     Some(Presumed::sized(a.dtype, [rows.clone(), columns.clone()]))
+}
+
+/// One size per result label, sure where every operand says the same.
+fn einsum(view: &View<'_>) -> Option<Presumed> {
+    let Attr::Str(equation) = (view.attr)("equation")? else { return None };
+    let plain: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let (left, right) = plain.split_once("->").map_or((plain.as_str(), None), |(left, right)| (left, Some(right)));
+    if !left.bytes().chain(right.unwrap_or_default().bytes()).all(|c| c.is_ascii_alphabetic() || c == b',') {
+        return None;
+    }
+    let mut sizes: BTreeMap<u8, Vec<&Dim>> = BTreeMap::new();
+    for (at, labels) in left.split(',').enumerate() {
+        let ty = view.ty(at).filter(|ty| ty.rank() == labels.len())?;
+        for (label, size) in labels.bytes().zip(&ty.shape) {
+            sizes.entry(label).or_default().push(size);
+        }
+    }
+    let labels = match right {
+        Some(right) => right.bytes().collect(),
+        None => sizes.iter().filter(|(_, said)| said.len() == 1).map(|(label, _)| *label).collect::<Vec<u8>>(),
+    };
+    let mut shape = Vec::with_capacity(labels.len());
+    for label in labels {
+        let said = sizes.get(&label)?;
+        shape.push(said.iter().all(|size| *size == said[0]).then(|| said[0].clone()));
+    }
+    Some(Presumed::new(view.ty(0)?.dtype, shape))
 }
 
 fn conv(view: &View<'_>, weight: usize, dtype: Option<DType>) -> Option<Presumed> {
