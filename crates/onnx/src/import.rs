@@ -315,7 +315,8 @@ impl<'a> Importer<'a> {
 
     /// The declared type of the element of an optional value.
     fn declared_element(&mut self, name: &str) -> Option<TensorType> {
-        let Some(TypeValue::OptionalType(optional)) = &self.declared.get(name)?.value else { return None };
+        let input = self.proto.input.iter().find(|input| input.name() == name).and_then(|input| input.r#type.as_ref());
+        let Some(TypeValue::OptionalType(optional)) = &input.or(self.declared.get(name).copied())?.value else { return None };
         self.symbols.tensor_type(optional.elem_type.as_ref()?, name, self.trust)
     }
 

@@ -16,7 +16,7 @@ pub enum DataError {
     #[error("{path}: {source}", path = .path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// The file's name says neither kind.
-    #[error("{path}: unknown kind of file; expected .npy (NumPy) or .pb (an ONNX TensorProto)", path = .path.display())]
+    #[error("{path}: unknown kind of file; expected .npy, .npz (NumPy) or .pb (an ONNX TensorProto)", path = .path.display())]
     Kind { path: PathBuf },
     /// The file's content is not what its name says.
     #[error("{place}: {cause}")]

@@ -66,27 +66,45 @@ fn gemm(view: &View<'_>) -> Option<Presumed> {
     Some(Presumed::sized(a.dtype, [rows.clone(), columns.clone()]))
 }
 
-/// One size per result label, sure where every operand says the same.
+/// One size per result label and per axis of the ellipsis, sure where every operand says the same.
 fn einsum(view: &View<'_>) -> Option<Presumed> {
     let Attr::Str(equation) = (view.attr)("equation")? else { return None };
-    let plain: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    // A dot stands for the whole ellipsis.
+    let plain: String = equation.replace("...", ".").chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = plain.split_once("->").map_or((plain.as_str(), None), |(left, right)| (left, Some(right)));
-    if !left.bytes().chain(right.unwrap_or_default().bytes()).all(|c| c.is_ascii_alphabetic() || c == b',') {
+    if !left.bytes().chain(right.unwrap_or_default().bytes()).all(|c| c.is_ascii_alphabetic() || matches!(c, b',' | b'.')) {
         return None;
     }
     let mut sizes: BTreeMap<u8, Vec<&Dim>> = BTreeMap::new();
+    let mut rest: Vec<&[Dim]> = Vec::new();
     for (at, labels) in left.split(',').enumerate() {
-        let ty = view.ty(at).filter(|ty| ty.rank() == labels.len())?;
-        for (label, size) in labels.bytes().zip(&ty.shape) {
-            sizes.entry(label).or_default().push(size);
+        let ty = view.ty(at)?;
+        let mut axes = ty.shape.as_slice();
+        let spare = (axes.len() + usize::from(labels.contains('.'))).checked_sub(labels.len())?;
+        for label in labels.bytes() {
+            let (taken, left) = axes.split_at_checked(if label == b'.' { spare } else { 1 })?;
+            axes = left;
+            match label {
+                b'.' => rest.push(taken),
+                _ => sizes.entry(label).or_default().push(taken.first()?),
+            }
+        }
+        if !axes.is_empty() {
+            return None;
         }
     }
-    let labels = match right {
+    let rank = rest.iter().map(|axes| axes.len()).max().unwrap_or(0);
+    let rest: Vec<Option<Dim>> = broadcast_shapes(rest).map_or(vec![None; rank], |axes| axes.into_iter().map(Some).collect());
+    let labels: Vec<u8> = match right {
         Some(right) => right.bytes().collect(),
-        None => sizes.iter().filter(|(_, said)| said.len() == 1).map(|(label, _)| *label).collect::<Vec<u8>>(),
+        None => [b'.'].into_iter().chain(sizes.iter().filter(|(_, said)| said.len() == 1).map(|(label, _)| *label)).collect(),
     };
-    let mut shape = Vec::with_capacity(labels.len());
+    let mut shape = Vec::new();
     for label in labels {
+        if label == b'.' {
+            shape.extend(rest.iter().cloned());
+            continue;
+        }
         let said = sizes.get(&label)?;
         shape.push(said.iter().all(|size| *size == said[0]).then(|| said[0].clone()));
     }

@@ -32,7 +32,7 @@ pub struct Args {
     /// Value of a symbolic size, to compare at: N=8
     #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
     bind: Vec<(String, i64)>,
-    /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), or a folder with one file per input
+    /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per input or test_data_set_*
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
     /// Difference that is tolerated, relative to the largest magnitude of an output

@@ -47,7 +47,7 @@ pub struct Args {
     /// the geometric mean, and never slower at any of them beyond noise.
     #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds, help_heading = "Model")]
     bind: Vec<(String, Vec<i64>)>,
-    /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), or a folder with one file per input
+    /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per input or test_data_set_*
     #[arg(long, value_name = "DATA", help_heading = "Model")]
     data: Vec<String>,
     /// Most that the file may grow by, such as 16M [default: 5 % or 4M, whichever is more]

@@ -1,5 +1,12 @@
 //! `regraft check`.
 
+use std::io::Write;
+
+use prost::Message;
+use regraft_onnx::proto::TensorProto;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
 use crate::models::{Builder, mlp, mlp_respelled};
 use crate::run::{Bench, Ended, has_runtime};
 
@@ -97,6 +104,20 @@ fn reports_are_complete_and_data_is_used() {
     let fills: Vec<_> = json["runs"].as_array().expect("runs").iter().map(|r| r["fill"].as_str().unwrap_or_default()).collect();
     assert_eq!(fills, ["normal", "zeros", "large", "data"]);
     assert!(json["notes"].to_string().contains("f32[batch,16]"), "{json}");
+    for set in ["test_data_set_0", "test_data_set_1"] {
+        std::fs::create_dir_all(bench.path(&format!("data/{set}"))).expect("the folder can be written");
+        let x = TensorProto { dims: vec![2, 16], data_type: Some(1), float_data: vec![0.5; 32], ..TensorProto::default() };
+        bench.write(&format!("data/{set}/input_0.pb"), x.encode_to_vec());
+    }
+    let mut archive = ZipWriter::new(std::fs::File::create(bench.path("x.npz")).expect("the file can be written"));
+    archive
+        .start_file("x.npy", SimpleFileOptions::default())
+        .and_then(|()| Ok(archive.write_all(&npy(&[2, 16], &[0.75; 32]))?))
+        .expect("written");
+    archive.finish().expect("written");
+    let json = bench.json("check a.onnx b.onnx --shape x:2,16 --data data --data x.npz --json");
+    let fills: Vec<_> = json["runs"].as_array().expect("runs").iter().map(|r| r["fill"].as_str().unwrap_or_default()).collect();
+    assert_eq!(fills, ["normal", "zeros", "large", "data/test_data_set_0", "data/test_data_set_1", "x.npz"]);
     bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["x.npy holds f32[2, 16]", "f32[3, 16]"]);
     bench.fails("check a.onnx b.onnx --shape z:3,16", &["`z`", "inputs: x"]);
 }
