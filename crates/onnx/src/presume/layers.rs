@@ -81,11 +81,13 @@ fn einsum(view: &View<'_>) -> Option<Presumed> {
         let ty = view.ty(at)?;
         let mut axes = ty.shape.as_slice();
         let spare = (axes.len() + usize::from(labels.contains('.'))).checked_sub(labels.len())?;
-        for label in labels.bytes() {
+        for (before, label) in labels.bytes().enumerate() {
             let (taken, left) = axes.split_at_checked(if label == b'.' { spare } else { 1 })?;
             axes = left;
             match label {
                 b'.' => rest.push(taken),
+                // The sizes of a diagonal are equal.
+                _ if labels.as_bytes()[..before].contains(&label) => {}
                 _ => sizes.entry(label).or_default().push(taken.first()?),
             }
         }
@@ -97,7 +99,7 @@ fn einsum(view: &View<'_>) -> Option<Presumed> {
     let rest: Vec<Option<Dim>> = broadcast_shapes(rest).map_or(vec![None; rank], |axes| axes.into_iter().map(Some).collect());
     let labels: Vec<u8> = match right {
         Some(right) => right.bytes().collect(),
-        None => [b'.'].into_iter().chain(sizes.iter().filter(|(_, said)| said.len() == 1).map(|(label, _)| *label)).collect(),
+        None => [b'.'].into_iter().chain(sizes.keys().copied().filter(|label| left.bytes().filter(|c| c == label).count() == 1)).collect(),
     };
     let mut shape = Vec::new();
     for label in labels {

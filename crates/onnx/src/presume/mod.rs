@@ -113,6 +113,7 @@ pub(crate) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
             let zero_point = if view.given(2) { view.ty(2).map(|t| t.dtype) } else { Some(DType::U8) };
             like(0).zip(named_type(view, "output_dtype").or(zero_point)).map(|(x, to)| x.with_dtype(to))
         }
+        "OptionalGetElement" => like(0),
         "OptionalHasElement" => Some(Presumed::ranked(DType::Bool, 0)),
         "SequenceLength" => Some(Presumed::ranked(DType::I64, 0)),
         "ai.onnx.ml:LabelEncoder" => like(0).zip(label_type(view)).map(|(x, to)| x.with_dtype(to)),

@@ -14,5 +14,6 @@ mod models;
 mod optimize;
 mod rules;
 mod run;
+mod spellings;
 mod usage;
 mod zoo;

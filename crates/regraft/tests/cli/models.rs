@@ -184,3 +184,14 @@ pub fn convolutional() -> Builder {
     }
     model.node("Identity", &[&at], &["y"]).output("y", &["1", "16", "18", "18"])
 }
+
+/// Two products of one operand, which are one product.
+pub fn twin_products(model: Builder, x: &str, result: &str) -> Builder {
+    let (p, q) = (format!("{result}_p"), format!("{result}_q"));
+    model.node("MatMul", &[x, "w"], &[&p]).node("MatMul", &[x, "v"], &[&q]).node("Add", &[&p, &q], &[result])
+}
+
+/// The weights of [`twin_products`].
+pub fn weights(model: Builder) -> Builder {
+    model.weight("w", &[384, 384]).weight("v", &[384, 384])
+}

@@ -3,7 +3,7 @@
 use prost::Message;
 use regraft_onnx::proto::ModelProto;
 
-use crate::models::{Builder, convolutional, mlp};
+use crate::models::{Builder, convolutional, mlp, twin_products, weights};
 use crate::run::{Bench, Ended, has_runtime};
 
 const BUDGET: &str = "--budget 3s";
@@ -321,16 +321,6 @@ fn the_opset_changes_only_when_asked() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.err.contains("m.onnx: opset 99 is not known; versions 7 to 28 are (hint: "), "{ended:?}");
     assert_eq!(bench.files(), ["f.onnx", "m.onnx"]);
-}
-
-/// Two products of one operand, which are one product.
-fn twin_products(model: Builder, x: &str, result: &str) -> Builder {
-    let (p, q) = (format!("{result}_p"), format!("{result}_q"));
-    model.node("MatMul", &[x, "w"], &[&p]).node("MatMul", &[x, "v"], &[&q]).node("Add", &[&p, &q], &[result])
-}
-
-fn weights(model: Builder) -> Builder {
-    model.weight("w", &[384, 384]).weight("v", &[384, 384])
 }
 
 #[test]
