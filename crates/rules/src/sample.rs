@@ -36,7 +36,7 @@ pub fn exercise(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Exercise
     while result.instances < wanted && result.draws < limit && result.counterexample.is_none() {
         let draw_seed = seed.wrapping_add((result.draws as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         result.draws += 1;
-        match instance(rule, draw_seed) {
+        match compared(rule, draw_seed) {
             Ok(difference) if difference <= TOLERANCE => {
                 result.instances += 1;
                 result.worst = result.worst.max(difference);
@@ -66,38 +66,56 @@ pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
     Ok((sampler.graph, roots))
 }
 
-enum Miss {
+/// Why a draw says nothing for the rule, or something against it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Miss {
     /// The draw is no instance of the rule.
     Draw(String),
     /// It is one, and the rule misbehaves on it.
     Wrong(String),
 }
 
-fn instance(rule: &Rule, seed: u64) -> Result<f64, Miss> {
-    let (graph, roots) = graph(rule, seed).map_err(Miss::Draw)?;
-    let found = matches_at(&graph, rule, 0, roots[0].node);
+/// A random instance of a rule.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The source as a graph, its roots being the outputs.
+    pub before: Graph,
+    /// The same graph, rewritten.
+    pub after: Graph,
+    /// Values of the inputs, by name.
+    pub feeds: HashMap<String, Const>,
+}
+
+/// Draws an instance of `rule`. Deterministic in `seed`.
+pub fn draw(rule: &Rule, seed: u64) -> Result<Instance, Miss> {
+    let (before, roots) = graph(rule, seed).map_err(Miss::Draw)?;
+    let found = matches_at(&before, rule, 0, roots[0].node);
     let found =
         found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r))).ok_or_else(|| Miss::Draw("the guards do not hold".into()))?;
-    let patch = match instantiate(&graph, rule, &found, &Anything) {
+    let patch = match instantiate(&before, rule, &found, &Anything) {
         Ok(patch) => patch,
         Err(Refusal::Guard | Refusal::Nothing | Refusal::Cycle) => return Err(Miss::Draw("refused".into())),
         // A target that fails on an accepted source is a defect of the rule: some guard is missing.
         Err(why) => return Err(Miss::Wrong(format!("the target cannot be built: {why}"))),
     };
-    let mut rewritten = graph.clone();
-    rewritten.apply(&patch);
-    if rewritten.topological().len() != rewritten.len() {
+    let mut after = before.clone();
+    after.apply(&patch);
+    if after.topological().len() != after.len() {
         return Err(Miss::Wrong("the target makes a cycle".into()));
     }
-    let feeds = feeds(&graph, seed);
+    let feeds = feeds(&before, seed);
+    Ok(Instance { before, after, feeds })
+}
+
+/// Draws an instance and gives the difference of its two sides.
+fn compared(rule: &Rule, seed: u64) -> Result<f64, Miss> {
+    let Instance { before, after, feeds } = draw(rule, seed)?;
+    let feeds: HashMap<String, Value<f64>> =
+        feeds.iter().filter_map(|(name, constant)| Some((name.clone(), Value::from_const(constant)?))).collect();
     let run = |g: &Graph| eval::run::<f64>(g, &feeds, &mut eval::NoOpaque);
-    let before = run(&graph).map_err(|e| Miss::Draw(format!("the source cannot be computed: {e}")))?;
-    let after = run(&rewritten).map_err(|e| Miss::Wrong(format!("the target cannot be computed: {e}")))?;
-    let mut worst = 0.0f64;
-    for (a, b) in before.iter().zip(&after) {
-        worst = worst.max(difference(a, b));
-    }
-    Ok(worst)
+    let before = run(&before).map_err(|e| Miss::Draw(format!("the source cannot be computed: {e}")))?;
+    let after = run(&after).map_err(|e| Miss::Wrong(format!("the target cannot be computed: {e}")))?;
+    Ok(before.iter().zip(&after).map(|(a, b)| difference(a, b)).fold(0.0, f64::max))
 }
 
 /// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes, kinds, integers or booleans.
@@ -122,7 +140,7 @@ fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
 }
 
 /// Random values for the inputs of an instance.
-fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Value<f64>> {
+fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
     let mut rng = Rng(seed.rotate_left(17) | 1);
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
@@ -135,9 +153,8 @@ fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Value<f64>> {
             }
             _ => Values::Normal,
         };
-        let constant = data(&mut rng, input.ty.dtype, &shape, &values, &[], graph);
-        if let Some(value) = constant.ok().and_then(|c| Value::from_const(&c)) {
-            feeds.insert(input.name.to_string(), value);
+        if let Ok(constant) = data(&mut rng, input.ty.dtype, &shape, &values, &[], graph) {
+            feeds.insert(input.name.to_string(), constant);
         }
     }
     feeds

@@ -119,7 +119,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     }
     regraft_onnx::release_weights();
     // Every candidate is cleaned. Where a comparison is dear, the cleaned input alone takes part only if there is nothing better.
-    if converted || (!cleanups.is_empty() && (candidates.is_empty() || hunt.pace.finalists() == FINALISTS)) {
+    let roomy = if candidates.is_empty() { hunt.pace.affords_comparison() } else { hunt.pace.finalists() == FINALISTS };
+    if converted || (!cleanups.is_empty() && roomy) {
         let written = hunt.write(&cleaned)?;
         candidates.push(Candidate {
             name: "cleaned".into(),

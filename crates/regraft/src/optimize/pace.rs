@@ -104,6 +104,11 @@ impl Pace {
         Instant::now() + self.trial <= self.hunting_ends()
     }
 
+    /// True if a first comparison and its check would end in time.
+    pub fn affords_comparison(&self) -> bool {
+        Instant::now() + self.opening.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
+    }
+
     /// How many candidates can be compared with the input in the time that is left for it, with enough rounds to tell them apart.
     pub fn finalists(&self) -> usize {
         let left = self.choosing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
@@ -144,5 +149,8 @@ mod tests {
         pace.tried(Duration::from_secs(6), None);
         assert!(!pace.affords_trial());
         assert_eq!(pace.finalists(), 1);
+        assert!(pace.affords_comparison());
+        pace.opened(Duration::from_secs(5), Duration::ZERO);
+        assert!(!pace.affords_comparison());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use regraft_prove::fingerprint;
 use regraft_rules::{Rule, sample};
 use serde::Serialize;
 
@@ -15,8 +16,13 @@ use crate::render::{difference, lines, plain_table, seconds};
 
 /// Draws per instance asked for: guards refuse many.
 const DRAWS: usize = 60;
+/// Instances in the prime field: each says more than one in double precision.
+const EXACT: usize = 40;
 
-/// Put rules to the test: compute both sides on random instances, in double precision
+/// Put rules to the test: compute both sides on random instances, in double precision and in a prime field
+///
+/// The column `exact` says whether the sides are the same polynomials of their operands, up to functions of which nothing is known and an order of
+/// which nothing is known. A rule for which they are not may still be true: by the laws of a function, or because of the order.
 ///
 /// Ends with exit code 1 if the sides of a rule differ (a counterexample is printed with the seed that reproduces it), or if too few
 /// instances of a rule could be made.
@@ -49,6 +55,8 @@ struct Row {
     instances: usize,
     draws: usize,
     worst: f64,
+    /// Whether both sides are the same elements of the field of 2^61 - 1 on all instances.
+    exact: bool,
     counterexample: Option<String>,
     seconds: f64,
 }
@@ -69,6 +77,7 @@ impl Row {
             instances: result.instances,
             draws: result.draws,
             worst: result.worst,
+            exact: fingerprint(rule, EXACT.min(wanted), EXACT * DRAWS, seed).is_identical(),
             counterexample,
             seconds: start.elapsed().as_secs_f64(),
         }
@@ -110,10 +119,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
 fn shown(rows: &[Row], bad: usize, args: &Args, start: Instant, console: &Console) -> String {
     let mut text = String::new();
     if !console.quiet && !rows.is_empty() {
-        let mut table = plain_table(&["rule", "outcome", "instances", "draws", "worst", "time"], &[2, 3, 4, 5]);
+        let mut table = plain_table(&["rule", "outcome", "exact", "instances", "draws", "worst", "time"], &[3, 4, 5, 6]);
         for r in rows {
             let numbers = [r.instances.to_string(), r.draws.to_string(), difference(r.worst), seconds(r.seconds)];
-            table.add_row([[r.rule.clone(), r.outcome.to_string()].as_slice(), numbers.as_slice()].concat());
+            let exact = if r.exact { "yes" } else { "–" };
+            table.add_row([[r.rule.clone(), r.outcome.to_string(), exact.to_string()].as_slice(), numbers.as_slice()].concat());
         }
         text = format!("{}\n", lines(&table));
     }
@@ -124,5 +134,9 @@ fn shown(rows: &[Row], bad: usize, args: &Args, start: Instant, console: &Consol
     }
     let good = rows.len() - bad;
     let time = seconds(start.elapsed().as_secs_f64());
-    text + &format!("verdict: {good} of {} rules held on {} instances each · {time} · seed {}", rows.len(), args.instances, args.seed)
+    let exact = rows.iter().filter(|r| r.exact).count();
+    let (all, instances, seed) = (rows.len(), args.instances, args.seed);
+    text + &format!(
+        "verdict: {good} of {all} rules held on {instances} instances each · {exact} are exact in a prime field · {time} · seed {seed}"
+    )
 }

@@ -1,0 +1,96 @@
+//! Both sides of a rule at random elements of a prime field.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Class, Const, Graph, Op, Tensor, Value, eval};
+use regraft_rules::Rule;
+use regraft_rules::sample::{Instance, Miss, draw};
+
+use crate::field::Field;
+
+/// What the field says of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Instances on which both sides were the same elements.
+    pub identical: usize,
+    /// Instances on which they were not. That refutes nothing: the field knows no order that goes with sums, no laws of functions, and
+    /// no constants that were rounded.
+    pub different: usize,
+    /// Instances that the field cannot compute, because their operators ask for a double.
+    pub undecided: usize,
+    /// The seed of the first instance that differed, or was not computed, and why.
+    pub first: Option<String>,
+}
+
+impl Fingerprint {
+    /// Whether all instances were identical, and there were some.
+    pub fn is_identical(&self) -> bool {
+        self.identical > 0 && self.different + self.undecided == 0
+    }
+}
+
+/// Evaluates both sides of `rule` on `wanted` random instances, drawing at most `limit` times. Deterministic in `seed`.
+///
+/// A false polynomial identity of degree d passes one instance with probability d / 2^61 at most; shapes and attributes are drawn as for
+/// [`regraft_rules::sample::exercise`], and are no proof for others.
+pub fn fingerprint(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Fingerprint {
+    let mut result = Fingerprint::default();
+    for at in 0..limit as u64 {
+        if result.identical + result.different + result.undecided >= wanted {
+            break;
+        }
+        let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let why = match draw(rule, seed) {
+            Err(Miss::Draw(_)) => continue,
+            Err(Miss::Wrong(why)) => {
+                result.different += 1;
+                why
+            }
+            Ok(instance) => match Field::with_key(seed, || sides(&instance, seed)) {
+                Ok((before, after)) if before == after => {
+                    result.identical += 1;
+                    continue;
+                }
+                Ok(_) => {
+                    result.different += 1;
+                    "the sides are different elements".to_string()
+                }
+                Err(why) => {
+                    result.undecided += 1;
+                    why
+                }
+            },
+        };
+        result.first.get_or_insert_with(|| format!("seed {seed}: {why}"));
+    }
+    result
+}
+
+type Results = Vec<Value<Field>>;
+
+fn sides(instance: &Instance, seed: u64) -> Result<(Results, Results), String> {
+    let mut state = seed ^ 0x5851_f42d_4c95_7f2d;
+    let mut feeds = HashMap::new();
+    for id in instance.before.inputs() {
+        let Op::Input(input) = &instance.before.node(*id).op else { continue };
+        let Some(constant) = instance.feeds.get(input.name.as_ref()) else { continue };
+        let value = element_wise(constant, &mut state).ok_or("an input of an exotic type")?;
+        feeds.insert(input.name.to_string(), value);
+    }
+    let run = |graph: &Graph| eval::run::<Field>(graph, &feeds, &mut eval::NoOpaque).map_err(|e| e.to_string());
+    Ok((run(&instance.before)?, run(&instance.after)?))
+}
+
+/// Real tensors of random elements in the constant's place; integers and booleans as they are.
+fn element_wise(constant: &Const, state: &mut u64) -> Option<Value<Field>> {
+    if constant.dtype().class() != Class::Real {
+        return Value::from_const(constant);
+    }
+    let shape: Vec<usize> = constant.shape().iter().map(|d| *d as usize).collect();
+    let mut next = || {
+        *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        Field::new(*state >> 3)
+    };
+    let data = (0..shape.iter().product::<usize>()).map(|_| next()).collect();
+    Some(Value::real(Tensor::new(shape, data)))
+}
