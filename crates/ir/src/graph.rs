@@ -241,4 +241,13 @@ impl Graph {
         }
         order
     }
+
+    /// A number for every node, by its id, that is smaller than those of all nodes that depend on it.
+    pub fn ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.capacity()];
+        for (rank, id) in (0..).zip(self.topological()) {
+            ranks[id.0 as usize] = rank;
+        }
+        ranks
+    }
 }

@@ -94,7 +94,7 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     }
     let create = builder.create;
     let patch = prune(Patch { cause: Arc::clone(&rule.name), create, replace });
-    if makes_cycle(graph, &patch) {
+    if makes_cycle(graph, &patch, None) {
         return Err(Refusal::Cycle);
     }
     Ok(patch)
@@ -412,22 +412,28 @@ fn prune(mut patch: Patch) -> Patch {
 
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 ///
-/// A single root cannot do so: all that it reads lies above it. With several roots it is a search upwards.
-pub fn makes_cycle(graph: &Graph, patch: &Patch) -> bool {
+/// A single root cannot do so: all that it reads lies above it. With several roots it is a search upwards, which ends at nodes that `ranks`
+/// ([`Graph::ranks`]) places before all the roots.
+pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
     if patch.replace.len() == 1 {
         return false;
     }
     let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(v, _)| v.node).collect();
-    let mut seen = rustc_hash::FxHashSet::default();
+    let rank = |id: NodeId| ranks.map(|ranks| ranks[id.0 as usize]);
+    let lowest = replaced.iter().map(|id| rank(*id)).min().flatten();
+    let mut seen = vec![0u64; graph.capacity() / 64 + 1];
     let news = patch.create.iter().flat_map(|n| n.inputs.iter()).chain(patch.replace.iter().map(|(_, v)| v));
     let mut stack: Vec<ValueId> = news.filter_map(|v| if let PatchValue::Old(v) = v { Some(*v) } else { None }).collect();
     while let Some(v) = stack.pop() {
         if replaced.contains(&v.node) {
             return true;
         }
-        if seen.insert(v.node) {
-            stack.extend(graph.node(v.node).inputs.iter().copied());
+        let (word, bit) = (v.node.0 as usize / 64, 1 << (v.node.0 % 64));
+        if rank(v.node) < lowest || seen[word] & bit != 0 {
+            continue;
         }
+        seen[word] |= bit;
+        stack.extend(graph.node(v.node).inputs.iter().copied());
     }
     false
 }

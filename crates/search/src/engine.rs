@@ -343,6 +343,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     // Only a move with several roots can close a cycle, and only through a path that a later move added.
     let merged = engine.steps.last().is_some_and(|s| s.adds_paths);
     let graph = &engine.graph;
+    let ranks = if merged { graph.ranks() } else { Vec::new() };
     let touched = |id: &NodeId| dirty.binary_search(id).is_ok();
     // Targets use nodes again that exist: one that came or went changes the edit at places that the change does not touch.
     let outdated = |m: &Move| {
@@ -361,7 +362,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
         }
         if outdated(m) {
             again.extend(m.patch.replace.iter().map(|(old, _)| old.node));
-        } else if !(merged && m.patch.replace.len() > 1 && regraft_rules::makes_cycle(graph, &m.patch)) {
+        } else if !(merged && m.patch.replace.len() > 1 && regraft_rules::makes_cycle(graph, &m.patch, Some(&ranks))) {
             moves.push(m.clone());
         }
     }

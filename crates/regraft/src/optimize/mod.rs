@@ -10,7 +10,9 @@ mod hunt;
 mod library;
 mod memory;
 mod mend;
+mod nudge;
 mod observer;
+mod open_sizes;
 mod pace;
 mod piecewise;
 mod points;
@@ -42,8 +44,9 @@ use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use candidate::Candidate;
-use hunt::Hunt;
+use hunt::{Hunt, InModel};
 use memory::Memory;
+use open_sizes::not_shown;
 use pace::Pace;
 use piecewise::{Pieces, verify_pieces};
 use points::Point;
@@ -115,6 +118,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     };
     let mut candidates = hunt.run(&cleaned, observer)?;
     if !room.is_tight() {
+        hunt.not_done.extend(not_shown(&model, &cleaned, sizes, hunt.library, &InModel::new(&model)));
         candidates.extend(hunt.with_bodies(&cleaned, &candidates, observer)?);
     }
     regraft_onnx::release_weights();

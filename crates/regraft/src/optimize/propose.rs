@@ -125,7 +125,7 @@ pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script
 }
 
 /// A name for a value: its own, or that of the nearest named value below it.
-fn place(graph: &Graph, value: ValueId) -> String {
+pub(crate) fn place(graph: &Graph, value: ValueId) -> String {
     let mut frontier = vec![value];
     for _ in 0..8 {
         for v in &frontier {

@@ -1,7 +1,7 @@
 //! `regraft optimize`.
 
 use prost::Message;
-use regraft_onnx::proto::ModelProto;
+use regraft_onnx::proto::{ModelProto, TensorProto};
 
 use crate::models::{Builder, convolutional, mlp, twin_products, weights};
 use crate::run::{Bench, Ended, has_runtime};
@@ -379,4 +379,69 @@ fn bodies_are_optimized_and_rewrites_say_where() {
         assert!(places.iter().any(|at| at.contains(&place)), "{report}");
     }
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+}
+
+/// The sine of a large number is a matter of its last digits. In single precision nothing can be told then, in double precision it can; and
+/// where not even that helps, nothing but the input is written.
+#[test]
+fn models_that_amplify_rounding_are_told_apart_in_double_precision_or_not_at_all() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    for (sines, written) in [(1, true), (3, false)] {
+        let mut model = twin_products(weights(Builder::new().input("x", &["96", "384"])), "x", "s0").weight("steep", &[1]);
+        let steep = model.graph().initializer.last_mut().expect("a weight");
+        steep.raw_data = Some(1e7f32.to_le_bytes().to_vec().into());
+        if !written {
+            // Weights whose sums are rounded: then not even double precision gives the same.
+            for weight in &mut model.graph().initializer[..2] {
+                let third = |bytes: &[u8]| (f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) / 3.0).to_le_bytes();
+                let data = weight.raw_data.take().expect("weights have data");
+                weight.raw_data = Some(data.chunks_exact(4).flat_map(third).collect::<Vec<u8>>().into());
+            }
+        }
+        for at in 0..sines {
+            let (from, scaled, to) = (format!("s{at}"), format!("t{at}"), format!("s{}", at + 1));
+            model = model.node("Mul", &[&from, "steep"], &[&scaled]).node("Sin", &[&scaled], &[&to]);
+        }
+        bench.write("m.onnx", model.output(&format!("s{sines}"), &["96", "384"]).bytes());
+        let report = bench.json("optimize m.onnx -o f.onnx --force-overwrite --budget 10s --json");
+        let told = format!("{} {}", report["check"]["notes"], report["warnings"]);
+        assert!(told.contains("fill `normal` tells nothing in single precision"), "{report}");
+        assert_eq!(report["applied"].as_array().is_some_and(|a| !a.is_empty()), written, "{report}");
+        assert_eq!(bench.read("f.onnx") != bench.read("m.onnx"), written);
+        assert!(written || told.contains("amplifies rounding so much"), "{report}");
+    }
+}
+
+/// A product of two open sizes may be anything: what holds at the sizes of the run only is not done, and listed.
+#[test]
+fn what_cannot_be_shown_for_open_sizes_is_listed() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let shape = |mut model: Builder| {
+        let tensor = TensorProto {
+            name: Some("shape".into()),
+            dims: vec![3],
+            data_type: Some(7),
+            int64_data: vec![4, -1, 16],
+            ..TensorProto::default()
+        };
+        model.graph().initializer.push(tensor);
+        model
+    };
+    let model = shape(Builder::new().input("x", &["N", "4", "16"])).node("Reshape", &["x", "shape"], &["r"]).node("Relu", &["r"], &["y"]);
+    bench.write("m.onnx", model.output("y", &["4", "N", "16"]).bytes());
+    let report = bench.json("optimize m.onnx -o f.onnx --budget 5s --bind N=4 --json");
+    let listed = |report: &serde_json::Value| report["not_done"].to_string().contains("cannot be shown for all sizes");
+    assert!(listed(&report), "{report}");
+    let report = bench.json("optimize m.onnx -o g.onnx --budget 5s --shape x:4,4,16 --json");
+    assert!(listed(&report), "the model accepts all sizes: {report}");
+    let fixed = shape(Builder::new().input("x", &["4", "4", "16"])).node("Reshape", &["x", "shape"], &["r"]).node("Relu", &["r"], &["y"]);
+    bench.write("fixed.onnx", fixed.output("y", &["4", "4", "16"]).bytes());
+    let report = bench.json("optimize fixed.onnx -o h.onnx --budget 5s --json");
+    assert!(!listed(&report), "{report}");
 }
