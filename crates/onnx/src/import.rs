@@ -364,7 +364,10 @@ impl<'a> Importer<'a> {
                 if types.len() < wanted {
                     return Err(format!("result {} is used, which is not defined here", wanted - 1));
                 }
-                Ok(imported)
+                match self.unread_symbol(&types, &imported, node)? {
+                    Some(symbol) => Err(format!("its size {symbol} is that of a value which it reads the shape of only")),
+                    None => Ok(imported),
+                }
             });
             match tried {
                 Ok(imported) => {
@@ -435,6 +438,35 @@ impl<'a> Importer<'a> {
             });
         }
         imported.op.infer(&types).map_err(|e| e.to_string())
+    }
+
+    /// A symbol in the result types that neither an input of the model nor an operand carries: once the shape is an attribute, nothing keeps
+    /// the value alive that the size is read from.
+    fn unread_symbol(&self, types: &[TensorType], imported: &Imported, node: &NodeProto) -> Result<Option<String>, String> {
+        let mut wanted = Vec::new();
+        types.iter().flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut wanted));
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let mut known = Vec::new();
+        let inputs = self.graph.inputs().iter().filter_map(|id| self.graph.ty(id.out()));
+        inputs.flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut known));
+        self.operand_symbols(imported, node, &mut known)?;
+        Ok(wanted.into_iter().find(|symbol| !known.contains(symbol)))
+    }
+
+    fn operand_symbols(&self, imported: &Imported, node: &NodeProto, symbols: &mut Vec<String>) -> Result<(), String> {
+        for operand in &imported.operands {
+            match operand {
+                ImportOperand::Input(input) => {
+                    let ty = self.graph.ty(self.operand(node, *input)?);
+                    ty.iter().flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(symbols));
+                }
+                ImportOperand::Const(_) => {}
+                ImportOperand::Node(inner) => self.operand_symbols(inner, node, symbols)?,
+            }
+        }
+        Ok(())
     }
 
     fn build(&mut self, imported: &Imported, node: &NodeProto) -> Result<NodeId, String> {

@@ -74,3 +74,19 @@ fn a_node_without_operator_and_results_is_no_panic() {
         let _ = model.write(model.graph(), &WriteOptions::default());
     }
 }
+
+/// Nothing but a shape is read of `v`: were that shape an attribute, `v` and its open size would go.
+#[test]
+fn a_value_that_only_lends_its_shape_stays() {
+    let odd = NodeProto { domain: Some("mine".into()), ..node("Odd", "x", "v") };
+    let nodes = vec![odd, node("Shape", "v", "s"), node("ConstantOfShape", "s", "y")];
+    let mut g = graph(vec![value("x", "N,3")], vec![value("y", "P,3")], nodes, vec![]);
+    g.value_info.push(value("v", "M,3"));
+    let mut model = versions(g, 8, 13);
+    model.opset_import.push(regraft_onnx::proto::OperatorSetIdProto { domain: Some("mine".into()), version: Some(1) });
+    let model = read(&model);
+    let mut clean = model.graph().clone();
+    regraft_ir::normal::dce(&mut clean);
+    let written = model.write(&clean, &WriteOptions::default()).unwrap_or_else(|e| panic!("{e}")).proto;
+    assert_eq!(listing(&written), ["v = Odd(x)", "s = Shape(v)", "y = ConstantOfShape(s)"]);
+}

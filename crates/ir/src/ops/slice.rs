@@ -151,6 +151,11 @@ impl Operator for Slice {
         let ranges = self.ranges().map_err(|e| no_spelling("Slice", e.to_string()))?;
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for (range, axis) in ranges.iter().zip(&self.axes) {
+            let open = x.shape.get(*axis as usize).is_some_and(|size| size.known().is_none());
+            if version == 10 && open && range.step.abs() != 1 {
+                // Inference forgets the step then, and runtimes plan memory by what it says.
+                return Err(no_spelling("Slice", "opset 10 says wrong sizes of steps through an open size"));
+            }
             let whole = x.shape.get(*axis as usize).ok_or_else(|| no_spelling("Slice", format!("axis {axis} is not there")))?;
             // An empty tensor read backwards starts at -1 here.
             starts.push(if range.start.is(-1) { Dim::from(0) } else { written(&range.start, whole)? });
