@@ -26,6 +26,7 @@ mod generate;
 mod malformed;
 mod memory;
 mod node_tests;
+mod python;
 mod trial;
 mod verdict;
 mod zoo;

@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn campaign(args: &Args) -> Result<Verdict> {
-    let python = args.python.clone().map_or_else(python, Ok)?;
+    let python = args.python.clone().map_or_else(crate::python::interpreter, Ok)?;
     let cases = args.folder.join("cases");
     if !cases.join("cases.txt").is_file() {
         script(&python, "export", &cases)?;
@@ -103,14 +103,6 @@ fn campaign(args: &Args) -> Result<Verdict> {
     part(Part::Reference, &mut || Ok(reference::run(&cases, args.verbose)))?;
     part(Part::Shapes, &mut || shapes::run(&cases, &python, &args.folder, args))?;
     Ok(verdict)
-}
-
-/// The interpreter of the active environment, or else of the checkout's own.
-fn python() -> Result<PathBuf> {
-    let active = std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let folders = active.into_iter().chain([PathBuf::from(".venv")]);
-    let mut found = folders.map(|folder| folder.join("bin").join("python")).filter(|python| python.is_file());
-    found.next().context("no Python with the `onnx` package: run scripts/setup.sh test, or name one with --python")
 }
 
 fn script(python: &Path, command: &str, folder: &Path) -> Result<()> {

@@ -18,7 +18,7 @@ const SYMBOL: &str = "N";
 
 /// Model files in a folder, or of the Python package in the virtual environment.
 pub fn find(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
-    let Some(folder) = folder.map(Path::to_path_buf).or_else(wheel) else {
+    let Some(folder) = folder.map(Path::to_path_buf).or_else(crate::python::light_models) else {
         println!("no light models: the Python package onnx is not installed (name a folder with --lights)");
         return Ok(Vec::new());
     };
@@ -26,12 +26,6 @@ pub fn find(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "onnx")).collect();
     paths.sort();
     Ok(paths)
-}
-
-fn wheel() -> Option<PathBuf> {
-    let lib = Path::new(&std::env::var_os("VIRTUAL_ENV")?).join("lib");
-    let versions = std::fs::read_dir(lib).ok()?.flatten();
-    versions.map(|e| e.path().join("site-packages/onnx/backend/test/data/light")).find(|p| p.is_dir())
 }
 
 /// Opens the batch and draws the weights; the inputs that a caller feeds.
