@@ -1,7 +1,11 @@
 //! Exact readings of rules: the operators' one meaning, evaluated over scalars without rounding.
 
+mod equal;
 mod field;
 mod fingerprint;
+mod verdict;
 
+pub use equal::equal;
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use verdict::Verdict;
