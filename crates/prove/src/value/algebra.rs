@@ -217,6 +217,16 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
             if x.known().is_some_and(|v| v.is_one()) {
                 return Ok(Sum::default());
             }
+            // log(y^-p s) = log(s) - p log(y)
+            if let [(term, _)] = x.terms()
+                && term.binders.is_empty()
+                && let Some((factor, p)) = term.factors.iter().find(|(f, p)| *p < 0 && is_positive_factor(f, facts))
+            {
+                let inverse = Sum::new([(Term { factors: vec![(factor.clone(), -p)], ..Term::default() }, Number::one())]);
+                let rest = apply(function.clone(), vec![product(x, &inverse, facts)?], facts)?;
+                let inside = if let Factor::Of(inside) = factor { inside.clone() } else { Sum::factor(factor.clone()) };
+                return Ok(rest.add(&apply(function.clone(), vec![inside], facts)?.scale(&crate::value::whole(i64::from(*p)))));
+            }
             // log(exp(a) s) = a + log(s)
             let common = common_factors(x);
             if let Some((factor, p)) = common.iter().find(|(f, _)| matches!(f, Factor::Apply(Function::Exp, _)))
@@ -233,6 +243,15 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
             }
             if let Some(outside) = even_part(x, facts)? {
                 return Ok(outside);
+            }
+            // sqrt(y sqrt(y)) = y^(3/4)
+            for (factor, p) in common_factors(x) {
+                if let Factor::Apply(Function::Sqrt, y) = &factor
+                    && p == 1
+                    && product(&y[0], &Sum::factor(factor.clone()), facts)? == *x
+                {
+                    return rational_power(&y[0], &Number::new(3.into(), 4.into()), facts);
+                }
             }
             // The part of the first coefficient that is a square.
             if let Some(root) = x.terms().first().map(|(_, c)| c.abs()).filter(|c| !c.is_one()).as_ref().and_then(root) {
