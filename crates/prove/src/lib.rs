@@ -1,5 +1,7 @@
 //! Exact readings of rules: the operators' one meaning, evaluated over scalars without rounding.
 
+#[cfg(test)]
+mod agreement;
 mod equal;
 mod field;
 mod fingerprint;

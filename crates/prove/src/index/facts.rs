@@ -73,9 +73,11 @@ impl Facts {
         table.elements.get(usize::try_from(flat).ok()?).copied()
     }
 
-    /// The facts with others besides.
+    /// The facts with others besides. What was known of variables of the same names is about others, and is forgotten.
     pub fn with(&self, ranges: &[(Var, Poly)], known: impl IntoIterator<Item = Poly>) -> Facts {
         let mut facts = self.clone();
+        facts.known.retain(|sum| !ranges.iter().any(|(var, _)| sum.has(*var)));
+        facts.signs.forget(ranges);
         ranges.iter().for_each(|(var, extent)| facts.range(*var, extent.clone()));
         known.into_iter().for_each(|sum| facts.assume(sum));
         facts

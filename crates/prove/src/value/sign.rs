@@ -2,7 +2,7 @@
 
 use num_traits::{One, Signed, Zero};
 
-use crate::index::{Atom, Facts, Poly};
+use crate::index::{Atom, Facts, Poly, Var};
 use crate::value::number::Number;
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
@@ -40,6 +40,11 @@ impl Signs {
         } else if bounds.high.as_ref().is_none_or(|(high, _)| *high >= limit) {
             bounds.high = Some((limit, positive));
         }
+    }
+
+    /// Forgets what is assumed of these variables.
+    pub fn forget(&mut self, variables: &[(Var, Poly)]) {
+        self.0.retain(|(direction, _)| !variables.iter().any(|(var, _)| direction.has(*var)));
     }
 
     /// The smallest and the largest value that the assumptions allow, each with whether it is excluded.
@@ -126,7 +131,7 @@ pub(crate) fn open_sign(sum: &Sum) -> Option<Sum> {
     in_sum(sum, &mut Vec::new())
 }
 
-fn in_sum(sum: &Sum, bound: &mut Vec<crate::index::Var>) -> Option<Sum> {
+fn in_sum(sum: &Sum, bound: &mut Vec<Var>) -> Option<Sum> {
     sum.terms().iter().find_map(|(term, _)| {
         let depth = bound.len();
         bound.extend(term.binders.iter().map(|(var, _)| *var));
@@ -136,7 +141,7 @@ fn in_sum(sum: &Sum, bound: &mut Vec<crate::index::Var>) -> Option<Sum> {
     })
 }
 
-fn in_factor(factor: &Factor, bound: &mut Vec<crate::index::Var>) -> Option<Sum> {
+fn in_factor(factor: &Factor, bound: &mut Vec<Var>) -> Option<Sum> {
     match factor {
         Factor::Read(..) | Factor::Whole(_) => None,
         Factor::Of(sum) => in_sum(sum, bound),

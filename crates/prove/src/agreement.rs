@@ -1,0 +1,218 @@
+//! The prover's meaning of operators against the evaluator's: the same numbers at every index.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Const, Graph, Op, Value, eval};
+use regraft_rules::Library;
+use regraft_rules::sample::draw;
+
+use crate::index::{Atom, Fuel, Poly, Source, Var};
+use crate::meaning::{Meaning, Shared};
+use crate::value::{Factor, Fold, Function, Simplifier, Sum};
+use num_traits::ToPrimitive;
+
+/// Elements of each output that are compared.
+const ELEMENTS: usize = 6;
+/// Sums of more terms than this are not computed here.
+const LARGEST: usize = 4_000;
+
+/// Numbers for everything that a sum reads.
+struct Numbers<'a> {
+    tensors: HashMap<Source, (Vec<i64>, Vec<f64>)>,
+    vars: HashMap<Var, i64>,
+    left: usize,
+    graph: &'a Graph,
+}
+
+impl Numbers<'_> {
+    fn poly(&self, poly: &Poly) -> Option<i64> {
+        poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
+            let product = atoms.iter().try_fold(*c, |product, atom| Some(product * self.atom(atom)?))?;
+            Some(sum + product)
+        })
+    }
+
+    fn atom(&self, atom: &Atom) -> Option<i64> {
+        Some(match atom {
+            Atom::Var(var) => *self.vars.get(var)?,
+            Atom::Floor(a, b) => self.poly(a)?.div_euclid(self.poly(b)?),
+            Atom::Stretch(a, n) => {
+                if self.poly(n)? == 1 {
+                    0
+                } else {
+                    self.poly(a)?
+                }
+            }
+            Atom::Element(source, index) => self.read(source, index)? as i64,
+            Atom::Size(_) | Atom::Broadcast(..) => return None,
+        })
+    }
+
+    fn read(&self, source: &Source, index: &[Poly]) -> Option<f64> {
+        let (shape, data) = self.tensors.get(source)?;
+        let mut flat = 0;
+        for (at, size) in index.iter().zip(shape) {
+            let at = self.poly(at)?;
+            assert!(
+                (0..*size).contains(&at),
+                "an index of {source} is outside of {shape:?}: {at} in {}",
+                regraft_ir::text::print(self.graph)
+            );
+            flat = flat * size + at;
+        }
+        data.get(flat as usize).copied()
+    }
+
+    /// Calls `f` for every point of a domain.
+    fn domain(&mut self, binders: &[(Var, Poly)], conds: &[Poly], f: &mut dyn FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        let Some(((var, extent), rest)) = binders.split_first() else {
+            for cond in conds {
+                if self.poly(cond)? < 0 {
+                    return Some(());
+                }
+            }
+            self.left = self.left.checked_sub(1)?;
+            return f(self);
+        };
+        // A sum inside of another one may use the same name.
+        let outer = self.vars.get(var).copied();
+        for value in 0..self.poly(extent)? {
+            self.vars.insert(*var, value);
+            self.domain(rest, conds, f)?;
+        }
+        match outer {
+            Some(value) => self.vars.insert(*var, value),
+            None => self.vars.remove(var),
+        };
+        Some(())
+    }
+
+    fn sum(&mut self, sum: &Sum) -> Option<f64> {
+        let mut total = 0.0;
+        for (term, c) in sum.terms() {
+            let c = c.to_f64()?;
+            let mut part = 0.0;
+            self.domain(&term.binders, &term.conds, &mut |m| {
+                let mut product = 1.0;
+                for (factor, power) in &term.factors {
+                    product *= m.factor(factor)?.powi(*power);
+                }
+                part += product;
+                Some(())
+            })?;
+            total += c * part;
+        }
+        Some(total)
+    }
+
+    fn factor(&mut self, factor: &Factor) -> Option<f64> {
+        Some(match factor {
+            Factor::Read(source, index) => self.read(source, index)?,
+            Factor::Whole(atom) => self.atom(atom)? as f64,
+            Factor::Of(sum) => self.sum(sum)?,
+            Factor::Over(fold, binders, conds, body) => {
+                let mut result: Option<f64> = None;
+                self.domain(binders, conds, &mut |m| {
+                    let value = m.sum(body)?;
+                    result = Some(match (result, fold) {
+                        (None, _) => value,
+                        (Some(r), Fold::Max) => r.max(value),
+                        (Some(r), Fold::Product) => r * value,
+                    });
+                    Some(())
+                })?;
+                result?
+            }
+            Factor::Apply(function, arguments) => {
+                let x: Vec<f64> = arguments.iter().map(|a| self.sum(a)).collect::<Option<_>>()?;
+                match function {
+                    Function::Max => x.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                    Function::Exp => x[0].exp(),
+                    Function::Sqrt => x[0].sqrt(),
+                    Function::Positive => f64::from(x[0] > 1e-12),
+                    Function::Zero => f64::from(x[0].abs() < 1e-12),
+                    Function::Named(name) => match name.as_ref() {
+                        "log" => x[0].ln(),
+                        "pi" => std::f64::consts::PI,
+                        "power" => x[0].powf(x[1]),
+                        _ => return None,
+                    },
+                }
+            }
+        })
+    }
+}
+
+fn numbers(value: &Value<f64>) -> Option<(Vec<i64>, Vec<f64>)> {
+    let shape = |s: &[usize]| s.iter().map(|d| *d as i64).collect();
+    Some(match value {
+        Value::Real(t) => (shape(&t.shape), t.data.clone()),
+        Value::Int(t) => (shape(&t.shape), t.data.iter().map(|v| *v as f64).collect()),
+        Value::Bool(t) => (shape(&t.shape), t.data.iter().map(|v| f64::from(u8::from(*v))).collect()),
+    })
+}
+
+/// Compares some elements of a graph's outputs; how many were.
+fn compared(graph: &Graph, feeds: &HashMap<String, Const>) -> usize {
+    let values: HashMap<String, Value<f64>> = feeds.iter().filter_map(|(n, c)| Some((n.clone(), Value::from_const(c)?))).collect();
+    let Ok(expected) = eval::run::<f64>(graph, &values, &mut eval::NoOpaque) else { return 0 };
+    let mut tensors: HashMap<Source, (Vec<i64>, Vec<f64>)> = HashMap::new();
+    for (name, value) in &values {
+        tensors.insert(Source::Input(name.as_str().into()), numbers(value).unwrap());
+    }
+    for id in graph.ids() {
+        if let Op::Constant(c) = &graph.node(id).op
+            && let Some(data) = c.value.to_f64()
+        {
+            tensors.insert(Source::Constant(c.value.fingerprint()), (c.value.shape().to_vec(), data));
+        }
+    }
+    let mut count = 0;
+    for (output, expected) in graph.outputs().iter().zip(&expected) {
+        let Some((shape, data)) = numbers(expected) else { continue };
+        for step in 0..ELEMENTS.min(data.len()) {
+            let flat = step * data.len() / ELEMENTS.min(data.len());
+            let mut rest = flat as i64;
+            let mut index: Vec<Poly> = shape
+                .iter()
+                .rev()
+                .map(|size| {
+                    let digit = rest % size;
+                    rest /= size;
+                    Poly::number(digit)
+                })
+                .collect();
+            index.reverse();
+            Fuel::fill(1 << 20);
+            let mut shared = Shared::default();
+            let Ok(sum) = Meaning::new(graph, &mut shared, Simplifier::default()).at(output.value, &index) else { continue };
+            let mut reader = Numbers { tensors: tensors.clone(), vars: HashMap::new(), left: LARGEST, graph };
+            let Some(found) = reader.sum(&sum) else { continue };
+            let wanted = data[flat];
+            let close = (found - wanted).abs() <= 1e-6 * wanted.abs().max(1.0) || (found.is_nan() && wanted.is_nan());
+            assert!(close || !wanted.is_finite(), "{found} against {wanted} at {index:?} of\n{}\nby {sum}", regraft_ir::text::print(graph));
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn operators_mean_what_the_evaluator_computes() {
+    let library = Library::shipped().unwrap();
+    let (mut count, mut kinds) = (0, std::collections::BTreeSet::new());
+    for rule in library.rules().iter().filter(|r| !r.name.starts_with("winograd")) {
+        let instances = (0..24u64).filter_map(|t| draw(rule, t.wrapping_mul(0x9e37_79b9_7f4a_7c15)).ok());
+        for instance in instances.take(2) {
+            for graph in [&instance.before, &instance.after] {
+                let compared = compared(graph, &instance.feeds);
+                if compared > 0 {
+                    kinds.extend(graph.ids().map(|id| graph.node(id).op.kind()));
+                }
+                count += compared;
+            }
+        }
+    }
+    println!("{count} elements, {} kinds of operators", kinds.len());
+    assert!(count > 8_000 && kinds.len() > 60, "{count} elements of {} kinds of operators", kinds.len());
+}
