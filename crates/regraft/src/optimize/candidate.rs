@@ -1,5 +1,6 @@
 //! A rewritten model, ready to be compared, checked and saved.
 
+use regraft_certify::{Step, Trail};
 use regraft_cost::Ns;
 use regraft_ir::Graph;
 use regraft_onnx::Written;
@@ -17,8 +18,12 @@ pub struct Candidate {
     pub applied: Vec<Applied>,
     /// The same as places, for [`Memory`](crate::optimize::memory::Memory).
     pub places: Vec<u64>,
+    /// The same as data, for a certificate.
+    pub steps: Vec<Step>,
     /// Rewrites inside of bodies as places, for telling candidates apart.
     pub bodies: Vec<u64>,
+    /// The same as data, body by body.
+    pub trails: Vec<Trail>,
     /// Cost under the price list.
     pub predicted: Ns,
     /// Time relative to the input in the profile, if it was measured.

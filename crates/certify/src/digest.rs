@@ -1,0 +1,128 @@
+//! What identifies the files of a model.
+
+use std::fmt::{self, Write};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::CertifyError;
+
+/// Bytes that are read at a time.
+const BLOCK: usize = 1 << 20;
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Hash {
+        Hash(Sha256::digest(bytes).into())
+    }
+
+    /// The digest that is written as 64 lower-case hexadecimal digits.
+    pub fn parse(text: &str) -> Option<Hash> {
+        if text.len() != 64 || text.bytes().any(|b| !matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        let mut hash = [0; 32];
+        for (at, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Hash(hash))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One file of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDigest {
+    /// Its place, relative to the model's folder; empty for the model file itself, which may be renamed.
+    pub place: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its content.
+    pub hash: Hash,
+}
+
+/// All files of a model: the model file, then its external data by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelDigest(pub Vec<FileDigest>);
+
+impl ModelDigest {
+    /// Reads the files of the model at `path`, block by block. A model file that cannot be understood has no other files.
+    pub fn of(path: &Path) -> Result<ModelDigest, CertifyError> {
+        let mut files = vec![digest(path, String::new())?];
+        for place in regraft_onnx::data_files(path) {
+            files.push(digest(&path.with_file_name(&place), place)?);
+        }
+        Ok(ModelDigest(files))
+    }
+
+    /// What differs in `found`, in words; `None` if nothing does.
+    pub fn difference(&self, found: &ModelDigest) -> Option<String> {
+        if self == found {
+            return None;
+        }
+        let mut text = String::new();
+        for (want, have) in self.0.iter().zip(&found.0) {
+            if want != have {
+                let file = if want.place.is_empty() { "its SHA-256" } else { "that of its external data" };
+                let _ = write!(text, "{file} is {}, and was {}", have.hash, want.hash);
+                return Some(text);
+            }
+        }
+        let _ = write!(text, "it has {} files, and had {}", found.0.len(), self.0.len());
+        Some(text)
+    }
+}
+
+fn digest(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
+    let failed = |source: io::Error| CertifyError::Read { path: path.to_path_buf(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = Sha256::new();
+    let mut block = vec![0; BLOCK];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => break,
+            Ok(n) => {
+                hasher.update(&block[..n]);
+                bytes += n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    Ok(FileDigest { place, bytes, hash: Hash(hasher.finalize().into()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_those_of_the_standard_and_read_back() {
+        let empty = Hash::of(b"");
+        assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(Hash::of(b"abc").to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Hash::parse(&empty.to_string()), Some(empty));
+        let upper = empty.to_string().to_uppercase();
+        for wrong in ["", "e3", &"g".repeat(64), &"é".repeat(32), upper.as_str()] {
+            assert_eq!(Hash::parse(wrong), None, "{wrong}");
+        }
+    }
+}

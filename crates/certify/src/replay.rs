@@ -1,0 +1,139 @@
+//! Replaying the rewrites of one graph: each is judged by itself, then done.
+
+use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
+use regraft_prove::{Verdict, equal};
+
+use crate::certificate::Trail;
+use crate::congruence::describe;
+use crate::region::{Region, Scope};
+use crate::trial::{WORK, trial};
+use crate::word::Word;
+
+/// How much of its surroundings a region shows, from one attempt at a proof to the next.
+const SCOPES: [Scope; 4] = [Scope::Matched, Scope::Constants, Scope::Above(1), Scope::Above(2)];
+
+/// What is known of one rewrite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Which graph it is in, in words.
+    pub graph: String,
+    /// Its number there, from 1.
+    pub number: usize,
+    /// What made it.
+    pub rule: String,
+    /// What it replaced, by names of the model where there are some.
+    pub at: String,
+    /// How well it is known that nothing else is computed.
+    pub word: Word,
+    /// How that is known, or why no more is.
+    pub why: String,
+}
+
+/// Why a trail cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The graph that was read is not the one that the trail starts from: its text is another, or the reader is.
+    Start,
+    /// A step fits nowhere in its graph.
+    Step {
+        /// Its number, from 1.
+        number: usize,
+        /// Its rule.
+        rule: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Follows trails, with one allowance of work for all of them.
+pub struct Replayer {
+    work: f64,
+    /// What was found so far.
+    pub judged: Vec<Judged>,
+}
+
+impl Default for Replayer {
+    fn default() -> Replayer {
+        Replayer { work: WORK, judged: Vec::new() }
+    }
+}
+
+impl Replayer {
+    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too.
+    pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Lost> {
+        if canonical_key(graph) != trail.start {
+            return Err(Lost::Start);
+        }
+        for (number, step) in (1..).zip(&trail.steps) {
+            let lost = |why: String| Lost::Step { number, rule: step.rule.clone(), why };
+            let patch = step.patch(graph).map_err(lost)?;
+            let (word, why) = self.judge(graph, &patch, &step.replaces);
+            let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();
+            let graph_label = trail.label.clone();
+            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), word, why });
+            let doubtful = reaches_replaced(graph, &patch);
+            graph.apply(&patch);
+            if doubtful && graph.topological().len() != graph.len() {
+                return Err(lost("its result would depend on itself".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Word, String) {
+        if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
+            return (Word::Proved, "the same operator on the same operands".into());
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        let mut regions: Vec<Region> = Vec::new();
+        for scope in SCOPES {
+            let why = match Region::cut(graph, patch, matched, scope) {
+                Err(why) => why,
+                Ok(region) if regions.last().is_some_and(|last| last.before.len() == region.before.len()) => continue,
+                Ok(region) => {
+                    let verdict = equal(&region.before, &region.after);
+                    regions.push(region);
+                    match verdict {
+                        Verdict::Proved => return (Word::Proved, "for all sizes".into()),
+                        Verdict::Unproved(why) => why,
+                    }
+                }
+            };
+            if !reasons.contains(&why) {
+                reasons.push(why);
+            }
+        }
+        let reasons = reasons.join("; ");
+        match regions.first().map(|region| trial(region, &mut self.work)) {
+            Some(Ok(sizes)) => (Word::Tested, format!("{sizes}; no proof: {reasons}")),
+            Some(Err(why)) => (Word::Unproved, format!("{reasons}; not tested: {why}")),
+            None => (Word::Unproved, reasons),
+        }
+    }
+}
+
+/// True if both are the same result of the same operator on the same operands, which may be swapped where it is commutative.
+fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
+    let (x, y) = (graph.node(a.node), graph.node(b.node));
+    let mut swapped = y.inputs.clone();
+    swapped.reverse();
+    let operands = x.inputs == y.inputs || (x.op.kind().commutative() && x.inputs.len() == 2 && x.inputs == swapped);
+    a.port == b.port && x.op == y.op && operands
+}
+
+/// True if something that the patch reads is computed, by nodes that exist, from a value that the patch lets another stand for.
+fn reaches_replaced(graph: &Graph, patch: &Patch) -> bool {
+    let mut seen = vec![false; graph.capacity()];
+    let mut stack: Vec<NodeId> = patch.reads().map(|v| v.node).collect();
+    while let Some(id) = stack.pop() {
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        let inputs = &graph.node(id).inputs;
+        if inputs.iter().any(|v| patch.replace.iter().any(|(old, _)| old == v)) {
+            return true;
+        }
+        stack.extend(inputs.iter().map(|v| v.node));
+    }
+    false
+}

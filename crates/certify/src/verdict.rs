@@ -1,0 +1,86 @@
+//! What a replay found.
+
+use std::fmt;
+
+use crate::congruence::Rounding;
+use crate::replay::Judged;
+use crate::word::Word;
+
+/// What a certificate says of two models.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// The result is not the one that was certified, or the certificate contradicts itself.
+    Tampered(String),
+    /// The certificate belongs to this result, but to another input.
+    OtherInput(String),
+    /// It could be replayed.
+    Replayed(Replay),
+}
+
+/// How far a replay came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// Steps of the certificate, in all graphs.
+    pub steps: usize,
+    /// What is known of each that was replayed, in order.
+    pub judged: Vec<Judged>,
+    /// What was rounded in the model that was written.
+    pub rounding: Rounding,
+    /// Whether the steps lead to the model that was written; else where they end elsewhere, or why that cannot be told.
+    pub arrival: Result<(), String>,
+}
+
+impl Replay {
+    /// What is known of the whole: no more than of its weakest part.
+    pub fn word(&self) -> Word {
+        if self.arrival.is_err() || self.judged.len() < self.steps {
+            return Word::Unproved;
+        }
+        self.judged.iter().map(|j| j.word).min().unwrap_or(Word::Proved)
+    }
+
+    /// Number of steps that are known this well, or better.
+    pub fn count(&self, word: Word) -> usize {
+        self.judged.iter().filter(|j| j.word >= word).count()
+    }
+
+    /// The steps that are not proved.
+    pub fn open(&self) -> impl Iterator<Item = &Judged> {
+        self.judged.iter().filter(|j| j.word != Word::Proved)
+    }
+}
+
+impl fmt::Display for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.word())?;
+        let (proved, tested) = (self.count(Word::Proved), self.count(Word::Tested));
+        write!(f, " · proved {proved} of {} steps", self.steps)?;
+        if tested > proved {
+            write!(f, " · tested {}", tested - proved)?;
+        }
+        if let Err(why) = &self.arrival {
+            return write!(f, " · {why}");
+        }
+        if let Some(first) = self.judged.iter().find(|j| j.word == Word::Unproved) {
+            write!(f, " · unproved step {first}")?;
+        }
+        if self.rounding.constants > 0 {
+            write!(
+                f,
+                " · bounded: {} folded constants are within {:.1e} of their expressions",
+                self.rounding.constants, self.rounding.bound
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} at {}", self.number, self.rule, self.at)?;
+        if !self.graph.is_empty() {
+            write!(f, " in {}", self.graph)?;
+        }
+        write!(f, "): {}: {}", self.word, self.why)
+    }
+}
