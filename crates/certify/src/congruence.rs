@@ -1,8 +1,8 @@
 //! Equality by congruence: the same operators on the same operands.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use regraft_ir::{Attr, Class, Const, DType, Graph, NodeId, Op, Value, ValueId, eval};
+use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, Value, ValueId, eval};
 
 /// Values of constant expressions, computed again, and how far the written constants are from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,6 +37,10 @@ pub struct Congruence<'a> {
     a: &'a Graph,
     b: &'a Graph,
     seen: HashSet<(ValueId, ValueId)>,
+    /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are called after the results.
+    symbols: HashMap<String, Dim>,
+    /// Sizes that must be equal, and where.
+    sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
     /// What was rounded in `b`.
     pub rounding: Rounding,
 }
@@ -44,13 +48,14 @@ pub struct Congruence<'a> {
 impl<'a> Congruence<'a> {
     /// Nothing is known yet.
     pub fn new(a: &'a Graph, b: &'a Graph) -> Congruence<'a> {
-        Congruence { a, b, seen: HashSet::new(), rounding: Rounding::default() }
+        let (seen, symbols, sizes) = (HashSet::new(), HashMap::new(), Vec::new());
+        Congruence { a, b, seen, symbols, sizes, rounding: Rounding::default() }
     }
 
     /// Whether these values are equal expressions of equal inputs (same name and type), or where they differ.
     ///
     /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double precision, and must be that value, rounded.
-    /// Identities count for nothing.
+    /// Identities count for nothing. It holds if [`settle`](Self::settle) agrees in the end.
     pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
         let mut todo = vec![(a, b)];
         while let Some((a, b)) = todo.pop() {
@@ -65,6 +70,7 @@ impl<'a> Congruence<'a> {
                     return Err(place("another result of it"));
                 }
                 todo.extend(verbatims.same(a.node, b.node).map_err(|why| place(&why))?);
+                self.learn(a.node, b.node);
                 continue;
             }
             if let (Op::Constant(x), Op::Constant(y)) = (&x.op, &y.op) {
@@ -73,10 +79,15 @@ impl<'a> Congruence<'a> {
                 }
                 continue;
             }
-            let rounded = same_operator(&x.op, &y.op).filter(|_| a.port == b.port && x.inputs.len() == y.inputs.len());
-            match rounded {
-                Some(rounded) => {
-                    rounded.into_iter().for_each(|difference| self.rounding.note(difference));
+            let loose = same_operator(&x.op, &y.op).filter(|_| a.port == b.port && x.inputs.len() == y.inputs.len());
+            match loose {
+                Some(loose) => {
+                    for attribute in loose {
+                        match attribute {
+                            Loose::Rounded(difference) => self.rounding.note(difference),
+                            Loose::Sizes(p, q) => self.sizes.push((p, q, place(&format!("{} instead of {}", shown(&y.op), shown(&x.op))))),
+                        }
+                    }
                     todo.extend(x.inputs.iter().copied().zip(y.inputs.iter().copied()));
                 }
                 None if x.constant && y.constant => {
@@ -87,6 +98,30 @@ impl<'a> Congruence<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether all sizes among the parameters are the same, or where they are not.
+    pub fn settle(&self) -> Result<(), String> {
+        let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
+        for (p, q, place) in &self.sizes {
+            let same = p.len() == q.len() && p.iter().zip(q).all(|(p, q)| q.substitute(&meaning).as_ref() == Some(p));
+            if !same {
+                return Err(place.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Results of equal operators have equal sizes.
+    fn learn(&mut self, a: NodeId, b: NodeId) {
+        for (p, q) in self.a.node(a).types.iter().zip(&self.b.node(b).types) {
+            let (Some(p), Some(q)) = (p, q) else { continue };
+            for (size, named) in p.shape.iter().zip(&q.shape).filter(|_| p.rank() == q.rank()) {
+                if let Some(symbol) = named.as_symbol().filter(|symbol| size.as_symbol() != Some(symbol)) {
+                    self.symbols.entry(symbol.into()).or_insert_with(|| size.clone());
+                }
+            }
+        }
     }
 
     /// How far the constant expression `b` is from `a`, relative to the largest magnitude.
@@ -112,26 +147,44 @@ fn named(graph: &Graph, mut value: ValueId) -> ValueId {
     value
 }
 
-/// Relative differences of rounded parameters if the operators are the same; `None` if they are not.
-fn same_operator(a: &Op, b: &Op) -> Option<Vec<f64>> {
+/// A parameter of two operators that is the same only in a wider sense.
+enum Loose {
+    /// It was rounded, by this much relative to its magnitude.
+    Rounded(f64),
+    /// Sizes that look different.
+    Sizes(Vec<Dim>, Vec<Dim>),
+}
+
+/// Parameters that differ, if the operators can be the same; `None` if they cannot.
+fn same_operator(a: &Op, b: &Op) -> Option<Vec<Loose>> {
     if a == b {
         return Some(Vec::new());
     }
     if a.kind() != b.kind() || matches!(a, Op::Input(_) | Op::Constant(_) | Op::Opaque(_)) {
         return None;
     }
-    let mut rounded = Vec::new();
+    let mut loose = Vec::new();
     for ((_, x), (_, y)) in a.attrs().into_iter().zip(b.attrs()) {
         match (x, y) {
             (x, y) if x == y => {}
             // The file holds parameters in single precision.
             (Attr::Float(x), Attr::Float(y)) if x.0 as f32 == y.0 as f32 => {
-                rounded.push((x.0 - y.0).abs() / x.0.abs().max(f64::MIN_POSITIVE))
+                loose.push(Loose::Rounded((x.0 - y.0).abs() / x.0.abs().max(f64::MIN_POSITIVE)));
             }
+            (x @ Attr::Dims(_), y) | (x, y @ Attr::Dims(_)) => loose.push(Loose::Sizes(sizes(x)?, sizes(y)?)),
             _ => return None,
         }
     }
-    Some(rounded)
+    Some(loose)
+}
+
+/// A parameter as sizes, if it is one.
+fn sizes(attr: Attr) -> Option<Vec<Dim>> {
+    match attr {
+        Attr::Dims(sizes) => Some(sizes),
+        Attr::Ints(sizes) => Some(sizes.into_iter().map(Dim::from).collect()),
+        _ => None,
+    }
 }
 
 /// The largest difference relative to the largest magnitude, if it is what rounding to the type explains.

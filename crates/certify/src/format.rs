@@ -145,9 +145,6 @@ impl<'a> Reader<'a> {
             let bytes = known(at, words.next().and_then(|n| n.parse().ok()), "a length")?;
             files.push(FileDigest { place: words.next().unwrap_or_default().into(), bytes, hash });
         }
-        if files.is_empty() {
-            return Err(self.need(word).err().unwrap_or(Broken { line: 0, why: format!("no `{word}`") }));
-        }
         Ok(ModelDigest(files))
     }
 

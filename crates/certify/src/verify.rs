@@ -25,23 +25,21 @@ impl Certificate {
         if let Some(why) = self.input.difference(&ModelDigest::of(input)?) {
             return Ok(Finding::OtherInput(format!("the certificate is about another input: {why}")));
         }
+        self.replay(&Model::read(input)?, &Model::read(output)?)
+    }
+
+    /// The same for models that were read already; their digests are not looked at.
+    pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         let mut reading = Reading { certificate: self, replayer: Replayer::default(), rounding: Rounding::default() };
-        let mut a = Model::read(input)?;
-        let b = Model::read(output)?;
-        let mut arrival = Ok(());
-        if let Some(version) = self.opset {
-            let converted = a.clone().at_opset(version)?;
-            // Bringing a model to another opset writes it anew: that nothing changes is checked as for what was written.
-            arrival = reading.same_models(&a, a.graph(), &converted, &GraphPlace::default(), false).map_err(Stop::words);
-            a = converted;
-        }
-        if arrival.is_ok() {
-            arrival = match reading.models(&a, &b, &GraphPlace::default()) {
-                Ok(()) => Ok(()),
-                Err(Stop::Broken(why)) => return Ok(Finding::Tampered(why)),
-                Err(Stop::Differs(why)) => Err(why),
-            };
-        }
+        let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
+        // Bringing a model to another opset writes it anew: that nothing changes is checked as for what was written.
+        let main = GraphPlace::default();
+        let unchanged = converted.as_ref().map_or(Ok(()), |converted| reading.same_models(input, input.graph(), converted, &main, false));
+        let arrival = match unchanged.and_then(|()| reading.models(converted.as_ref().unwrap_or(input), output, &main)) {
+            Ok(()) => Ok(()),
+            Err(Stop::Broken(why)) => return Ok(Finding::Tampered(why)),
+            Err(Stop::Differs(why)) => Err(why),
+        };
         let steps = self.steps();
         Ok(Finding::Replayed(Replay { steps, judged: reading.replayer.judged, rounding: reading.rounding, arrival }))
     }
@@ -110,11 +108,9 @@ impl Reading<'_> {
         }
         let mut sides = Sides { reading: self, place, a, graph, b, bodies: None };
         let mut congruence = Congruence::new(graph, b.graph());
-        for (x, y) in graph.outputs().iter().zip(b.graph().outputs()) {
-            congruence
-                .values(x.value, y.value, &mut sides)
-                .map_err(|why| format!("the steps lead to another model than the one written, at {why}"))?;
-        }
+        let mut outputs = graph.outputs().iter().zip(b.graph().outputs());
+        let same = outputs.try_for_each(|(x, y)| congruence.values(x.value, y.value, &mut sides));
+        same.and_then(|()| congruence.settle()).map_err(|why| format!("the steps lead to another model than the one written, at {why}"))?;
         self.rounding.join(congruence.rounding);
         Ok(())
     }

@@ -20,8 +20,8 @@ const NUDGE: f32 = 1e-6;
 /// What became of a random model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// The same model, after so many rewrites.
-    Held(usize),
+    /// The same model, after so many rewrites; and why their certificate does not lead to it, if so.
+    Held(usize, Option<String>),
     /// Rounding alone changes the outputs as much.
     Unstable,
     /// Not the same model.
@@ -102,7 +102,7 @@ impl<'a> Subject<'a> {
             }
             return broken(Kind::Wrong, format!("`{}` differs by {:.1e}", agreement.output, agreement.relative), rules);
         }
-        Finding::Held(rules.len())
+        Finding::Held(rules.len(), rewritten.uncertified)
     }
 
     /// True if the original itself changes as much when inputs and weights change in their last digits.

@@ -54,6 +54,8 @@ pub struct Tally {
     pub refused: BTreeMap<String, usize>,
     /// Models that amplify rounding.
     pub unstable: usize,
+    /// Models whose certificate does not lead to what was written, one line each: the reader sees another expression there.
+    pub uncertified: Vec<String>,
     /// One line per failure.
     pub broken: Vec<String>,
 }
@@ -81,7 +83,8 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
         };
         let walk = walk(fuzz.seed, number);
         match subject.judge(bench, walk) {
-            Finding::Held(rewrites) => {
+            Finding::Held(rewrites, uncertified) => {
+                tally.uncertified.extend(uncertified.map(|why| format!("model {number} of seed {}: {why}", fuzz.seed)));
                 tally.held += 1;
                 tally.rewrites += rewrites;
             }
@@ -130,12 +133,16 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
     for (why, count) in &tally.refused {
         println!("refused by the baseline, {count} times: {why}");
     }
+    for line in &tally.uncertified {
+        println!("uncertified: {line}");
+    }
     let refused: usize = tally.refused.values().sum();
     let all = tally.held + tally.unstable + refused + tally.broken.len();
     println!(
-        "{} rewrites in {} models; {:.1} models per second; {} unstable",
+        "{} rewrites in {} models, {} of them not certified; {:.1} models per second; {} unstable",
         tally.rewrites,
         tally.held,
+        tally.uncertified.len(),
         all as f64 / seconds,
         tally.unstable
     );

@@ -34,6 +34,7 @@ use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
+pub use evidence::trail;
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
@@ -47,7 +48,6 @@ use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use candidate::Candidate;
-use evidence::trail;
 use hunt::{Hunt, InModel};
 use memory::Memory;
 use open_sizes::not_shown;
