@@ -1,6 +1,6 @@
 //! What identifies the files of a model.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -74,19 +74,12 @@ impl ModelDigest {
 
     /// What differs in `found`, in words; `None` if nothing does.
     pub fn difference(&self, found: &ModelDigest) -> Option<String> {
-        if self == found {
-            return None;
+        let pair = self.0.iter().zip(&found.0).find(|(want, have)| want != have);
+        if let Some((want, have)) = pair {
+            let file = if want.place.is_empty() { "its SHA-256" } else { "that of its external data" };
+            return Some(format!("{file} is {}, and was {}", have.hash, want.hash));
         }
-        let mut text = String::new();
-        for (want, have) in self.0.iter().zip(&found.0) {
-            if want != have {
-                let file = if want.place.is_empty() { "its SHA-256" } else { "that of its external data" };
-                let _ = write!(text, "{file} is {}, and was {}", have.hash, want.hash);
-                return Some(text);
-            }
-        }
-        let _ = write!(text, "it has {} files, and had {}", found.0.len(), self.0.len());
-        Some(text)
+        (self != found).then(|| format!("it has {} files, and had {}", found.0.len(), self.0.len()))
     }
 }
 
@@ -108,21 +101,4 @@ fn digest(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
         }
     }
     Ok(FileDigest { place, bytes, hash: Hash(hasher.finalize().into()) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digests_are_those_of_the_standard_and_read_back() {
-        let empty = Hash::of(b"");
-        assert_eq!(empty.to_string(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-        assert_eq!(Hash::of(b"abc").to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        assert_eq!(Hash::parse(&empty.to_string()), Some(empty));
-        let upper = empty.to_string().to_uppercase();
-        for wrong in ["", "e3", &"g".repeat(64), &"é".repeat(32), upper.as_str()] {
-            assert_eq!(Hash::parse(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         while let Some((at, head)) = self.take("graph") {
             let mut words = head.splitn(3, ' ');
             let place = known(at, words.next().and_then(place), "a place")?;
-            let start = known(at, words.next().and_then(|w| u128::from_str_radix(w, 16).ok()), "a key")?;
+            let start = known(at, words.next().filter(|w| w.len() == 32).and_then(|w| u128::from_str_radix(w, 16).ok()), "a key")?;
             let label = words.next().unwrap_or_default().to_string();
             if trails.iter().any(|t| t.place == place) {
                 return Err(Broken { line: at, why: format!("the graph {place} was before") });

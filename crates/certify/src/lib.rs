@@ -36,7 +36,6 @@ mod step;
 mod trial;
 mod verdict;
 mod verify;
-mod word;
 
 pub use certificate::{Certificate, GraphPlace, Trail};
 pub use congruence::{Congruence, Rounding, Verbatims};
@@ -47,5 +46,4 @@ pub use region::{Region, Scope};
 pub use replay::{Judged, Lost, Replayer};
 pub use step::Step;
 pub use trial::trial;
-pub use verdict::{Finding, Replay};
-pub use word::Word;
+pub use verdict::{Finding, Replay, Word};

@@ -17,6 +17,8 @@ pub struct Region {
     pub before: Graph,
     /// After.
     pub after: Graph,
+    /// Nodes of the graph that it shows.
+    pub shown: usize,
 }
 
 /// How much of a rewrite's surroundings its region shows. A value that is not shown is a free input, of its type: if the sides are equal then,
@@ -39,25 +41,22 @@ impl Region {
         // What the new nodes read beyond the operands of the old ones exists already: it is shown what computes it.
         let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
         inside.extend(reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)).map(|v| v.node));
-        let layers = match scope {
-            Scope::Matched | Scope::Constants => 0,
-            Scope::Above(layers) => layers,
-        };
+        let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
         for _ in 0..layers {
             let above: Vec<NodeId> = operands(graph, &inside).map(|v| v.node).filter(|id| shown(graph, *id)).collect();
             inside.extend(above);
-            limit(&inside)?;
         }
         if scope != Scope::Matched {
             let mut stack: Vec<NodeId> = operands(graph, &inside).chain(reads).map(|v| v.node).collect();
             while let Some(id) = stack.pop() {
                 if graph.node(id).constant && shown(graph, id) && inside.insert(id) {
-                    limit(&inside)?;
                     stack.extend(graph.node(id).inputs.iter().map(|v| v.node));
                 }
             }
         }
-        limit(&inside)?;
+        if inside.len() > LARGEST {
+            return Err(format!("its region has more than {LARGEST} nodes"));
+        }
         Cutter { graph, inside: &inside }.region(patch)
     }
 }
@@ -71,10 +70,7 @@ fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator
     inside.iter().flat_map(|id| graph.node(*id).inputs.iter().copied()).filter(|v| !inside.contains(&v.node))
 }
 
-fn limit(inside: &BTreeSet<NodeId>) -> Result<(), String> {
-    if inside.len() > LARGEST { Err(format!("its region has more than {LARGEST} nodes")) } else { Ok(()) }
-}
-
+/// A graph and the nodes of it that are shown.
 struct Cutter<'a> {
     graph: &'a Graph,
     inside: &'a BTreeSet<NodeId>,
@@ -126,7 +122,7 @@ impl Cutter<'_> {
             before.add_output(&show(*old), resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
             after.add_output(&show(*old), resolve(new, &created).ok_or("a lost value")?);
         }
-        Ok(Region { before: needed(&before), after: needed(&after) })
+        Ok(Region { before: needed(&before), after: needed(&after), shown: self.inside.len() })
     }
 
     /// Nodes of the region that these values need, operands first.

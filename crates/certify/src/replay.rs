@@ -7,7 +7,7 @@ use crate::certificate::Trail;
 use crate::congruence::describe;
 use crate::region::{Region, Scope};
 use crate::trial::{WORK, trial};
-use crate::word::Word;
+use crate::verdict::Word;
 
 /// How much of its surroundings a region shows, from one attempt at a proof to the next.
 const SCOPES: [Scope; 4] = [Scope::Matched, Scope::Constants, Scope::Above(1), Scope::Above(2)];
@@ -34,15 +34,8 @@ pub struct Judged {
 pub enum Lost {
     /// The graph that was read is not the one that the trail starts from: its text is another, or the reader is.
     Start,
-    /// A step fits nowhere in its graph.
-    Step {
-        /// Its number, from 1.
-        number: usize,
-        /// Its rule.
-        rule: String,
-        /// Why.
-        why: String,
-    },
+    /// A step fits nowhere in its graph: which, and why.
+    Step(String),
 }
 
 /// Follows trails, with one allowance of work for all of them.
@@ -65,7 +58,7 @@ impl Replayer {
             return Err(Lost::Start);
         }
         for (number, step) in (1..).zip(&trail.steps) {
-            let lost = |why: String| Lost::Step { number, rule: step.rule.clone(), why };
+            let lost = |why: String| Lost::Step(format!("step {number} ({}) fits nowhere: {why}", step.rule));
             let patch = step.patch(graph).map_err(lost)?;
             let (word, why) = self.judge(graph, &patch, &step.replaces);
             let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();
@@ -89,7 +82,7 @@ impl Replayer {
         for scope in SCOPES {
             let why = match Region::cut(graph, patch, matched, scope) {
                 Err(why) => why,
-                Ok(region) if regions.last().is_some_and(|last| last.before.len() == region.before.len()) => continue,
+                Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
                 Ok(region) => {
                     let verdict = equal(&region.before, &region.after);
                     regions.push(region);
@@ -104,11 +97,14 @@ impl Replayer {
             }
         }
         let reasons = reasons.join("; ");
-        match regions.first().map(|region| trial(region, &mut self.work)) {
-            Some(Ok(sizes)) => (Word::Tested, format!("{sizes}; no proof: {reasons}")),
-            Some(Err(why)) => (Word::Unproved, format!("{reasons}; not tested: {why}")),
-            None => (Word::Unproved, reasons),
+        let mut untested = None;
+        for region in &regions {
+            match trial(region, &mut self.work) {
+                Ok(sizes) => return (Word::Tested, format!("{sizes}; no proof: {reasons}")),
+                Err(why) => drop(untested.get_or_insert(why)),
+            }
         }
+        (Word::Unproved, untested.map_or(reasons.clone(), |why| format!("{reasons}; not tested: {why}")))
     }
 }
 

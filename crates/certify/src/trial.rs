@@ -1,6 +1,6 @@
 //! A region at random elements of a prime field: what is said of it where nothing is proved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use regraft_ir::{Bindings, Class, Graph, Op, Tensor, TensorType, Value, eval};
 use regraft_prove::Field;
@@ -40,8 +40,7 @@ pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
         if before? != after? {
             return Err("the sides are different elements of the field".into());
         }
-        let shown: BTreeMap<_, _> = bindings.iter().collect();
-        tried.push(shown.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect::<Vec<_>>().join(" "));
+        tried.push(bindings.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect::<Vec<_>>().join(" "));
     }
     Ok(if symbols.is_empty() { "at its sizes".into() } else { format!("at {}", tried.join(" and ")) })
 }

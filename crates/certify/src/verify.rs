@@ -83,7 +83,7 @@ impl Reading<'_> {
                     "the graph {place} reads differently in this version of regraft than in {}",
                     self.certificate.tool
                 )),
-                Lost::Step { number, rule, why } => Stop::Broken(format!("step {number} ({rule}) of graph {place} fits nowhere: {why}")),
+                Lost::Step(why) => Stop::Broken(format!("graph {place}: {why}")),
             })?;
         }
         self.same_models(a, &graph, b, place, true)
@@ -182,20 +182,13 @@ impl Sides<'_, '_, '_> {
 
 /// True if two nodes are the same but for names and bodies.
 fn alike(a: &NodeProto, b: &NodeProto) -> bool {
-    let bare = |node: &NodeProto| NodeProto {
-        input: node.input.iter().map(|n| if n.is_empty() { String::new() } else { "x".into() }).collect(),
-        output: node.output.iter().map(|n| if n.is_empty() { String::new() } else { "y".into() }).collect(),
-        name: None,
-        doc_string: None,
-        metadata_props: Vec::new(),
-        attribute: node
-            .attribute
-            .iter()
-            .map(|a| AttributeProto { g: a.g.as_ref().map(|_| GraphProto::default()), doc_string: None, ..a.clone() })
-            .collect(),
-        ..node.clone()
-    };
-    bare(a) == bare(b)
+    let left_out = |names: &[String]| names.iter().map(String::is_empty).collect::<Vec<bool>>();
+    let bare = |a: &AttributeProto| AttributeProto { g: a.g.as_ref().map(|_| GraphProto::default()), doc_string: None, ..a.clone() };
+    let attributes = |node: &NodeProto| node.attribute.iter().map(bare).collect::<Vec<_>>();
+    (a.op_type(), a.domain(), a.overload()) == (b.op_type(), b.domain(), b.overload())
+        && left_out(&a.input) == left_out(&b.input)
+        && left_out(&a.output) == left_out(&b.output)
+        && attributes(a) == attributes(b)
 }
 
 fn given(node: &NodeProto) -> usize {
