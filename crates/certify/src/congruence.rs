@@ -4,6 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, Value, ValueId, eval};
 
+/// Constants with more elements are not computed again.
+const MAX_ELEMENTS: i64 = 1 << 27;
+
 /// Values of constant expressions, computed again, and how far the written constants are from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
@@ -14,8 +17,7 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// Adds what was found elsewhere.
-    pub fn join(&mut self, other: Rounding) {
+    pub(crate) fn join(&mut self, other: Rounding) {
         self.constants += other.constants;
         self.bound = self.bound.max(other.bound);
     }
@@ -126,6 +128,9 @@ impl<'a> Congruence<'a> {
 
     /// How far the constant expression `b` is from `a`, relative to the largest magnitude.
     fn recomputed(&self, a: ValueId, b: ValueId) -> Result<f64, String> {
+        if !is_bounded(self.a, a) || !is_bounded(self.b, b) {
+            return Err("a constant expression that is too large to be computed again".into());
+        }
         let dtype = self.a.ty(a).map(|t| t.dtype).ok_or("a constant of unknown type")?;
         if self.b.ty(b) != self.a.ty(a) {
             return Err("a constant of another type".into());
@@ -135,6 +140,19 @@ impl<'a> Congruence<'a> {
         let Some(want) = want.first() else { return Err("a constant that was not computed".into()) };
         difference(dtype, want, &found).ok_or_else(|| "another constant than the expression gives".into())
     }
+}
+
+/// True if no value that the constant expression `value` needs has more elements than any that the writer folds.
+fn is_bounded(graph: &Graph, value: ValueId) -> bool {
+    let (mut stack, mut seen) = (vec![value.node], HashSet::new());
+    while let Some(id) = stack.pop() {
+        let node = graph.node(id);
+        if node.types.iter().any(|ty| ty.as_ref().and_then(|t| t.elements().known()).is_none_or(|n| n > MAX_ELEMENTS)) {
+            return false;
+        }
+        stack.extend(node.inputs.iter().map(|v| v.node).filter(|id| seen.insert(*id)));
+    }
+    true
 }
 
 /// The value behind identities.

@@ -8,20 +8,12 @@
 //! certificate need not be: a wrong one proves nothing.
 //!
 //! ```
-//! use regraft_certify::{Step, Word};
+//! use regraft_certify::Step;
 //! use regraft_ir::{NodeId, text};
 //!
-//! // y = relu(relu(x)): the outer one is dropped.
 //! let graph = text::parse("graph (x: f32[4]) { a = Relu(x) b = Relu(a) output b }")?;
-//! let step = Step {
-//!     rule: "relu-relu".into(),
-//!     replaces: vec![NodeId(1), NodeId(2)],
-//!     redirects: vec![(NodeId(2).out(), NodeId(1).out())],
-//!     ..Step::default()
-//! };
-//! let patch = step.patch(&graph)?;
-//! assert_eq!(Step::of(&graph, &step.replaces, &patch), Some(step));
-//! assert!(Word::Tested < Word::Proved);
+//! let step = Step { rule: "relu-relu".into(), redirects: vec![(NodeId(2).out(), NodeId(1).out())], ..Step::default() };
+//! assert_eq!(Step::of(&graph, &[], &step.patch(&graph)?), Some(step));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -43,7 +35,7 @@ pub use digest::{FileDigest, Hash, ModelDigest};
 pub use error::{Broken, CertifyError};
 pub use format::is_certificate;
 pub use region::{Region, Scope};
-pub use replay::{Judged, Lost, Replayer};
+pub use replay::{Judged, Replayer, Stop};
 pub use step::Step;
 pub use trial::trial;
 pub use verdict::{Finding, Replay, Word};

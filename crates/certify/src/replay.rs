@@ -29,13 +29,13 @@ pub struct Judged {
     pub why: String,
 }
 
-/// Why a trail cannot be followed.
+/// Why two models cannot be shown to be the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// The graph that was read is not the one that the trail starts from: its text is another, or the reader is.
-    Start,
-    /// A step fits nowhere in its graph: which, and why.
-    Step(String),
+pub enum Stop {
+    /// The certificate contradicts itself or the input.
+    Broken(String),
+    /// The models differ, or cannot be compared.
+    Differs(String),
 }
 
 /// Follows trails, with one allowance of work for all of them.
@@ -52,13 +52,14 @@ impl Default for Replayer {
 }
 
 impl Replayer {
-    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too.
-    pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Lost> {
+    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too. Another version of the reader
+    /// may read another graph.
+    pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Stop> {
         if canonical_key(graph) != trail.start {
-            return Err(Lost::Start);
+            return Err(Stop::Differs(format!("the graph {} is not read as it was", trail.place)));
         }
         for (number, step) in (1..).zip(&trail.steps) {
-            let lost = |why: String| Lost::Step(format!("step {number} ({}) fits nowhere: {why}", step.rule));
+            let lost = |why: String| Stop::Broken(format!("step {number} ({}) of graph {} fits nowhere: {why}", step.rule, trail.place));
             let patch = step.patch(graph).map_err(lost)?;
             let (word, why) = self.judge(graph, &patch, &step.replaces);
             let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();

@@ -69,38 +69,3 @@ impl Replay {
         self.judged.iter().filter(|j| j.word != Word::Proved)
     }
 }
-
-impl fmt::Display for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.word())?;
-        let (proved, tested) = (self.count(Word::Proved), self.count(Word::Tested));
-        write!(f, " · proved {proved} of {} steps", self.steps)?;
-        if tested > proved {
-            write!(f, " · tested {}", tested - proved)?;
-        }
-        if let Err(why) = &self.arrival {
-            return write!(f, " · {why}");
-        }
-        if let Some(first) = self.judged.iter().find(|j| j.word == Word::Unproved) {
-            write!(f, " · unproved step {first}")?;
-        }
-        if self.rounding.constants > 0 {
-            write!(
-                f,
-                " · bounded: {} folded constants are within {:.1e} of their expressions",
-                self.rounding.constants, self.rounding.bound
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Judged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} at {}", self.number, self.rule, self.at)?;
-        if !self.graph.is_empty() {
-            write!(f, " in {}", self.graph)?;
-        }
-        write!(f, "): {}: {}", self.word, self.why)
-    }
-}

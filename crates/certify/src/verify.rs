@@ -10,7 +10,7 @@ use crate::certificate::{Certificate, GraphPlace};
 use crate::congruence::{Congruence, Rounding, Verbatims};
 use crate::digest::ModelDigest;
 use crate::error::CertifyError;
-use crate::replay::{Lost, Replayer};
+use crate::replay::{Replayer, Stop};
 use crate::verdict::{Finding, Replay};
 
 impl Certificate {
@@ -45,22 +45,6 @@ impl Certificate {
     }
 }
 
-/// Why the models cannot be shown to be the same.
-enum Stop {
-    /// The certificate contradicts itself or the input.
-    Broken(String),
-    /// They differ, or cannot be compared, for this reason.
-    Differs(String),
-}
-
-impl Stop {
-    fn words(self) -> String {
-        match self {
-            Stop::Broken(why) | Stop::Differs(why) => why,
-        }
-    }
-}
-
 impl From<String> for Stop {
     fn from(why: String) -> Stop {
         Stop::Differs(why)
@@ -78,13 +62,7 @@ impl Reading<'_> {
     fn models(&mut self, a: &Model, b: &Model, place: &GraphPlace) -> Result<(), Stop> {
         let mut graph = a.graph().clone();
         if let Some(trail) = self.certificate.trail(place) {
-            self.replayer.follow(&mut graph, trail).map_err(|lost| match lost {
-                Lost::Start => Stop::Differs(format!(
-                    "the graph {place} reads differently in this version of regraft than in {}",
-                    self.certificate.tool
-                )),
-                Lost::Step(why) => Stop::Broken(format!("graph {place}: {why}")),
-            })?;
+            self.replayer.follow(&mut graph, trail)?;
         }
         self.same_models(a, &graph, b, place, true)
     }
@@ -176,7 +154,9 @@ impl Sides<'_, '_, '_> {
         let (Some(x), Some(y)) = (find(&bodies.0, a), find(&bodies.1, b)) else {
             return Err("a body is another one, and cannot be read".into());
         };
-        self.reading.models(x.model(), y.model(), &self.place.inside(a)).map_err(|stop| format!("{}: {}", x.label(), stop.words()))
+        self.reading.models(x.model(), y.model(), &self.place.inside(a)).map_err(|stop| match stop {
+            Stop::Broken(why) | Stop::Differs(why) => format!("{}: {why}", x.label()),
+        })
     }
 }
 

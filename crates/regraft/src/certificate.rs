@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use regraft_certify::{Certificate, Finding, Replay, Word, is_certificate};
+use regraft_certify::{Certificate, Finding, Judged, Replay, Word, is_certificate};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -123,7 +123,7 @@ impl Certified {
             Finding::OtherInput(why) => Certified { word: Word::Unproved.to_string(), summary: why.clone(), ..none },
             Finding::Replayed(replay) => Certified {
                 word: replay.word().to_string(),
-                summary: replay.to_string(),
+                summary: summary(replay),
                 steps: replay.steps,
                 proved: replay.count(Word::Proved),
                 tested: replay.count(Word::Tested) - replay.count(Word::Proved),
@@ -136,8 +136,30 @@ impl Certified {
     }
 }
 
+/// What is known of the whole, in one line.
+fn summary(replay: &Replay) -> String {
+    let (proved, tested) = (replay.count(Word::Proved), replay.count(Word::Tested));
+    let mut parts = vec![replay.word().to_string(), format!("proved {proved} of {} steps", replay.steps)];
+    if tested > proved {
+        parts.push(format!("tested {}", tested - proved));
+    }
+    match (&replay.arrival, replay.judged.iter().find(|j| j.word == Word::Unproved)) {
+        (Err(why), _) => parts.push(why.clone()),
+        (Ok(()), Some(first)) => {
+            let place = if first.graph.is_empty() { String::new() } else { format!(" in {}", first.graph) };
+            parts.push(format!("unproved step {} ({} at {}{place})", first.number, first.rule, first.at));
+        }
+        (Ok(()), None) => {}
+    }
+    if replay.arrival.is_ok() && replay.rounding.constants > 0 {
+        let (constants, bound) = (replay.rounding.constants, replay.rounding.bound);
+        parts.push(format!("bounded: {constants} folded constants are within {bound:.1e} of their expressions"));
+    }
+    parts.join(" · ")
+}
+
 fn open(replay: &Replay) -> Vec<Open> {
-    let one = |judged: &regraft_certify::Judged| Open {
+    let one = |judged: &Judged| Open {
         graph: judged.graph.clone(),
         number: judged.number,
         rule: judged.rule.clone(),
