@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_ir::{Graph, NodeId, Op, Patch, PatchValue, ValueId};
+use regraft_ir::{Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
 
 use crate::step::show;
 
 /// Nodes in one region at most.
 const LARGEST: usize = 400;
 
-/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names; their outputs are the replaced values and what
-/// stands for them, in order.
+/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names (`x0`, `x1` and so on); their outputs are the replaced
+/// values and what stands for them, in order.
 #[derive(Clone, Debug)]
 pub struct Region {
     /// Before.
@@ -20,6 +20,9 @@ pub struct Region {
     /// Nodes of the graph that it shows.
     pub shown: usize,
 }
+
+/// What a region says, wherever it is: operators with their operands and types, and outputs, of both sides.
+pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2];
 
 /// How much of a rewrite's surroundings its region shows. A value that is not shown is a free input, of its type: if the sides are equal then,
 /// they are equal whatever computes it.
@@ -59,6 +62,14 @@ impl Region {
         }
         Cutter { graph, inside: &inside }.region(patch)
     }
+
+    /// What it says. Equal claims are true or false together.
+    pub fn claim(&self) -> Claim {
+        [&self.before, &self.after].map(|graph| {
+            let node = |id: NodeId| (graph.node(id).op.clone(), graph.node(id).inputs.to_vec(), graph.node(id).types.to_vec());
+            (graph.ids().map(node).collect(), graph.outputs().iter().map(|o| o.value).collect())
+        })
+    }
 }
 
 /// True for nodes that a region can show; the others are leaves: inputs, constants, and operators without a meaning.
@@ -94,7 +105,7 @@ impl Cutter<'_> {
                 Some(constant) => shared.add_const(constant.clone()),
                 None => {
                     let ty = self.graph.ty(leaf).ok_or_else(|| format!("the type of {} is not known", show(leaf)))?;
-                    shared.add_input(&show(leaf), ty.clone())
+                    shared.add_input(&format!("x{}", shared.inputs().len()), ty.clone())
                 }
             };
             values.insert(leaf, value);
@@ -118,9 +129,10 @@ impl Cutter<'_> {
                 op => after.add_typed(op.clone(), &inputs, new.types.to_vec()),
             });
         }
-        for (old, new) in &patch.replace {
-            before.add_output(&show(*old), resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
-            after.add_output(&show(*old), resolve(new, &created).ok_or("a lost value")?);
+        for (at, (old, new)) in patch.replace.iter().enumerate() {
+            let name = format!("y{at}");
+            before.add_output(&name, resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
+            after.add_output(&name, resolve(new, &created).ok_or("a lost value")?);
         }
         Ok(Region { before: needed(&before), after: needed(&after), shown: self.inside.len() })
     }

@@ -1,11 +1,13 @@
 //! Replaying the rewrites of one graph: each is judged by itself, then done.
 
+use std::collections::HashMap;
+
 use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
 use regraft_prove::{Verdict, equal};
 
 use crate::certificate::Trail;
 use crate::congruence::describe;
-use crate::region::{Region, Scope};
+use crate::region::{Claim, Region, Scope};
 use crate::trial::{WORK, trial};
 use crate::verdict::Word;
 
@@ -41,13 +43,15 @@ pub enum Stop {
 /// Follows trails, with one allowance of work for all of them.
 pub struct Replayer {
     work: f64,
+    /// What the prover said of regions: repeated blocks are asked about once.
+    known: HashMap<Claim, Verdict>,
     /// What was found so far.
     pub judged: Vec<Judged>,
 }
 
 impl Default for Replayer {
     fn default() -> Replayer {
-        Replayer { work: WORK, judged: Vec::new() }
+        Replayer { work: WORK, known: HashMap::new(), judged: Vec::new() }
     }
 }
 
@@ -85,7 +89,7 @@ impl Replayer {
                 Err(why) => why,
                 Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
                 Ok(region) => {
-                    let verdict = equal(&region.before, &region.after);
+                    let verdict = self.known.entry(region.claim()).or_insert_with(|| equal(&region.before, &region.after)).clone();
                     regions.push(region);
                     match verdict {
                         Verdict::Proved => return (Word::Proved, "for all sizes".into()),
