@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
-use regraft::optimize::{Bodies, Proposal, clean, rewrite_bodies, scramble, trail};
+use regraft::optimize::{Bodies, Proposal, Rewritten as Record, clean, rewrite_bodies, scramble};
 use regraft::signature::Signature;
 use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Trail};
 use regraft_cost::Roofline;
@@ -138,15 +138,16 @@ impl Bench {
         let bodies = self.rewrite_bodies(&model, walk)?;
         let mut rules: Vec<String> = bodies.applied.into_iter().map(|a| format!("{} at {}", a.rule, a.at)).collect();
         let proposal = self.scramble(&model, &start, walk);
-        let steps = proposal.as_ref().map_or_else(Vec::new, |p| p.steps.clone());
+        let moves = proposal.as_ref().map_or_else(Vec::new, |p| p.moves.clone());
         let graph = proposal.map_or(start, |p| {
             rules.extend(p.applied.into_iter().map(|a| a.rule));
             p.graph
         });
         let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
         let bytes = written.to_bytes()?;
-        let mut trails = vec![trail(GraphPlace::default(), "", model.graph(), &steps)];
-        trails.extend(bodies.trails);
+        let main = Record { place: GraphPlace::default(), label: String::new(), read: model.graph().clone(), moves };
+        let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
+        let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
         let uncertified = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
         Ok(Rewritten { bytes, rules, uncertified })
     }

@@ -1,6 +1,6 @@
 //! Rewriting inside of bodies: the graphs that `If`, `Loop` and `Scan` carry, inner ones first.
 
-use regraft_certify::{GraphPlace, Trail};
+use regraft_certify::GraphPlace;
 use regraft_cost::Stance;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
@@ -8,7 +8,7 @@ use regraft_onnx::{Model, WriteOptions};
 use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::clean;
-use crate::optimize::evidence::trail;
+use crate::optimize::evidence::Rewritten;
 use crate::optimize::hunt::{Hunt, InModel};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::propose::{Proposal, propose};
@@ -35,8 +35,8 @@ pub struct Bodies {
     pub applied: Vec<Applied>,
     /// The same as places.
     pub places: Vec<u64>,
-    /// The same as data, body by body.
-    pub trails: Vec<Trail>,
+    /// The same as moves, body by body.
+    pub rewritten: Vec<Rewritten>,
     /// Bodies that could not be written with their rewrites.
     pub not_done: Vec<NotDone>,
 }
@@ -64,7 +64,7 @@ fn visit(
     options: &WriteOptions,
     search: &mut dyn FnMut(&Inside<'_>) -> Option<Proposal>,
 ) -> Bodies {
-    let mut done = Bodies { model: model.clone(), applied: Vec::new(), places: Vec::new(), trails: Vec::new(), not_done: Vec::new() };
+    let mut done = Bodies { model: model.clone(), applied: Vec::new(), places: Vec::new(), rewritten: Vec::new(), not_done: Vec::new() };
     let largest = model.largest(options.allow_growth);
     for body in model.bodies() {
         let bindings = body.bindings(outer);
@@ -77,7 +77,7 @@ fn visit(
         if proposal.is_none() && inner.applied.is_empty() {
             continue;
         }
-        let steps = proposal.as_ref().map_or_else(Vec::new, |p| p.steps.clone());
+        let moves = proposal.as_ref().map_or_else(Vec::new, |p| p.moves.clone());
         let (graph, applied, places) = proposal.map_or((start, Vec::new(), Vec::new()), |p| (p.graph, p.applied, p.places));
         let refuse = |because: String| NotDone { what: "rewriting a body".into(), at: label.clone(), because };
         let written = match body.write(&inner.model, &graph, options) {
@@ -97,8 +97,8 @@ fn visit(
         done.applied.extend(inner.applied);
         done.applied.extend(applied.into_iter().map(|a| Applied { at: format!("{} in {label}", a.at), ..a }));
         done.places.extend(inner.places.into_iter().chain(places));
-        done.trails.extend(inner.trails);
-        done.trails.push(trail(place, &label, body.model().graph(), &steps));
+        done.rewritten.extend(inner.rewritten);
+        done.rewritten.push(Rewritten { place, label, read: body.model().graph().clone(), moves });
     }
     done
 }
@@ -140,7 +140,7 @@ impl Hunt<'_> {
         let name = base.map_or("bodies".into(), |best| format!("{} with its bodies", best.name));
         let graph = base.map_or(start, |best| &best.graph).clone();
         let (rewrites, places) = base.map_or_else(Default::default, |best| (best.applied.clone(), best.places.clone()));
-        let steps = base.map_or_else(Vec::new, |best| best.steps.clone());
+        let moves = base.map_or_else(Vec::new, |best| best.moves.clone());
         let predicted = self.prices.total(&graph);
         let written = match bodies.model.write(&graph, &options) {
             Ok(written) => written,
@@ -157,7 +157,7 @@ impl Hunt<'_> {
         }
         let applied = rewrites.into_iter().chain(bodies.applied).collect();
         let artifact = self.artifact(&written)?;
-        let (bodies, trails) = (bodies.places, bodies.trails);
-        Ok(Some(Candidate { name, graph, applied, places, steps, bodies, trails, predicted, profiled: None, artifact, written }))
+        let (bodies, rewritten) = (bodies.places, bodies.rewritten);
+        Ok(Some(Candidate { name, graph, applied, places, moves, bodies, rewritten, predicted, profiled: None, artifact, written }))
     }
 }

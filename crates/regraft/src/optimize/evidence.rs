@@ -1,4 +1,6 @@
-//! What a certificate says of a rewrite: the edit as data, what the rule's variables stood for, and the guards that held.
+//! What a certificate says of a rewritten graph: every edit as data, what the rule's variables stood for, and the guards that held.
+
+use std::sync::Arc;
 
 use regraft_certify::{GraphPlace, Step, Trail};
 use regraft_ir::{Graph, NodeId, PatchValue, canonical_key, normal};
@@ -6,10 +8,43 @@ use regraft_rules::expr::Val;
 use regraft_rules::{Found, Library, Rule, accept, sexp, sources_at};
 use regraft_search::Move;
 
+/// A graph and how it was rewritten.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// Where it is in its model.
+    pub place: GraphPlace,
+    /// The same in words.
+    pub label: String,
+    /// The graph as it was read.
+    pub read: Graph,
+    /// Rewrites of its normal form, in order.
+    pub moves: Vec<Arc<Move>>,
+}
+
+impl Rewritten {
+    /// Its part of a certificate: how the graph was brought to its normal form, and what was rewritten then. Dropping what no output needs is no
+    /// step: the outputs do not depend on it. `library` has the rules, in whatever order. `None` if an edit cannot be said as data.
+    pub fn trail(&self, library: &Library) -> Option<Trail> {
+        let mut graph = self.read.clone();
+        let merges = normal::cse_steps(&mut graph);
+        normal::dce(&mut graph);
+        let merge = |step: &normal::Step| {
+            let merged: Vec<NodeId> = step.patch.replace.first().map(|(old, _)| old.node).into_iter().collect();
+            Step::of(&self.read, &merged, &step.patch).map(|step| Step { rule: "cse".into(), ..step })
+        };
+        let mut steps: Vec<Step> = merges.iter().map(merge).collect::<Option<_>>()?;
+        for step in &self.moves {
+            steps.push(evidence(&graph, library, step)?);
+            graph.apply(&step.patch);
+        }
+        Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
+    }
+}
+
 /// The rewrite that `step` makes in `graph`; `None` if it cannot be said as data.
-pub fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
-    let rule = &library.rules()[step.rule];
+fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
     let mut certified = Step::of(graph, &step.nodes, &step.patch)?;
+    let Some(rule) = library.rules().iter().find(|rule| rule.name == step.patch.cause) else { return Some(certified) };
     if let Some(found) = found(graph, rule, step) {
         let bound = rule.variables.iter().zip(&found.env).filter_map(|(name, value)| Some((name, value.as_ref()?)));
         certified.bindings = bound.map(|(name, value)| format!("{name} = {}", show(graph, value))).collect();
@@ -47,17 +82,4 @@ fn show(graph: &Graph, value: &Val) -> String {
         Val::Value(PatchValue::New { .. }) => "a new value".into(),
         Val::Absent => "none".into(),
     }
-}
-
-/// The trail of a graph: how it was brought to its normal form, and what was rewritten then. Dropping what no output needs is no step: the
-/// outputs do not depend on it.
-pub fn trail(place: GraphPlace, label: &str, read: &Graph, rewrites: &[Step]) -> Trail {
-    let mut graph = read.clone();
-    let merge = |step: normal::Step| {
-        let merged: Vec<NodeId> = step.patch.replace.first().map(|(old, _)| old.node).into_iter().collect();
-        Step::of(read, &merged, &step.patch).map(|step| Step { rule: "cse".into(), ..step })
-    };
-    let mut steps: Vec<Step> = normal::cse_steps(&mut graph).into_iter().filter_map(merge).collect();
-    steps.extend(rewrites.iter().cloned());
-    Trail { place, label: label.into(), start: canonical_key(read), steps }
 }

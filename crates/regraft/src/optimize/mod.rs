@@ -34,7 +34,7 @@ use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
-pub use evidence::trail;
+pub use evidence::Rewritten;
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
@@ -135,9 +135,9 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             graph: cleaned.clone(),
             applied: Vec::new(),
             places: Vec::new(),
-            steps: Vec::new(),
+            moves: Vec::new(),
             bodies: Vec::new(),
-            trails: Vec::new(),
+            rewritten: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
             artifact: hunt.artifact(&written)?,
@@ -211,12 +211,17 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
                 .save(&request.output, model.has_external_data())
                 .map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
             if let (Some(path), Some(input)) = (&request.certificate, digest) {
-                let mut trails = vec![trail(GraphPlace::default(), "", model.graph(), &candidate.steps)];
-                trails.extend(candidate.trails.iter().cloned());
-                let opset = request.opset.filter(|_| converted);
-                let certificate = Certificate { tool: crate::tool(), input, output: ModelDigest::of(&request.output)?, opset, trails };
-                crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
-                certified = Some(path.display().to_string());
+                let (place, read) = (GraphPlace::default(), model.graph().clone());
+                let main = Rewritten { place, label: String::new(), read, moves: candidate.moves.clone() };
+                let trails = std::iter::once(&main).chain(&candidate.rewritten).map(|r| r.trail(&library)).collect::<Option<Vec<_>>>();
+                if let Some(trails) = trails {
+                    let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| converted));
+                    let certificate = Certificate { tool: crate::tool(), input, output, opset, trails };
+                    crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
+                    certified = Some(path.display().to_string());
+                } else {
+                    warnings.push("no certificate was written: a rewrite reads a value of unknown type".into());
+                }
             }
             let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
             (

@@ -1,12 +1,12 @@
 //! Proposals: what a search makes of a graph under a price list.
 
-use regraft_certify::Step;
+use std::sync::Arc;
+
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Strategy, all_moves, next_moves};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Move, RandomWalk, Script, Strategy, all_moves, next_moves};
 
-use crate::optimize::evidence::evidence;
 use crate::optimize::request::SearchKind;
 use crate::report::{Applied, NotDone};
 
@@ -23,8 +23,8 @@ pub struct Proposal {
     pub key: u128,
     /// The same rewrites as places ([`regraft_search::Move::place`]).
     pub places: Vec<u64>,
-    /// The same rewrites as data, for a certificate.
-    pub steps: Vec<Step>,
+    /// The same rewrites as moves, for a certificate.
+    pub moves: Vec<Arc<Move>>,
 }
 
 /// What a search gave.
@@ -88,7 +88,7 @@ pub fn everywhere(
         engine.apply(&step);
         if !seen.insert(engine.key()) {
             engine.undo();
-            moves.retain(|m| !std::sync::Arc::ptr_eq(m, &step));
+            moves.retain(|m| !Arc::ptr_eq(m, &step));
             continue;
         }
         moves = next_moves(&mut engine, &mut matcher, &moves);
@@ -106,17 +106,12 @@ pub fn everywhere(
 ///
 /// A script of checked moves always leads to one; a defect here must cost a candidate, never a wrong model.
 pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
-    let (mut applied, mut steps) = (Vec::new(), Vec::new());
-    let mut recorded = true;
+    let mut applied = Vec::new();
     let places = script.moves.iter().map(|m| m.place()).collect();
     for step in &script.moves {
         let before = engine.cost();
         let rule = &library.rules()[step.rule];
         let at = step.patch.replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
-        match evidence(engine.graph(), library, step) {
-            Some(step) => steps.push(step),
-            None => recorded = false,
-        }
         engine.apply(step);
         applied.push(Applied {
             rule: rule.name.to_string(),
@@ -126,11 +121,12 @@ pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script
             trust: rule.trust.to_string(),
         });
     }
-    let proposal = Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places, steps };
+    let proposal =
+        Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places, moves: script.moves.clone() };
     for _ in &script.moves {
         engine.undo();
     }
-    (recorded && proposal.graph.topological().len() == proposal.graph.len()).then_some(proposal)
+    (proposal.graph.topological().len() == proposal.graph.len()).then_some(proposal)
 }
 
 /// A name for a value: its own, or that of the nearest named value below it.
