@@ -1,6 +1,7 @@
 //! The part of a graph that a rewrite is about, before and after it, as two small graphs over the same inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use regraft_ir::{Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
 
@@ -34,6 +35,16 @@ pub enum Scope {
     Constants,
     /// Also as many layers of the nodes above.
     Above(usize),
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Matched => Ok(()),
+            Scope::Constants => f.write_str(", given how its constants are computed"),
+            Scope::Above(layers) => write!(f, ", given what computes its operands, {layers} layers up"),
+        }
+    }
 }
 
 impl Region {

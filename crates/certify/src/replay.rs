@@ -14,6 +14,9 @@ use crate::verdict::Word;
 /// How much of its surroundings a region shows, from one attempt at a proof to the next.
 const SCOPES: [Scope; 4] = [Scope::Matched, Scope::Constants, Scope::Above(1), Scope::Above(2)];
 
+/// Questions that are asked about more than the matched nodes, in one certificate: they are the dear ones, and mostly in vain.
+const WIDER: usize = 24;
+
 /// What is known of one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
@@ -45,13 +48,15 @@ pub struct Replayer {
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
     known: HashMap<Claim, Verdict>,
+    /// Questions about more than the matched nodes that may still be asked.
+    wider: usize,
     /// What was found so far.
     pub judged: Vec<Judged>,
 }
 
 impl Default for Replayer {
     fn default() -> Replayer {
-        Replayer { work: WORK, known: HashMap::new(), judged: Vec::new() }
+        Replayer { work: WORK, known: HashMap::new(), wider: WIDER, judged: Vec::new() }
     }
 }
 
@@ -82,34 +87,36 @@ impl Replayer {
         if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
             return (Word::Proved, "the same operator on the same operands".into());
         }
-        let mut reasons: Vec<String> = Vec::new();
+        let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
         for scope in SCOPES {
+            if !regions.is_empty() && self.wider == 0 {
+                break;
+            }
             let why = match Region::cut(graph, patch, matched, scope) {
                 Err(why) => why,
                 Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
                 Ok(region) => {
+                    self.wider -= usize::from(!regions.is_empty());
                     let verdict = self.known.entry(region.claim()).or_insert_with(|| equal(&region.before, &region.after)).clone();
                     regions.push(region);
                     match verdict {
-                        Verdict::Proved => return (Word::Proved, "for all sizes".into()),
+                        Verdict::Proved => return (Word::Proved, format!("for all sizes{scope}")),
                         Verdict::Unproved(why) => why,
                     }
                 }
             };
-            if !reasons.contains(&why) {
-                reasons.push(why);
-            }
+            unproved.get_or_insert(why);
         }
-        let reasons = reasons.join("; ");
+        let unproved = unproved.unwrap_or_default();
         let mut untested = None;
         for region in &regions {
             match trial(region, &mut self.work) {
-                Ok(sizes) => return (Word::Tested, format!("{sizes}; no proof: {reasons}")),
+                Ok(sizes) => return (Word::Tested, format!("{sizes}; no proof: {unproved}")),
                 Err(why) => drop(untested.get_or_insert(why)),
             }
         }
-        (Word::Unproved, untested.map_or(reasons.clone(), |why| format!("{reasons}; not tested: {why}")))
+        (Word::Unproved, untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
     }
 }
 

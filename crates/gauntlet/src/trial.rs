@@ -5,7 +5,7 @@ use prost::Message;
 use regraft::agreement::compare;
 use regraft::optimize::{Bodies, Proposal, Rewritten as Record, clean, rewrite_bodies, scramble};
 use regraft::signature::Signature;
-use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Trail};
+use regraft_certify::{Certificate, Finding, GraphPlace, Judged, ModelDigest, Replay, Trail};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
 use regraft_onnx::proto::ModelProto;
@@ -68,6 +68,8 @@ pub struct Rewritten {
     pub bytes: Vec<u8>,
     /// Rules, in the order in which they were applied.
     pub rules: Vec<String>,
+    /// What the certificate says of each of them.
+    pub judged: Vec<Judged>,
     /// Why the certificate of all that does not lead to the written model, if it does not: what was written reads as another expression.
     pub uncertified: Option<String>,
 }
@@ -148,8 +150,8 @@ impl Bench {
         let main = Record { place: GraphPlace::default(), label: String::new(), read: model.graph().clone(), moves };
         let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
         let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
-        let uncertified = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
-        Ok(Rewritten { bytes, rules, uncertified })
+        let replay = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
+        Ok(Rewritten { bytes, rules, judged: replay.judged, uncertified: replay.arrival.err() })
     }
 
     /// Walks inside of every body as well. A body that cannot be written with what was done in it is a defect.
@@ -177,9 +179,9 @@ impl Bench {
     }
 }
 
-/// Replays the certificate of what was done, which must read back as it was written, and every step of which must fit; why it does not lead to
-/// what was written, if so. Whether its steps can be proved is another matter.
-fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Option<String>> {
+/// Replays the certificate of what was done, which must read back as it was written, and every step of which must fit. Whether its steps can be
+/// proved, and whether they lead to what was written, is another matter.
+fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
     let written = Model::from_bytes(bytes.to_vec().into(), None).context("reading what was written")?;
     let digest = ModelDigest(Vec::new());
     let certificate = Certificate { tool: "gauntlet".into(), input: digest.clone(), output: digest, opset: None, trails };
@@ -188,7 +190,7 @@ fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Option<Str
         bail!("the certificate reads back as another one");
     }
     match read.replay(model, &written)? {
-        Finding::Replayed(replay) => Ok(replay.arrival.err()),
+        Finding::Replayed(replay) => Ok(replay),
         Finding::Tampered(why) | Finding::OtherInput(why) => bail!("the certificate does not replay: {why}"),
     }
 }
