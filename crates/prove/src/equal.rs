@@ -49,8 +49,16 @@ fn output(before: &Graph, after: &Graph, at: usize, simplifier: Simplifier) -> R
     if shape != other {
         return Trouble::new(format!("shapes {shape:?} and {other:?}"));
     }
-    let variables: Vec<(Var, Poly)> = shape.iter().map(|extent| (shared.variable(extent), extent.clone())).collect();
-    let index: Vec<Poly> = variables.iter().map(|(var, _)| Poly::var(*var)).collect();
+    let mut variables: Vec<(Var, Poly)> = Vec::new();
+    let index = shape.iter().map(|extent| {
+        if extent.known() == Some(1) {
+            return Poly::default();
+        }
+        let var = shared.variable(extent);
+        variables.push((var, extent.clone()));
+        Poly::var(var)
+    });
+    let index: Vec<Poly> = index.collect();
     let left = Meaning::new(before, &mut shared, simplifier).at(left, &index)?;
     let right = Meaning::new(after, &mut shared, simplifier).at(right, &index)?;
     let difference: Sum = left.sub(&right);
