@@ -22,9 +22,8 @@ impl Rounding {
         self.bound = self.bound.max(other.bound);
     }
 
-    fn note(&mut self, difference: f64) {
-        self.constants += 1;
-        self.bound = self.bound.max(difference);
+    fn note(&mut self, bound: f64) {
+        self.join(Rounding { constants: 1, bound });
     }
 }
 

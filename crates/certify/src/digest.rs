@@ -2,15 +2,12 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use crate::error::CertifyError;
-
-/// Bytes that are read at a time.
-const BLOCK: usize = 1 << 20;
 
 /// A SHA-256 digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,20 +82,7 @@ impl ModelDigest {
 
 fn digest(path: &Path, place: String) -> Result<FileDigest, CertifyError> {
     let failed = |source: io::Error| CertifyError::Read { path: path.to_path_buf(), source };
-    let mut file = File::open(path).map_err(failed)?;
     let mut hasher = Sha256::new();
-    let mut block = vec![0; BLOCK];
-    let mut bytes = 0;
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => break,
-            Ok(n) => {
-                hasher.update(&block[..n]);
-                bytes += n as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(failed(e)),
-        }
-    }
+    let bytes = io::copy(&mut File::open(path).map_err(failed)?, &mut hasher).map_err(failed)?;
     Ok(FileDigest { place, bytes, hash: Hash(hasher.finalize().into()) })
 }

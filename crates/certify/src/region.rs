@@ -1,9 +1,8 @@
 //! The part of a graph that a rewrite is about, before and after it, as two small graphs over the same inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use regraft_ir::{Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
+use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
 
 use crate::step::show;
 
@@ -18,7 +17,7 @@ pub struct Region {
     pub before: Graph,
     /// After.
     pub after: Graph,
-    /// Nodes of the graph that it shows.
+    /// Nodes and constants of the graph that it shows.
     pub shown: usize,
 }
 
@@ -29,22 +28,14 @@ pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId
 /// they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The replaced nodes, and existing nodes that the new ones read.
+    /// The replaced nodes, and existing nodes that the new ones read. Real constants of several elements are not shown.
     Matched,
+    /// Also these constants.
+    Weights,
     /// Also what depends on constants only.
     Constants,
     /// Also as many layers of the nodes above.
     Above(usize),
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scope::Matched => Ok(()),
-            Scope::Constants => f.write_str(", given how its constants are computed"),
-            Scope::Above(layers) => write!(f, ", given what computes its operands, {layers} layers up"),
-        }
-    }
 }
 
 impl Region {
@@ -60,7 +51,7 @@ impl Region {
             let above: Vec<NodeId> = operands(graph, &inside).map(|v| v.node).filter(|id| shown(graph, *id)).collect();
             inside.extend(above);
         }
-        if scope != Scope::Matched {
+        if !matches!(scope, Scope::Matched | Scope::Weights) {
             let mut stack: Vec<NodeId> = operands(graph, &inside).chain(reads).map(|v| v.node).collect();
             while let Some(id) = stack.pop() {
                 if graph.node(id).constant && shown(graph, id) && inside.insert(id) {
@@ -71,7 +62,7 @@ impl Region {
         if inside.len() > LARGEST {
             return Err(format!("its region has more than {LARGEST} nodes"));
         }
-        Cutter { graph, inside: &inside }.region(patch)
+        Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
     }
 
     /// What it says. Equal claims are true or false together.
@@ -96,6 +87,7 @@ fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator
 struct Cutter<'a> {
     graph: &'a Graph,
     inside: &'a BTreeSet<NodeId>,
+    weights: bool,
 }
 
 impl Cutter<'_> {
@@ -109,11 +101,15 @@ impl Cutter<'_> {
             .chain(old.iter().chain(&read).copied())
             .filter(|v| !self.inside.contains(&v.node))
             .collect();
-        let mut shared = Graph::default();
+        let (mut shared, mut shown) = (Graph::default(), self.inside.len());
         let mut values: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         for leaf in leaves {
-            let value = match self.graph.constant(leaf) {
-                Some(constant) => shared.add_const(constant.clone()),
+            let content = |c: &&Const| self.weights || c.elements() == 1 || c.dtype().class() != Class::Real;
+            let value = match self.graph.constant(leaf).filter(content) {
+                Some(constant) => {
+                    shown += 1;
+                    shared.add_const(constant.clone())
+                }
                 None => {
                     let ty = self.graph.ty(leaf).ok_or_else(|| format!("the type of {} is not known", show(leaf)))?;
                     shared.add_input(&format!("x{}", shared.inputs().len()), ty.clone())
@@ -145,7 +141,7 @@ impl Cutter<'_> {
             before.add_output(&name, resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
             after.add_output(&name, resolve(new, &created).ok_or("a lost value")?);
         }
-        Ok(Region { before: needed(&before), after: needed(&after), shown: self.inside.len() })
+        Ok(Region { before: needed(&before), after: needed(&after), shown })
     }
 
     /// Nodes of the region that these values need, operands first.

@@ -11,11 +11,16 @@ use crate::region::{Claim, Region, Scope};
 use crate::trial::{WORK, trial};
 use crate::verdict::Word;
 
-/// How much of its surroundings a region shows, from one attempt at a proof to the next.
-const SCOPES: [Scope; 4] = [Scope::Matched, Scope::Constants, Scope::Above(1), Scope::Above(2)];
+/// How much of its surroundings a region shows, from one attempt at a proof to the next, and in words.
+const SCOPES: [(Scope, &str); 4] = [
+    (Scope::Matched, ""),
+    (Scope::Weights, ", given its constants"),
+    (Scope::Constants, ", given how its constants are computed"),
+    (Scope::Above(2), ", given what computes its operands"),
+];
 
-/// Questions that are asked about more than the matched nodes, in one certificate: they are the dear ones, and mostly in vain.
-const WIDER: usize = 24;
+/// Questions that are asked again with more of the surroundings, in one certificate: they are the dear ones, and mostly in vain.
+const WIDER: usize = 16;
 
 /// What is known of one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +53,7 @@ pub struct Replayer {
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
     known: HashMap<Claim, Verdict>,
-    /// Questions about more than the matched nodes that may still be asked.
+    /// Questions that may still be asked again.
     wider: usize,
     /// What was found so far.
     pub judged: Vec<Judged>,
@@ -89,7 +94,7 @@ impl Replayer {
         }
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
-        for scope in SCOPES {
+        for (scope, given) in SCOPES {
             if !regions.is_empty() && self.wider == 0 {
                 break;
             }
@@ -101,7 +106,7 @@ impl Replayer {
                     let verdict = self.known.entry(region.claim()).or_insert_with(|| equal(&region.before, &region.after)).clone();
                     regions.push(region);
                     match verdict {
-                        Verdict::Proved => return (Word::Proved, format!("for all sizes{scope}")),
+                        Verdict::Proved => return (Word::Proved, format!("for all sizes{given}")),
                         Verdict::Unproved(why) => why,
                     }
                 }
