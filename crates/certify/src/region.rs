@@ -65,6 +65,12 @@ impl Region {
         Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
     }
 
+    /// True if the new nodes read what the old ones do not: it takes more of the surroundings to see how that is related.
+    pub fn reads_more(&self) -> bool {
+        let unread = |graph: &Graph, id: &NodeId| graph.node(*id).users.is_empty() && !graph.feeds_output(*id);
+        self.before.inputs().iter().any(|id| unread(&self.before, id) && !unread(&self.after, id))
+    }
+
     /// What it says. Equal claims are true or false together.
     pub fn claim(&self) -> Claim {
         [&self.before, &self.after].map(|graph| {

@@ -16,7 +16,7 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Matched, ""),
     (Scope::Weights, ", given its constants"),
     (Scope::Constants, ", given how its constants are computed"),
-    (Scope::Above(2), ", given what computes its operands"),
+    (Scope::Above(1), ", given what computes its operands"),
 ];
 
 /// Questions that are asked again with more of the surroundings, in one certificate: they are the dear ones, and mostly in vain.
@@ -95,7 +95,8 @@ impl Replayer {
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
         for (scope, given) in SCOPES {
-            if !regions.is_empty() && self.wider == 0 {
+            let above = matches!(scope, Scope::Above(_)) && !regions.iter().any(Region::reads_more);
+            if above || (!regions.is_empty() && self.wider == 0) {
                 break;
             }
             let why = match Region::cut(graph, patch, matched, scope) {
