@@ -91,7 +91,7 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
             true,
         ),
         (product, &["b"], &[], "graph (<x>: f32[3,4], <y>: f32[4,4]) { r = MatMul(<x>, <y>) output r as <b> }\n", false),
-        (product, &["b", "c"], &[], "graph (<a>: f32[3,4]) { r = Add(<a>, <a>) output r as <c> }\n", true),
+        (product, &["a", "b", "c"], &[], "graph (<a>: f32[3,4]) { r = Add(<a>, <a>) output r as <c> }\n", true),
     ];
     for (graph, replaces, redirects, fragment, right) in cases {
         let word = judge(graph, replaces, redirects, fragment).unwrap_or_else(|lost| panic!("{redirects:?} {fragment}: {lost:?}"));
