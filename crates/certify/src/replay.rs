@@ -19,8 +19,8 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Questions that are asked again with more of the surroundings, in one certificate: they are the dear ones, and mostly in vain.
-const WIDER: usize = 16;
+/// Questions that are asked again in vain, with more of the surroundings, in one certificate: they are the dear ones.
+const WIDER: usize = 6;
 
 /// What is known of one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Replayer {
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
     known: HashMap<Claim, Verdict>,
-    /// Questions that may still be asked again.
+    /// Questions that may still be asked again in vain.
     wider: usize,
     /// What was found so far.
     pub judged: Vec<Judged>,
@@ -103,12 +103,14 @@ impl Replayer {
                 Err(why) => why,
                 Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
                 Ok(region) => {
-                    self.wider -= usize::from(!regions.is_empty());
                     let verdict = self.known.entry(region.claim()).or_insert_with(|| equal(&region.before, &region.after)).clone();
                     regions.push(region);
                     match verdict {
                         Verdict::Proved => return (Word::Proved, format!("for all sizes{given}")),
-                        Verdict::Unproved(why) => why,
+                        Verdict::Unproved(why) => {
+                            self.wider -= usize::from(regions.len() > 1);
+                            why
+                        }
                     }
                 }
             };
