@@ -129,9 +129,7 @@ fn orders(groups: &[usize]) -> Vec<Vec<usize>> {
         } else {
             result = result
                 .iter()
-                .flat_map(|order| {
-                    inside.iter().map(move |p| order.iter().copied().chain(p.iter().map(|i| at + i)).collect())
-                })
+                .flat_map(|order| inside.iter().map(move |p| order.iter().copied().chain(p.iter().map(|i| at + i)).collect()))
                 .collect();
         }
         at += run;
@@ -145,11 +143,16 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     }
     let mut result = vec![Vec::new()];
     for item in 0..n {
-        result = result.iter().flat_map(|p: &Vec<usize>| (0..=p.len()).map(move |at| {
-            let mut longer = p.clone();
-            longer.insert(at, item);
-            longer
-        })).collect();
+        result = result
+            .iter()
+            .flat_map(|p: &Vec<usize>| {
+                (0..=p.len()).map(move |at| {
+                    let mut longer = p.clone();
+                    longer.insert(at, item);
+                    longer
+                })
+            })
+            .collect();
     }
     result
 }
