@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
+use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId, normal};
 
 use crate::step::show;
+
+/// Real constants of more elements are free inputs of every region.
+const CONTENT: usize = 1 << 12;
 
 /// Nodes in one region at most.
 const LARGEST: usize = 400;
@@ -30,7 +33,7 @@ pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId
 pub enum Scope {
     /// The replaced nodes, and existing nodes that the new ones read. Real constants of several elements are not shown.
     Matched,
-    /// Also these constants.
+    /// Also these constants, unless they are large.
     Weights,
     /// Also what depends on constants only.
     Constants,
@@ -110,7 +113,7 @@ impl Cutter<'_> {
         let (mut shared, mut shown) = (Graph::default(), self.inside.len());
         let mut values: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         for leaf in leaves {
-            let content = |c: &&Const| self.weights || c.elements() == 1 || c.dtype().class() != Class::Real;
+            let content = |c: &&Const| c.elements() == 1 || c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT);
             let value = match self.graph.constant(leaf).filter(content) {
                 Some(constant) => {
                     shown += 1;
@@ -147,7 +150,9 @@ impl Cutter<'_> {
             before.add_output(&name, resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
             after.add_output(&name, resolve(new, &created).ok_or("a lost value")?);
         }
-        Ok(Region { before: needed(&before), after: needed(&after), shown })
+        normal::dce(&mut before);
+        normal::dce(&mut after);
+        Ok(Region { before, after, shown })
     }
 
     /// Nodes of the region that these values need, operands first.
@@ -169,11 +174,4 @@ impl Cutter<'_> {
         }
         order
     }
-}
-
-/// The graph without what no output needs; all inputs stay.
-fn needed(graph: &Graph) -> Graph {
-    let mut graph = graph.clone();
-    regraft_ir::normal::dce(&mut graph);
-    graph
 }

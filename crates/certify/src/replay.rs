@@ -8,7 +8,7 @@ use regraft_prove::{Verdict, equal};
 use crate::certificate::Trail;
 use crate::congruence::describe;
 use crate::region::{Claim, Region, Scope};
-use crate::trial::{WORK, trial};
+use crate::trial::trial;
 use crate::verdict::Word;
 
 /// How much of its surroundings a region shows, from one attempt at a proof to the next, and in words.
@@ -19,8 +19,8 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Questions that are asked again in vain, with more of the surroundings, in one certificate: they are the dear ones.
-const WIDER: usize = 6;
+/// Questions about one rule that the prover may fail to answer in a row: after that, the rule is taken to be beyond it.
+const VAIN: usize = 4;
 
 /// What is known of one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +49,16 @@ pub enum Stop {
 }
 
 /// Follows trails, with one allowance of work for all of them.
+#[derive(Default)]
 pub struct Replayer {
+    /// Operations that trials took.
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
     known: HashMap<Claim, Verdict>,
-    /// Questions that may still be asked again in vain.
-    wider: usize,
+    /// Questions that it last failed to answer in a row, by rule.
+    vain: HashMap<String, usize>,
     /// What was found so far.
     pub judged: Vec<Judged>,
-}
-
-impl Default for Replayer {
-    fn default() -> Replayer {
-        Replayer { work: WORK, known: HashMap::new(), wider: WIDER, judged: Vec::new() }
-    }
 }
 
 impl Replayer {
@@ -95,22 +91,18 @@ impl Replayer {
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
         for (scope, given) in SCOPES {
-            let above = matches!(scope, Scope::Above(_)) && !regions.iter().any(Region::reads_more);
-            if above || (!regions.is_empty() && self.wider == 0) {
-                break;
+            if matches!(scope, Scope::Above(_)) && !regions.iter().any(Region::reads_more) {
+                continue;
             }
             let why = match Region::cut(graph, patch, matched, scope) {
                 Err(why) => why,
                 Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
                 Ok(region) => {
-                    let verdict = self.known.entry(region.claim()).or_insert_with(|| equal(&region.before, &region.after)).clone();
+                    let verdict = self.ask(&patch.cause, &region);
                     regions.push(region);
                     match verdict {
                         Verdict::Proved => return (Word::Proved, format!("for all sizes{given}")),
-                        Verdict::Unproved(why) => {
-                            self.wider -= usize::from(regions.len() > 1);
-                            why
-                        }
+                        Verdict::Unproved(why) => why,
                     }
                 }
             };
@@ -125,6 +117,22 @@ impl Replayer {
             }
         }
         (Word::Unproved, untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
+    }
+
+    /// What the prover says of a region, unless it was asked in vain too often.
+    fn ask(&mut self, rule: &str, region: &Region) -> Verdict {
+        let claim = region.claim();
+        if let Some(known) = self.known.get(&claim) {
+            return known.clone();
+        }
+        let vain = self.vain.entry(rule.into()).or_default();
+        if *vain == VAIN {
+            return Verdict::Unproved("others of its rule could not be proved, and it was not tried".into());
+        }
+        let verdict = equal(&region.before, &region.after);
+        *vain = if verdict.is_proved() { 0 } else { *vain + 1 };
+        self.known.insert(claim, verdict.clone());
+        verdict
     }
 }
 

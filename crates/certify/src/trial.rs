@@ -11,9 +11,9 @@ use crate::region::Region;
 const SIZES: [[i64; 3]; 2] = [[2, 3, 5], [3, 4, 2]];
 
 /// Operations that one certificate's trials may take in all.
-pub const WORK: f64 = 4e8;
+const WORK: f64 = 4e8;
 
-/// Whether both sides are the same elements in every round: `Ok` with the sizes that were tried, else what went wrong. Takes what it costs from
+/// Whether both sides are the same elements in every round: `Ok` with the sizes that were tried, else what went wrong. Adds what it costs to
 /// `work`.
 ///
 /// A false polynomial identity of degree d passes one round with probability d / (2^61 - 1). Functions are unknown functions here and the order
@@ -30,10 +30,10 @@ pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
         let bindings: Bindings = symbols.iter().cloned().zip(sizes.iter().copied().cycle()).collect();
         let cost = cost(&region.before, &bindings).zip(cost(&region.after, &bindings)).map(|(a, b)| a + b);
         let cost = cost.ok_or("a size cannot be computed")?;
-        if cost > *work {
+        if *work + cost > WORK {
             return Err("too large to be evaluated".into());
         }
-        *work -= cost;
+        *work += cost;
         let feeds = feeds(&region.before, &bindings, round).ok_or("an input that cannot be made up")?;
         let run = |graph: &Graph| eval::run::<Field>(graph, &feeds, &mut eval::NoOpaque).map_err(|e| e.to_string());
         let (before, after) = Field::with_key(round, || (run(&region.before), run(&region.after)));

@@ -45,12 +45,6 @@ impl Certificate {
     }
 }
 
-impl From<String> for Stop {
-    fn from(why: String) -> Stop {
-        Stop::Differs(why)
-    }
-}
-
 struct Reading<'c> {
     certificate: &'c Certificate,
     replayer: Replayer,
@@ -88,7 +82,8 @@ impl Reading<'_> {
         let mut congruence = Congruence::new(graph, b.graph());
         let mut outputs = graph.outputs().iter().zip(b.graph().outputs());
         let same = outputs.try_for_each(|(x, y)| congruence.values(x.value, y.value, &mut sides));
-        same.and_then(|()| congruence.settle()).map_err(|why| format!("the steps lead to another model than the one written, at {why}"))?;
+        let elsewhere = |why| Stop::Differs(format!("the steps lead to another model than the one written, at {why}"));
+        same.and_then(|()| congruence.settle()).map_err(elsewhere)?;
         self.rounding.join(congruence.rounding);
         Ok(())
     }
