@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
-use regraft::optimize::{Bodies, Proposal, clean, rewrite_bodies, scramble};
+use regraft::optimize::{Bodies, Proposal, Rewritten as Record, clean, rewrite_bodies, scramble};
 use regraft::signature::Signature;
+use regraft_certify::{Certificate, Finding, GraphPlace, Judged, ModelDigest, Replay, Trail};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
 use regraft_onnx::proto::ModelProto;
@@ -67,6 +68,10 @@ pub struct Rewritten {
     pub bytes: Vec<u8>,
     /// Rules, in the order in which they were applied.
     pub rules: Vec<String>,
+    /// What the certificate says of each of them.
+    pub judged: Vec<Judged>,
+    /// Why the certificate of all that does not lead to the written model, if it does not: what was written reads as another expression.
+    pub uncertified: Option<String>,
 }
 
 impl Bench {
@@ -135,12 +140,18 @@ impl Bench {
         let bodies = self.rewrite_bodies(&model, walk)?;
         let mut rules: Vec<String> = bodies.applied.into_iter().map(|a| format!("{} at {}", a.rule, a.at)).collect();
         let proposal = self.scramble(&model, &start, walk);
+        let moves = proposal.as_ref().map_or_else(Vec::new, |p| p.moves.clone());
         let graph = proposal.map_or(start, |p| {
             rules.extend(p.applied.into_iter().map(|a| a.rule));
             p.graph
         });
         let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
-        Ok(Rewritten { bytes: written.to_bytes()?, rules })
+        let bytes = written.to_bytes()?;
+        let main = Record { place: GraphPlace::default(), label: String::new(), read: model.graph().clone(), moves };
+        let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
+        let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
+        let replay = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
+        Ok(Rewritten { bytes, rules, judged: replay.judged, uncertified: replay.arrival.err() })
     }
 
     /// Walks inside of every body as well. A body that cannot be written with what was done in it is a defect.
@@ -165,6 +176,22 @@ impl Bench {
     pub fn outputs(&self, bytes: &[u8], level: OptLevel, feeds: &Feeds) -> Result<Vec<HostTensor>> {
         let options = SessionOptions { level, threads: 1, ..SessionOptions::default() };
         Ok(self.runtime.open(ModelSource::bytes(bytes), &options)?.run(feeds)?)
+    }
+}
+
+/// Replays the certificate of what was done, which must read back as it was written, and every step of which must fit. Whether its steps can be
+/// proved, and whether they lead to what was written, is another matter.
+fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
+    let written = Model::from_bytes(bytes.to_vec().into(), None).context("reading what was written")?;
+    let digest = ModelDigest(Vec::new());
+    let certificate = Certificate { tool: "gauntlet".into(), input: digest.clone(), output: digest, opset: None, trails };
+    let read = Certificate::parse(certificate.to_text().as_bytes())??;
+    if read != certificate {
+        bail!("the certificate reads back as another one");
+    }
+    match read.replay(model, &written)? {
+        Finding::Replayed(replay) => Ok(replay),
+        Finding::Tampered(why) | Finding::OtherInput(why) => bail!("the certificate does not replay: {why}"),
     }
 }
 

@@ -44,6 +44,24 @@ pub enum Factor<'a> {
 }
 
 impl Dim {
+    /// The same expression with other sizes for its symbols; `None` if one has none, or if two sizes that broadcast no longer do.
+    pub fn substitute(&self, size: &dyn Fn(&str) -> Option<Dim>) -> Option<Dim> {
+        let mut sum = Dim::from(0);
+        for (coefficient, factors) in self.products() {
+            let mut product = Dim::from(coefficient);
+            for factor in factors {
+                product = product
+                    * match factor {
+                        Factor::Symbol(name) => size(name)?,
+                        Factor::FloorDiv(a, b) => a.substitute(size)?.floor_div(&b.substitute(size)?),
+                        Factor::Broadcast(a, b) => a.substitute(size)?.broadcast(&b.substitute(size)?)?,
+                    };
+            }
+            sum = sum + product;
+        }
+        Some(sum)
+    }
+
     /// The normal form: a sum of `coefficient * factors`.
     pub fn products(&self) -> Vec<(i64, Vec<Factor<'_>>)> {
         match &self.0 {

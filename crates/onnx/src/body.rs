@@ -59,6 +59,11 @@ impl Body {
         &self.label
     }
 
+    /// The node that it belongs to and the attribute that it is, by their places in the model around it.
+    pub fn place(&self) -> (usize, usize) {
+        (self.node, self.attribute)
+    }
+
     /// The body as a model of its own.
     pub fn model(&self) -> &Model {
         &self.model

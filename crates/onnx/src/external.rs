@@ -1,10 +1,11 @@
 //! External tensor data: memory-mapped when read, streamed into one data file when saved.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
+use prost::Message;
 
 use crate::error::{LoadError, LoadFault};
 use crate::mapped::{map, release};
@@ -58,6 +59,17 @@ fn in_attribute<E>(attribute: &mut AttributeProto, f: &mut dyn FnMut(&mut Tensor
     attribute.t.iter_mut().chain(attribute.tensors.iter_mut()).try_for_each(&mut *f)?;
     attribute.sparse_tensor.iter_mut().chain(attribute.sparse_tensors.iter_mut()).try_for_each(|s| in_sparse(s, f))?;
     attribute.g.iter_mut().chain(attribute.graphs.iter_mut()).try_for_each(|g| in_graph(g, f))
+}
+
+/// Files, relative to the model's folder, that the tensors of a model are in; none if the file at `path` is no model.
+pub fn data_files(path: &Path) -> BTreeSet<String> {
+    let Some(mut model) = map(path).ok().and_then(|bytes| ModelProto::decode(bytes).ok()) else { return BTreeSet::new() };
+    let mut locations = BTreeSet::new();
+    let _ = each_tensor::<()>(&mut model, &mut |tensor| {
+        locations.extend(tensor.external_data.iter().filter(|e| e.key() == "location").map(|e| e.value().to_string()));
+        Ok(())
+    });
+    locations
 }
 
 /// Replaces every external reference by the memory-mapped bytes. Returns true if there was one.

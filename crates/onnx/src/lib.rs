@@ -43,15 +43,18 @@ mod sizes;
 mod spell;
 mod symbolic;
 mod tensor;
+mod verbatim;
 mod wire;
 mod write;
 
 pub use body::{Body, WrittenBody};
 pub use draft::{Draft, folder_of};
 pub use error::{LoadError, LoadFault, Place, WriteError};
+pub use external::data_files;
 pub use import::OpaqueNode;
 pub use mapped::release_weights;
 pub use model::{Declared, Model};
 pub use opset::OpsetError;
 pub use spell::Speller;
+pub use verbatim::Verbatim;
 pub use write::{WriteOptions, Written};

@@ -76,12 +76,7 @@ fn beside(path: &Path, ending: &str) -> OsString {
 
 /// Files that a model at `path` has its weights in, of those that [`Written::save`] makes for a model of this name.
 fn data_of(path: &Path) -> Vec<OsString> {
-    let Some(mut model) = crate::mapped::map(path).ok().and_then(|bytes| ModelProto::decode(bytes).ok()) else { return Vec::new() };
-    let mut locations = std::collections::BTreeSet::new();
-    let _ = external::each_tensor::<()>(&mut model, &mut |tensor| {
-        locations.extend(tensor.external_data.iter().filter(|e| e.key() == "location").map(|e| e.value().to_string()));
-        Ok(())
-    });
+    let locations = external::data_files(path);
     let named = |name: &OsString| locations.iter().any(|location| Path::new(location) == Path::new(name));
     DATA.iter().map(|ending| beside(path, ending)).filter(named).collect()
 }

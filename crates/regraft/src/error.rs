@@ -51,6 +51,18 @@ impl From<regraft_onnx::LoadError> for Failure {
     }
 }
 
+impl From<regraft_certify::CertifyError> for Failure {
+    fn from(error: regraft_certify::CertifyError) -> Failure {
+        use regraft_certify::CertifyError as E;
+        match error {
+            E::Load(error) => error.into(),
+            E::Read { .. } => Failure::new(error).hint("check the path"),
+            E::Version { .. } => Failure::new(error).hint("use the version of regraft that wrote it"),
+            _ => Failure::new(error),
+        }
+    }
+}
+
 impl From<regraft_onnx::WriteError> for Failure {
     fn from(error: regraft_onnx::WriteError) -> Failure {
         let failure = Failure::new(&error);

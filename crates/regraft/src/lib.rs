@@ -26,6 +26,7 @@
 pub mod agreement;
 pub mod bench;
 pub mod calibrate;
+pub mod certificate;
 pub mod check;
 pub mod cli;
 mod data;

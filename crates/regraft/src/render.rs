@@ -290,6 +290,7 @@ mod tests {
             schema: SCHEMA,
             tool: "regraft 0".into(),
             input: "m.onnx".into(),
+            certificate: None,
             output: Some("f.onnx".into()),
             shapes: vec![("x".into(), vec![1, 3])],
             guessed_shapes: false,

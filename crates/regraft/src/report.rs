@@ -18,6 +18,9 @@ pub struct Report {
     pub input: String,
     /// Output file, if one was written.
     pub output: Option<String>,
+    /// The file that says how the output was made, step by step, if one was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<String>,
     /// Sizes under which costs were measured: `input -> sizes`.
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Sizes that were guessed, because the model leaves them open and the command line does not give them.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Crates that do no I/O, read no clock and print nothing.
 const PURE: [&str; 4] = ["ir", "rules", "prove", "search"];
+/// Lines that the checker of certificates may not reach.
+const CHECKER: usize = 1500;
 /// Parts of the standard library that a pure crate does not name.
 const IMPURE_MODULES: [&str; 6] = ["fs", "time", "env", "net", "process", "io"];
 /// Calls that print.
@@ -180,6 +182,12 @@ fn the_core_is_pure() {
         }
     }
     assert!(found.is_empty(), "the core does no I/O, reads no clock, prints nothing:\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_checker_is_small_enough_to_be_read() {
+    let lines: usize = sources(&root().join("crates/certify/src")).iter().map(|path| read(path).lines().count()).sum();
+    assert!(lines < CHECKER, "crates/certify/src has {lines} lines, and may have fewer than {CHECKER}");
 }
 
 #[test]

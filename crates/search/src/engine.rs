@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Applied, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType};
-use regraft_rules::Library;
+use regraft_rules::{Found, Library};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -33,6 +33,16 @@ impl Move {
     pub fn place(&self) -> u64 {
         self.place
     }
+
+    /// True if this move rewrites what was found there, read like this.
+    pub fn is_at(&self, found: &Found) -> bool {
+        self.place == place(self.rule, found)
+    }
+}
+
+/// Identity of a place: of a rule, by its index, and what it found.
+fn place(rule: usize, found: &Found) -> u64 {
+    found.identity().wrapping_mul(31).wrapping_add(rule as u64)
 }
 
 /// Counters of what the engine did.
@@ -460,7 +470,7 @@ impl<'a> Matcher<'a> {
                     sources.sort_by(|a, b| a.roots.cmp(&b.roots));
                 }
                 for mut found in sources {
-                    let place = found.identity().wrapping_mul(31).wrapping_add(at as u64);
+                    let place = place(at, &found);
                     if seen.contains(&place) || !regraft_rules::accept(graph, rule, &mut found) {
                         continue;
                     }

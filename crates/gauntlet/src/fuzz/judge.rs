@@ -6,6 +6,7 @@ use bytes::Bytes;
 use prost::Message;
 use regraft::agreement::compare;
 use regraft::signature::Signature;
+use regraft_certify::Judged;
 use regraft_onnx::proto::ModelProto;
 use regraft_runtime::{DType, Feeds, HostTensor, OptLevel};
 use regraft_search::RandomWalk;
@@ -20,8 +21,15 @@ const NUDGE: f32 = 1e-6;
 /// What became of a random model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// The same model, after so many rewrites.
-    Held(usize),
+    /// The same model.
+    Held {
+        /// How many rewrites there were.
+        rewrites: usize,
+        /// What their certificate says of each step.
+        steps: Vec<Judged>,
+        /// Why it does not lead to the model, if so.
+        uncertified: Option<String>,
+    },
     /// Rounding alone changes the outputs as much.
     Unstable,
     /// Not the same model.
@@ -102,7 +110,7 @@ impl<'a> Subject<'a> {
             }
             return broken(Kind::Wrong, format!("`{}` differs by {:.1e}", agreement.output, agreement.relative), rules);
         }
-        Finding::Held(rules.len())
+        Finding::Held { rewrites: rules.len(), steps: rewritten.judged, uncertified: rewritten.uncertified }
     }
 
     /// True if the original itself changes as much when inputs and weights change in their last digits.

@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use prost::Message;
+use regraft_certify::Word;
 use regraft_search::RandomWalk;
 
 use self::judge::{Finding, Subject};
@@ -54,6 +55,12 @@ pub struct Tally {
     pub refused: BTreeMap<String, usize>,
     /// Models that amplify rounding.
     pub unstable: usize,
+    /// Steps of certificates, by how well they are known.
+    pub steps: BTreeMap<Word, usize>,
+    /// Rules with steps that are not proved: how many, and the first.
+    pub open: BTreeMap<String, (usize, String)>,
+    /// Models whose certificate does not lead to what was written, one line each: the reader sees another expression there.
+    pub uncertified: Vec<String>,
     /// One line per failure.
     pub broken: Vec<String>,
 }
@@ -81,7 +88,15 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
         };
         let walk = walk(fuzz.seed, number);
         match subject.judge(bench, walk) {
-            Finding::Held(rewrites) => {
+            Finding::Held { rewrites, steps, uncertified } => {
+                for step in steps {
+                    *tally.steps.entry(step.word).or_default() += 1;
+                    if step.word != Word::Proved {
+                        let (count, _) = tally.open.entry(step.rule).or_insert_with(|| (0, format!("model {number}: {}", step.why)));
+                        *count += 1;
+                    }
+                }
+                tally.uncertified.extend(uncertified.map(|why| format!("model {number} of seed {}: {why}", fuzz.seed)));
                 tally.held += 1;
                 tally.rewrites += rewrites;
             }
@@ -130,12 +145,21 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
     for (why, count) in &tally.refused {
         println!("refused by the baseline, {count} times: {why}");
     }
+    for (rule, (count, first)) in &tally.open {
+        println!("not proved, {count} times: {rule}: {first}");
+    }
+    let count = |word: Word| tally.steps.get(&word).copied().unwrap_or_default();
+    println!("steps: {} proved, {} tested, {} unproved", count(Word::Proved), count(Word::Tested), count(Word::Unproved));
+    for line in &tally.uncertified {
+        println!("uncertified: {line}");
+    }
     let refused: usize = tally.refused.values().sum();
     let all = tally.held + tally.unstable + refused + tally.broken.len();
     println!(
-        "{} rewrites in {} models; {:.1} models per second; {} unstable",
+        "{} rewrites in {} models, {} of them not certified; {:.1} models per second; {} unstable",
         tally.rewrites,
         tally.held,
+        tally.uncertified.len(),
         all as f64 / seconds,
         tally.unstable
     );

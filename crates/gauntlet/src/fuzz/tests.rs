@@ -50,4 +50,5 @@ fn random_models_hold() {
     let refused: usize = tally.refused.values().sum();
     assert!(refused * 20 < SHORT as usize && tally.unstable * 20 < SHORT as usize, "{tally:?}");
     assert!(tally.rewrites > SHORT as usize, "rules hardly fire: {tally:?}");
+    assert!(tally.uncertified.len() * 50 < SHORT as usize, "{}", tally.uncertified.join("\n"));
 }

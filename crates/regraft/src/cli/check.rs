@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::certificate::Source;
 use crate::check::{self, CheckReport, CheckRequest, Run};
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
@@ -14,9 +15,11 @@ use crate::units::{ShapeArg, parse_bind, parse_shape};
 
 /// Tell whether two models are the same
 ///
-/// Compares what the models declare, then their graphs, and if those are not identical, their outputs: B as deployed against A without
-/// the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in double
-/// precision. Integers and booleans must be equal. Ends with exit code 1 if a difference is found.
+/// Replays the certificate of B, if there is one: if all its steps are proved, so is that the models are the same, for all inputs and sizes.
+/// Else compares what the models declare, then their graphs, and if those are not identical, their outputs: B as deployed against A
+/// without the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in
+/// double precision. Integers and booleans must be equal. Ends with exit code 1 if a difference is found, or if B or its certificate
+/// was changed after it was written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -52,6 +55,12 @@ pub struct Args {
     /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
+    /// The certificate of B, which `regraft optimize` wrote [default: B with the ending .certificate, if there is one]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_certificate")]
+    certificate: Option<PathBuf>,
+    /// Do not look for a certificate: compare the models as if nobody had said how one was made from the other
+    #[arg(long)]
+    no_certificate: bool,
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -60,6 +69,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   regraft check model.onnx fast.onnx
+  regraft check model.onnx fast.onnx --certificate fast.certificate
   regraft check model.onnx fast.onnx --shape x:8,3,224,224 --data x:photo.npy";
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {
@@ -80,6 +90,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         threads: usize::from(args.threads),
         seed: args.seed,
         runtime_library: args.runtime_library.clone(),
+        certificate: match &args.certificate {
+            Some(file) => Source::File(file.clone()),
+            None if args.no_certificate => Source::Nowhere,
+            None => Source::Beside,
+        },
         ..CheckRequest::new(&args.a, &args.b)
     };
     interrupt::catch("telling what was compared so far");
@@ -119,6 +134,12 @@ fn shown(report: &CheckReport, console: &Console) -> String {
     if report.histogram.total() > 0 {
         text.push_str(&format!("differences: {}\n", report.histogram));
     }
+    if let Some(certified) = &report.certificate {
+        for open in &certified.open {
+            let place = if open.graph.is_empty() { String::new() } else { format!(" in {}", open.graph) };
+            text.push_str(&format!("step {} ({} at {}{place}): {}: {}\n", open.number, open.rule, open.at, open.word, open.why));
+        }
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }
@@ -132,7 +153,9 @@ fn shown(report: &CheckReport, console: &Console) -> String {
 fn verdict(report: &CheckReport) -> String {
     let mut parts = Vec::new();
     match report.differences.first() {
+        Some(first) if report.word == "tampered" => parts.push(format!("tampered: {first}")),
         Some(first) => parts.push(format!("different: {first}")),
+        None if report.word == "proved" => parts.push("same".into()),
         None if report.word == "tested" => {
             let shown = |(d, floor): (f64, f64)| (difference(d), difference(floor));
             let (worst, floor) = shown(check::worst(&report.runs));
@@ -148,6 +171,9 @@ fn verdict(report: &CheckReport) -> String {
             }
         }
         None => parts.push(format!("same: {}", report.word)),
+    }
+    if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != "tampered") {
+        parts.push(format!("certificate: {} in {}", certified.summary, seconds(certified.seconds)));
     }
     parts.push(seconds(report.seconds));
     format!("verdict: {}", parts.join(" · "))

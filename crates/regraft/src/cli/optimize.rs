@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::certificate::beside;
 use crate::cli::console::{Console, to_json};
 use crate::cli::exit::Exit;
 use crate::cli::interrupt;
@@ -103,6 +104,14 @@ pub struct Args {
     /// End with exit code 1 if the result is not this many times faster
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
+    /// Where to write the certificate: every rewrite as data, for `regraft check` to replay [default: OUT with the ending .certificate]
+    ///
+    /// It is written if the result is another model than the input.
+    #[arg(long, value_name = "FILE", help_heading = "Result", conflicts_with = "no_certificate")]
+    certificate: Option<PathBuf>,
+    /// Write no certificate
+    #[arg(long, help_heading = "Result")]
+    no_certificate: bool,
     /// Also write the report, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     report: Option<PathBuf>,
@@ -144,6 +153,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if request.input.exists() {
         check_writable(&request.output, "-o")?;
         args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
+        request.certificate.as_deref().map_or(Ok(()), |path| check_writable(path, "--certificate"))?;
+    }
+    if let Some(path) = request.certificate.as_deref().filter(|path| is_same(path, &request.output) || **path == request.output) {
+        let failure = Failure::new(format!("the certificate would overwrite the result, {}", path.display()));
+        return Err(failure.hint("name another file with --certificate, or add --no-certificate"));
     }
     let usable = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?.rules().len();
     interrupt::catch("writing the best valid model so far");
@@ -174,7 +188,9 @@ fn request(args: &Args) -> Result<Request, Failure> {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
     };
+    let certificate = (!args.no_certificate).then(|| args.certificate.clone().unwrap_or_else(|| beside(&output)));
     Ok(Request {
+        certificate,
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         search: args.search,

@@ -1,5 +1,6 @@
 //! Rewriting inside of bodies: the graphs that `If`, `Loop` and `Scan` carry, inner ones first.
 
+use regraft_certify::GraphPlace;
 use regraft_cost::Stance;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
@@ -7,6 +8,7 @@ use regraft_onnx::{Model, WriteOptions};
 use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::clean;
+use crate::optimize::evidence::Rewritten;
 use crate::optimize::hunt::{Hunt, InModel};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::propose::{Proposal, propose};
@@ -33,6 +35,8 @@ pub struct Bodies {
     pub applied: Vec<Applied>,
     /// The same as places.
     pub places: Vec<u64>,
+    /// The same as moves, body by body.
+    pub rewritten: Vec<Rewritten>,
     /// Bodies that could not be written with their rewrites.
     pub not_done: Vec<NotDone>,
 }
@@ -44,28 +48,36 @@ pub fn rewrite_bodies(
     options: &WriteOptions,
     search: &mut dyn FnMut(&Inside<'_>) -> Option<Proposal>,
 ) -> Bodies {
-    visit(model, outer, "", options, search)
+    visit(model, outer, &Around { label: "", place: &GraphPlace::default() }, options, search)
+}
+
+/// The graph that bodies are in.
+struct Around<'a> {
+    label: &'a str,
+    place: &'a GraphPlace,
 }
 
 fn visit(
     model: &Model,
     outer: &Bindings,
-    around: &str,
+    around: &Around<'_>,
     options: &WriteOptions,
     search: &mut dyn FnMut(&Inside<'_>) -> Option<Proposal>,
 ) -> Bodies {
-    let mut done = Bodies { model: model.clone(), applied: Vec::new(), places: Vec::new(), not_done: Vec::new() };
+    let mut done = Bodies { model: model.clone(), applied: Vec::new(), places: Vec::new(), rewritten: Vec::new(), not_done: Vec::new() };
     let largest = model.largest(options.allow_growth);
     for body in model.bodies() {
         let bindings = body.bindings(outer);
-        let label = format!("{}{around}", body.label());
-        let inner = visit(body.model(), &bindings, &format!(" in {label}"), options, search);
+        let label = format!("{}{}", body.label(), around.label);
+        let place = around.place.inside(body.place());
+        let inner = visit(body.model(), &bindings, &Around { label: &format!(" in {label}"), place: &place }, options, search);
         done.not_done.extend(inner.not_done);
         let (start, _) = clean(inner.model.graph());
         let proposal = search(&Inside { model: &inner.model, start: &start, label: &label, bindings: &bindings });
         if proposal.is_none() && inner.applied.is_empty() {
             continue;
         }
+        let moves = proposal.as_ref().map_or_else(Vec::new, |p| p.moves.clone());
         let (graph, applied, places) = proposal.map_or((start, Vec::new(), Vec::new()), |p| (p.graph, p.applied, p.places));
         let refuse = |because: String| NotDone { what: "rewriting a body".into(), at: label.clone(), because };
         let written = match body.write(&inner.model, &graph, options) {
@@ -85,6 +97,8 @@ fn visit(
         done.applied.extend(inner.applied);
         done.applied.extend(applied.into_iter().map(|a| Applied { at: format!("{} in {label}", a.at), ..a }));
         done.places.extend(inner.places.into_iter().chain(places));
+        done.rewritten.extend(inner.rewritten);
+        done.rewritten.push(Rewritten { place, label, read: body.model().graph().clone(), moves });
     }
     done
 }
@@ -126,6 +140,7 @@ impl Hunt<'_> {
         let name = base.map_or("bodies".into(), |best| format!("{} with its bodies", best.name));
         let graph = base.map_or(start, |best| &best.graph).clone();
         let (rewrites, places) = base.map_or_else(Default::default, |best| (best.applied.clone(), best.places.clone()));
+        let moves = base.map_or_else(Vec::new, |best| best.moves.clone());
         let predicted = self.prices.total(&graph);
         let written = match bodies.model.write(&graph, &options) {
             Ok(written) => written,
@@ -142,6 +157,7 @@ impl Hunt<'_> {
         }
         let applied = rewrites.into_iter().chain(bodies.applied).collect();
         let artifact = self.artifact(&written)?;
-        Ok(Some(Candidate { name, graph, applied, places, bodies: bodies.places, predicted, profiled: None, artifact, written }))
+        let (bodies, rewritten) = (bodies.places, bodies.rewritten);
+        Ok(Some(Candidate { name, graph, applied, places, moves, bodies, rewritten, predicted, profiled: None, artifact, written }))
     }
 }

@@ -293,6 +293,7 @@ impl<'a> Hunt<'a> {
         for proposal in &mut found.best {
             proposal.applied.splice(0..0, best.applied.iter().cloned());
             proposal.places.splice(0..0, best.places.iter().copied());
+            proposal.moves.splice(0..0, best.moves.iter().cloned());
         }
         found
     }
@@ -428,7 +429,9 @@ impl<'a> Hunt<'a> {
             graph: proposal.graph,
             applied: proposal.applied,
             places: proposal.places,
+            moves: proposal.moves,
             bodies: Vec::new(),
+            rewritten: Vec::new(),
             profiled: None,
             artifact: self.artifact(&written)?,
             written,

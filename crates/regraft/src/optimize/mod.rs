@@ -6,6 +6,7 @@ mod candidate;
 mod choose;
 mod cut;
 mod decide;
+mod evidence;
 mod hunt;
 mod library;
 mod memory;
@@ -26,12 +27,14 @@ mod verify;
 use std::path::Path;
 use std::time::Instant;
 
+use regraft_certify::{Certificate, GraphPlace, ModelDigest};
 use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
+pub use evidence::Rewritten;
 pub use library::load_library;
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
@@ -40,6 +43,7 @@ pub use request::{CostKind, Request, SearchKind};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 
+use crate::certificate::{beside, discard};
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
@@ -131,7 +135,9 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             graph: cleaned.clone(),
             applied: Vec::new(),
             places: Vec::new(),
+            moves: Vec::new(),
             bodies: Vec::new(),
+            rewritten: Vec::new(),
             predicted: hunt.prices.total(&cleaned),
             profiled: None,
             artifact: hunt.artifact(&written)?,
@@ -192,13 +198,31 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
 
     observer.phase(Phase::Write, &request.output.display().to_string());
     let input_size = model.size();
+    let mut certified = None;
+    let old = [Some(beside(&request.output)), request.certificate.clone()];
+    old.iter().flatten().filter(|path| **path != request.output).try_for_each(|path| discard(path))?;
     let (speedup, applied, predicted, output_size, nodes) = match winner {
         Some(at) => {
             let candidate = &candidates[at];
+            // The output may take the input's place.
+            let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
             candidate
                 .written
                 .save(&request.output, model.has_external_data())
                 .map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
+            if let (Some(path), Some(input)) = (&request.certificate, digest) {
+                let (place, read) = (GraphPlace::default(), model.graph().clone());
+                let main = Rewritten { place, label: String::new(), read, moves: candidate.moves.clone() };
+                let trails = std::iter::once(&main).chain(&candidate.rewritten).map(|r| r.trail(&library)).collect::<Option<Vec<_>>>();
+                if let Some(trails) = trails {
+                    let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| converted));
+                    let certificate = Certificate { tool: crate::tool(), input, output, opset, trails };
+                    crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
+                    certified = Some(path.display().to_string());
+                } else {
+                    warnings.push("no certificate was written: a rewrite reads a value of unknown type".into());
+                }
+            }
             let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
             (
                 timings[at + 1].speedup,
@@ -228,6 +252,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         tool: format!("regraft {}", env!("CARGO_PKG_VERSION")),
         input: request.input.display().to_string(),
         output: Some(request.output.display().to_string()),
+        certificate: certified,
         shapes: sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
         guessed_shapes: sizes.guessed,
         runtime: format!("{} {}", runtime.name(), runtime.version()),

@@ -1,9 +1,11 @@
 //! Proposals: what a search makes of a graph under a price list.
 
+use std::sync::Arc;
+
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Strategy, all_moves, next_moves};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Move, RandomWalk, Script, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::SearchKind;
 use crate::report::{Applied, NotDone};
@@ -21,6 +23,8 @@ pub struct Proposal {
     pub key: u128,
     /// The same rewrites as places ([`regraft_search::Move::place`]).
     pub places: Vec<u64>,
+    /// The same rewrites as moves, for a certificate.
+    pub moves: Vec<Arc<Move>>,
 }
 
 /// What a search gave.
@@ -84,7 +88,7 @@ pub fn everywhere(
         engine.apply(&step);
         if !seen.insert(engine.key()) {
             engine.undo();
-            moves.retain(|m| !std::sync::Arc::ptr_eq(m, &step));
+            moves.retain(|m| !Arc::ptr_eq(m, &step));
             continue;
         }
         moves = next_moves(&mut engine, &mut matcher, &moves);
@@ -117,7 +121,8 @@ pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script
             trust: rule.trust.to_string(),
         });
     }
-    let proposal = Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places };
+    let proposal =
+        Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places, moves: script.moves.clone() };
     for _ in &script.moves {
         engine.undo();
     }

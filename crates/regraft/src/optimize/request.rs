@@ -34,6 +34,8 @@ pub struct Request {
     pub input: PathBuf,
     /// Model to write.
     pub output: PathBuf,
+    /// Where to write how the result was made, if it is another model than the input.
+    pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
     /// Values of symbols. The result is measured and checked at every combination, and searched for at the first.
@@ -82,6 +84,7 @@ impl Request {
         Request {
             input,
             output,
+            certificate: None,
             shapes: Vec::new(),
             binds: Vec::new(),
             search: SearchKind::Auto,

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod bench;
+mod certificate;
 mod check;
 mod cost;
 mod explain;

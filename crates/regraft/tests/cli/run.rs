@@ -37,11 +37,11 @@ impl Bench {
         std::fs::read(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Names of all files but the store of measurements, sorted.
+    /// Names of all files but the store of measurements and certificates, sorted.
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder.path()).expect("the folder can be read").flatten();
         let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.filter(|n| !n.starts_with("store.sqlite")).collect();
+        let mut names: Vec<String> = names.filter(|n| !n.starts_with("store.sqlite") && !n.ends_with(".certificate")).collect();
         names.sort();
         names
     }

@@ -1,0 +1,253 @@
+//! Equality by congruence: the same operators on the same operands.
+
+use std::collections::{HashMap, HashSet};
+
+use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, Value, ValueId, eval};
+
+/// Constants with more elements are not computed again.
+const MAX_ELEMENTS: i64 = 1 << 27;
+
+/// Values of constant expressions, computed again, and how far the written constants are from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rounding {
+    /// Constants that were computed ahead of time, and parameters that were rounded to single precision.
+    pub constants: usize,
+    /// The largest difference from the value in double precision, relative to the largest magnitude of its tensor.
+    pub bound: f64,
+}
+
+impl Rounding {
+    pub(crate) fn join(&mut self, other: Rounding) {
+        self.constants += other.constants;
+        self.bound = self.bound.max(other.bound);
+    }
+
+    fn note(&mut self, bound: f64) {
+        self.join(Rounding { constants: 1, bound });
+    }
+}
+
+/// What tells whether two operators that are kept verbatim are the same, given their nodes in both graphs: the operands that must be equal then.
+pub trait Verbatims {
+    /// Pairs of operands that must be equal, or why the operators differ.
+    fn same(&mut self, a: NodeId, b: NodeId) -> Result<Vec<(ValueId, ValueId)>, String>;
+}
+
+/// Two graphs, and what is known to be equal in them.
+pub struct Congruence<'a> {
+    a: &'a Graph,
+    b: &'a Graph,
+    seen: HashSet<(ValueId, ValueId)>,
+    /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are called after the results.
+    symbols: HashMap<String, Dim>,
+    /// Sizes that must be equal, and where.
+    sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
+    /// What was rounded in `b`.
+    pub rounding: Rounding,
+}
+
+impl<'a> Congruence<'a> {
+    /// Nothing is known yet.
+    pub fn new(a: &'a Graph, b: &'a Graph) -> Congruence<'a> {
+        let (seen, symbols, sizes) = (HashSet::new(), HashMap::new(), Vec::new());
+        Congruence { a, b, seen, symbols, sizes, rounding: Rounding::default() }
+    }
+
+    /// Whether these values are equal expressions of equal inputs (same name and type), or where they differ.
+    ///
+    /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double precision, and must be that value, rounded.
+    /// Identities count for nothing. It holds if [`settle`](Self::settle) agrees in the end.
+    pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
+        let mut todo = vec![(a, b)];
+        while let Some((a, b)) = todo.pop() {
+            let (a, b) = (named(self.a, a), named(self.b, b));
+            if !self.seen.insert((a, b)) {
+                continue;
+            }
+            let (x, y) = (self.a.node(a.node), self.b.node(b.node));
+            let place = |why: &str| format!("{}: {why}", describe(self.a, a));
+            if let (Op::Opaque(_), Op::Opaque(_)) = (&x.op, &y.op) {
+                if a.port != b.port {
+                    return Err(place("another result of it"));
+                }
+                todo.extend(verbatims.same(a.node, b.node).map_err(|why| place(&why))?);
+                self.learn(a.node, b.node);
+                continue;
+            }
+            if let (Op::Constant(x), Op::Constant(y)) = (&x.op, &y.op) {
+                if x.value != y.value {
+                    return Err(place("another constant"));
+                }
+                continue;
+            }
+            let loose = same_operator(&x.op, &y.op).filter(|_| a.port == b.port && x.inputs.len() == y.inputs.len());
+            match loose {
+                Some(loose) => {
+                    for attribute in loose {
+                        match attribute {
+                            Loose::Rounded(difference) => self.rounding.note(difference),
+                            Loose::Sizes(p, q) => self.sizes.push((p, q, place(&format!("{} instead of {}", shown(&y.op), shown(&x.op))))),
+                        }
+                    }
+                    todo.extend(x.inputs.iter().copied().zip(y.inputs.iter().copied()));
+                }
+                None if x.constant && y.constant => {
+                    let difference = self.recomputed(a, b).map_err(|why| place(&why))?;
+                    self.rounding.note(difference);
+                }
+                None => return Err(place(&format!("{} instead of {}", shown(&y.op), shown(&x.op)))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all sizes among the parameters are the same, or where they are not.
+    pub fn settle(&self) -> Result<(), String> {
+        let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
+        for (p, q, place) in &self.sizes {
+            let same = p.len() == q.len() && p.iter().zip(q).all(|(p, q)| q.substitute(&meaning).as_ref() == Some(p));
+            if !same {
+                return Err(place.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Results of equal operators have equal sizes.
+    fn learn(&mut self, a: NodeId, b: NodeId) {
+        for (p, q) in self.a.node(a).types.iter().zip(&self.b.node(b).types) {
+            let (Some(p), Some(q)) = (p, q) else { continue };
+            for (size, named) in p.shape.iter().zip(&q.shape).filter(|_| p.rank() == q.rank()) {
+                if let Some(symbol) = named.as_symbol().filter(|symbol| size.as_symbol() != Some(symbol)) {
+                    self.symbols.entry(symbol.into()).or_insert_with(|| size.clone());
+                }
+            }
+        }
+    }
+
+    /// How far the constant expression `b` is from `a`, relative to the largest magnitude.
+    fn recomputed(&self, a: ValueId, b: ValueId) -> Result<f64, String> {
+        if !is_bounded(self.a, a) || !is_bounded(self.b, b) {
+            return Err("a constant expression that is too large to be computed again".into());
+        }
+        let dtype = self.a.ty(a).map(|t| t.dtype).ok_or("a constant of unknown type")?;
+        if self.b.ty(b) != self.a.ty(a) {
+            return Err("a constant of another type".into());
+        }
+        let found = eval::constant_value(self.b, b).map_err(|e| e.to_string())?;
+        let want = eval::values::<f64>(self.a, &Default::default(), &[a], &mut eval::NoOpaque).map_err(|e| e.to_string())?;
+        let Some(want) = want.first() else { return Err("a constant that was not computed".into()) };
+        difference(dtype, want, &found).ok_or_else(|| "another constant than the expression gives".into())
+    }
+}
+
+/// True if no value that the constant expression `value` needs has more elements than any that the writer folds.
+fn is_bounded(graph: &Graph, value: ValueId) -> bool {
+    let (mut stack, mut seen) = (vec![value.node], HashSet::new());
+    while let Some(id) = stack.pop() {
+        let node = graph.node(id);
+        if node.types.iter().any(|ty| ty.as_ref().and_then(|t| t.elements().known()).is_none_or(|n| n > MAX_ELEMENTS)) {
+            return false;
+        }
+        stack.extend(node.inputs.iter().map(|v| v.node).filter(|id| seen.insert(*id)));
+    }
+    true
+}
+
+/// The value behind identities.
+fn named(graph: &Graph, mut value: ValueId) -> ValueId {
+    while let Op::Identity(_) = &graph.node(value.node).op
+        && let [operand] = graph.node(value.node).inputs[..]
+    {
+        value = operand;
+    }
+    value
+}
+
+/// A parameter of two operators that is the same only in a wider sense.
+enum Loose {
+    /// It was rounded, by this much relative to its magnitude.
+    Rounded(f64),
+    /// Sizes that look different.
+    Sizes(Vec<Dim>, Vec<Dim>),
+}
+
+/// Parameters that differ, if the operators can be the same; `None` if they cannot.
+fn same_operator(a: &Op, b: &Op) -> Option<Vec<Loose>> {
+    if a == b {
+        return Some(Vec::new());
+    }
+    if a.kind() != b.kind() || matches!(a, Op::Input(_) | Op::Constant(_) | Op::Opaque(_)) {
+        return None;
+    }
+    let mut loose = Vec::new();
+    for ((_, x), (_, y)) in a.attrs().into_iter().zip(b.attrs()) {
+        match (x, y) {
+            (x, y) if x == y => {}
+            // The file holds parameters in single precision.
+            (Attr::Float(x), Attr::Float(y)) if x.0 as f32 == y.0 as f32 => {
+                loose.push(Loose::Rounded((x.0 - y.0).abs() / x.0.abs().max(f64::MIN_POSITIVE)));
+            }
+            (x @ Attr::Dims(_), y) | (x, y @ Attr::Dims(_)) => loose.push(Loose::Sizes(sizes(x)?, sizes(y)?)),
+            _ => return None,
+        }
+    }
+    Some(loose)
+}
+
+/// A parameter as sizes, if it is one.
+fn sizes(attr: Attr) -> Option<Vec<Dim>> {
+    match attr {
+        Attr::Dims(sizes) => Some(sizes),
+        Attr::Ints(sizes) => Some(sizes.into_iter().map(Dim::from).collect()),
+        _ => None,
+    }
+}
+
+/// The largest difference relative to the largest magnitude, if it is what rounding to the type explains.
+fn difference(dtype: DType, want: &Value<f64>, found: &Const) -> Option<f64> {
+    let exact = want.to_const(dtype).is_some_and(|c| c.bytes() == found.bytes());
+    let Value::Real(want) = want else { return exact.then_some(0.0) };
+    let found = found.to_f64()?;
+    if dtype.class() != Class::Real || want.data.len() != found.len() {
+        return None;
+    }
+    let unit = match dtype {
+        DType::F64 => f64::from(f32::EPSILON) / f64::from(1 << 20),
+        DType::F32 => f64::from(f32::EPSILON),
+        DType::F16 => 1.0 / 1024.0,
+        _ => 1.0 / 128.0,
+    };
+    let largest = want.data.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
+    let mut worst: f64 = 0.0;
+    for (w, f) in want.data.iter().zip(found) {
+        let off = (w - f).abs();
+        if w.to_bits() == f.to_bits() || *w == f || (w.is_nan() && f.is_nan()) || (exact && !off.is_finite()) {
+            continue;
+        }
+        // The second term is for sums in another order, and for numbers below the smallest normal one.
+        if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || off.is_nan()) {
+            return None;
+        }
+        worst = worst.max(off / largest);
+    }
+    Some(worst)
+}
+
+fn shown(op: &Op) -> String {
+    let attrs: Vec<String> = op.attrs().iter().filter(|(_, v)| *v != Attr::Absent).map(|(name, value)| format!("{name}={value}")).collect();
+    match op {
+        Op::Input(input) => format!("the input `{}`", input.name),
+        op if attrs.is_empty() => op.kind().name().into(),
+        op => format!("{}({})", op.kind().name(), attrs.join(", ")),
+    }
+}
+
+/// A value in words: by its name in the model, if it has one.
+pub(crate) fn describe(graph: &Graph, value: ValueId) -> String {
+    let node = graph.node(value.node);
+    match node.names.get(value.port as usize).and_then(Option::as_ref) {
+        Some(name) => format!("`{name}`"),
+        None => format!("{} {}", node.op.kind().name(), crate::step::show(value)),
+    }
+}

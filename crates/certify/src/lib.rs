@@ -1,0 +1,41 @@
+//! Replays certificates: how one model was made from another, step by step, checked by code that made none of it.
+//!
+//! A [`Certificate`] holds every rewrite as data: which nodes it replaced and what stands in their place. [`Certificate::verify`] reads both
+//! models, cuts out of the graph the region before and after each step, asks the prover whether they are equal, does the step, and
+//! compares where all of them lead with the model that was written. It searches nothing, matches nothing and knows no rule.
+//!
+//! What must be trusted: the reader of ONNX files, the operators' one meaning in `regraft-ir`, the prover in `regraft-prove`, and this crate. A
+//! certificate need not be: a wrong one proves nothing.
+//!
+//! ```
+//! use regraft_certify::Step;
+//! use regraft_ir::{NodeId, text};
+//!
+//! let graph = text::parse("graph (x: f32[4]) { a = Relu(x) b = Relu(a) output b }")?;
+//! let step = Step { rule: "relu-relu".into(), redirects: vec![(NodeId(2).out(), NodeId(1).out())], ..Step::default() };
+//! assert_eq!(Step::of(&graph, &[], &step.patch(&graph)?), Some(step));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod certificate;
+mod congruence;
+mod digest;
+mod error;
+mod format;
+mod region;
+mod replay;
+mod step;
+mod trial;
+mod verdict;
+mod verify;
+
+pub use certificate::{Certificate, GraphPlace, Trail};
+pub use congruence::{Congruence, Rounding, Verbatims};
+pub use digest::{FileDigest, Hash, ModelDigest};
+pub use error::{Broken, CertifyError};
+pub use format::is_certificate;
+pub use region::{Region, Scope};
+pub use replay::{Judged, Replayer, Stop};
+pub use step::Step;
+pub use trial::trial;
+pub use verdict::{Finding, Replay, Word};

@@ -1,0 +1,177 @@
+//! The part of a graph that a rewrite is about, before and after it, as two small graphs over the same inputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType, ValueId, normal};
+
+use crate::step::show;
+
+/// Real constants of more elements are free inputs of every region.
+const CONTENT: usize = 1 << 12;
+
+/// Nodes in one region at most.
+const LARGEST: usize = 400;
+
+/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names (`x0`, `x1` and so on); their outputs are the replaced
+/// values and what stands for them, in order.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// Before.
+    pub before: Graph,
+    /// After.
+    pub after: Graph,
+    /// Nodes and constants of the graph that it shows.
+    pub shown: usize,
+}
+
+/// What a region says, wherever it is: operators with their operands and types, and outputs, of both sides.
+pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2];
+
+/// How much of a rewrite's surroundings its region shows. A value that is not shown is a free input, of its type: if the sides are equal then,
+/// they are equal whatever computes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The replaced nodes, and existing nodes that the new ones read. Real constants of several elements are not shown.
+    Matched,
+    /// Also these constants, unless they are large.
+    Weights,
+    /// Also what depends on constants only.
+    Constants,
+    /// Also as many layers of the nodes above.
+    Above(usize),
+}
+
+impl Region {
+    /// The region of `patch`, which was found at the nodes `matched`, or why it has none.
+    pub fn cut(graph: &Graph, patch: &Patch, matched: &[NodeId], scope: Scope) -> Result<Region, String> {
+        let mut inside: BTreeSet<NodeId> = matched.iter().copied().filter(|id| shown(graph, *id)).collect();
+        let boundary: BTreeSet<ValueId> = operands(graph, &inside).collect();
+        // What the new nodes read beyond the operands of the old ones exists already: it is shown what computes it.
+        let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
+        inside.extend(reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)).map(|v| v.node));
+        let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
+        for _ in 0..layers {
+            let above: Vec<NodeId> = operands(graph, &inside).map(|v| v.node).filter(|id| shown(graph, *id)).collect();
+            inside.extend(above);
+        }
+        if !matches!(scope, Scope::Matched | Scope::Weights) {
+            let mut stack: Vec<NodeId> = operands(graph, &inside).chain(reads).map(|v| v.node).collect();
+            while let Some(id) = stack.pop() {
+                if graph.node(id).constant && shown(graph, id) && inside.insert(id) {
+                    stack.extend(graph.node(id).inputs.iter().map(|v| v.node));
+                }
+            }
+        }
+        if inside.len() > LARGEST {
+            return Err(format!("its region has more than {LARGEST} nodes"));
+        }
+        Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
+    }
+
+    /// True if the new nodes read what the old ones do not: it takes more of the surroundings to see how that is related.
+    pub fn reads_more(&self) -> bool {
+        let unread = |graph: &Graph, id: &NodeId| graph.node(*id).users.is_empty() && !graph.feeds_output(*id);
+        self.before.inputs().iter().any(|id| unread(&self.before, id) && !unread(&self.after, id))
+    }
+
+    /// What it says. Equal claims are true or false together.
+    pub fn claim(&self) -> Claim {
+        [&self.before, &self.after].map(|graph| {
+            let node = |id: NodeId| (graph.node(id).op.clone(), graph.node(id).inputs.to_vec(), graph.node(id).types.to_vec());
+            (graph.ids().map(node).collect(), graph.outputs().iter().map(|o| o.value).collect())
+        })
+    }
+}
+
+/// True for nodes that a region can show; the others are leaves: inputs, constants, and operators without a meaning.
+fn shown(graph: &Graph, id: NodeId) -> bool {
+    !matches!(graph.node(id).op, Op::Input(_) | Op::Constant(_) | Op::Opaque(_))
+}
+
+fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator<Item = ValueId> + 'a {
+    inside.iter().flat_map(|id| graph.node(*id).inputs.iter().copied()).filter(|v| !inside.contains(&v.node))
+}
+
+/// A graph and the nodes of it that are shown.
+struct Cutter<'a> {
+    graph: &'a Graph,
+    inside: &'a BTreeSet<NodeId>,
+    weights: bool,
+}
+
+impl Cutter<'_> {
+    fn region(&self, patch: &Patch) -> Result<Region, String> {
+        let old: Vec<ValueId> = patch.replace.iter().map(|(old, _)| *old).collect();
+        let read: Vec<ValueId> = patch.reads().collect();
+        let order = self.order(old.iter().chain(&read));
+        let leaves: BTreeSet<ValueId> = order
+            .iter()
+            .flat_map(|id| self.graph.node(*id).inputs.iter().copied())
+            .chain(old.iter().chain(&read).copied())
+            .filter(|v| !self.inside.contains(&v.node))
+            .collect();
+        let (mut shared, mut shown) = (Graph::default(), self.inside.len());
+        let mut values: BTreeMap<ValueId, ValueId> = BTreeMap::new();
+        for leaf in leaves {
+            let content = |c: &&Const| c.elements() == 1 || c.dtype().class() != Class::Real || (self.weights && c.elements() <= CONTENT);
+            let value = match self.graph.constant(leaf).filter(content) {
+                Some(constant) => {
+                    shown += 1;
+                    shared.add_const(constant.clone())
+                }
+                None => {
+                    let ty = self.graph.ty(leaf).ok_or_else(|| format!("the type of {} is not known", show(leaf)))?;
+                    shared.add_input(&format!("x{}", shared.inputs().len()), ty.clone())
+                }
+            };
+            values.insert(leaf, value);
+        }
+        for id in order {
+            let node = self.graph.node(id);
+            let inputs: Vec<ValueId> = node.inputs.iter().map(|v| values.get(v).copied()).collect::<Option<_>>().ok_or("a cycle")?;
+            let copy = shared.add_typed(node.op.clone(), &inputs, node.types.to_vec());
+            values.extend((0..node.types.len() as u32).map(|port| (id.port(port), copy.port(port))));
+        }
+        let (mut before, mut after) = (shared.clone(), shared);
+        let mut created: Vec<NodeId> = Vec::with_capacity(patch.create.len());
+        let resolve = |value: &PatchValue, created: &[NodeId]| match value {
+            PatchValue::Old(v) => values.get(v).copied(),
+            PatchValue::New { index, port } => created.get(*index as usize).map(|id| id.port(*port)),
+        };
+        for new in &patch.create {
+            let inputs: Vec<ValueId> = new.inputs.iter().map(|v| resolve(v, &created)).collect::<Option<_>>().ok_or("a lost operand")?;
+            created.push(match &new.op {
+                Op::Constant(constant) => after.add_const(constant.value.clone()).node,
+                op => after.add_typed(op.clone(), &inputs, new.types.to_vec()),
+            });
+        }
+        for (at, (old, new)) in patch.replace.iter().enumerate() {
+            let name = format!("y{at}");
+            before.add_output(&name, resolve(&PatchValue::Old(*old), &[]).ok_or("a lost value")?);
+            after.add_output(&name, resolve(new, &created).ok_or("a lost value")?);
+        }
+        normal::dce(&mut before);
+        normal::dce(&mut after);
+        Ok(Region { before, after, shown })
+    }
+
+    /// Nodes of the region that these values need, operands first.
+    fn order<'v>(&self, wanted: impl Iterator<Item = &'v ValueId>) -> Vec<NodeId> {
+        let mut order = Vec::new();
+        let mut seen: BTreeSet<NodeId> = BTreeSet::new();
+        let mut stack: Vec<(NodeId, usize)> = Vec::new();
+        for value in wanted {
+            stack.push((value.node, 0));
+            while let Some((id, slot)) = stack.pop() {
+                if !self.inside.contains(&id) || (slot == 0 && !seen.insert(id)) {
+                    continue;
+                }
+                match self.graph.node(id).inputs.get(slot) {
+                    Some(operand) => stack.extend([(id, slot + 1), (operand.node, 0)]),
+                    None => order.push(id),
+                }
+            }
+        }
+        order
+    }
+}

@@ -1,0 +1,163 @@
+//! Replaying the rewrites of one graph: each is judged by itself, then done.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
+use regraft_prove::{Verdict, equal};
+
+use crate::certificate::Trail;
+use crate::congruence::describe;
+use crate::region::{Claim, Region, Scope};
+use crate::trial::trial;
+use crate::verdict::Word;
+
+/// How much of its surroundings a region shows, from one attempt at a proof to the next, and in words.
+const SCOPES: [(Scope, &str); 4] = [
+    (Scope::Matched, ""),
+    (Scope::Weights, ", given its constants"),
+    (Scope::Constants, ", given how its constants are computed"),
+    (Scope::Above(1), ", given what computes its operands"),
+];
+
+/// Questions about one rule that the prover may fail to answer in a row: after that, the rule is taken to be beyond it.
+const VAIN: usize = 4;
+
+/// What is known of one rewrite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Which graph it is in, in words.
+    pub graph: String,
+    /// Its number there, from 1.
+    pub number: usize,
+    /// What made it.
+    pub rule: String,
+    /// What it replaced, by names of the model where there are some.
+    pub at: String,
+    /// How well it is known that nothing else is computed.
+    pub word: Word,
+    /// How that is known, or why no more is.
+    pub why: String,
+}
+
+/// Why two models cannot be shown to be the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The certificate contradicts itself or the input.
+    Broken(String),
+    /// The models differ, or cannot be compared.
+    Differs(String),
+}
+
+/// Follows trails, with one allowance of work for all of them.
+#[derive(Default)]
+pub struct Replayer {
+    /// Operations that trials took.
+    work: f64,
+    /// What the prover said of regions: repeated blocks are asked about once.
+    known: HashMap<Claim, Verdict>,
+    /// Questions that it last failed to answer in a row, by rule.
+    vain: HashMap<String, usize>,
+    /// What was found so far.
+    pub judged: Vec<Judged>,
+}
+
+impl Replayer {
+    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too. Another version of the reader
+    /// may read another graph.
+    pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Stop> {
+        if canonical_key(graph) != trail.start {
+            return Err(Stop::Differs(format!("the graph {} is not read as it was", trail.place)));
+        }
+        for (number, step) in (1..).zip(&trail.steps) {
+            let lost = |why: String| Stop::Broken(format!("step {number} ({}) of graph {} fits nowhere: {why}", step.rule, trail.place));
+            let patch = step.patch(graph).map_err(lost)?;
+            let (word, why) = self.judge(graph, &patch, &step.replaces);
+            let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();
+            let graph_label = trail.label.clone();
+            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), word, why });
+            let doubtful = reaches_replaced(graph, &patch);
+            graph.apply(&patch);
+            if doubtful && graph.topological().len() != graph.len() {
+                return Err(lost("its result would depend on itself".into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Word, String) {
+        if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
+            return (Word::Proved, "the same operator on the same operands".into());
+        }
+        let mut unproved = None;
+        let mut regions: Vec<Region> = Vec::new();
+        for (scope, given) in SCOPES {
+            if matches!(scope, Scope::Above(_)) && !regions.iter().any(Region::reads_more) {
+                continue;
+            }
+            let why = match Region::cut(graph, patch, matched, scope) {
+                Err(why) => why,
+                Ok(region) if regions.last().is_some_and(|last| last.shown == region.shown) => continue,
+                Ok(region) => {
+                    let verdict = self.ask(&patch.cause, &region);
+                    regions.push(region);
+                    match verdict {
+                        Verdict::Proved => return (Word::Proved, format!("for all sizes{given}")),
+                        Verdict::Unproved(why) => why,
+                    }
+                }
+            };
+            unproved.get_or_insert(why);
+        }
+        let unproved = unproved.unwrap_or_default();
+        let mut untested = None;
+        for region in &regions {
+            match trial(region, &mut self.work) {
+                Ok(sizes) => return (Word::Tested, format!("{sizes}; no proof: {unproved}")),
+                Err(why) => drop(untested.get_or_insert(why)),
+            }
+        }
+        (Word::Unproved, untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
+    }
+
+    /// What the prover says of a region, unless it was asked in vain too often.
+    fn ask(&mut self, rule: &str, region: &Region) -> Verdict {
+        let claim = region.claim();
+        if let Some(known) = self.known.get(&claim) {
+            return known.clone();
+        }
+        let vain = self.vain.entry(rule.into()).or_default();
+        if *vain == VAIN {
+            return Verdict::Unproved("others of its rule could not be proved, and it was not tried".into());
+        }
+        let verdict = equal(&region.before, &region.after);
+        *vain = if verdict.is_proved() { 0 } else { *vain + 1 };
+        self.known.insert(claim, verdict.clone());
+        verdict
+    }
+}
+
+/// True if both are the same result of the same operator on the same operands, which may be swapped where it is commutative.
+fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
+    let (x, y) = (graph.node(a.node), graph.node(b.node));
+    let mut swapped = y.inputs.clone();
+    swapped.reverse();
+    let operands = x.inputs == y.inputs || (x.op.kind().commutative() && x.inputs.len() == 2 && x.inputs == swapped);
+    a.port == b.port && x.op == y.op && operands
+}
+
+/// True if something that the patch reads is computed, by nodes that exist, from a value that the patch lets another stand for.
+fn reaches_replaced(graph: &Graph, patch: &Patch) -> bool {
+    let mut seen = vec![false; graph.capacity()];
+    let mut stack: Vec<NodeId> = patch.reads().map(|v| v.node).collect();
+    while let Some(id) = stack.pop() {
+        if std::mem::replace(&mut seen[id.0 as usize], true) {
+            continue;
+        }
+        let inputs = &graph.node(id).inputs;
+        if inputs.iter().any(|v| patch.replace.iter().any(|(old, _)| old == v)) {
+            return true;
+        }
+        stack.extend(inputs.iter().map(|v| v.node));
+    }
+    false
+}

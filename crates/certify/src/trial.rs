@@ -1,0 +1,84 @@
+//! A region at random elements of a prime field: what is said of it where nothing is proved.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Bindings, Class, Graph, Op, Tensor, TensorType, Value, eval};
+use regraft_prove::Field;
+
+use crate::region::Region;
+
+/// Sizes that stand for the symbols in the two rounds, in turn: different ones where there are several symbols.
+const SIZES: [[i64; 3]; 2] = [[2, 3, 5], [3, 4, 2]];
+
+/// Operations that one certificate's trials may take in all.
+const WORK: f64 = 4e8;
+
+/// Whether both sides are the same elements in every round: `Ok` with the sizes that were tried, else what went wrong. Adds what it costs to
+/// `work`.
+///
+/// A false polynomial identity of degree d passes one round with probability d / (2^61 - 1). Functions are unknown functions here and the order
+/// is an arbitrary one, so a true equality that needs their laws does not pass.
+pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
+    let types: Vec<TensorType> = region.before.inputs().iter().filter_map(|id| region.before.ty(id.out()).cloned()).collect();
+    let mut symbols: Vec<String> = Vec::new();
+    types.iter().flat_map(|ty| &ty.shape).for_each(|d| d.symbols(&mut symbols));
+    symbols.sort();
+    symbols.dedup();
+    let rounds = if symbols.is_empty() { 1 } else { SIZES.len() };
+    let mut tried = Vec::new();
+    for (round, sizes) in (0..).zip(&SIZES[..rounds]) {
+        let bindings: Bindings = symbols.iter().cloned().zip(sizes.iter().copied().cycle()).collect();
+        let cost = cost(&region.before, &bindings).zip(cost(&region.after, &bindings)).map(|(a, b)| a + b);
+        let cost = cost.ok_or("a size cannot be computed")?;
+        if *work + cost > WORK {
+            return Err("too large to be evaluated".into());
+        }
+        *work += cost;
+        let feeds = feeds(&region.before, &bindings, round).ok_or("an input that cannot be made up")?;
+        let run = |graph: &Graph| eval::run::<Field>(graph, &feeds, &mut eval::NoOpaque).map_err(|e| e.to_string());
+        let (before, after) = Field::with_key(round, || (run(&region.before), run(&region.after)));
+        if before? != after? {
+            return Err("the sides are different elements of the field".into());
+        }
+        tried.push(bindings.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect::<Vec<_>>().join(" "));
+    }
+    Ok(if symbols.is_empty() { "at its sizes".into() } else { format!("at {}", tried.join(" and ")) })
+}
+
+/// Operations of a graph at these sizes, and elements that it holds.
+fn cost(graph: &Graph, bindings: &Bindings) -> Option<f64> {
+    let mut sum = 0.0;
+    for id in graph.ids() {
+        let node = graph.node(id);
+        let bound = |ty: Option<&TensorType>| ty?.bind(bindings);
+        let inputs: Vec<Vec<usize>> = node.inputs.iter().map(|v| bound(graph.ty(*v))).collect::<Option<_>>()?;
+        let outputs: Vec<Vec<usize>> = node.types.iter().map(|ty| bound(ty.as_ref())).collect::<Option<_>>()?;
+        let elements = |shapes: &[Vec<usize>]| shapes.iter().map(|s| s.iter().map(|d| *d as f64).product::<f64>()).sum::<f64>();
+        sum += node.op.work(&inputs, &outputs).flops + elements(&inputs) + elements(&outputs);
+    }
+    Some(sum)
+}
+
+fn feeds(graph: &Graph, bindings: &Bindings, round: u64) -> Option<HashMap<String, Value<Field>>> {
+    let mut state = round;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let mut feeds = HashMap::new();
+    for id in graph.inputs() {
+        let Op::Input(input) = &graph.node(*id).op else { continue };
+        let shape = input.ty.bind(bindings)?;
+        let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
+        let value = match input.ty.dtype.class() {
+            Class::Real => Value::real(Tensor::new(shape, (0..elements).map(|_| Field::new(next() >> 3)).collect())),
+            Class::Int => Value::int(Tensor::new(shape, (0..elements).map(|_| (next() >> 40) as i64 % 3).collect())),
+            Class::Bool => Value::bool(Tensor::new(shape, (0..elements).map(|_| next() >> 63 == 1).collect())),
+            Class::Other => return None,
+        };
+        feeds.insert(input.name.to_string(), value);
+    }
+    Some(feeds)
+}

@@ -1,0 +1,5 @@
+//! Certificates, replayed and forged.
+
+mod models;
+mod replaying;
+mod tampering;

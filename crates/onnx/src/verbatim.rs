@@ -1,0 +1,46 @@
+//! What opaque operators stand for in the model's own form.
+
+use regraft_ir::ops::OpaqueOp;
+
+use crate::import::{Import, OpaqueSource};
+use crate::model::Model;
+use crate::proto::{NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
+
+/// What an opaque operator is in the file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verbatim<'a> {
+    /// A node.
+    Node {
+        /// Its place among the nodes of its graph.
+        at: usize,
+        /// The node.
+        proto: &'a NodeProto,
+        /// Names that its subgraphs capture: those of the operands beyond its own inputs, in order.
+        captured: &'a [String],
+    },
+    /// An initializer of an exotic type, or one that training updates.
+    Initializer(&'a TensorProto),
+    /// A sparse initializer.
+    Sparse(&'a SparseTensorProto),
+    /// An input that is no tensor of known rank.
+    Input(&'a ValueInfoProto),
+}
+
+impl Model {
+    /// What an opaque operator of [`Model::graph`], or of a graph made from it, stands for; `None` if it is of another model.
+    pub fn verbatim(&self, op: &OpaqueOp) -> Option<Verbatim<'_>> {
+        let graph = self.graph_proto();
+        Some(match self.opaque_sources.get(op.id as usize)? {
+            OpaqueSource::Node(at) => {
+                let captured = match self.imports.get(*at)? {
+                    Some(Import::Opaque { captured }) => captured.as_slice(),
+                    _ => &[],
+                };
+                Verbatim::Node { at: *at, proto: graph.node.get(*at)?, captured }
+            }
+            OpaqueSource::Initializer(at) => Verbatim::Initializer(graph.initializer.get(*at)?),
+            OpaqueSource::Sparse(at) => Verbatim::Sparse(graph.sparse_initializer.get(*at)?),
+            OpaqueSource::Input(at) => Verbatim::Input(graph.input.get(*at)?),
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! Certificates as files: where they lie, and what one says of two models.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use regraft_certify::{Certificate, Finding, Judged, Replay, Word, is_certificate};
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// Steps that are not proved, in a report at most.
+const OPEN_SHOWN: usize = 50;
+
+/// Where `check` looks for the certificate of its second model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Beside the model, if there is one.
+    #[default]
+    Beside,
+    /// This file.
+    File(PathBuf),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// What a certificate says of two models.
+#[derive(Clone, Debug, Serialize)]
+pub struct Certified {
+    /// Its file.
+    pub file: String,
+    /// `proved`, `tested`, `unproved`, or `tampered`.
+    pub word: String,
+    /// The same in one line, with what stands behind it.
+    pub summary: String,
+    /// Rewrites in it.
+    pub steps: usize,
+    /// Rewrites that are proved.
+    pub proved: usize,
+    /// Rewrites that are not proved, and that held on random elements of a prime field.
+    pub tested: usize,
+    /// Constants that were computed ahead of time and parameters that were rounded.
+    pub rounded: usize,
+    /// How far these are from their exact values at most, relative to the largest magnitude of each: the word is `bounded`.
+    pub bound: f64,
+    /// The first rewrites that are not proved.
+    pub open: Vec<Open>,
+    /// Seconds that replaying took.
+    pub seconds: f64,
+    /// True if the certificate belongs to another input.
+    #[serde(skip)]
+    pub other_input: bool,
+}
+
+/// A rewrite that is not proved.
+#[derive(Clone, Debug, Serialize)]
+pub struct Open {
+    /// Which graph, in words; empty for the model's own.
+    pub graph: String,
+    /// Its number there, from 1.
+    pub number: usize,
+    /// Rule.
+    pub rule: String,
+    /// What it replaced.
+    pub at: String,
+    /// `tested` or `unproved`.
+    pub word: String,
+    /// How that is known, or why no more is.
+    pub why: String,
+}
+
+/// Where a model's certificate lies by default: `fast.certificate` beside `fast.onnx`.
+pub fn beside(model: &Path) -> PathBuf {
+    model.with_extension("certificate")
+}
+
+/// Removes a certificate that lies where a new model is about to be: it would not be about that. Files that are none stay.
+pub fn discard(path: &Path) -> Result<(), Failure> {
+    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    if !is_certificate(&bytes) {
+        return Ok(());
+    }
+    std::fs::remove_file(path)
+        .map_err(|e| Failure::new(format!("cannot remove the certificate of an earlier run, {}: {e}", path.display())).hint("remove it"))
+}
+
+/// Replays the certificate at `source` on these models; `None` if there is none. A certificate that must be there and is not is a failure.
+pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, Failure> {
+    let start = Instant::now();
+    let file = match source {
+        Source::Nowhere => return Ok(None),
+        Source::File(file) => file.clone(),
+        Source::Beside => beside(b),
+    };
+    if *source == Source::Beside && !file.is_file() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(&file)
+        .map_err(|e| Failure::new(format!("cannot read {}: {e}", file.display())).hint("`regraft optimize` writes certificates"))?;
+    let finding = match Certificate::parse(&bytes)? {
+        Ok(certificate) => certificate.verify(a, b)?,
+        Err(broken) => Finding::Tampered(format!("the certificate {} is not as it was written: {broken}", file.display())),
+    };
+    Ok(Some(Certified::new(&file, &finding, start)))
+}
+
+impl Certified {
+    fn new(file: &Path, finding: &Finding, start: Instant) -> Certified {
+        let none = Certified {
+            file: file.display().to_string(),
+            word: "tampered".into(),
+            summary: String::new(),
+            steps: 0,
+            proved: 0,
+            tested: 0,
+            rounded: 0,
+            bound: 0.0,
+            open: Vec::new(),
+            seconds: start.elapsed().as_secs_f64(),
+            other_input: matches!(finding, Finding::OtherInput(_)),
+        };
+        match finding {
+            Finding::Tampered(why) => Certified { summary: why.clone(), ..none },
+            Finding::OtherInput(why) => Certified { word: Word::Unproved.to_string(), summary: why.clone(), ..none },
+            Finding::Replayed(replay) => Certified {
+                word: replay.word().to_string(),
+                summary: summary(replay),
+                steps: replay.steps,
+                proved: replay.count(Word::Proved),
+                tested: replay.count(Word::Tested) - replay.count(Word::Proved),
+                rounded: replay.rounding.constants,
+                bound: replay.rounding.bound,
+                open: open(replay),
+                ..none
+            },
+        }
+    }
+}
+
+/// What is known of the whole, in one line.
+fn summary(replay: &Replay) -> String {
+    let (proved, tested) = (replay.count(Word::Proved), replay.count(Word::Tested));
+    let mut parts = vec![replay.word().to_string(), format!("proved {proved} of {} steps", replay.steps)];
+    if tested > proved {
+        parts.push(format!("tested {}", tested - proved));
+    }
+    match (&replay.arrival, replay.judged.iter().find(|j| j.word == Word::Unproved)) {
+        (Err(why), _) => parts.push(why.clone()),
+        (Ok(()), Some(first)) => {
+            let place = if first.graph.is_empty() { String::new() } else { format!(" in {}", first.graph) };
+            parts.push(format!("unproved step {} ({} at {}{place})", first.number, first.rule, first.at));
+        }
+        (Ok(()), None) => {}
+    }
+    if replay.arrival.is_ok() && replay.rounding.constants > 0 {
+        let (constants, bound) = (replay.rounding.constants, replay.rounding.bound);
+        parts.push(format!("bounded: {constants} folded constants are within {bound:.1e} of their expressions"));
+    }
+    parts.join(" · ")
+}
+
+fn open(replay: &Replay) -> Vec<Open> {
+    let one = |judged: &Judged| Open {
+        graph: judged.graph.clone(),
+        number: judged.number,
+        rule: judged.rule.clone(),
+        at: judged.at.clone(),
+        word: judged.word.to_string(),
+        why: judged.why.clone(),
+    };
+    replay.open().take(OPEN_SHOWN).map(one).collect()
+}

@@ -1,0 +1,85 @@
+//! What a certificate says of a rewritten graph: every edit as data, what the rule's variables stood for, and the guards that held.
+
+use std::sync::Arc;
+
+use regraft_certify::{GraphPlace, Step, Trail};
+use regraft_ir::{Graph, NodeId, PatchValue, canonical_key, normal};
+use regraft_rules::expr::Val;
+use regraft_rules::{Found, Library, Rule, accept, sexp, sources_at};
+use regraft_search::Move;
+
+/// A graph and how it was rewritten.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// Where it is in its model.
+    pub place: GraphPlace,
+    /// The same in words.
+    pub label: String,
+    /// The graph as it was read.
+    pub read: Graph,
+    /// Rewrites of its normal form, in order.
+    pub moves: Vec<Arc<Move>>,
+}
+
+impl Rewritten {
+    /// Its part of a certificate: how the graph was brought to its normal form, and what was rewritten then. Dropping what no output needs is no
+    /// step: the outputs do not depend on it. `library` has the rules, in whatever order. `None` if an edit cannot be said as data.
+    pub fn trail(&self, library: &Library) -> Option<Trail> {
+        let mut graph = self.read.clone();
+        let merges = normal::cse_steps(&mut graph);
+        normal::dce(&mut graph);
+        let merge = |step: &normal::Step| {
+            let merged: Vec<NodeId> = step.patch.replace.first().map(|(old, _)| old.node).into_iter().collect();
+            Step::of(&self.read, &merged, &step.patch).map(|step| Step { rule: "cse".into(), ..step })
+        };
+        let mut steps: Vec<Step> = merges.iter().map(merge).collect::<Option<_>>()?;
+        for step in &self.moves {
+            steps.push(evidence(&graph, library, step)?);
+            graph.apply(&step.patch);
+        }
+        Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
+    }
+}
+
+/// The rewrite that `step` makes in `graph`; `None` if it cannot be said as data.
+fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
+    let mut certified = Step::of(graph, &step.nodes, &step.patch)?;
+    let Some(rule) = library.rules().iter().find(|rule| rule.name == step.patch.cause) else { return Some(certified) };
+    if let Some(found) = found(graph, rule, step) {
+        let bound = rule.variables.iter().zip(&found.env).filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        certified.bindings = bound.map(|(name, value)| format!("{name} = {}", show(graph, value))).collect();
+    }
+    certified.guards = guards(rule);
+    Some(certified)
+}
+
+/// The match behind a move: the reading of the operands that has its identity.
+fn found(graph: &Graph, rule: &Rule, step: &Move) -> Option<Found> {
+    let sources = sources_at(graph, rule, 0, *step.nodes.first()?);
+    let mut found = sources.into_iter().find(|f| step.is_at(f))?;
+    accept(graph, rule, &mut found).then_some(found)
+}
+
+/// The rule's conditions as they are written.
+fn guards(rule: &Rule) -> Vec<String> {
+    let forms = sexp::parse(&rule.file, &rule.text).unwrap_or_default();
+    let clauses = forms.iter().filter_map(sexp::Sexp::list).flatten().filter(|form| form.head() == Some("when"));
+    clauses.filter_map(sexp::Sexp::list).flat_map(|items| &items[1..]).map(ToString::to_string).collect()
+}
+
+fn show(graph: &Graph, value: &Val) -> String {
+    match value {
+        Val::Dim(dim) => dim.to_string(),
+        Val::Float(number) => format!("{number:?}"),
+        Val::Bool(truth) => truth.to_string(),
+        Val::Str(word) => format!("{word:?}"),
+        Val::DType(dtype) => dtype.to_string(),
+        Val::List(items) => format!("[{}]", items.iter().map(|item| show(graph, item)).collect::<Vec<_>>().join(", ")),
+        Val::Value(PatchValue::Old(value)) => {
+            let ty = graph.ty(*value).map_or_else(|| "?".into(), ToString::to_string);
+            format!("n{}.{}: {ty}", value.node.0, value.port)
+        }
+        Val::Value(PatchValue::New { .. }) => "a new value".into(),
+        Val::Absent => "none".into(),
+    }
+}
