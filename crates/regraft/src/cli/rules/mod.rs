@@ -2,6 +2,7 @@
 
 mod exercise;
 mod explain;
+mod import;
 mod list;
 
 use std::path::{Path, PathBuf};
@@ -12,12 +13,13 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::error::Failure;
 
-/// The rewrite rules: list them, explain one, put them to the test
+/// The rewrite rules: list them, explain one, put them to the test, judge those of others
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
     Explain(explain::Args),
     Exercise(exercise::Args),
+    Import(import::Args),
 }
 
 /// Rule files of the user's.
@@ -34,6 +36,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::List(args) => list::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Exercise(args) => exercise::run(args, console),
+        Command::Import(args) => import::run(args, console),
     }
 }
 

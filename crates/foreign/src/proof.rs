@@ -1,0 +1,80 @@
+//! Proofs of rules that survived their instances: one per family of sizes.
+
+use std::collections::BTreeMap;
+
+use regraft_prove::equal;
+
+use crate::family::{Family, family};
+use crate::guard::Guards;
+use crate::instance::Instance;
+use crate::judge::Trial;
+use crate::operator::Operator;
+use crate::plan::{Leaf, Plan};
+use crate::verdict::Trust;
+
+/// Families of a rule that are given to the prover at most: those of the smallest instances.
+pub const MOST_FAMILIES: usize = 24;
+
+/// What is known of a rule that holds on all `witnesses`, which fulfil `guards`.
+pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String]) -> Trust {
+    if let Some(instance) = pointwise(plan, witnesses) {
+        return match family(plan, &instance, guards, names) {
+            Ok(family) => outcome(&family).map_or_else(Trust::Tested, |()| Trust::Proved),
+            Err(why) => Trust::Tested(why),
+        };
+    }
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut smallest: Vec<&Instance> = witnesses.iter().map(|t| &t.instance).collect();
+    smallest.sort_by_key(|i| (i.elements(), &i.shapes));
+    for instance in smallest {
+        match family(plan, instance, guards, names) {
+            Ok(family) if families.len() < MOST_FAMILIES => drop(families.entry(family.key.clone()).or_insert(family)),
+            Ok(_) => break,
+            Err(why) => return Trust::Tested(why),
+        }
+    }
+    if let Some(why) = families.values().find_map(|family| outcome(family).err()) {
+        return Trust::Tested(why);
+    }
+    let fixed = |operator: &Operator| {
+        use Operator::{Conv, Enlarge, IdentityKernel, IdentityMatrix};
+        matches!(operator, Conv { .. } | Enlarge { .. } | IdentityKernel { .. } | IdentityMatrix)
+    };
+    let constants = plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(c) if fixed(c)));
+    if constants || plan.steps.iter().any(|s| fixed(&s.operator)) { Trust::ProvedInRange } else { Trust::Proved }
+}
+
+fn outcome(family: &Family) -> Result<(), String> {
+    match equal(&family.before, &family.after) {
+        regraft_prove::Verdict::Proved => Ok(()),
+        regraft_prove::Verdict::Unproved(why) => Err(why),
+    }
+}
+
+/// An instance whose family stands for all sizes, ranks and ways of broadcasting, if there is one.
+///
+/// Where all operators work element by element, each element of a result is one expression of the elements at the same index, wherever broadcasting reads them
+/// from; and if both sides read the same variables they have the same shape. Then equal vectors show all.
+fn pointwise(plan: &Plan, witnesses: &[&Trial]) -> Option<Instance> {
+    let variables = plan.leaves.iter().all(|l| matches!(l, Leaf::Variable(_)));
+    if !variables || !plan.steps.iter().all(|s| s.operator.is_pointwise()) || plan.outputs[0].len() != 1 {
+        return None;
+    }
+    let read = [0, 1].map(|side| {
+        let needed = plan.needed(side);
+        let steps = plan.steps.iter().zip(needed).filter(|(_, needed)| *needed);
+        let operands = steps.flat_map(|(s, _)| s.operands.iter().copied()).chain(plan.outputs[side].iter().copied());
+        let mut leaves: Vec<usize> = operands.filter(|slot| *slot < plan.leaves.len()).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    });
+    if read[0] != read[1] || read[0].len() != plan.leaves.len() {
+        return None;
+    }
+    let mut instance = witnesses.first()?.instance.clone();
+    for shape in instance.shapes.iter_mut().filter(|s| !s.is_empty()) {
+        *shape = vec![2];
+    }
+    Some(instance)
+}
