@@ -150,6 +150,9 @@ impl Typing {
         if inputs.n < 1 || channels.n % inputs.n != 0 {
             return Err("the channels are no multiple of those of the weights");
         }
+        if w.placed && outputs.n != channels.n {
+            return Err("a constant kernel has as many output channels as the image has channels");
+        }
         let group = channels.n / inputs.n;
         // Weights whose groups are still to be merged are those of more groups.
         let inner = group * w.merged.unwrap_or(1);
@@ -158,6 +161,9 @@ impl Typing {
         }
         self.facts.convolutions.push((group, outputs.n));
         self.oblige(|| Obligation::Equal(channels.s.clone(), inputs.s.clone() * Dim::from(group)));
+        if w.placed {
+            self.oblige(|| Obligation::Equal(channels.s.clone(), outputs.s.clone()));
+        }
         self.remainder(outputs, inner);
         self.known(&w.sizes[2]);
         self.known(&w.sizes[3]);
