@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use regraft_ir::dim::Factor;
-use regraft_ir::{Dim, Graph};
+use regraft_ir::{Dim, Graph, text};
 
 use crate::guard::{Guard, Guards};
 use crate::infer::{Typed, Typing};
@@ -23,7 +23,7 @@ const MOST_ROUNDS: usize = 200;
 /// Both sides of a rule over symbolic sizes.
 #[derive(Debug)]
 pub struct Family {
-    /// The sizes of all leaves, and what is fixed: equal for equal families.
+    /// Both graphs as text: equal for equal families.
     pub key: String,
     /// The left side.
     pub before: Graph,
@@ -44,7 +44,8 @@ pub(crate) fn family(plan: &Plan, instance: &Instance, guards: Guards, names: &[
         if guards.has(Guard::EqualOutputsPerGroup) {
             obligations.extend(equal_outputs_per_group(plan, &slots));
         }
-        if let Some(open) = obligations.iter().find(|o| !holds(o)) {
+        // Equations first: they may settle what the others would narrow without need.
+        if let Some(open) = obligations.iter().filter(|o| !holds(o)).min_by_key(|o| order(o)) {
             solver.solve(open)?;
             continue;
         }
@@ -52,14 +53,10 @@ pub(crate) fn family(plan: &Plan, instance: &Instance, guards: Guards, names: &[
             return Err("sizes that are differences of others".into());
         }
         let [before, after] = [0, 1].map(|side| lower(plan, side, &slots, instance.reading, names));
-        return Ok(Family { key: key(plan, &slots, &solver.leaves, instance), before: before?, after: after? });
+        let (before, after) = (before?, after?);
+        return Ok(Family { key: text::print(&before) + &text::print(&after), before, after });
     }
     Err("sizes that depend on each other in too many ways".into())
-}
-
-fn key(plan: &Plan, slots: &[Typed], leaves: &[Sizes], instance: &Instance) -> String {
-    let shapes: Vec<String> = leaves.iter().map(|sizes| format!("{:?}", sizes.iter().map(|d| &d.s).collect::<Vec<_>>())).collect();
-    format!("{} {:?} {:?}", shapes.join(" "), groups(plan, slots).map(|(group, _)| group).collect::<Vec<_>>(), instance.reading)
 }
 
 /// Groups and output channels of all convolutions.
@@ -73,6 +70,15 @@ fn groups<'a>(plan: &'a Plan, slots: &'a [Typed]) -> impl Iterator<Item = (i64, 
 fn equal_outputs_per_group(plan: &Plan, slots: &[Typed]) -> Vec<Obligation> {
     let all: Vec<(i64, &Size)> = groups(plan, slots).collect();
     all.windows(2).map(|w| Obligation::Equal(w[0].1.times(w[1].0).s, w[1].1.times(w[0].0).s)).collect()
+}
+
+fn order(obligation: &Obligation) -> usize {
+    match obligation {
+        Obligation::Equal(..) => 0,
+        Obligation::Known(_) => 1,
+        Obligation::AtLeast(..) => 2,
+        Obligation::Remainder { .. } => 3,
+    }
 }
 
 fn holds(obligation: &Obligation) -> bool {
@@ -178,9 +184,19 @@ impl Solver {
         let mut solutions: Vec<(String, Dim)> = solutions.collect();
         // A size that is a sum of others is one for all values; a difference may still cancel later.
         solutions.sort_by_key(|(_, rest)| !rest.at_least(1));
-        let (symbol, rest) = solutions.into_iter().next().ok_or_else(|| format!("the sizes of {sum} = 0"))?;
-        self.replace(&symbol, &rest);
-        Ok(())
+        if let Some((symbol, rest)) = solutions.into_iter().next() {
+            self.replace(&symbol, &rest);
+            return Ok(());
+        }
+        // `3 a = 4 b`: the one is a multiple of what the other is counted in.
+        match products.as_slice() {
+            [(n, first), (m, _)] if n.signum() != m.signum() => {
+                let [Factor::Symbol(symbol)] = first.as_slice() else { return Err(format!("the sizes of {sum} = 0")) };
+                let symbol = (*symbol).to_owned();
+                self.rescale(&symbol, m.abs() / gcd(n.abs(), m.abs()), 0)
+            }
+            _ => Err(format!("the sizes of {sum} = 0")),
+        }
     }
 
     fn replace(&mut self, symbol: &str, by: &Dim) {
@@ -202,4 +218,69 @@ impl Solver {
 
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::names;
+    use crate::format::Format;
+    use crate::reading::Reading;
+
+    /// The types of the inputs of the family of `shapes`, and of the first result on the right.
+    fn inputs(rule: &str, shapes: &[&[i64]], guards: Guards) -> Result<String, String> {
+        let rules = Format::of(rule.as_bytes()).read(rule.as_bytes()).map_err(|e| e.to_string())?;
+        let plan = Plan::new(&rules[0]);
+        let shapes = shapes.iter().map(|s| s.to_vec()).collect();
+        let instance = Instance { shapes, reading: Reading::ALL[0], guards, groups: Vec::new() };
+        let family = family(&plan, &instance, guards, &names(&rules[0]))?;
+        let graph = &family.after;
+        let types = graph.inputs().iter().map(|id| id.out()).chain(graph.outputs().iter().map(|o| o.value));
+        Ok(types.filter_map(|v| Some(format!("{:?}", graph.ty(v)?.shape.as_slice()))).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_family_frees_every_size_that_operators_do_not_fix() {
+        let none = Guards::NONE;
+        let per_group = none.with(Guard::EqualOutputsPerGroup);
+        let cases: [(&str, &[&[i64]], Guards, &str); 9] = [
+            ("matmul(matmul(a,b),c)==matmul(a,matmul(b,c))", &[&[2, 3], &[3, 4], &[4, 1]], none, "[a0, b0] [b0, c0] [c0, c1] [a0, c1]"),
+            // A size that is broadcast is 1; the others stay equal.
+            ("ewadd(a,b)==ewadd(b,a)", &[&[2, 1], &[2, 3]], none, "[b0, 1] [b0, b1] [b0, b1]"),
+            ("conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,b)", &[&[1, 4, 5, 5], &[6, 2, 3, 3]], none, "[a0, 2*b1, a2, a3] [2*b0', b1, 3, 3] [a0, 2*b0', a2, a3]"),
+            // Windows without padding fit; with strides, the remainder stays.
+            ("conv2d(1,1,1,0,a,b)==conv2d(1,1,1,0,a,b)", &[&[1, 1, 4, 4], &[1, 1, 3, 3]], none, "[a0, b1, a2' + 2, a3' + 2] [b0, b1, 3, 3] [a0, b0, a2', a3']"),
+            ("conv2d(2,2,0,0,a,b)==conv2d(2,2,0,0,a,b)", &[&[1, 1, 4, 5], &[1, 1, 3, 3]], none, "[a0, b1, 2*a2', 2*a3' - 1] [b0, b1, 3, 3] [a0, b0, a2', a3']"),
+            (
+                "concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(0,b,d))",
+                &[&[1, 2, 4, 4], &[2, 2, 1, 1], &[1, 4, 4, 4], &[4, 2, 1, 1]],
+                per_group,
+                "[c0, d1, c2, c3] [b0, d1, 1, 1] [c0, 2*d1, c2, c3] [2*b0, d1, 1, 1] [c0, 3*b0, c2, c3]",
+            ),
+            (
+                "concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))",
+                &[&[1, 4, 4, 4], &[4, 1, 1, 1], &[1, 3, 4, 4], &[3, 1, 1, 1]],
+                per_group,
+                "[c0, 4*b1, c2, c3] [4*b0', b1, 1, 1] [c0, 3*d1, c2, c3] [3*b0', d1, 1, 1] [c0, 7*b0', c2, c3]",
+            ),
+            // Differences of sizes cancel.
+            (
+                "ewadd(concat(1,a,b),concat(1,c,d))==ewadd(concat(1,c,b),concat(1,a,d))",
+                &[&[1, 2], &[1, 3], &[1, 2], &[1, 3]],
+                none,
+                "[d0, c1] [d0, d1] [d0, c1] [d0, d1] [d0, d1 + c1]",
+            ),
+            ("matmul(a,Imatmul)==a", &[&[2, 3], &[3, 3]], none, "[a0, 3] [a0, 3]"),
+        ];
+        for (rule, shapes, guards, expected) in cases {
+            assert_eq!(inputs(rule, shapes, guards).as_deref(), Ok(expected), "{rule}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_differences_have_no_family() {
+        // A window without padding on parts that were joined: how they share its size is open.
+        let rule = "conv2d(1,1,1,0,concat(2,a,b),c)==conv2d(1,1,1,0,concat(2,a,b),c)";
+        assert!(inputs(rule, &[&[1, 1, 1, 3], &[1, 1, 2, 3], &[1, 1, 3, 3]], Guards::NONE).is_err());
+    }
 }

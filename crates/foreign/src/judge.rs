@@ -43,6 +43,7 @@ pub fn judge(rule: &Rule) -> Judgement {
         trust: Trust::None,
         counterexample: None,
         instances: 0,
+        families: 0,
         typings: Vec::new(),
         same_as: None,
     };
@@ -63,7 +64,7 @@ pub fn judge(rule: &Rule) -> Judgement {
             judgement.verdict = if guards.is_empty() { Verdict::True } else { Verdict::TrueIf(guards) };
             let witnesses: Vec<&Trial> = court.trials.iter().filter(|t| t.instance.guards.include(guards)).collect();
             judgement.instances = witnesses.len();
-            judgement.trust = proof::prove(&plan, &witnesses, guards, &names);
+            (judgement.trust, judgement.families) = proof::prove(&plan, &witnesses, guards, &names);
         }
     }
     judgement.counterexample = court.counterexample();
@@ -71,11 +72,14 @@ pub fn judge(rule: &Rule) -> Judgement {
 }
 
 fn show_kinds(plan: &Plan, kinds: &[Kind], names: &[String]) -> String {
-    let shown = plan.leaves.iter().zip(kinds).filter_map(|(leaf, kind)| match leaf {
-        Leaf::Variable(variable) => Some(format!("{} {kind}", names[*variable])),
-        Leaf::Constant(_) => None,
-    });
-    shown.collect::<Vec<_>>().join(", ")
+    let mut shown: Vec<(&str, Kind)> = Vec::new();
+    for (leaf, kind) in plan.leaves.iter().zip(kinds) {
+        if let Leaf::Variable(variable) = leaf {
+            shown.push((&names[*variable], *kind));
+        }
+    }
+    shown.sort_by_key(|(name, _)| (name.len(), *name));
+    shown.iter().map(|(name, kind)| format!("{name} {kind}")).collect::<Vec<_>>().join(", ")
 }
 
 enum Decision {

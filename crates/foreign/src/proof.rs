@@ -12,36 +12,30 @@ use crate::operator::Operator;
 use crate::plan::{Leaf, Plan};
 use crate::verdict::Trust;
 
-/// Families of a rule that are given to the prover at most: those of the smallest instances.
-pub const MOST_FAMILIES: usize = 24;
-
-/// What is known of a rule that holds on all `witnesses`, which fulfil `guards`.
-pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String]) -> Trust {
+/// What is known of a rule that holds on all `witnesses`, which fulfil `guards`; and the number of families that they belong to.
+pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String]) -> (Trust, usize) {
     if let Some(instance) = pointwise(plan, witnesses) {
-        return match family(plan, &instance, guards, names) {
-            Ok(family) => outcome(&family).map_or_else(Trust::Tested, |()| Trust::Proved),
-            Err(why) => Trust::Tested(why),
-        };
+        let proved = family(plan, &instance, guards, names).and_then(|family| outcome(&family));
+        return (proved.map_or_else(Trust::Tested, |()| Trust::Proved), 1);
     }
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
-    let mut smallest: Vec<&Instance> = witnesses.iter().map(|t| &t.instance).collect();
-    smallest.sort_by_key(|i| (i.elements(), &i.shapes));
-    for instance in smallest {
-        match family(plan, instance, guards, names) {
-            Ok(family) if families.len() < MOST_FAMILIES => drop(families.entry(family.key.clone()).or_insert(family)),
-            Ok(_) => break,
-            Err(why) => return Trust::Tested(why),
+    for trial in witnesses {
+        match family(plan, &trial.instance, guards, names) {
+            Ok(family) => drop(families.entry(family.key.clone()).or_insert(family)),
+            Err(why) => return (Trust::Tested(why), families.len()),
         }
-    }
-    if let Some(why) = families.values().find_map(|family| outcome(family).err()) {
-        return Trust::Tested(why);
     }
     let fixed = |operator: &Operator| {
         use Operator::{Conv, Enlarge, IdentityKernel, IdentityMatrix};
         matches!(operator, Conv { .. } | Enlarge { .. } | IdentityKernel { .. } | IdentityMatrix)
     };
     let constants = plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(c) if fixed(c)));
-    if constants || plan.steps.iter().any(|s| fixed(&s.operator)) { Trust::ProvedInRange } else { Trust::Proved }
+    let trust = match families.values().find_map(|family| outcome(family).err()) {
+        Some(why) => Trust::Tested(why),
+        None if constants || plan.steps.iter().any(|s| fixed(&s.operator)) => Trust::ProvedInRange,
+        None => Trust::Proved,
+    };
+    (trust, families.len())
 }
 
 fn outcome(family: &Family) -> Result<(), String> {

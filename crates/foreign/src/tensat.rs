@@ -54,9 +54,10 @@ pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
     }
 }
 
-/// Whether some line has a variable in its target that its source has not: then the lines are pairs.
+/// Whether the lines are pairs: an even number, and the target of some line has a variable that its source has not.
 pub(crate) fn are_pairs(text: &str) -> bool {
-    lines(text).any(|mut cursor| read(&mut cursor, None).is_ok_and(|rule| check_variables(&rule, &cursor).is_err()))
+    let alone = |mut cursor: Cursor<'_>| read(&mut cursor, None).is_ok_and(|rule| check_variables(&rule, &cursor).is_err());
+    lines(text).count() % 2 == 0 && lines(text).any(alone)
 }
 
 fn lines(text: &str) -> impl Iterator<Item = Cursor<'_>> {

@@ -95,6 +95,8 @@ pub struct Judgement {
     pub counterexample: Option<Counterexample>,
     /// Instances on which both sides were computed and that fulfil the guards.
     pub instances: usize,
+    /// Families of sizes that these instances belong to; a proof covers every one of them.
+    pub families: usize,
     /// The kinds of the variables, for every typing that was tried.
     pub typings: Vec<String>,
     /// The first rule of the file that is the same up to the names of variables.
