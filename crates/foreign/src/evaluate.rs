@@ -127,7 +127,8 @@ fn run<S: Scalar>(graph: &Graph, seed: u64, mut element: impl FnMut(&mut Random)
 fn difference(before: &[Value<f64>], after: &[Value<f64>]) -> Option<Difference> {
     for (output, pair) in before.iter().zip(after).enumerate() {
         let (Value::Real(a), Value::Real(b)) = pair else { continue };
-        let apart = |(x, y): (&f64, &f64)| !(x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= ROUNDING * (1.0 + x.abs().max(y.abs())));
+        let apart =
+            |(x, y): (&f64, &f64)| !(x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= ROUNDING * (1.0 + x.abs().max(y.abs())));
         let Some(at) = a.data.iter().zip(&b.data).position(apart) else { continue };
         let index = a.strides().iter().zip(&a.shape).map(|(stride, size)| at / stride % size).collect();
         return Some(Difference::Values { output, index, before: a.data[at], after: b.data[at] });

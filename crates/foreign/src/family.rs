@@ -247,10 +247,25 @@ mod tests {
             ("matmul(matmul(a,b),c)==matmul(a,matmul(b,c))", &[&[2, 3], &[3, 4], &[4, 1]], none, "[a0, b0] [b0, c0] [c0, c1] [a0, c1]"),
             // A size that is broadcast is 1; the others stay equal.
             ("ewadd(a,b)==ewadd(b,a)", &[&[2, 1], &[2, 3]], none, "[b0, 1] [b0, b1] [b0, b1]"),
-            ("conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,b)", &[&[1, 4, 5, 5], &[6, 2, 3, 3]], none, "[a0, 2*b1, a2, a3] [2*b0', b1, 3, 3] [a0, 2*b0', a2, a3]"),
+            (
+                "conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,b)",
+                &[&[1, 4, 5, 5], &[6, 2, 3, 3]],
+                none,
+                "[a0, 2*b1, a2, a3] [2*b0', b1, 3, 3] [a0, 2*b0', a2, a3]",
+            ),
             // Windows without padding fit; with strides, the remainder stays.
-            ("conv2d(1,1,1,0,a,b)==conv2d(1,1,1,0,a,b)", &[&[1, 1, 4, 4], &[1, 1, 3, 3]], none, "[a0, b1, a2' + 2, a3' + 2] [b0, b1, 3, 3] [a0, b0, a2', a3']"),
-            ("conv2d(2,2,0,0,a,b)==conv2d(2,2,0,0,a,b)", &[&[1, 1, 4, 5], &[1, 1, 3, 3]], none, "[a0, b1, 2*a2', 2*a3' - 1] [b0, b1, 3, 3] [a0, b0, a2', a3']"),
+            (
+                "conv2d(1,1,1,0,a,b)==conv2d(1,1,1,0,a,b)",
+                &[&[1, 1, 4, 4], &[1, 1, 3, 3]],
+                none,
+                "[a0, b1, a2' + 2, a3' + 2] [b0, b1, 3, 3] [a0, b0, a2', a3']",
+            ),
+            (
+                "conv2d(2,2,0,0,a,b)==conv2d(2,2,0,0,a,b)",
+                &[&[1, 1, 4, 5], &[1, 1, 3, 3]],
+                none,
+                "[a0, b1, 2*a2', 2*a3' - 1] [b0, b1, 3, 3] [a0, b0, a2', a3']",
+            ),
             (
                 "concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(0,b,d))",
                 &[&[1, 2, 4, 4], &[2, 2, 1, 1], &[1, 4, 4, 4], &[4, 2, 1, 1]],

@@ -100,6 +100,8 @@ struct Court<'a> {
     trials: Vec<Trial>,
     /// Why some instance could not be computed.
     unknown: Option<String>,
+    /// Whether constants were given sizes with which the results have different shapes.
+    misplaced: bool,
 }
 
 impl<'a> Court<'a> {
@@ -126,6 +128,7 @@ impl<'a> Court<'a> {
             seen: HashSet::new(),
             trials: Vec::new(),
             unknown: None,
+            misplaced: false,
         }
     }
 
@@ -149,7 +152,9 @@ impl<'a> Court<'a> {
         }
         match compare(self.plan, &instance, self.names, self.random.next()) {
             // A constant has the size that makes the sides fit: another one is no choice that a system would take.
-            Outcome::Differ(Difference::Shapes { .. }) if self.plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) => {}
+            Outcome::Differ(Difference::Shapes { .. }) if self.plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) => {
+                self.misplaced = true
+            }
             Outcome::Equal => self.trials.push(Trial { instance, difference: None }),
             Outcome::Differ(difference) => self.trials.push(Trial { instance, difference: Some(difference) }),
             Outcome::Unknown(why) => self.unknown = Some(why),
@@ -158,17 +163,22 @@ impl<'a> Court<'a> {
 
     /// The weakest guards under which everything holds that was tried, and that further instances do not refute.
     fn decide(&mut self) -> Decision {
-        if self.trials.is_empty() {
-            let why = self.unknown.take().unwrap_or_else(|| "no sizes are known with which both sides are well-typed".into());
-            return Decision::Nothing(why);
+        if self.trials.is_empty() && self.unknown.is_none() {
+            return Decision::Nothing(match self.misplaced {
+                true => "its constants have no sizes with which both sides have one shape".into(),
+                false => "no sizes are known with which both sides are well-typed".into(),
+            });
         }
         for _ in 0..ROUNDS {
+            if let Some(why) = self.unknown.take() {
+                return Decision::Nothing(why);
+            }
             let Some(guards) = self.weakest() else { return Decision::False };
             let before = self.failures();
             for at in 0..CHECKS {
                 self.try_one(at % self.choices.len(), guards);
             }
-            if self.failures() == before {
+            if self.failures() == before && self.unknown.is_none() {
                 return Decision::Holds(guards);
             }
         }

@@ -1,8 +1,8 @@
 //! The meaning of foreign operators: graphs of Regraft's own, with explicit groups, pads and cuts.
 
 use regraft_ir::ops::{
-    activation, arithmetic, average_pool, concat, constant_of_shape, conv, expand, identity, matmul, max_pool, pad, slice, transpose, unary,
-    variadic,
+    activation, arithmetic, average_pool, concat, constant_of_shape, conv, expand, identity, matmul, max_pool, pad, slice, transpose,
+    unary, variadic,
 };
 use regraft_ir::{Const, DType, Dim, Float, Graph, Op, TensorType, ValueId};
 

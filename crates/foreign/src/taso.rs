@@ -54,13 +54,18 @@ fn rule(number: usize, message: &RuleMessage) -> Result<Rule, Fault> {
     let known = variables.len();
     let mut after = side(&message.target, &mut variables).map_err(|(m, hint)| (format!("target {m}"), hint))?;
     if let Some(name) = variables.get(known) {
-        return Err((format!("the target has the variable {name}, the source has not"), "every variable of the target must occur in the source"));
+        return Err((
+            format!("the target has the variable {name}, the source has not"),
+            "every variable of the target must occur in the source",
+        ));
     }
     for (at, output) in message.outputs.iter().enumerate() {
         let end = |side: &Built, operator: Option<i32>, result: Option<i32>| {
-            side.result(operator, result).map_err(|m| (format!("output {at}: {m}"), "outputs name an operator of each side and one of its results"))
+            side.result(operator, result)
+                .map_err(|m| (format!("output {at}: {m}"), "outputs name an operator of each side and one of its results"))
         };
-        let pair = (end(&before, output.source_operator, output.source_result)?, end(&after, output.target_operator, output.target_result)?);
+        let pair =
+            (end(&before, output.source_operator, output.source_result)?, end(&after, output.target_operator, output.target_result)?);
         before.side.outputs.push(pair.0);
         after.side.outputs.push(pair.1);
     }
@@ -101,7 +106,9 @@ impl Built {
 fn side(messages: &[OperatorMessage], variables: &mut Vec<String>) -> Result<Built, Fault> {
     let mut built = Built::default();
     for (at, message) in messages.iter().enumerate() {
-        let wrong = |m: String| (format!("operator {at}: {m}"), "operators refer to earlier ones of their side, or to variables by negative numbers");
+        let wrong = |m: String| {
+            (format!("operator {at}: {m}"), "operators refer to earlier ones of their side, or to variables by negative numbers")
+        };
         let operator = operator(message).map_err(|(m, hint)| (format!("operator {at}: {m}"), hint))?;
         let operands: Result<Vec<Ref>, String> = message.operands.iter().map(|t| built.operand(t, variables)).collect();
         let mut operands = operands.map_err(wrong)?;

@@ -184,7 +184,9 @@ fn term(name: &str, mut a: Arguments, side: &mut Side) -> Result<Ref, String> {
                 _ => Err("its operand is no split".into()),
             };
         }
-        "reshape" | "batchnorm" | "noop" | "input" | "weight" => return result(side, Operator::Unjudged(name.to_owned()), a.only_values(), 0),
+        "reshape" | "batchnorm" | "noop" | "input" | "weight" => {
+            return result(side, Operator::Unjudged(name.to_owned()), a.only_values(), 0);
+        }
         _ => return Err(format!("there is no such operator; there are {NAMES}")),
     };
     let operands = a.values()?;

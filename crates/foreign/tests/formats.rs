@@ -129,7 +129,10 @@ fn pairs_are_recognized_by_their_variables() {
     let expected = "relu(a) ; relu(b) => split1(relu(cat1/2(a, b))).0 ; split1(relu(cat1/2(a, b))).1";
     assert_eq!(shown(pair.as_bytes()), expected);
     assert_eq!(read(plain.as_bytes()).len(), 2);
-    assert_eq!(Format::Pairs.read(plain.as_bytes()).map(|r| r.iter().map(algebra).collect::<Vec<_>>()), Ok(vec!["relu(a) ; tanh(b) => relu(a) ; tanh(b)".into()]));
+    assert_eq!(
+        Format::Pairs.read(plain.as_bytes()).map(|r| r.iter().map(algebra).collect::<Vec<_>>()),
+        Ok(vec!["relu(a) ; tanh(b) => relu(a) ; tanh(b)".into()])
+    );
     let odd = Format::Pairs.read([pair, "(relu ?a)=>(relu ?a)"].concat().as_bytes()).expect_err("a line is left");
     assert_eq!((odd.to_string().as_str(), odd.hint.is_empty()), ("3:21: rule 1: this line has no partner", false));
 }

@@ -48,12 +48,14 @@ fn the_rules_of_taso() {
 
 #[test]
 fn the_rules_of_tensat_are_those_of_taso() {
-    let (Some(taso), Some(singles), Some(pairs)) = (judged("taso_graph_subst.pb"), judged("tensat_single.txt"), judged("tensat_multi.txt")) else {
+    let (Some(taso), Some(singles), Some(pairs)) = (judged("taso_graph_subst.pb"), judged("tensat_single.txt"), judged("tensat_multi.txt"))
+    else {
         return;
     };
     assert_eq!((singles.len(), pairs.len()), (120, 13));
     let sorted = |all: &[&[Judgement]]| {
-        let mut rules: Vec<(String, String)> = all.iter().flat_map(|j| j.iter()).map(|j| (j.algebra.clone(), j.verdict.to_string())).collect();
+        let mut rules: Vec<(String, String)> =
+            all.iter().flat_map(|j| j.iter()).map(|j| (j.algebra.clone(), j.verdict.to_string())).collect();
         rules.sort();
         rules
     };

@@ -99,6 +99,7 @@ fn rules_without_a_meaning_are_not_judged() {
     for (rule, part) in [
         ("matmul(relu(concat(3,a,b)),c)==c", "no sizes are known"),
         ("split_0(1,a)==a", "no sizes are known"),
+        ("concat(1,a,Iewmul)==a", "its constants have no sizes"),
         ("conv2d(1,1,0,0,transpose(a),b)==a", "no sizes are known"),
     ] {
         let judgement = judged(rule);
@@ -111,7 +112,8 @@ fn rules_without_a_meaning_are_not_judged() {
 
 #[test]
 fn merged_groups_keep_the_meaning_of_a_convolution() {
-    let merge = |count| rule(&[conv((-1, 0), (-2, 0))], &[operator(21, &[(-2, 0)], &[(14, count)]), conv((-1, 0), (0, 0))], &[[0, 0, 1, 0]]);
+    let merge =
+        |count| rule(&[conv((-1, 0), (-2, 0))], &[operator(21, &[(-2, 0)], &[(14, count)]), conv((-1, 0), (0, 0))], &[[0, 0, 1, 0]]);
     let judgement = judge(&only(&merge(2)));
     assert_eq!((judgement.algebra.as_str(), &judgement.verdict), ("conv(a, b) => conv(a, merge2(b))", &Verdict::True));
     // Elsewhere the number of groups is not known.

@@ -91,3 +91,51 @@ fn mistakes_are_told() {
     bench.write("typo.rules", "(rule a (relu ?x) => (relu ?x) (numeric exactly))");
     bench.fails("rules list --rules typo.rules", &["typo.rules:1:", "no numeric class `exactly`", "one of: exact"]);
 }
+
+/// A rule that is true, one that needs a guard, one that is false, and the first again.
+const FOREIGN: &str = "\
+(ewadd ?x ?y)=>(ewadd ?y ?x)
+(concat 1 4 (conv2d 1 1 0 0 ?x ?v) (conv2d 1 1 0 0 ?x ?w))=>(conv2d 1 1 0 0 ?x (concat 0 4 ?v ?w))
+(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))
+(ewadd ?a ?b)=>(ewadd ?b ?a)
+";
+
+#[test]
+fn rules_of_others_are_judged() {
+    let bench = Bench::new();
+    bench.write("foreign.txt", FOREIGN);
+    let ended = bench.run("rules import foreign.txt");
+    assert_eq!(ended.code, Some(1), "some are not true as they stand: {ended:?}");
+    let verdict = ended.verdict();
+    assert!(verdict.starts_with("verdict: 4 rules: 2 true for all shapes, 1 under guards, 1 false · "), "{verdict}");
+    assert!(verdict.contains(" · 3 distinct · "), "{verdict}");
+    for part in ["a + b => b + a", "true if groups = 1", "same as 0", "relu(a + b) => relu(a) + relu(b)", ": element ["] {
+        assert!(ended.out.contains(part), "no `{part}` in {ended:?}");
+    }
+    assert_eq!(bench.run("rules import foreign.txt --quiet").out.lines().count(), 1);
+
+    let json = bench.run("rules import foreign.txt --json --threads 1");
+    let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));
+    let verdicts: Vec<&str> = rows.as_array().into_iter().flatten().filter_map(|r| r["verdict"].as_str()).collect();
+    assert_eq!(verdicts, ["true", "true-if", "false", "true"]);
+    assert_eq!((&rows[1]["guards"][0], &rows[3]["same_as"]), (&"groups = 1".into(), &0.into()));
+    assert!(rows[2]["counterexample"]["shapes"][0][1].is_array() && rows[0]["counterexample"].is_null(), "{rows}");
+
+    let markdown = bench.run("rules import foreign.txt --markdown");
+    assert!(markdown.out.contains("| 0 | `a + b => b + a` | true for all shapes | "), "{markdown:?}");
+    bench.write("true.txt", "ewadd(x,y)==ewadd(y,x)");
+    bench.ok("rules import true.txt");
+}
+
+#[test]
+fn mistakes_in_files_of_others_are_told() {
+    let bench = Bench::new();
+    bench.write("cut.txt", "(relu ?x)=>(relu ?x)\n(relu ?x)=>(relu");
+    bench.fails("rules import cut.txt", &["cut.txt: 2:", "rule 1: ", "(hint: "]);
+    bench.write("cut.pb", [0x0a, 0x10, 0x0a]);
+    bench.fails("rules import cut.pb", &["cut.pb: byte 0: rule 0: it is 16 bytes long, 1 are left", "(hint: the file is cut off)"]);
+    bench.fails("rules import cut.txt --format equations", &["cut.txt: 1:1: rule 0: "]);
+    bench.fails("rules import none.txt", &["cannot read the rule file none.txt"]);
+    bench.write("large.pb", vec![0; 5 << 20]);
+    bench.fails("rules import large.pb", &["large.pb has 5242880 bytes", "4 MiB"]);
+}

@@ -23,7 +23,9 @@ use crate::render::{count, lines, plain_table, seconds};
 ///
 /// Ends with exit code 1 if a rule is not true as it stands: it is false, needs guards, or could not be judged.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  regraft rules import graph_subst.pb\n  regraft rules import rules.txt --format pairs --markdown > rules.md")]
+#[command(
+    after_help = "Examples:\n  regraft rules import graph_subst.pb\n  regraft rules import rules.txt --format pairs --markdown > rules.md"
+)]
 pub struct Args {
     /// File with rules
     #[arg(value_name = "FILE")]
@@ -110,7 +112,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.json {
         console.json(&judgements.iter().map(Row::new).collect::<Vec<_>>())?;
     } else if args.markdown {
-        console.print(&markdown(&judgements))?;
+        console.print(&markdown(args, &judgements))?;
     } else {
         let table = if console.quiet { String::new() } else { table(&judgements) };
         console.print(&format!("{table}verdict: {} · {time}", summary(&judgements)))?;
@@ -180,10 +182,29 @@ fn table(judgements: &[Judgement]) -> String {
     format!("{}\n", lines(&table))
 }
 
-fn markdown(judgements: &[Judgement]) -> String {
-    let mut text = String::from("| rule | algebra | verdict | trust | counterexample |\n|---:|---|---|---|---|\n");
+/// Above a table for documents.
+const LEGEND: &str = "\
+A rule is *true for all shapes* if both sides are equal for all sizes with which both are well-typed; *true if ..* if that holds under the guards that are named, the
+weakest that were found; *false* if no guards are known. The last column holds the smallest sizes that were met with which the sides differ: why a rule is false, or
+needs its guards.
+
+Trust: *proved*, for all sizes, family by family of those that were met; *proved-in-range*, the same, for kernels up to 3x3 and up to 4 groups; *tested*, equal
+on so many instances in a prime field, and no proof was found; *refuted*, by the counterexample.
+
+Notation: variables are named in the order of their first use. `@` is the matrix product; `+` and `*` work element by element and broadcast. `conv(x, w)` has stride 1 and
+`SAME` padding unless it says otherwise, and as many groups as the shapes imply; `conv.relu` ends with an activation. `cat1/4(a, b)` joins tensors of four
+axes along axis 1. `split1(x).0` is the first part of `x`, which is cut where it was joined last along axis 1. `scale(x, s)` multiplies by a scalar, `t` transposes,
+`enlarge3x3` puts weights into the middle of larger ones, `Kavg3x3`, `Kid3x3`, `I` and `One` are constants. Results are separated by `;`.
+";
+
+fn markdown(args: &Args, judgements: &[Judgement]) -> String {
+    let file = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let command = format!("regraft rules import {file} --markdown");
+    let mut text =
+        format!("<!-- Made by `{command}`. Do not edit. -->\n\n# The rules of {file}, judged\n\n{}.\n\n{LEGEND}\n", summary(judgements));
+    text.push_str("| rule | algebra | verdict | trust | counterexample |\n|---:|---|---|---|---|\n");
     for j in judgements {
         let _ = writeln!(text, "| {} | `{}` | {} | {} | {} |", j.number, j.algebra, j.verdict, ground(j), remark(j));
     }
-    text + &format!("\n{}.\n", summary(judgements))
+    text
 }
