@@ -3,6 +3,9 @@
 mod equal;
 mod field;
 mod fingerprint;
+mod index;
+mod meaning;
+mod value;
 mod verdict;
 
 pub use equal::equal;

@@ -1,0 +1,245 @@
+//! What is known of index expressions: ranges of variables, and sums that are not negative.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::index::{Atom, Fuel, Poly, Source, Var};
+
+/// Steps that one question may take.
+const PATIENCE: u32 = 4_000;
+/// How many known sums one chain of reasoning may use.
+const CHAIN: u32 = 3;
+
+/// Ranges of variables (`0 ≤ v < extent`) and sums known to be at least 0. Sizes are at least 1.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    ranges: HashMap<Var, Poly>,
+    known: Vec<Poly>,
+    positive: Vec<Source>,
+    tables: Rc<HashMap<Source, Table>>,
+}
+
+/// The elements of a small constant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
+    /// Sizes.
+    pub shape: Vec<i64>,
+    /// Elements, row-major.
+    pub elements: Vec<f64>,
+}
+
+impl Facts {
+    /// Adds a variable of the range `0 ≤ var < extent`.
+    pub fn range(&mut self, var: Var, extent: Poly) {
+        self.ranges.insert(var, extent);
+    }
+
+    /// The number of values that a variable takes.
+    pub fn extent(&self, var: Var) -> Option<&Poly> {
+        self.ranges.get(&var)
+    }
+
+    /// Adds a sum that is at least 0.
+    pub fn assume(&mut self, sum: Poly) {
+        // A number below 0 is a contradiction that has to stay.
+        if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) {
+            self.known.push(sum);
+        }
+    }
+
+    /// Adds a tensor whose elements are all above 0.
+    pub fn all_positive(&mut self, source: Source) {
+        self.positive.push(source);
+    }
+
+    /// Whether all elements of a tensor are above 0.
+    pub fn is_positive(&self, source: &Source) -> bool {
+        self.positive.contains(source)
+    }
+
+    /// Makes the elements of constants known.
+    pub fn set_tables(&mut self, tables: HashMap<Source, Table>) {
+        self.tables = Rc::new(tables);
+    }
+
+    /// The element of a known constant at a known index.
+    pub fn element(&self, source: &Source, index: &[Poly]) -> Option<f64> {
+        let table = self.tables.get(source)?;
+        let mut flat = 0i64;
+        for (at, size) in index.iter().zip(&table.shape) {
+            let at = at.known().filter(|at| (0..*size).contains(at))?;
+            flat = flat * size + at;
+        }
+        table.elements.get(usize::try_from(flat).ok()?).copied()
+    }
+
+    /// The facts with others besides.
+    pub fn with(&self, ranges: &[(Var, Poly)], known: impl IntoIterator<Item = Poly>) -> Facts {
+        let mut facts = self.clone();
+        ranges.iter().for_each(|(var, extent)| facts.range(*var, extent.clone()));
+        known.into_iter().for_each(|sum| facts.assume(sum));
+        facts
+    }
+
+    /// The facts with a variable replaced.
+    pub fn replaced(&self, var: Var, value: &Poly) -> Facts {
+        let mut facts = Facts { known: Vec::new(), ..self.clone() };
+        facts.ranges.remove(&var);
+        for sum in &self.known {
+            let sum = sum.with(var, value);
+            // A number below 0 is a contradiction that has to stay.
+            if sum.known().is_none_or(|v| v < 0) && !facts.known.contains(&sum) {
+                facts.known.push(sum);
+            }
+        }
+        facts
+    }
+
+    /// Whether the sum was shown to be at least 0 wherever the facts hold.
+    pub fn nonnegative(&self, sum: &Poly) -> bool {
+        match sum.known() {
+            Some(value) => value >= 0,
+            None => self.search(sum, CHAIN, &mut PATIENCE.clone()),
+        }
+    }
+
+    /// Whether `a ≥ b` was shown.
+    pub fn at_least(&self, a: &Poly, b: &Poly) -> bool {
+        self.nonnegative(&a.sub(b))
+    }
+
+    /// Whether the facts were shown to contradict each other, so that nothing is left to say.
+    pub fn contradict(&self) -> bool {
+        self.known.iter().enumerate().any(|(at, sum)| {
+            if let Some(value) = sum.known() {
+                return value < 0;
+            }
+            let mut others = self.clone();
+            others.known.remove(at);
+            others.nonnegative(&sum.scale(-1).plus(-1))
+        })
+    }
+
+    fn search(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
+        if let Some(value) = sum.known() {
+            return value >= 0;
+        }
+        if *patience == 0 || !Fuel::spend(1) {
+            return false;
+        }
+        *patience -= 1;
+        self.by_ends(sum, chain, patience) || self.by_sizes(sum) || self.by_known(sum, chain, patience)
+    }
+
+    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both.
+    fn by_ends(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
+        let mut seen: Vec<&Atom> = Vec::new();
+        for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms) {
+            if seen.contains(&atom) {
+                continue;
+            }
+            seen.push(atom);
+            let Some((factor, rest)) = sum.linear_in(atom) else { continue };
+            let ends = match atom {
+                Atom::Var(var) => {
+                    let Some(extent) = self.ranges.get(var) else { continue };
+                    [rest.clone(), factor.mul(&extent.plus(-1)).add(&rest)]
+                }
+                // b floor(a / b) lies between a - b + 1 and a.
+                Atom::Floor(a, b) => match factor.exact(b) {
+                    Some(factor) => [factor.mul(a).add(&rest), factor.mul(&a.sub(b).plus(1)).add(&rest)],
+                    None => {
+                        let rest = rest.mul(b);
+                        [factor.mul(a).add(&rest), factor.mul(&a.sub(b).plus(1)).add(&rest)]
+                    }
+                },
+                Atom::Stretch(_, extent) => [rest.clone(), factor.mul(&extent.plus(-1)).add(&rest)],
+                Atom::Size(_) | Atom::Broadcast(..) | Atom::Element(..) => continue,
+            };
+            let [low, high] = &ends;
+            if self.search(low, chain, patience) && self.search(high, chain, patience) {
+                return true;
+            }
+            // Of what is not negative, neither is the quotient, and it is not larger.
+            if let Atom::Floor(a, _) = atom
+                && self.search(&rest, chain, patience)
+                && self.search(&factor.mul(a).add(&rest), chain, patience)
+                && self.search(a, chain, patience)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// All sizes are 1 and something that is not negative.
+    fn by_sizes(&self, sum: &Poly) -> bool {
+        let mut total = Poly::default();
+        for (atoms, coefficient) in sum.terms() {
+            let mut product = Poly::number(*coefficient);
+            for atom in atoms {
+                let Atom::Size(_) = atom else { return false };
+                product = product.mul(&Poly::atom(atom.clone()).plus(1));
+            }
+            total = total.add(&product);
+        }
+        total.terms().iter().all(|(_, coefficient)| *coefficient >= 0)
+    }
+
+    /// The sum is one that is known, and more.
+    fn by_known(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
+        if chain == 0 {
+            return false;
+        }
+        self.known.iter().enumerate().any(|(at, fact)| {
+            let multiple = fact.terms().iter().find_map(|(atoms, c)| {
+                let (_, mine) = sum.terms().iter().find(|(a, _)| a == atoms && !a.is_empty())?;
+                (mine % c == 0 && mine / c > 0).then(|| mine / c)
+            });
+            let Some(multiple) = multiple else { return false };
+            let mut others = self.clone();
+            others.known.remove(at);
+            others.search(&sum.sub(&fact.scale(multiple)), chain - 1, patience)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::fresh;
+    use regraft_ir::Dim;
+
+    #[test]
+    fn ranges_and_sizes_bound_sums() {
+        Fuel::fill(1 << 20);
+        let (n, m) = (Poly::size(&Dim::symbol("N")), Poly::size(&Dim::symbol("M")));
+        let (a, b) = (fresh(), fresh());
+        let mut facts = Facts::default();
+        facts.range(a, n.clone());
+        facts.range(b, m.clone());
+        let flat = Poly::var(a).mul(&m).add(&Poly::var(b));
+        assert!(facts.nonnegative(&flat));
+        assert!(facts.at_least(&n.mul(&m).plus(-1), &flat));
+        assert!(!facts.at_least(&n.mul(&m).plus(-2), &flat));
+        assert!(facts.at_least(&n.mul(&m), &n));
+        assert!(!facts.at_least(&n, &m));
+        let half = flat.floor(&Poly::number(2));
+        assert!(facts.nonnegative(&half) && facts.at_least(&flat, &half) && !facts.at_least(&half, &flat));
+    }
+
+    #[test]
+    fn what_is_assumed_is_used_and_contradictions_are_seen() {
+        Fuel::fill(1 << 20);
+        let (n, m) = (Poly::size(&Dim::symbol("N")), Poly::size(&Dim::symbol("M")));
+        let a = fresh();
+        let mut facts = Facts::default();
+        facts.range(a, n.add(&m));
+        let beyond = Poly::var(a).sub(&n);
+        assert!(!facts.nonnegative(&beyond));
+        assert!(facts.with(&[], [beyond.clone()]).nonnegative(&beyond.plus(2)));
+        assert!(facts.with(&[], [beyond.clone()]).nonnegative(&Poly::var(a).scale(2).sub(&n.scale(2))));
+        assert!(!facts.with(&[], [beyond.clone()]).contradict());
+        assert!(facts.with(&[], [beyond.clone(), n.plus(-1).sub(&Poly::var(a))]).contradict());
+    }
+}

@@ -1,0 +1,10 @@
+//! Index arithmetic: integer polynomials over sizes and index variables, and what is known of their signs.
+
+mod facts;
+mod fuel;
+mod poly;
+mod reduce;
+
+pub(crate) use facts::{Facts, Table};
+pub(crate) use fuel::Fuel;
+pub(crate) use poly::{Atom, Poly, Source, Var, fresh};

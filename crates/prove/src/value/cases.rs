@@ -1,0 +1,146 @@
+//! Whether a sum is 0 wherever the facts hold: by normal form, and by cases where the normal form depends on them.
+
+use std::collections::BTreeMap;
+
+use crate::index::{Facts, Poly, Var, fresh};
+use crate::value::algebra::{Trouble, power, product};
+use crate::value::canonical::canonical;
+use crate::value::scope::Replacement;
+use crate::value::simplify::{Simplifier, open_condition, output_cut};
+use crate::value::sum::{Factor, Sum, Term};
+
+/// Most cases inside of cases.
+const MOST_CASES: u32 = 24;
+/// Most terms whose ranges are compared pairwise.
+const MOST_JOINED: usize = 48;
+
+/// Shows that the sum is 0 for all values of the variables, or says what is left of it.
+///
+/// `variables` are free, with their ranges, which `facts` has too.
+pub(crate) fn vanishes(sum: &Sum, variables: &[(Var, Poly)], facts: &Facts, simplifier: Simplifier) -> Result<(), Trouble> {
+    Cases { simplifier, left: 4_000 }.vanishes(sum, variables, facts, 0)
+}
+
+struct Cases {
+    simplifier: Simplifier,
+    /// Cases that may still be opened.
+    left: u32,
+}
+
+impl Cases {
+    fn vanishes(&mut self, sum: &Sum, variables: &[(Var, Poly)], facts: &Facts, depth: u32) -> Result<(), Trouble> {
+        let sum = self.normal(sum, facts)?;
+        if sum.is_zero() {
+            return Ok(());
+        }
+        if depth > MOST_CASES || self.left == 0 {
+            return Trouble::new(format!("too many cases, one of them with {sum}"));
+        }
+        self.left -= 1;
+        for (at, (var, extent)) in variables.iter().enumerate() {
+            if let Some(low) = output_cut(&sum, *var, extent)
+                && let Some(high) = extent.exact(&low)
+            {
+                let (h, l) = (fresh(), fresh());
+                let mut others = variables.to_vec();
+                others.remove(at);
+                others.extend([(h, high.clone()), (l, low.clone())]);
+                let digits = Poly::var(h).mul(&low).add(&Poly::var(l));
+                let facts = facts.replaced(*var, &digits).with(&[(h, high), (l, low)], []);
+                return self.vanishes(&sum.replace(&Replacement::new(vec![(*var, digits)])), &others, &facts, depth + 1);
+            }
+        }
+        if let Some(cond) = open_condition(&sum) {
+            for cond in [cond.clone(), cond.scale(-1).plus(-1)] {
+                let facts = facts.with(&[], [cond]);
+                if !facts.contradict() {
+                    self.vanishes(&sum, variables, &facts, depth + 1)?;
+                }
+            }
+            return Ok(());
+        }
+        if let Some(at) = variables.iter().position(|(var, extent)| {
+            extent.known().is_some_and(|e| e <= self.simplifier.expand) && sum.has(*var)
+        }) {
+            let (var, extent) = &variables[at];
+            let mut others = variables.to_vec();
+            others.remove(at);
+            for value in 0..extent.known().unwrap_or(0) {
+                let value = Poly::number(value);
+                let facts = facts.replaced(*var, &value);
+                if !facts.contradict() {
+                    self.vanishes(&sum.with(*var, &value), &others, &facts, depth + 1)?;
+                }
+            }
+            return Ok(());
+        }
+        if facts.contradict() {
+            return Ok(());
+        }
+        if let Some(joined) = joined(&sum) {
+            return self.vanishes(&joined, variables, facts, depth + 1);
+        }
+        if let Some(multiplied) = without_divisor(&sum, facts)? {
+            return self.vanishes(&multiplied, variables, facts, depth + 1);
+        }
+        Trouble::new(format!("the difference is {sum}"))
+    }
+
+    fn normal(&self, sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
+        let mut sum = canonical(sum);
+        for _ in 0..8 {
+            let next = canonical(&self.simplifier.sum(&sum, facts)?);
+            if next == sum {
+                break;
+            }
+            sum = next;
+        }
+        Ok(sum)
+    }
+}
+
+/// Two sums of the same thing over neighbouring ranges are one sum.
+fn joined(sum: &Sum) -> Option<Sum> {
+    if sum.terms().len() > MOST_JOINED {
+        return None;
+    }
+    let known: BTreeMap<&Term, usize> = sum.terms().iter().enumerate().map(|(at, (term, _))| (term, at)).collect();
+    for (at, (term, c)) in sum.terms().iter().enumerate() {
+        for (bound, (var, extent)) in term.binders.iter().enumerate() {
+            for (_, other) in sum.terms().iter().flat_map(|(term, _)| &term.binders) {
+                let mut binders = term.binders.clone();
+                let new = fresh();
+                binders[bound] = (new, other.clone());
+                let next = term.rebind(binders, vec![(*var, Poly::var(new).add(extent))]);
+                let next = canonical(&Sum::new([(next, c.clone())]));
+                let [(next, _)] = next.terms() else { continue };
+                let Some(found) = known.get(next).filter(|found| **found != at && sum.terms()[**found].1 == *c) else { continue };
+                let mut whole = term.clone();
+                whole.binders[bound].1 = extent.add(other);
+                let rest = sum.terms().iter().enumerate().filter(|(i, _)| *i != at && i != found).map(|(_, t)| t.clone());
+                return Some(Sum::new(rest.chain([(whole, c.clone())])));
+            }
+        }
+    }
+    None
+}
+
+/// The sum times a divisor of one of its terms.
+fn without_divisor(sum: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
+    let divisor = sum.terms().iter().flat_map(|(term, _)| term.factors.iter().map(move |f| (term, f))).find_map(|(term, (factor, p))| {
+        let Factor::Of(inside) = factor else { return None };
+        (*p < 0 && !term.binders.iter().any(|(var, _)| inside.has(*var))).then_some(inside)
+    });
+    let Some(divisor) = divisor else { return Ok(None) };
+    let is_divisor = |factor: &Factor| matches!(factor, Factor::Of(inside) if inside == divisor);
+    let power_of = |term: &Term| term.factors.iter().find(|(factor, _)| is_divisor(factor)).map_or(0, |(_, p)| -p);
+    let most = sum.terms().iter().map(|(term, _)| power_of(term)).max().unwrap_or(0);
+    let mut result = Sum::default();
+    for (term, c) in sum.terms() {
+        let missing = most - power_of(term);
+        let factors = term.factors.iter().filter(|(factor, _)| !is_divisor(factor)).cloned().collect();
+        let rest = Sum::new([(Term { factors, ..term.clone() }, c.clone())]);
+        result = result.add(&product(&rest, &power(divisor, missing, facts)?, facts)?);
+    }
+    Ok(Some(result))
+}

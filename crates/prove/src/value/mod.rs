@@ -1,0 +1,16 @@
+//! Elements of tensors as sums of products under index variables.
+
+mod algebra;
+mod canonical;
+mod cases;
+mod number;
+mod scope;
+mod simplify;
+mod sum;
+
+pub(crate) use algebra::{Trouble, apply, over, power, product};
+pub(crate) use canonical::canonical;
+pub(crate) use cases::vanishes;
+pub(crate) use number::{number_of, whole};
+pub(crate) use simplify::Simplifier;
+pub(crate) use sum::{Factor, Fold, Function, Sum};
