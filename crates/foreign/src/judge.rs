@@ -44,6 +44,7 @@ pub fn judge(rule: &Rule) -> Judgement {
         counterexample: None,
         instances: 0,
         families: 0,
+        proofs: 0,
         typings: Vec::new(),
         same_as: None,
     };
@@ -64,7 +65,8 @@ pub fn judge(rule: &Rule) -> Judgement {
             judgement.verdict = if guards.is_empty() { Verdict::True } else { Verdict::TrueIf(guards) };
             let witnesses: Vec<&Trial> = court.trials.iter().filter(|t| t.instance.guards.include(guards)).collect();
             judgement.instances = witnesses.len();
-            (judgement.trust, judgement.families) = proof::prove(&plan, &witnesses, guards, &names);
+            let proof = proof::prove(&plan, &witnesses, guards, &names);
+            (judgement.trust, judgement.families, judgement.proofs) = (proof.trust, proof.families, proof.proofs);
         }
     }
     judgement.counterexample = court.counterexample();

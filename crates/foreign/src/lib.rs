@@ -58,6 +58,7 @@ pub use guard::{Guard, Guards};
 pub use judge::judge;
 pub use kind::MOST_TYPINGS;
 pub use operator::{Activation, Binary, Operator, Padding, Unary};
+pub use proof::MOST_PROOFS;
 pub use reading::Reading;
 pub use rule::{MOST_NODES, MOST_VARIABLES, Node, Ref, Rule, Side};
 pub use verdict::{Counterexample, Judgement, Trust, Verdict};

@@ -34,7 +34,7 @@ impl fmt::Display for Verdict {
 pub enum Trust {
     /// A proof for all sizes.
     Proved,
-    /// Proofs for all sizes but those of kernels and the numbers of groups, which are the ones that were tried.
+    /// Proofs for families of sizes that were met: in each, kernels and numbers of groups are fixed, or there are more families than were proved.
     ProvedInRange,
     /// Instances alone: no proof was found, and why.
     Tested(String),
@@ -95,8 +95,10 @@ pub struct Judgement {
     pub counterexample: Option<Counterexample>,
     /// Instances on which both sides were computed and that fulfil the guards.
     pub instances: usize,
-    /// Families of sizes that these instances belong to; a proof covers every one of them.
+    /// Families of sizes that these instances belong to.
     pub families: usize,
+    /// How many of them were proved.
+    pub proofs: usize,
     /// The kinds of the variables, for every typing that was tried.
     pub typings: Vec<String>,
     /// The first rule of the file that is the same up to the names of variables.

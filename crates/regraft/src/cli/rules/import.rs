@@ -57,6 +57,8 @@ struct Row<'a> {
     why: Option<&'a str>,
     counterexample: Option<Counterexample<'a>>,
     instances: usize,
+    families: usize,
+    proofs: usize,
     typings: &'a [String],
     same_as: Option<usize>,
 }
@@ -85,8 +87,22 @@ impl<'a> Row<'a> {
             groups: &c.groups,
             difference: c.difference.to_string(),
         });
-        let (trust, instances, typings) = (j.trust.word(), j.instances, j.typings.as_slice());
-        Row { number: j.number, rule: &j.algebra, verdict, guards, trust, why, counterexample, instances, typings, same_as: j.same_as }
+        let (trust, instances, families, proofs) = (j.trust.word(), j.instances, j.families, j.proofs);
+        let typings = j.typings.as_slice();
+        Row {
+            number: j.number,
+            rule: &j.algebra,
+            verdict,
+            guards,
+            trust,
+            why,
+            counterexample,
+            instances,
+            families,
+            proofs,
+            typings,
+            same_as: j.same_as,
+        }
     }
 }
 
@@ -163,6 +179,7 @@ fn ground(j: &Judgement) -> String {
     match &j.trust {
         Trust::Tested(_) => format!("tested on {}", j.instances),
         Trust::None => "-".into(),
+        Trust::ProvedInRange => format!("proved-in-range ({} of {})", j.proofs, j.families),
         trust => trust.word().into(),
     }
 }
@@ -188,8 +205,8 @@ A rule is *true for all shapes* if both sides are equal for all sizes with which
 weakest that were found; *false* if no guards are known. The last column holds the smallest sizes that were met with which the sides differ: why a rule is false, or
 needs its guards.
 
-Trust: *proved*, for all sizes, family by family of those that were met; *proved-in-range*, the same, for kernels up to 3x3 and up to 4 groups; *tested*, equal
-on so many instances in a prime field, and no proof was found; *refuted*, by the counterexample.
+Trust: *proved*, for all sizes; *proved-in-range*, for all sizes in so many of the families that were met, in each of which kernels (up to 3x3) and numbers of groups are
+fixed; *tested*, equal on so many instances in a prime field, and no proof was found; *refuted*, by the counterexample.
 
 Notation: variables are named in the order of their first use. `@` is the matrix product; `+` and `*` work element by element and broadcast. `conv(x, w)` has stride 1 and
 `SAME` padding unless it says otherwise, and as many groups as the shapes imply; `conv.relu` ends with an activation. `cat1/4(a, b)` joins tensors of four
