@@ -7,7 +7,7 @@ fn main() {
     let verbose = args.len() > 3;
     let library = regraft_rules::Library::shipped().unwrap();
     let (mut all, mut part, mut none, mut skip) = (0, 0, 0, 0);
-    for rule in library.rules().iter().filter(|r| if only == "-w" { !r.name.starts_with("winograd") } else { r.name.contains(only.as_str()) }) {
+    for rule in library.rules().iter().filter(|r| if only == "-w" { !(r.name.starts_with("winograd") || r.name.contains("regroup")) } else { r.name.contains(only.as_str()) }) {
         let (mut yes, mut no, mut why) = (0, 0, String::new());
         if verbose { println!("{}", rule.name); }
         let mut slow = 0.0f64;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::index::{Atom, Fuel, Poly, Source, Var};
+use crate::value::Signs;
 
 /// Steps that one question may take.
 const PATIENCE: u32 = 4_000;
@@ -17,6 +18,8 @@ pub(crate) struct Facts {
     known: Vec<Poly>,
     positive: Vec<Source>,
     tables: Rc<HashMap<Source, Table>>,
+    /// Signs of sums that a case assumes.
+    pub signs: Signs,
 }
 
 /// The elements of a small constant.

@@ -4,7 +4,7 @@ use regraft_ir::{Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Factor, Function, Sum, Trouble, apply, power, product};
+use crate::value::{Function, Sum, Trouble, apply, power, product};
 
 impl Meaning<'_> {
     /// The element, if the operator normalizes.
@@ -19,7 +19,7 @@ impl Meaning<'_> {
             }
             Op::LogSoftmax(op) => {
                 let (x, total) = self.exponentials(value, op.axis, index)?;
-                x.sub(&Sum::factor(Factor::Apply(Function::Named("log".into()), vec![total])))
+                x.sub(&apply(Function::Named("log".into()), vec![total], &self.shared.facts)?)
             }
             Op::BatchNormalization(op) => {
                 let x = self.operand(node, 0)?;

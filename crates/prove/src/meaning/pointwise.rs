@@ -1,12 +1,12 @@
 //! Element by element: arithmetic, comparisons, logic, activations.
 
-use num_traits::{Signed, ToPrimitive};
+use num_traits::ToPrimitive;
 
 use regraft_ir::{Class, DType, Op, OpKind, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, whole};
+use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, rational_power, whole};
 
 /// Largest whole exponent that is multiplied out.
 const LARGEST_EXPONENT: i32 = 6;
@@ -47,10 +47,11 @@ impl Meaning<'_> {
         let positive = |a: &Sum| apply(Function::Positive, vec![a.clone()], facts);
         let zero = |a: &Sum| apply(Function::Zero, vec![a.clone()], facts);
         let named = |name: &str, arguments: &[Sum]| Sum::factor(Factor::Apply(Function::Named(name.into()), arguments.to_vec()));
+        let log = |a: &Sum| apply(Function::Named("log".into()), vec![a.clone()], facts);
         let sigmoid = |a: &Sum| inverse(&one().add(&exp(&a.negated())?));
         // 1 - 2 / (exp(2 a) + 1)
         let tanh = |a: &Sum| Ok::<_, Trouble>(one().sub(&inverse(&one().add(&exp(&a.scale(&whole(2)))?))?.scale(&whole(2))));
-        let softplus = |a: &Sum| Ok::<_, Trouble>(named("log", &[one().add(&exp(a)?)]));
+        let softplus = |a: &Sum| log(&one().add(&exp(a)?));
         let relu = |a: &Sum| max(a.clone(), Sum::default());
         // The part below 0, as a number that is not above 0.
         let below = |a: &Sum| Ok::<_, Trouble>(max(a.negated(), Sum::default())?.negated());
@@ -135,7 +136,7 @@ impl Meaning<'_> {
             Op::QuickGelu(op) => mul(&a, &sigmoid(&mul(&real(op.alpha.0)?, &a)?)?)?,
             Op::Identity(_) | Op::Dropout(_) => a,
             Op::Erf(_) => named("erf", x),
-            Op::Log(_) => named("log", x),
+            Op::Log(_) => log(&a)?,
             other => named(&format!("{other:?}"), x),
         })
     }
@@ -154,11 +155,7 @@ impl Meaning<'_> {
                     power(&apply(Function::Sqrt, vec![a.clone()], facts)?, twice, facts)
                 };
             }
-            // One form for exponents of either sign.
-            if exponent.is_negative() {
-                let positive = Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.negated()]));
-                return power(&positive, -1, facts);
-            }
+            return rational_power(a, &exponent, facts);
         }
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
     }
@@ -177,7 +174,7 @@ impl Meaning<'_> {
         if to.class() == Class::Bool {
             return Ok(Sum::one().sub(&apply(Function::Zero, vec![x], &self.shared.facts)?));
         }
-        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {from} to {to}").into()), vec![x])))
+        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {:?} to {to}", from.class()).into()), vec![x])))
     }
 
     /// A number of an attribute.

@@ -4,7 +4,7 @@ use regraft_ir::{Op, ValueId};
 
 use crate::index::{Poly, Var};
 use crate::meaning::Meaning;
-use crate::value::{Factor, Fold, Function, Sum, Trouble, apply, over, power, product};
+use crate::value::{Fold, Function, Sum, Trouble, apply, over, power, product};
 
 /// The window of a pool along each spatial axis.
 struct Window<'a> {
@@ -39,11 +39,12 @@ impl Meaning<'_> {
             }
             Op::ReduceLogSum(op) => {
                 let sum = self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?;
-                logarithm(sum)
+                apply(Function::Named("log".into()), vec![sum], &facts(self))?
             }
             Op::ReduceLogSumExp(op) => {
                 let exponential = |m: &Self, x: Sum| apply(Function::Exp, vec![x], &m.shared.facts);
-                logarithm(self.reduce(value, &op.axes, op.keepdims, index, &exponential)?)
+                let sum = self.reduce(value, &op.axes, op.keepdims, index, &exponential)?;
+                apply(Function::Named("log".into()), vec![sum], &facts(self))?
             }
             Op::ReduceMax(op) => self.fold(value, Fold::Max, &op.axes, op.keepdims, index, false)?,
             Op::ReduceMin(op) => self.fold(value, Fold::Max, &op.axes, op.keepdims, index, true)?.negated(),
@@ -183,8 +184,4 @@ impl Meaning<'_> {
         let count = self.simplifier.sum(&count, facts)?;
         product(&sum, &power(&count, -1, facts)?, facts)
     }
-}
-
-fn logarithm(x: Sum) -> Sum {
-    Sum::factor(Factor::Apply(Function::Named("log".into()), vec![x]))
 }

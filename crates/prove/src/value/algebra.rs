@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::fmt;
 
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use crate::index::{Atom, Facts, Fuel, Poly, Var};
+use crate::index::{Facts, Fuel, Poly, Var};
 use crate::value::number::Number;
 use crate::value::scope::merge_powers;
+use crate::value::sign::{Trend, is_nonnegative, is_positive, is_positive_factor, trend};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
 /// Most terms of a sum.
@@ -199,9 +200,39 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
     match (&function, arguments.as_slice()) {
         (Function::Max, _) => return largest(arguments, facts),
         (Function::Exp, [x]) if x.is_zero() => return Ok(Sum::one()),
+        (Function::Exp, [x]) => {
+            // exp(k log(y) + r) = y^k exp(r)
+            let log = x.terms().iter().find_map(|(term, c)| match term.factors.as_slice() {
+                [(Factor::Apply(Function::Named(name), y), 1)] if name.as_ref() == "log" && term.binders.is_empty() && term.conds.is_empty() => {
+                    Some((term.clone(), c.clone(), y[0].clone()))
+                }
+                _ => None,
+            });
+            if let Some((term, k, y)) = log {
+                let rest = apply(Function::Exp, vec![x.sub(&Sum::new([(term, k.clone())]))], facts)?;
+                return product(&rational_power(&y, &k, facts)?, &rest, facts);
+            }
+        }
+        (Function::Named(name), [x]) if name.as_ref() == "log" => {
+            if x.known().is_some_and(|v| v.is_one()) {
+                return Ok(Sum::default());
+            }
+            // log(exp(a) s) = a + log(s)
+            let common = common_factors(x);
+            if let Some((factor, p)) = common.iter().find(|(f, _)| matches!(f, Factor::Apply(Function::Exp, _)))
+                && let Factor::Apply(_, exponent) = factor
+            {
+                let inverse = Sum::new([(Term { factors: vec![(factor.clone(), -p)], ..Term::default() }, Number::one())]);
+                let rest = apply(function.clone(), vec![product(x, &inverse, facts)?], facts)?;
+                return Ok(exponent[0].scale(&crate::value::whole(i64::from(*p))).add(&rest));
+            }
+        }
         (Function::Sqrt, [x]) => {
             if let Some(root) = x.known().as_ref().and_then(root) {
                 return Ok(Sum::number(root));
+            }
+            if let Some(outside) = even_part(x, facts)? {
+                return Ok(outside);
             }
             // The part of the first coefficient that is a square.
             if let Some(root) = x.terms().first().map(|(_, c)| c.abs()).filter(|c| !c.is_one()).as_ref().and_then(root) {
@@ -214,6 +245,14 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
                 let holds = if function == Function::Positive { number.is_positive() } else { number.is_zero() };
                 return Ok(if holds { Sum::one() } else { Sum::default() });
             }
+            let (above, below) = (is_positive(x, facts), is_positive(&x.negated(), facts));
+            let not_above = below || is_nonnegative(&x.negated(), facts);
+            match function {
+                Function::Positive if above => return Ok(Sum::one()),
+                Function::Positive if not_above => return Ok(Sum::default()),
+                Function::Zero if above || below => return Ok(Sum::default()),
+                _ => {}
+            }
             let first = x.terms().first().map_or_else(Number::one, |(_, c)| c.clone());
             let by = if function == Function::Positive { first.abs() } else { first };
             arguments = vec![x.scale(&by.recip())];
@@ -221,6 +260,64 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
         _ => {}
     }
     Ok(Sum::factor(Factor::Apply(function, arguments)))
+}
+
+/// The root of a product that has even powers, or factors that are not negative.
+fn even_part(x: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
+    let [(term, c)] = x.terms() else { return Ok(None) };
+    if !term.binders.is_empty() || !term.conds.is_empty() || !c.is_positive() {
+        return Ok(None);
+    }
+    let single = |f: &Factor| Sum::factor(f.clone());
+    let takes = |(f, p): &(Factor, i32)| {
+        p % 2 == 0 || matches!(f, Factor::Apply(Function::Sqrt, _)) || (is_nonnegative(&single(f), facts) && (term.factors.len() > 1 || *p != 1))
+    };
+    let (out, inside): (Vec<_>, Vec<_>) = term.factors.iter().cloned().partition(takes);
+    if out.is_empty() {
+        return Ok(None);
+    }
+    // A root inside says that what it is the root of is not negative.
+    let under_root = |f: &Factor| term.factors.iter().any(|(r, _)| matches!(r, Factor::Apply(Function::Sqrt, y) if y[0] == single(f)));
+    let (more, inside): (Vec<_>, Vec<_>) = inside.into_iter().partition(|(f, _)| under_root(f));
+    let mut result = apply_root(&Sum::new([(Term { factors: inside, ..Term::default() }, c.clone())]), facts)?;
+    for (factor, p) in out.iter().chain(&more) {
+        let value = single(factor);
+        let root = if p % 2 == 0 {
+            let magnitude = largest(vec![value.clone(), value.negated()], facts)?;
+            power(&magnitude, p / 2, facts)?
+        } else if let Factor::Apply(Function::Sqrt, y) = factor {
+            rational_power(&y[0], &Number::new((*p).into(), 4.into()), facts)?
+        } else {
+            rational_power(&value, &Number::new((*p).into(), 2.into()), facts)?
+        };
+        result = product(&result, &root, facts)?;
+    }
+    Ok(Some(result))
+}
+
+fn apply_root(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
+    match x.known().as_ref().and_then(root) {
+        Some(root) => Ok(Sum::number(root)),
+        None => apply(Function::Sqrt, vec![x.clone()], facts),
+    }
+}
+
+/// A power of what is not negative, by the exponent's whole part, its half, and what is left.
+pub(crate) fn rational_power(x: &Sum, exponent: &Number, facts: &Facts) -> Result<Sum, Trouble> {
+    let half = Number::new(1.into(), 2.into());
+    let whole = exponent.floor();
+    let mut rest = exponent - &whole;
+    let Some(count) = whole.to_integer().to_i32() else { return Trouble::new(format!("a power of {exponent}")) };
+    let mut result = power(x, count, facts)?;
+    if rest >= half {
+        result = product(&result, &apply(Function::Sqrt, vec![x.clone()], facts)?, facts)?;
+        rest -= half;
+    }
+    if rest.is_zero() {
+        return Ok(result);
+    }
+    let left = Factor::Apply(Function::Named("power".into()), vec![x.clone(), Sum::number(rest)]);
+    product(&result, &Sum::factor(left), facts)
 }
 
 /// The root of a ratio, if it is one of whole numbers.
@@ -258,10 +355,14 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
     }
     flat.sort();
     flat.dedup();
-    // An argument that is another one less something is never the largest.
+    // An argument that is never above another one is not needed.
     let mut kept: Vec<Sum> = Vec::new();
     for (at, sum) in flat.iter().enumerate() {
-        let below = flat.iter().enumerate().any(|(other, o)| other != at && o.sub(sum).known().is_some_and(|d| d.is_positive()));
+        // Of two that are equal where a case says so, the later one goes.
+        let below = flat.iter().enumerate().any(|(other, o)| {
+            let more = o.sub(sum);
+            other != at && is_nonnegative(&more, facts) && (other < at || !is_nonnegative(&more.negated(), facts))
+        });
         if !below {
             kept.push(sum.clone());
         }
@@ -287,8 +388,10 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
             let inverse = Term { factors: factors.iter().map(|(f, p)| (f.clone(), -p)).collect(), ..Term::default() };
             let unit = product(&difference, &Sum::new([(inverse, by.recip())]), facts)?;
             let outside = Sum::new([(Term { factors, ..Term::default() }, by)]);
-            if is_nonnegative(&unit) {
+            if is_nonnegative(&unit, facts) {
                 low.add(&difference)
+            } else if is_nonnegative(&unit.negated(), facts) {
+                low.clone()
             } else {
                 let mut pair = vec![Sum::default(), unit];
                 pair.sort();
@@ -305,34 +408,8 @@ fn positive_content(sums: &[Sum], facts: &Facts) -> (Number, Vec<(Factor, i32)>)
     let all = Sum::new(sums.iter().flat_map(|sum| sum.terms()).map(|(term, _)| (term.clone(), Number::one())));
     let scale = sums.iter().flat_map(|sum| sum.terms()).map(|(_, c)| c.abs()).min().unwrap_or_else(Number::one);
     let mut factors = common_factors(&all);
-    factors.retain(|(factor, _)| is_positive(factor, facts));
+    factors.retain(|(factor, _)| is_positive_factor(factor, facts));
     (scale, factors)
-}
-
-/// Whether a factor is above 0 wherever it is defined.
-fn is_positive(factor: &Factor, facts: &Facts) -> bool {
-    match factor {
-        Factor::Read(source, _) => facts.is_positive(source),
-        Factor::Whole(atom) => matches!(atom, Atom::Size(_)),
-        Factor::Apply(function, _) => *function == Function::Exp,
-        Factor::Over(..) | Factor::Of(_) => false,
-    }
-}
-
-/// Whether a sum is plainly not negative.
-fn is_nonnegative(sum: &Sum) -> bool {
-    sum.terms().iter().all(|(term, c)| {
-        c.is_positive()
-            && term.factors.iter().all(|(factor, power)| {
-                power % 2 == 0
-                    || match factor {
-                        Factor::Apply(Function::Max, arguments) => arguments.iter().any(|a| a.known().is_some_and(|n| !n.is_negative())),
-                        Factor::Apply(Function::Exp | Function::Sqrt | Function::Positive | Function::Zero, _) => true,
-                        Factor::Whole(Atom::Size(_)) => true,
-                        _ => false,
-                    }
-            })
-    })
 }
 
 /// A reduction over a domain that is not empty.
@@ -368,6 +445,35 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
             _ => {}
         }
     }
+    // A function that rises with the one element that varies is largest where that is.
+    if let Some(leaf) = only_leaf(&body, &binders) {
+        match trend(&body, &leaf, facts) {
+            Some(Trend::Rising) if body != Sum::factor(leaf.clone()) => {
+                let inside = Sum::factor(Factor::Over(Fold::Max, binders, conds, Sum::factor(leaf.clone())));
+                return substituted(&body, &leaf, &inside, facts);
+            }
+            Some(Trend::Falling) if body != Sum::factor(leaf.clone()).negated() => {
+                let inside = Sum::factor(Factor::Over(Fold::Max, binders, conds, Sum::factor(leaf.clone()).negated())).negated();
+                return substituted(&body, &leaf, &inside, facts);
+            }
+            _ => {}
+        }
+    }
+    // b + max(a, 0) is the largest of b and b + a.
+    if let Some((at, arguments)) = body.terms().iter().enumerate().find_map(|(at, (term, c))| match term.factors.as_slice() {
+        [(Factor::Apply(Function::Max, arguments), 1)] if c.is_positive() && term.binders.is_empty() && term.conds.is_empty() => {
+            Some((at, arguments))
+        }
+        _ => None,
+    }) {
+        let (term, c) = &body.terms()[at];
+        let rest = body.sub(&Sum::new([(term.clone(), c.clone())]));
+        let mut outer = Vec::new();
+        for argument in arguments {
+            outer.push(over(fold, binders.clone(), conds.clone(), argument.scale(c).add(&rest), facts)?);
+        }
+        return largest(outer, facts);
+    }
     // What does not vary is added to the largest.
     let (apart, rest): (Vec<_>, Vec<_>) =
         body.terms().iter().cloned().partition(|(term, _)| !binders.iter().any(|(var, _)| Sum::new([(term.clone(), Number::one())]).has(*var)));
@@ -378,4 +484,57 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     let inside = product(&rest, &Sum::new([(inverse, scale.recip())]), facts)?;
     let outside = Sum::new([(Term { factors, ..Term::default() }, scale)]);
     Ok(apart.add(&product(&outside, &Sum::factor(Factor::Over(fold, binders, conds, inside)), facts)?))
+}
+
+/// The factor through which alone the body varies with the binders.
+fn only_leaf(body: &Sum, binders: &[(Var, Poly)]) -> Option<Factor> {
+    let mut leaves = Vec::new();
+    leaves_of(body, binders, &mut leaves);
+    leaves.sort();
+    leaves.dedup();
+    match leaves.as_slice() {
+        [leaf @ Factor::Read(..)] => Some(leaf.clone()),
+        _ => None,
+    }
+}
+
+fn leaves_of(sum: &Sum, binders: &[(Var, Poly)], leaves: &mut Vec<Factor>) {
+    for (term, _) in sum.terms() {
+        let varies = |p: &Poly| binders.iter().any(|(var, _)| p.has(*var));
+        if term.conds.iter().any(varies) || term.binders.iter().any(|(_, extent)| varies(extent)) {
+            leaves.push(Factor::Of(Sum::default()));
+        }
+        for (factor, _) in &term.factors {
+            if !binders.iter().any(|(var, _)| factor.has(*var)) {
+                continue;
+            }
+            match factor {
+                Factor::Apply(_, arguments) => arguments.iter().for_each(|a| leaves_of(a, binders, leaves)),
+                Factor::Of(inner) => leaves_of(inner, binders, leaves),
+                other => leaves.push(other.clone()),
+            }
+        }
+    }
+}
+
+/// The sum with another sum in a factor's place.
+fn substituted(sum: &Sum, leaf: &Factor, value: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
+    let mut result = Sum::default();
+    for (term, c) in sum.terms() {
+        let mut part = Sum::new([(Term { factors: Vec::new(), ..term.clone() }, c.clone())]);
+        for (factor, p) in &term.factors {
+            let inner = match factor {
+                found if found == leaf => value.clone(),
+                Factor::Apply(function, arguments) => {
+                    let arguments = arguments.iter().map(|a| substituted(a, leaf, value, facts)).collect::<Result<_, _>>()?;
+                    apply(function.clone(), arguments, facts)?
+                }
+                Factor::Of(inner) => substituted(inner, leaf, value, facts)?,
+                other => Sum::factor(other.clone()),
+            };
+            part = product(&part, &power(&inner, *p, facts)?, facts)?;
+        }
+        result = result.add(&part);
+    }
+    Ok(result)
 }

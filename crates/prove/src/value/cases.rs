@@ -6,6 +6,7 @@ use crate::index::{Facts, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, power, product};
 use crate::value::canonical::canonical;
 use crate::value::scope::Replacement;
+use crate::value::sign::open_sign;
 use crate::value::simplify::{Simplifier, open_condition, output_cut};
 use crate::value::sum::{Factor, Sum, Term};
 
@@ -75,6 +76,14 @@ impl Cases {
             return Ok(());
         }
         if facts.contradict() {
+            return Ok(());
+        }
+        if let Some(sign) = open_sign(&sum) {
+            for positive in [true, false] {
+                let mut facts = facts.clone();
+                facts.signs.assume(&sign, positive);
+                self.vanishes(&sum, variables, &facts, depth + 1)?;
+            }
             return Ok(());
         }
         if let Some(joined) = joined(&sum) {

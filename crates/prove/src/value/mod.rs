@@ -5,12 +5,14 @@ mod canonical;
 mod cases;
 mod number;
 mod scope;
+mod sign;
 mod simplify;
 mod sum;
 
-pub(crate) use algebra::{Trouble, apply, over, power, product};
+pub(crate) use algebra::{Trouble, apply, over, power, product, rational_power};
 pub(crate) use canonical::canonical;
 pub(crate) use cases::vanishes;
 pub(crate) use number::{number_of, whole};
+pub(crate) use sign::Signs;
 pub(crate) use simplify::Simplifier;
 pub(crate) use sum::{Factor, Fold, Function, Sum};
