@@ -44,6 +44,9 @@ pub(crate) fn family(plan: &Plan, instance: &Instance, guards: Guards, names: &[
         if guards.has(Guard::EqualOutputsPerGroup) {
             obligations.extend(equal_outputs_per_group(plan, &slots));
         }
+        if plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) {
+            obligations.extend(equal_results(plan, &slots));
+        }
         // Equations first: they may settle what the others would narrow without need.
         if let Some(open) = obligations.iter().filter(|o| !holds(o)).min_by_key(|o| order(o)) {
             solver.solve(open)?;
@@ -70,6 +73,12 @@ fn groups<'a>(plan: &'a Plan, slots: &'a [Typed]) -> impl Iterator<Item = (i64, 
 fn equal_outputs_per_group(plan: &Plan, slots: &[Typed]) -> Vec<Obligation> {
     let all: Vec<(i64, &Size)> = groups(plan, slots).collect();
     all.windows(2).map(|w| Obligation::Equal(w[0].1.times(w[1].0).s, w[1].1.times(w[0].0).s)).collect()
+}
+
+/// Constants have the sizes with which the results have one shape.
+fn equal_results(plan: &Plan, slots: &[Typed]) -> Vec<Obligation> {
+    let pairs = plan.outputs[0].iter().zip(&plan.outputs[1]).map(|(a, b)| slots[*a].sizes.iter().zip(&slots[*b].sizes));
+    pairs.flatten().map(|(a, b)| Obligation::Equal(a.s.clone(), b.s.clone())).collect()
 }
 
 fn order(obligation: &Obligation) -> usize {

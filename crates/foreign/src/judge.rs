@@ -34,8 +34,10 @@ pub(crate) struct Trial {
     pub difference: Option<Difference>,
 }
 
-/// Judges one rule. Deterministic: the same rule gets the same judgement.
-pub fn judge(rule: &Rule) -> Judgement {
+/// Judges one rule; of a rule that holds on all instances, at most `proofs` families of sizes are given to the prover.
+///
+/// Deterministic: the same rule gets the same judgement.
+pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
     let mut judgement = Judgement {
         number: rule.number,
         algebra: algebra(rule),
@@ -65,7 +67,7 @@ pub fn judge(rule: &Rule) -> Judgement {
             judgement.verdict = if guards.is_empty() { Verdict::True } else { Verdict::TrueIf(guards) };
             let witnesses: Vec<&Trial> = court.trials.iter().filter(|t| t.instance.guards.include(guards)).collect();
             judgement.instances = witnesses.len();
-            let proof = proof::prove(&plan, &witnesses, guards, &names);
+            let proof = proof::prove(&plan, &witnesses, guards, &names, proofs);
             (judgement.trust, judgement.families, judgement.proofs) = (proof.trust, proof.families, proof.proofs);
         }
     }

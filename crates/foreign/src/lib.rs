@@ -5,11 +5,12 @@
 //! its operators; a rule that is not is true under guards that are told, or false, with a counterexample.
 //!
 //! ```
-//! use regraft_foreign::{Format, Verdict, judge};
+//! use regraft_foreign::{Format, MOST_PROOFS, Trust, Verdict, judge};
 //!
 //! let rules = Format::Rules.read(b"(ewadd ?x (ewadd ?y ?z))=>(ewadd ?z (ewadd ?y ?x))\n(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))")?;
-//! assert_eq!(judge(&rules[0]).verdict, Verdict::True);
-//! let wrong = judge(&rules[1]);
+//! let right = judge(&rules[0], MOST_PROOFS);
+//! assert_eq!((right.verdict, right.trust), (Verdict::True, Trust::Proved));
+//! let wrong = judge(&rules[1], MOST_PROOFS);
 //! assert_eq!(wrong.algebra, "relu(a + b) => relu(a) + relu(b)");
 //! assert!(wrong.verdict == Verdict::False && wrong.counterexample.is_some());
 //! # Ok::<(), regraft_foreign::ImportError>(())

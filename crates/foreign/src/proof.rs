@@ -12,7 +12,7 @@ use crate::operator::Operator;
 use crate::plan::{Leaf, Plan};
 use crate::verdict::Trust;
 
-/// Families of a rule that are given to the prover at most.
+/// Families of a rule that are given to the prover at most, if nothing else is asked for.
 pub const MOST_PROOFS: usize = 16;
 
 /// What the prover made of a rule.
@@ -31,8 +31,11 @@ impl Proof {
     }
 }
 
-/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`.
-pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String]) -> Proof {
+/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most `most` families.
+pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
+    if most == 0 {
+        return Proof::none("no proofs were asked for".into());
+    }
     if let Some(instance) = pointwise(plan, witnesses) {
         return match family(plan, &instance, guards, names).and_then(|family| outcome(&family)) {
             Ok(()) => Proof { trust: Trust::Proved, families: 1, proofs: 1 },
@@ -52,7 +55,7 @@ pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[
         matches!(operator, Conv { .. } | Enlarge { .. } | IdentityKernel { .. } | IdentityMatrix)
     };
     let constants = plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(c) if fixed(c)));
-    let step = families.len().div_ceil(MOST_PROOFS).max(1);
+    let step = families.len().div_ceil(most).max(1);
     let mut proofs = 0;
     for family in families.values().step_by(step) {
         if let Err(why) = outcome(family) {

@@ -67,7 +67,7 @@ pub fn read(bytes: &[u8]) -> Vec<Rule> {
     Format::of(bytes).read(bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What is said of the only rule of a text.
+/// What is said of the only rule of a text, without proofs.
 pub fn judged(text: &str) -> Judgement {
-    judge(&only(text.as_bytes()))
+    judge(&only(text.as_bytes()), 0)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, Trust, Verdict, judge_all};
+use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, Trust, Verdict, judge_all};
 use serde::Serialize;
 
 use crate::cli::console::Console;
@@ -36,6 +36,9 @@ pub struct Args {
     /// Threads that judge [default: one per processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Families of sizes to prove of each rule at most; with 0, rules are tested only
+    #[arg(long, value_name = "N", default_value_t = MOST_PROOFS)]
+    proofs: usize,
     /// Print as a table for documents
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -122,7 +125,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         !interrupt::requested()
     };
-    let judgements = judge_all(&rules, threads, &before);
+    let judgements = judge_all(&rules, threads, args.proofs, &before);
     drop(progress);
     let time = seconds(start.elapsed().as_secs_f64());
     if args.json {
