@@ -57,9 +57,7 @@ fn the_rules_of_taso() {
 #[test]
 fn the_rules_of_tensat_are_those_of_taso() {
     let files = ["taso_graph_subst.pb", "tensat_single.txt", "tensat_multi.txt"];
-    let Some([taso, singles, pairs]) = files.iter().map(|f| read(f)).collect::<Option<Vec<_>>>().and_then(|r| r.try_into().ok()) else {
-        return;
-    };
+    let [Some(taso), Some(singles), Some(pairs)] = files.map(read) else { return };
     assert_eq!((singles.len(), pairs.len()), (120, 13));
     let sorted = |rules: &[Rule]| {
         let mut shown: Vec<String> = rules.iter().map(algebra).collect();
