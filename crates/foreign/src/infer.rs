@@ -213,6 +213,7 @@ impl Typing {
         self.facts.broadcast |= shift > 0;
         for at in 0..short.rank() {
             let (x, y) = (&long.sizes[shift + at], &short.sizes[at]);
+            self.facts.ways.push(u8::from(x.n != y.n) + u8::from(x.n < y.n));
             if x.n == y.n {
                 self.oblige(|| Obligation::Equal(x.s.clone(), y.s.clone()));
             } else {

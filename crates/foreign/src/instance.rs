@@ -84,7 +84,7 @@ impl<'a> Choices<'a> {
 }
 
 /// Gives `leaf` its sizes, and types all that can be typed then.
-fn take(plan: &Plan, leaf: usize, sizes: Sizes, slots: &mut [Option<Typed>], typing: &mut Typing) -> Result<(), Misfit> {
+pub(crate) fn take(plan: &Plan, leaf: usize, sizes: Sizes, slots: &mut [Option<Typed>], typing: &mut Typing) -> Result<(), Misfit> {
     slots[leaf] = Some(typed(&plan.leaves[leaf], sizes, typing));
     for step in &plan.steps[plan.ready[leaf].clone()] {
         let results = {

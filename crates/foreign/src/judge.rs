@@ -67,7 +67,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
             judgement.verdict = if guards.is_empty() { Verdict::True } else { Verdict::TrueIf(guards) };
             let witnesses: Vec<&Trial> = court.trials.iter().filter(|t| t.instance.guards.include(guards)).collect();
             judgement.instances = witnesses.len();
-            let proof = proof::prove(&plan, &witnesses, guards, &names, proofs);
+            let proof = proof::prove(&plan, &kinds, &witnesses, guards, &names, proofs);
             (judgement.trust, judgement.families, judgement.proofs) = (proof.trust, proof.families, proof.proofs);
         }
     }

@@ -31,6 +31,19 @@ pub enum Kind {
     Tensor,
 }
 
+impl Kind {
+    /// Number of axes.
+    pub fn rank(self) -> usize {
+        match self {
+            Kind::Scalar => 0,
+            Kind::Vector => 1,
+            Kind::Matrix => 2,
+            Kind::Stack => 3,
+            Kind::Image | Kind::Kernel | Kind::Tensor => 4,
+        }
+    }
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -23,6 +23,7 @@
 
 mod algebra;
 mod arguments;
+mod census;
 mod cursor;
 mod docket;
 mod equations;

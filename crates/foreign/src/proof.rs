@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use regraft_prove::equal;
 
+use crate::census::census;
 use crate::family::{Family, family};
 use crate::guard::Guards;
 use crate::instance::Instance;
 use crate::judge::Trial;
-use crate::operator::Operator;
+use crate::kind::{Kind, MOST_TYPINGS};
 use crate::plan::{Leaf, Plan};
 use crate::verdict::Trust;
 
@@ -32,7 +33,7 @@ impl Proof {
 }
 
 /// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most `most` families.
-pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
+pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
     if most == 0 {
         return Proof::none("no proofs were asked for".into());
     }
@@ -42,19 +43,17 @@ pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[
             Err(why) => Proof::none(why),
         };
     }
+    let counted: Option<Vec<Vec<Instance>>> = kinds.iter().map(|kinds| census(plan, kinds, guards)).collect();
+    let complete = counted.is_some() && kinds.len() < MOST_TYPINGS;
+    let counted = counted.unwrap_or_default();
     // The simplest first.
     let mut families: BTreeMap<(usize, String), Family> = BTreeMap::new();
-    for trial in witnesses {
-        match family(plan, &trial.instance, guards, names) {
+    for instance in witnesses.iter().map(|t| &t.instance).chain(counted.iter().flatten()) {
+        match family(plan, instance, guards, names) {
             Ok(family) => drop(families.entry((family.key.len(), family.key.clone())).or_insert(family)),
             Err(why) => return Proof::none(why),
         }
     }
-    let fixed = |operator: &Operator| {
-        use Operator::{Conv, Enlarge, IdentityKernel, IdentityMatrix};
-        matches!(operator, Conv { .. } | Enlarge { .. } | IdentityKernel { .. } | IdentityMatrix)
-    };
-    let constants = plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(c) if fixed(c)));
     let step = families.len().div_ceil(most).max(1);
     let mut proofs = 0;
     for family in families.values().step_by(step) {
@@ -63,7 +62,7 @@ pub(crate) fn prove(plan: &Plan, witnesses: &[&Trial], guards: Guards, names: &[
         }
         proofs += 1;
     }
-    let all = proofs == families.len() && !constants && !plan.steps.iter().any(|s| fixed(&s.operator));
+    let all = complete && proofs == families.len();
     Proof { trust: if all { Trust::Proved } else { Trust::ProvedInRange }, families: families.len(), proofs }
 }
 

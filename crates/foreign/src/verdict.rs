@@ -32,9 +32,9 @@ impl fmt::Display for Verdict {
 /// What a verdict of truth rests on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// A proof for all sizes.
+    /// Proofs for all families of sizes.
     Proved,
-    /// Proofs for families of sizes that were met: in each, kernels and numbers of groups are fixed, or there are more families than were proved.
+    /// Proofs for families of sizes that were met; there are more of them. Kernels and numbers of groups are fixed in each.
     ProvedInRange,
     /// Instances alone: no proof was found, and why.
     Tested(String),
