@@ -86,6 +86,13 @@ impl Graph {
         id.out()
     }
 
+    /// Declares an input that is the same in every run: a weight whose elements are not given, of any size.
+    pub fn add_parameter(&mut self, name: &str, ty: TensorType) -> ValueId {
+        let value = self.add_input(name, ty);
+        self.node_mut(value.node).constant = true;
+        value
+    }
+
     /// Adds a constant.
     pub fn add_const(&mut self, value: Const) -> ValueId {
         let ty = value.ty();

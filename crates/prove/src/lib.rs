@@ -4,11 +4,13 @@ mod equal;
 mod field;
 mod fingerprint;
 mod index;
+mod judge;
 mod meaning;
 mod value;
 mod verdict;
 
-pub use equal::equal;
+pub use equal::{Assumptions, equal, equal_where};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use judge::{Judgement, Word, judge};
 pub use verdict::Verdict;

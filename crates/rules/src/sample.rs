@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Attr, Class, Const, DType, Graph, NodeId, Op, OpKind, PatchValue, TensorType, Value, ValueId, eval};
+use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, PatchValue, TensorType, Value, ValueId, eval};
 
 use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
@@ -49,11 +49,29 @@ pub fn exercise(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Exercise
     result
 }
 
+/// Which sizes of an instance are symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Sizes {
+    /// None: all are numbers.
+    Known,
+    /// Those that parameters of the instance clause stand for, each with even odds.
+    Some,
+    /// All that parameters stand for, and all that are written as numbers above 1.
+    Open,
+}
+
 /// The source of `rule` as a random graph, its roots being the outputs; the reason why this draw is no instance otherwise.
 pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
-    let mut sampler = Sampler { rule, rng: Rng(seed | 1), graph: Graph::new("instance"), env: rule.environment(), inputs: 0 };
+    sized_graph(rule, seed, Sizes::Known)
+}
+
+fn sized_graph(rule: &Rule, seed: u64, open: Sizes) -> Result<(Graph, Vec<ValueId>), String> {
+    let mut sampler = Sampler { rule, rng: Rng(seed | 1), graph: Graph::new("instance"), env: rule.environment(), inputs: 0, open };
     for (var, choices) in &rule.instance.parameters {
-        let value = sampler.pick(choices)?;
+        let value = match sampler.symbol(*var, choices) {
+            Some(symbol) => symbol,
+            None => sampler.pick(choices)?,
+        };
         sampler.env[*var] = Some(value);
     }
     let mut roots = Vec::new();
@@ -88,7 +106,12 @@ pub struct Instance {
 
 /// Draws an instance of `rule`. Deterministic in `seed`.
 pub fn draw(rule: &Rule, seed: u64) -> Result<Instance, Miss> {
-    let (before, roots) = graph(rule, seed).map_err(Miss::Draw)?;
+    draw_sized(rule, seed, Sizes::Known)
+}
+
+/// Draws an instance of `rule` some of whose sizes are symbols. Constants of such sizes are parameters of the graph, without elements.
+pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss> {
+    let (before, roots) = sized_graph(rule, seed, sizes).map_err(Miss::Draw)?;
     let found = matches_at(&before, rule, 0, roots[0].node);
     let found =
         found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r))).ok_or_else(|| Miss::Draw("the guards do not hold".into()))?;
@@ -189,9 +212,31 @@ struct Sampler<'a> {
     graph: Graph,
     env: Vec<Option<Val>>,
     inputs: usize,
+    open: Sizes,
 }
 
 impl Sampler<'_> {
+    /// A symbol for a parameter whose choices are all plain numbers.
+    fn symbol(&mut self, var: Var, choices: &[Expr]) -> Option<Val> {
+        let plain = choices.iter().all(|c| matches!(c, Expr::Literal(v) if v.as_int().is_some()));
+        let symbolic = match self.open {
+            Sizes::Known => false,
+            Sizes::Some => self.rng.below(2) == 0,
+            Sizes::Open => true,
+        };
+        (plain && symbolic).then(|| Val::Dim(Dim::symbol(&self.rule.variables[var])))
+    }
+
+    /// A size as it is written, or a symbol for it.
+    fn size(&self, expr: &Expr, value: &Val) -> Result<Dim, String> {
+        let Val::Dim(dim) = value else { return Err("a size is not a number".into()) };
+        let literal = matches!(expr, Expr::Literal(_)).then(|| dim.known()).flatten();
+        Ok(match literal {
+            Some(number) if number > 1 && self.open == Sizes::Open => Dim::symbol(&format!("S{number}")),
+            _ => dim.clone(),
+        })
+    }
+
     fn eval(&self, e: &Expr) -> Result<Val, String> {
         e.eval(&self.env, &GraphScope(&self.graph))
     }
@@ -304,22 +349,26 @@ impl Sampler<'_> {
                 Ok(Val::List((0..n).map(|_| self.operand(inner)).collect::<Result<_, _>>()?))
             }
             Operand::Tensor { constant, shape, values, dtype } => {
-                let mut sizes = Vec::new();
+                let mut dims = Vec::new();
                 for e in shape {
                     match self.eval(e)? {
-                        Val::List(items) => sizes.extend(items.iter().map(Val::as_int)),
-                        other => sizes.push(other.as_int()),
+                        Val::List(items) => {
+                            for item in &items {
+                                dims.push(self.size(e, item)?);
+                            }
+                        }
+                        other => dims.push(self.size(e, &other)?),
                     }
                 }
-                let sizes: Vec<i64> = sizes.into_iter().collect::<Option<_>>().ok_or("a size is not a number")?;
-                if sizes.iter().any(|s| *s < 1 || *s > 4096) {
+                let known: Option<Vec<i64>> = dims.iter().map(Dim::known).collect();
+                if let Some(sizes) = known.as_ref().filter(|sizes| sizes.iter().any(|s| *s < 1 || *s > 4096)) {
                     return Err(format!("shape {sizes:?} is out of range"));
                 }
                 // Instances are exact: reals are doubles.
                 let dtype = if dtype.is_float() { DType::F64 } else { *dtype };
-                if *constant {
+                if let (true, Some(sizes)) = (*constant, &known) {
                     let env = self.env.clone();
-                    let value = data(&mut self.rng, dtype, &sizes, values, &env, &self.graph)?;
+                    let value = data(&mut self.rng, dtype, sizes, values, &env, &self.graph)?;
                     return Ok(Val::Value(PatchValue::Old(self.graph.add_const(value))));
                 }
                 let tag = match values {
@@ -330,7 +379,9 @@ impl Sampler<'_> {
                 };
                 self.inputs += 1;
                 let name = format!("x{}_{tag}", self.inputs);
-                Ok(Val::Value(PatchValue::Old(self.graph.add_input(&name, TensorType::new(dtype, sizes)))))
+                let ty = TensorType::new(dtype, dims);
+                let value = if *constant { self.graph.add_parameter(&name, ty) } else { self.graph.add_input(&name, ty) };
+                Ok(Val::Value(PatchValue::Old(value)))
             }
         }
     }
@@ -370,7 +421,7 @@ impl Sampler<'_> {
         }
         let rank = types.first().map_or(0, TensorType::rank);
         let spatial = rank.saturating_sub(2);
-        let known = |t: usize, axis: usize| types.get(t).and_then(|t| t.shape.get(axis)).and_then(regraft_ir::Dim::known);
+        let known = |t: usize, axis: usize| types.get(t).and_then(|t| t.shape.get(axis)).and_then(Dim::known);
         let mut ints =
             |n: usize, low: u64, high: u64| Val::List((0..n).map(|_| Val::int((low + self.rng.below(high - low + 1)) as i64)).collect());
         Ok(match name {

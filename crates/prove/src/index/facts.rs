@@ -37,22 +37,19 @@ impl Facts {
         self.ranges.insert(var, extent);
     }
 
-    /// The number of values that a variable takes.
-    pub fn extent(&self, var: Var) -> Option<&Poly> {
-        self.ranges.get(&var)
-    }
-
     /// Adds a sum that is at least 0.
     pub fn assume(&mut self, sum: Poly) {
         // A number below 0 is a contradiction that has to stay.
-        if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) {
+        if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
             self.known.push(sum);
         }
     }
 
     /// Adds a tensor whose elements are all above 0.
     pub fn all_positive(&mut self, source: Source) {
-        self.positive.push(source);
+        if !self.positive.contains(&source) {
+            self.positive.push(source);
+        }
     }
 
     /// Whether all elements of a tensor are above 0.

@@ -9,7 +9,7 @@ mod table;
 
 use std::collections::HashMap;
 
-use regraft_ir::{Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{DType, Graph, NodeId, Op, TensorType, ValueId};
 
 use crate::index::{Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     /// Index variables that stand for any element of a tensor of a shape.
     generic: HashMap<Vec<Poly>, Vec<Var>>,
     tables: HashMap<Source, Table>,
+    /// Element types of inputs.
+    dtypes: HashMap<Source, DType>,
 }
 
 impl Shared {
@@ -94,7 +96,11 @@ impl<'a> Meaning<'a> {
     fn element(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let node = self.graph.node(value.node);
         match &node.op {
-            Op::Input(input) => return Ok(Sum::read(Source::Input(input.name.clone().into()), index.to_vec())),
+            Op::Input(input) => {
+                let source = Source::Input(input.name.clone());
+                self.shared.dtypes.insert(source.clone(), input.ty.dtype);
+                return Ok(Sum::read(source, index.to_vec()));
+            }
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
         }
@@ -136,11 +142,7 @@ impl<'a> Meaning<'a> {
     }
 
     /// The sum of `body` over new variables of these ranges.
-    fn sum_over_all(
-        &mut self,
-        extents: &[Poly],
-        body: &mut dyn FnMut(&mut Self, &[Poly]) -> Result<Sum, Trouble>,
-    ) -> Result<Sum, Trouble> {
+    fn sum_over_all(&mut self, extents: &[Poly], body: &mut dyn FnMut(&mut Self, &[Poly]) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
         let vars: Vec<Var> = extents.iter().map(|extent| self.shared.variable(extent)).collect();
         let indices: Vec<Poly> = vars.iter().map(|var| Poly::var(*var)).collect();
         let body = body(self, &indices)?;

@@ -1,6 +1,6 @@
 //! Element by element: arithmetic, comparisons, logic, activations.
 
-use num_traits::ToPrimitive;
+use num_traits::{One, ToPrimitive};
 
 use regraft_ir::{Class, DType, Op, OpKind, ValueId};
 
@@ -65,7 +65,9 @@ impl Meaning<'_> {
             Op::Sub(_) => a.sub(&b),
             Op::Mul(_) => mul(&a, &b)?,
             Op::Div(_) if whole_numbers => match (a.as_poly(), b.as_poly()) {
-                (Some(a), Some(b)) if facts.nonnegative(&a) && facts.at_least(&b, &Poly::number(1)) => Sum::whole(&facts.reduce(&a.floor(&b))),
+                (Some(a), Some(b)) if facts.nonnegative(&a) && facts.at_least(&b, &Poly::number(1)) => {
+                    Sum::whole(&facts.reduce(&a.floor(&b)))
+                }
                 _ => named("whole-division", x),
             },
             Op::Div(_) => mul(&a, &inverse(&b)?)?,
@@ -168,13 +170,27 @@ impl Meaning<'_> {
             (Class::Int, Class::Int) => from == to || (from, to) == (DType::I32, DType::I64),
             _ => false,
         };
-        if kept {
+        // What comes from an integer type is held by the types that hold that one.
+        let origin = self.integer_origin(&x);
+        if kept || origin.is_some_and(|origin| holds(to, origin)) {
             return Ok(x);
         }
+        let class = if origin.is_some() { Class::Int } else { from.class() };
         if to.class() == Class::Bool {
             return Ok(Sum::one().sub(&apply(Function::Zero, vec![x], &self.shared.facts)?));
         }
-        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {:?} to {to}", from.class()).into()), vec![x])))
+        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {class:?} to {to}").into()), vec![x])))
+    }
+
+    /// The integer type of the input that the element is one of.
+    fn integer_origin(&self, x: &Sum) -> Option<DType> {
+        let [(term, c)] = x.terms() else { return None };
+        match term.factors.as_slice() {
+            [(Factor::Read(source, _), 1)] if c.is_one() && term.binders.is_empty() => {
+                self.shared.dtypes.get(source).copied().filter(|dtype| dtype.class() == Class::Int)
+            }
+            _ => None,
+        }
     }
 
     /// A number of an attribute.
@@ -183,14 +199,99 @@ impl Meaning<'_> {
     }
 }
 
+/// Whether every number of the integer type `from` is one of type `to`.
+fn holds(to: DType, from: DType) -> bool {
+    let range = |dtype: DType| match dtype {
+        DType::I8 => Some((true, 8)),
+        DType::U8 => Some((false, 8)),
+        DType::I16 => Some((true, 16)),
+        DType::U16 => Some((false, 16)),
+        DType::I32 => Some((true, 32)),
+        DType::U32 => Some((false, 32)),
+        DType::I64 => Some((true, 64)),
+        DType::U64 => Some((false, 64)),
+        _ => None,
+    };
+    match (range(to), range(from)) {
+        (Some((to_signed, to_bits)), Some((signed, bits))) => {
+            if to_signed == signed {
+                to_bits >= bits
+            } else {
+                to_signed && to_bits > bits
+            }
+        }
+        _ => false,
+    }
+}
+
 fn is_pointwise(kind: OpKind) -> bool {
     use OpKind::*;
     matches!(
         kind,
-        Add | Sub | Mul | Div | Pow | Mod | BitShift | Sum | Max | Min | Mean | Equal | Greater | GreaterOrEqual | Less | LessOrEqual
-            | And | Or | Xor | Not | Where | IsNaN | IsInf | Neg | Abs | Sign | Reciprocal | Sqrt | Exp | Log | Floor | Ceil | Round | Erf
-            | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Relu | Sigmoid | Tanh | LeakyRelu | PRelu | Elu
-            | Selu | Celu | ThresholdedRelu | HardSigmoid | HardSwish | Softplus | Softsign | Mish | Gelu | FastGelu | QuickGelu | Clip
-            | Cast | Identity | Dropout
+        Add | Sub
+            | Mul
+            | Div
+            | Pow
+            | Mod
+            | BitShift
+            | Sum
+            | Max
+            | Min
+            | Mean
+            | Equal
+            | Greater
+            | GreaterOrEqual
+            | Less
+            | LessOrEqual
+            | And
+            | Or
+            | Xor
+            | Not
+            | Where
+            | IsNaN
+            | IsInf
+            | Neg
+            | Abs
+            | Sign
+            | Reciprocal
+            | Sqrt
+            | Exp
+            | Log
+            | Floor
+            | Ceil
+            | Round
+            | Erf
+            | Sin
+            | Cos
+            | Tan
+            | Asin
+            | Acos
+            | Atan
+            | Sinh
+            | Cosh
+            | Asinh
+            | Acosh
+            | Atanh
+            | Relu
+            | Sigmoid
+            | Tanh
+            | LeakyRelu
+            | PRelu
+            | Elu
+            | Selu
+            | Celu
+            | ThresholdedRelu
+            | HardSigmoid
+            | HardSwish
+            | Softplus
+            | Softsign
+            | Mish
+            | Gelu
+            | FastGelu
+            | QuickGelu
+            | Clip
+            | Cast
+            | Identity
+            | Dropout
     )
 }

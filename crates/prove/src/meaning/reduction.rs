@@ -123,7 +123,8 @@ impl Meaning<'_> {
         let mut at = index[..2].to_vec();
         let mut conditions = Vec::new();
         for axis in 0..window.kernel.len() {
-            let position = index[2 + axis].scale(window.strides[axis]).add(&taps[axis].scale(window.dilations[axis])).plus(-window.pads[axis]);
+            let position =
+                index[2 + axis].scale(window.strides[axis]).add(&taps[axis].scale(window.dilations[axis])).plus(-window.pads[axis]);
             conditions.extend([position.clone(), sizes[2 + axis].plus(-1).sub(&position)]);
             at.push(position);
         }

@@ -2,9 +2,9 @@
 
 use regraft_ir::{Class, Const};
 
-use crate::index::{Poly, Source, Table};
+use crate::index::{Facts, Poly, Source, Table};
 use crate::meaning::Meaning;
-use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power};
+use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, whole};
 
 /// Constants of more elements are not looked into.
 const LARGEST: usize = 1 << 16;
@@ -26,6 +26,9 @@ impl Meaning<'_> {
                 if let Some(at) = known(constant.shape(), index) {
                     return values.get(at).map_or_else(|| Trouble::new("an index beyond a constant"), |value| self.real(*value));
                 }
+                if constant.dtype().class() == Class::Real && values.iter().all(|v| *v > 0.0) {
+                    self.shared.facts.all_positive(source.clone());
+                }
                 self.shared.learn(&source, Table { shape: constant.shape().to_vec(), elements: values });
             }
         }
@@ -45,21 +48,24 @@ impl Meaning<'_> {
     }
 }
 
-/// Roots that decimals are written for.
-fn irrational(value: f64, facts: &crate::index::Facts) -> Result<Option<Sum>, Trouble> {
+/// Multiples of roots that decimals are written for.
+fn irrational(value: f64, facts: &Facts) -> Result<Option<Sum>, Trouble> {
     let pi = Sum::factor(Factor::Apply(Function::Named("pi".into()), Vec::new()));
-    let two = Sum::number(crate::value::whole(2));
-    let close = |number: f64| value.abs() as f32 == number as f32;
-    let sum = if close(std::f64::consts::SQRT_2) {
-        apply(Function::Sqrt, vec![two], facts)?
-    } else if close(std::f64::consts::FRAC_1_SQRT_2) {
-        power(&apply(Function::Sqrt, vec![two], facts)?, -1, facts)?
-    } else if close((2.0 / std::f64::consts::PI).sqrt()) {
-        apply(Function::Sqrt, vec![crate::value::product(&two, &power(&pi, -1, facts)?, facts)?], facts)?
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(if value < 0.0 { sum.negated() } else { sum }))
+    let two = Sum::number(whole(2));
+    let roots =
+        [(std::f64::consts::SQRT_2, two.clone()), ((2.0 / std::f64::consts::PI).sqrt(), product(&two, &power(&pi, -1, facts)?, facts)?)];
+    // The third one is the factor of the cube in the tanh form of GELU.
+    let multiples = [(1, 1), (2, 1), (1, 2), (44_715, 1_000_000), (2 * 44_715, 1_000_000)];
+    for (root, square) in roots {
+        for (numerator, denominator) in multiples {
+            let number = root * numerator as f64 / denominator as f64;
+            if value.abs() as f32 == number as f32 {
+                let sum = apply(Function::Sqrt, vec![square], facts)?.scale(&(whole(numerator) / whole(denominator)));
+                return Ok(Some(if value < 0.0 { sum.negated() } else { sum }));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The position of a known index.

@@ -186,11 +186,13 @@ fn common_factors(sum: &Sum) -> Vec<(Factor, i32)> {
     let bound = |term: &Term, factor: &Factor| term.binders.iter().any(|(var, _)| factor.has(*var));
     let candidates = first.factors.iter().filter(|(f, p)| *p > 0 && !bound(first, f));
     let shared = candidates.filter_map(|(factor, p)| {
-        others.iter().try_fold(*p, |least, (term, _)| {
-            let (_, other) = term.factors.iter().find(|(f, p)| f == factor && *p > 0)?;
-            (!bound(term, factor)).then_some(least.min(*other))
-        })
-        .map(|least| (factor.clone(), least))
+        others
+            .iter()
+            .try_fold(*p, |least, (term, _)| {
+                let (_, other) = term.factors.iter().find(|(f, p)| f == factor && *p > 0)?;
+                (!bound(term, factor)).then_some(least.min(*other))
+            })
+            .map(|least| (factor.clone(), least))
     });
     shared.collect()
 }
@@ -203,7 +205,9 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
         (Function::Exp, [x]) => {
             // exp(k log(y) + r) = y^k exp(r)
             let log = x.terms().iter().find_map(|(term, c)| match term.factors.as_slice() {
-                [(Factor::Apply(Function::Named(name), y), 1)] if name.as_ref() == "log" && term.binders.is_empty() && term.conds.is_empty() => {
+                [(Factor::Apply(Function::Named(name), y), 1)]
+                    if name.as_ref() == "log" && term.binders.is_empty() && term.conds.is_empty() =>
+                {
                     Some((term.clone(), c.clone(), y[0].clone()))
                 }
                 _ => None,
@@ -216,6 +220,16 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
         (Function::Named(name), [x]) if name.as_ref() == "log" => {
             if x.known().is_some_and(|v| v.is_one()) {
                 return Ok(Sum::default());
+            }
+            // log(y^-p s) = log(s) - p log(y)
+            if let [(term, _)] = x.terms()
+                && term.binders.is_empty()
+                && let Some((factor, p)) = term.factors.iter().find(|(f, p)| *p < 0 && is_positive_factor(f, facts))
+            {
+                let inverse = Sum::new([(Term { factors: vec![(factor.clone(), -p)], ..Term::default() }, Number::one())]);
+                let rest = apply(function.clone(), vec![product(x, &inverse, facts)?], facts)?;
+                let inside = if let Factor::Of(inside) = factor { inside.clone() } else { Sum::factor(factor.clone()) };
+                return Ok(rest.add(&apply(function.clone(), vec![inside], facts)?.scale(&crate::value::whole(i64::from(*p)))));
             }
             // log(exp(a) s) = a + log(s)
             let common = common_factors(x);
@@ -233,6 +247,15 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
             }
             if let Some(outside) = even_part(x, facts)? {
                 return Ok(outside);
+            }
+            // sqrt(y sqrt(y)) = y^(3/4)
+            for (factor, p) in common_factors(x) {
+                if let Factor::Apply(Function::Sqrt, y) = &factor
+                    && p == 1
+                    && product(&y[0], &Sum::factor(factor.clone()), facts)? == *x
+                {
+                    return rational_power(&y[0], &Number::new(3.into(), 4.into()), facts);
+                }
             }
             // The part of the first coefficient that is a square.
             if let Some(root) = x.terms().first().map(|(_, c)| c.abs()).filter(|c| !c.is_one()).as_ref().and_then(root) {
@@ -270,7 +293,9 @@ fn even_part(x: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
     }
     let single = |f: &Factor| Sum::factor(f.clone());
     let takes = |(f, p): &(Factor, i32)| {
-        p % 2 == 0 || matches!(f, Factor::Apply(Function::Sqrt, _)) || (is_nonnegative(&single(f), facts) && (term.factors.len() > 1 || *p != 1))
+        p % 2 == 0
+            || matches!(f, Factor::Apply(Function::Sqrt, _))
+            || (is_nonnegative(&single(f), facts) && (term.factors.len() > 1 || *p != 1))
     };
     let (out, inside): (Vec<_>, Vec<_>) = term.factors.iter().cloned().partition(takes);
     if out.is_empty() {
@@ -383,7 +408,8 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
     let inside = match rest.as_slice() {
         // max(a, b) = b + max(a - b, 0) = b + (a - b) + max(b - a, 0): the difference whose first coefficient is positive.
         [a, b] => {
-            let (low, difference) = if a.sub(b).terms().first().is_some_and(|(_, c)| c.is_positive()) { (b, a.sub(b)) } else { (a, b.sub(a)) };
+            let (low, difference) =
+                if a.sub(b).terms().first().is_some_and(|(_, c)| c.is_positive()) { (b, a.sub(b)) } else { (a, b.sub(a)) };
             let (by, factors) = positive_content(std::slice::from_ref(&difference), facts);
             let inverse = Term { factors: factors.iter().map(|(f, p)| (f.clone(), -p)).collect(), ..Term::default() };
             let unit = product(&difference, &Sum::new([(inverse, by.recip())]), facts)?;
@@ -475,8 +501,11 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         return largest(outer, facts);
     }
     // What does not vary is added to the largest.
-    let (apart, rest): (Vec<_>, Vec<_>) =
-        body.terms().iter().cloned().partition(|(term, _)| !binders.iter().any(|(var, _)| Sum::new([(term.clone(), Number::one())]).has(*var)));
+    let (apart, rest): (Vec<_>, Vec<_>) = body
+        .terms()
+        .iter()
+        .cloned()
+        .partition(|(term, _)| !binders.iter().any(|(var, _)| Sum::new([(term.clone(), Number::one())]).has(*var)));
     let (apart, rest) = (Sum::new(apart), Sum::new(rest));
     let (scale, mut factors) = positive_content(std::slice::from_ref(&rest), facts);
     factors.retain(|(factor, _)| !binders.iter().any(|(var, _)| factor.has(*var)));

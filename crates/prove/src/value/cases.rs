@@ -60,9 +60,9 @@ impl Cases {
             }
             return Ok(());
         }
-        if let Some(at) = variables.iter().position(|(var, extent)| {
-            extent.known().is_some_and(|e| e <= self.simplifier.expand) && sum.has(*var)
-        }) {
+        if let Some(at) =
+            variables.iter().position(|(var, extent)| extent.known().is_some_and(|e| e <= self.simplifier.expand) && sum.has(*var))
+        {
             let (var, extent) = &variables[at];
             let mut others = variables.to_vec();
             others.remove(at);

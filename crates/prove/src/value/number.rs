@@ -10,13 +10,17 @@ pub(crate) type Number = BigRational;
 /// Largest denominator that a decimal is read back from.
 const LARGEST_DENOMINATOR: i64 = 1 << 16;
 
+/// Most digits of a decimal that is taken as it is written.
+const MOST_DIGITS: usize = 6;
+
 /// A whole number.
 pub(crate) fn whole(value: i64) -> Number {
     Number::from_integer(BigInt::from(value))
 }
 
 /// The number that a constant stands for: the simplest ratio that rounds to it in single precision if it is a number of single precision, or else in
-/// double precision; the number itself if that ratio is not simple. `None` for what is no number.
+/// double precision; if that ratio is not simple, the decimal that it is written as, if that is short; else the number itself. `None` for what is
+/// no number.
 ///
 /// `0.1` means one tenth, not the number of single precision next to it.
 pub(crate) fn number_of(value: f64) -> Option<Number> {
@@ -25,7 +29,20 @@ pub(crate) fn number_of(value: f64) -> Option<Number> {
     }
     let single = f64::from(value as f32) == value;
     let close = |ratio: f64| if single { ratio as f32 == value as f32 } else { ratio == value };
-    simple(value.abs(), &close).map(|ratio| if value < 0.0 { -ratio } else { ratio }).or_else(|| Number::from_f64(value))
+    let written = || if single { decimal(&format!("{}", value as f32)) } else { decimal(&format!("{value}")) };
+    let signed = |ratio: Number| if value < 0.0 { -ratio } else { ratio };
+    simple(value.abs(), &close).map(signed).or_else(written).or_else(|| Number::from_f64(value))
+}
+
+/// A decimal of few digits.
+fn decimal(text: &str) -> Option<Number> {
+    let (whole, fraction) = text.split_once('.')?;
+    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
+    if digits.trim_start_matches('0').len() > MOST_DIGITS || fraction.len() > 3 * MOST_DIGITS {
+        return None;
+    }
+    let ratio = Number::new(digits.parse().ok()?, BigInt::from(10).pow(fraction.len() as u32));
+    Some(if whole.starts_with('-') { -ratio } else { ratio })
 }
 
 /// The first convergent of the continued fraction that is close enough.
@@ -67,6 +84,8 @@ mod tests {
             (0.1, ratio(1, 10)),
             (f64::from(0.1f32), ratio(1, 10)),
             (f64::from(1.0f32 / 6.0), ratio(1, 6)),
+            (0.044_715, ratio(8943, 200_000)),
+            (-1e-5, ratio(-1, 100_000)),
             (f64::INFINITY, None),
         ] {
             assert_eq!(number_of(value), expected, "{value}");
@@ -74,6 +93,5 @@ mod tests {
         // What no small ratio stands for is taken bit by bit.
         let odd = 0.717_345_234_1;
         assert_eq!(number_of(odd), Number::from_f64(odd));
-        assert_eq!(number_of(1e-5), Number::from_f64(1e-5));
     }
 }

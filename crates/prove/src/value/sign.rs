@@ -2,7 +2,7 @@
 
 use num_traits::{One, Signed, Zero};
 
-use crate::index::{Atom, Facts};
+use crate::index::{Atom, Facts, Poly};
 use crate::value::number::Number;
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
@@ -76,7 +76,11 @@ pub(crate) fn is_positive(sum: &Sum, facts: &Facts) -> bool {
         return true;
     }
     let positive = |term: &Term| {
-        term.binders.is_empty() && term.conds.is_empty() && term.factors.iter().all(|(factor, _)| is_positive_factor(factor, facts))
+        // A sum over at least one.
+        let one = Poly::number(1);
+        term.binders.iter().all(|(_, extent)| facts.at_least(extent, &one))
+            && term.conds.is_empty()
+            && term.factors.iter().all(|(factor, _)| is_positive_factor(factor, facts))
     };
     sum.terms().iter().all(|(term, c)| c.is_positive() && is_nonnegative_term(term, facts)) && sum.terms().iter().any(|(t, _)| positive(t))
 }
@@ -195,7 +199,10 @@ pub(crate) fn trend(sum: &Sum, leaf: &Factor, facts: &Facts) -> Option<Trend> {
             if *power < 0 {
                 one = one.turned();
             }
-            let others = Term { factors: term.factors.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, f)| f.clone()).collect(), ..Term::default() };
+            let others = Term {
+                factors: term.factors.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, f)| f.clone()).collect(),
+                ..Term::default()
+            };
             if !others.factors.is_empty() && !is_nonnegative(&Sum::new([(others, Number::one())]), facts) {
                 return None;
             }

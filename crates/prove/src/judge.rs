@@ -1,0 +1,100 @@
+//! A rule judged: proved on instances whose sizes are symbols, and on instances whose sizes are numbers.
+
+use std::fmt;
+
+use regraft_ir::Op;
+use regraft_rules::Rule;
+use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
+
+use crate::{Assumptions, Verdict, equal_where};
+
+/// Draws for each instance that is wanted: guards refuse many.
+const DRAWS: u64 = 40;
+
+/// How far a rule is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    /// Every instance was proved, among them some whose sizes are symbols.
+    Proved,
+    /// Every instance was proved; all of them have sizes that are numbers, because guards or attributes ask for numbers.
+    ProvedInRange,
+    /// Some instance was not proved, or none could be made.
+    Unproved,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Word::Proved => "proved",
+            Word::ProvedInRange => "proved-in-range",
+            Word::Unproved => "unproved",
+        })
+    }
+}
+
+/// What was shown of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// Proved instances some of whose sizes are symbols.
+    pub open: usize,
+    /// Proved instances all of whose sizes are numbers.
+    pub known: usize,
+    /// Instances that were not proved.
+    pub unproved: usize,
+    /// The seed of the first instance that was not proved, and why.
+    pub first: Option<String>,
+}
+
+impl Judgement {
+    /// The word for it.
+    pub fn word(&self) -> Word {
+        match (self.unproved, self.open, self.known) {
+            (0, 1.., _) => Word::Proved,
+            (0, 0, 1..) => Word::ProvedInRange,
+            _ => Word::Unproved,
+        }
+    }
+}
+
+/// Asks the prover for `wanted` instances of each kind of sizes. Deterministic in `seed`.
+///
+/// Ranks, attributes and numbers of operands are those of the instances: drawn as for [`regraft_rules::sample::exercise`]. A proof on an instance
+/// holds for all values of its symbols.
+pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
+    let mut judgement = Judgement::default();
+    for sizes in [Sizes::Open, Sizes::Some, Sizes::Known] {
+        let mut made = 0;
+        for at in 0..wanted as u64 * DRAWS {
+            if made == wanted {
+                break;
+            }
+            let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let verdict = match draw_sized(rule, seed, sizes) {
+                Ok(instance) => prove(&instance),
+                // With symbols, a target may ask for what is not known; the guards of a match with numbers know it.
+                Err(Miss::Wrong(why)) if sizes == Sizes::Known => Verdict::Unproved(why),
+                Err(_) => continue,
+            };
+            made += 1;
+            match verdict {
+                Verdict::Proved if sizes == Sizes::Known => judgement.known += 1,
+                Verdict::Proved => judgement.open += 1,
+                Verdict::Unproved(why) => {
+                    judgement.unproved += 1;
+                    judgement.first.get_or_insert_with(|| format!("seed {seed}, sizes {sizes:?}: {why}"));
+                }
+            }
+        }
+    }
+    judgement
+}
+
+/// Whether both sides of an instance are equal. Inputs that were drawn positive are known to be.
+fn prove(instance: &Instance) -> Verdict {
+    let names = instance.before.inputs().iter().filter_map(|id| match &instance.before.node(*id).op {
+        Op::Input(input) => Some(input.name.to_string()),
+        _ => None,
+    });
+    let positive = names.filter(|name| name.split('_').nth(1) == Some("positive")).collect();
+    equal_where(&instance.before, &instance.after, &Assumptions { positive })
+}
