@@ -20,12 +20,14 @@ pub fn algebra(rule: &Rule) -> String {
     format!("{before} => {after}")
 }
 
-/// The names that [`algebra`] gives to the rule's variables; those that do not occur are empty.
+/// The names that [`algebra`] gives to the rule's variables, and others to those that it does not reach.
 pub fn names(rule: &Rule) -> Vec<String> {
     let mut names = vec![None; rule.variables.len()];
     side(&rule.before, &mut names);
     side(&rule.after, &mut names);
-    names.into_iter().map(|n| n.map(name).unwrap_or_default()).collect()
+    let reached = names.iter().flatten().count();
+    let mut next = reached..;
+    names.into_iter().map(|n| name(n.unwrap_or_else(|| next.next().unwrap_or(reached)))).collect()
 }
 
 fn name(at: usize) -> String {
@@ -99,9 +101,15 @@ pub(crate) fn head(operator: &Operator) -> String {
             format!("{kind}{h}x{w}{}{}", window(*strides, *padding), after(*activation))
         }
         Operator::MatMul { activation } => format!("matmul{}", after(*activation)),
-        Operator::Binary(Binary::Max) => "max".into(),
-        Operator::Binary(Binary::Min) => "min".into(),
-        Operator::Binary(_) => "binary".into(),
+        Operator::Binary(binary) => match binary {
+            Binary::Add => "add",
+            Binary::Sub => "sub",
+            Binary::Mul => "mul",
+            Binary::Div => "div",
+            Binary::Max => "max",
+            Binary::Min => "min",
+        }
+        .into(),
         Operator::Unary(unary) => match unary {
             Unary::Relu => "relu",
             Unary::Sigmoid => "sigmoid",

@@ -34,6 +34,9 @@ impl Typed {
     }
 }
 
+/// Larger tensors are not tried: rules can join a tensor with itself again and again.
+const MOST_ELEMENTS: i64 = 1 << 18;
+
 /// Why operands do not fit an operator.
 pub type Misfit = &'static str;
 
@@ -83,6 +86,15 @@ impl Typing {
 
     /// The results of `operator` for these operands.
     pub fn infer(&mut self, operator: &Operator, operands: &[&Typed]) -> Result<Results, Misfit> {
+        let results = self.results(operator, operands)?;
+        let elements = |t: &Typed| t.sizes.iter().fold(1i64, |product, d| product.saturating_mul(d.n));
+        if results.iter().any(|t| elements(t) > MOST_ELEMENTS) {
+            return Err("a tensor is too large to be tried");
+        }
+        Ok(results)
+    }
+
+    fn results(&mut self, operator: &Operator, operands: &[&Typed]) -> Result<Results, Misfit> {
         if operands.iter().any(|t| t.merged.is_some()) && !matches!(operator, Operator::Conv { .. }) {
             return Err("weights with merged groups have a meaning in a convolution only");
         }

@@ -62,5 +62,5 @@ pub use kind::MOST_TYPINGS;
 pub use operator::{Activation, Binary, Operator, Padding, Unary};
 pub use proof::MOST_PROOFS;
 pub use reading::Reading;
-pub use rule::{MOST_NODES, MOST_VARIABLES, Node, Ref, Rule, Side};
+pub use rule::{MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Node, Ref, Rule, Side};
 pub use verdict::{Counterexample, Judgement, Trust, Verdict};

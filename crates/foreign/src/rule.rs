@@ -4,6 +4,8 @@ use crate::operator::Operator;
 
 /// Operators on one side of a rule at most: larger rules are refused, so that judging them stays cheap.
 pub const MOST_NODES: usize = 64;
+/// Results of a rule at most.
+pub const MOST_OUTPUTS: usize = 16;
 /// Variables of a rule at most.
 pub const MOST_VARIABLES: usize = 16;
 

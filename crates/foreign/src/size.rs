@@ -22,7 +22,7 @@ impl Size {
     }
 
     pub(crate) fn plus(&self, other: &Size) -> Size {
-        Size { n: self.n + other.n, s: self.s.clone() + other.s.clone() }
+        Size { n: self.n.saturating_add(other.n), s: self.s.clone() + other.s.clone() }
     }
 
     pub(crate) fn minus(&self, other: &Size) -> Size {
@@ -30,7 +30,7 @@ impl Size {
     }
 
     pub(crate) fn times(&self, factor: i64) -> Size {
-        Size { n: self.n * factor, s: self.s.clone() * Dim::from(factor) }
+        Size { n: self.n.saturating_mul(factor), s: self.s.clone() * Dim::from(factor) }
     }
 
     /// `ceil(self / divisor)`.

@@ -8,7 +8,7 @@ use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_f
 
 use crate::error::{ImportError, Place};
 use crate::operator::{Activation, Binary, Operator, Padding, Unary};
-use crate::rule::{Ref, Rule, Side, variable};
+use crate::rule::{MOST_OUTPUTS, Ref, Rule, Side, variable};
 use crate::wire::{OperatorMessage, RuleMessage, TensorMessage};
 
 /// Field of the collection that holds a rule.
@@ -58,6 +58,9 @@ fn rule(number: usize, message: &RuleMessage) -> Result<Rule, Fault> {
             format!("the target has the variable {name}, the source has not"),
             "every variable of the target must occur in the source",
         ));
+    }
+    if message.outputs.len() > MOST_OUTPUTS {
+        return Err((format!("it has {} outputs", message.outputs.len()), "a rule has at most 16"));
     }
     for (at, output) in message.outputs.iter().enumerate() {
         let end = |side: &Built, operator: Option<i32>, result: Option<i32>| {

@@ -57,7 +57,7 @@ pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
 /// Whether the lines are pairs: an even number, and the target of some line has a variable that its source has not.
 pub(crate) fn are_pairs(text: &str) -> bool {
     let alone = |mut cursor: Cursor<'_>| read(&mut cursor, None).is_ok_and(|rule| check_variables(&rule, &cursor).is_err());
-    lines(text).count() % 2 == 0 && lines(text).any(alone)
+    lines(text).count().is_multiple_of(2) && lines(text).any(alone)
 }
 
 fn lines(text: &str) -> impl Iterator<Item = Cursor<'_>> {

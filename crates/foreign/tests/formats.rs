@@ -3,7 +3,7 @@
 mod common;
 
 use common::{STRIDE_1, bytes, conv, number, only, operator, read, rule};
-use regraft_foreign::{Format, MOST_BYTES, MOST_NODES, MOST_VARIABLES, Place, algebra};
+use regraft_foreign::{Format, MOST_BYTES, MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Place, algebra};
 
 fn relu(at: i64) -> Vec<u8> {
     operator(8, &[(at, 0)], &[])
@@ -71,6 +71,7 @@ fn mistakes_in_protobuf_files_are_told() {
     let cases = [
         (one(&[relu(-1)], &[relu(-2)], &out), "the target has the variable input_2"),
         (one(&[relu(-1)], &[relu(-1)], &[]), "it has no outputs"),
+        (one(&[relu(-1)], &[relu(-1)], &[[0, 0, 0, 0]; MOST_OUTPUTS + 1]), "it has 17 outputs"),
         (one(&[relu(-1)], &[relu(-1)], &[[1, 0, 0, 0]]), "output 0: no operator 1 comes before"),
         (one(&[relu(-1)], &[relu(-1)], &[[0, 0, 0, 1]]), "output 0: operator 0 has no result 1"),
         (one(&[relu(0)], &[relu(-1)], &out), "source operator 0: no operator 0 comes before"),

@@ -106,6 +106,12 @@ fn rules_without_a_meaning_are_not_judged() {
         assert!(matches!(&judgement.verdict, Verdict::Unjudged(why) if why.contains(part)), "{rule}: {}", judgement.verdict);
         assert_eq!(judgement.trust, Trust::None);
     }
+    // A tensor joined with itself over and over has no size that can be tried.
+    let double = |n: usize| (0..n).fold("x".to_owned(), |t, _| format!("concat(0,{t},{t})"));
+    assert_eq!(judged(&format!("{0}=={0}", double(8))).verdict, Verdict::True);
+    let cat = |at: i64| operator(12, &[(at, 0), (at, 0)], &[(10, 2), (11, 0)]);
+    let chain: Vec<Vec<u8>> = (-1..60).map(cat).collect();
+    assert!(matches!(judge(&only(&rule(&chain, &chain, &[[60, 0, 60, 0]])), 1).verdict, Verdict::Unjudged(_)));
     let topk = judge(&only(&rule(&[operator(45, &[(-1, 0)], &[])], &[operator(8, &[(-1, 0)], &[])], &[[0, 0, 0, 0]])), 0);
     assert_eq!(topk.verdict.to_string(), "not judged: `operator45` has no meaning here");
 }

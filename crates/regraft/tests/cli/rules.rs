@@ -1,5 +1,7 @@
 //! `regraft rules`.
 
+use std::path::{Path, PathBuf};
+
 use crate::run::Bench;
 
 const MINE: &str = "\
@@ -138,4 +140,30 @@ fn mistakes_in_files_of_others_are_told() {
     bench.fails("rules import none.txt", &["cannot read the rule file none.txt"]);
     bench.write("large.pb", vec![0; 5 << 20]);
     bench.fails("rules import large.pb", &["large.pb has 5242880 bytes", "4 MiB"]);
+}
+
+/// The document is made by the command from the file that TASO ships, where that is at hand: beside the checkout, or in the folder that
+/// `REGRAFT_FOREIGN_RULES` names. With `REGRAFT_UPDATE_SNAPSHOTS=1` it is written anew.
+#[test]
+fn the_document_says_what_the_command_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("REGRAFT_FOREIGN_RULES").map_or_else(|| root.join("../shared/data"), PathBuf::from);
+    let Ok(bytes) = std::fs::read(folder.join("taso_graph_subst.pb")) else {
+        println!("skipped: there is no taso_graph_subst.pb in {}", folder.display());
+        return;
+    };
+    let bench = Bench::new();
+    bench.write("taso_graph_subst.pb", bytes);
+    let said = bench.run("rules import taso_graph_subst.pb --markdown").out;
+    let document = root.join("docs/foreign-rules.md");
+    if std::env::var_os("REGRAFT_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&document, &said).unwrap_or_else(|e| panic!("{}: {e}", document.display()));
+    }
+    let written = std::fs::read_to_string(&document).unwrap_or_else(|e| panic!("{}: {e}", document.display()));
+    let changed: Vec<&str> = said.lines().filter(|line| !written.lines().any(|w| w == *line)).collect();
+    assert!(
+        changed.is_empty() && said.len() == written.len(),
+        "REGRAFT_UPDATE_SNAPSHOTS=1 writes docs/foreign-rules.md anew:\n{}",
+        changed.join("\n")
+    );
 }
