@@ -258,3 +258,42 @@ fn relevant(plan: &Plan) -> Guards {
     }
     guards
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::family;
+    use crate::format::Format;
+
+    /// Differing instances of each rule whose families are given to the prover.
+    const TRIED: usize = 3;
+
+    #[test]
+    fn families_of_counterexamples_are_never_proved() {
+        let rules = "\
+            conv2d(1,1,0,0,a,ewadd(b,c))==ewadd(conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,a,c))
+            conv2d(1,1,0,0,ewadd(a,b),c)==ewadd(conv2d(1,1,0,0,a,c),conv2d(1,1,0,0,b,c))
+            ewadd(conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(1,b,d))
+            concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,a,c))==conv2d(1,1,0,0,a,concat(0,b,c))
+            concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(0,b,d))
+            concat(1,ewadd(a,b),ewadd(c,d))==ewadd(concat(1,a,c),concat(1,b,d))
+            conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,enlarge(3,3,b))
+            poolavg(3,3,1,1,0,a)==conv2d(1,1,0,0,a,Cpool(3,3))
+            matmul(a,b)==matmul(b,a)
+            relu(ewadd(a,b))==ewadd(relu(a),relu(b))
+            transpose(a)==relu(transpose(a))";
+        for rule in Format::Equations.read(rules.as_bytes()).unwrap_or_else(|e| panic!("{e}")) {
+            let (plan, names) = (Plan::new(&rule), names(&rule));
+            let kinds = typings(&plan);
+            let mut court = Court::new(&plan, &kinds, &names);
+            court.fill();
+            let wrong: Vec<&Trial> = court.trials.iter().filter(|t| t.difference.is_some()).collect();
+            assert!(!wrong.is_empty(), "{}", algebra(&rule));
+            for trial in wrong.iter().step_by(wrong.len().div_ceil(TRIED)) {
+                let Ok(family) = family(&plan, &trial.instance, Guards::NONE, &names) else { continue };
+                let verdict = regraft_prove::equal(&family.before, &family.after);
+                assert!(!verdict.is_proved(), "{}: {:?} differs, but\n{}", algebra(&rule), trial.instance, family.key);
+            }
+        }
+    }
+}
