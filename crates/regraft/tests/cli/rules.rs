@@ -116,6 +116,9 @@ fn rules_of_others_are_judged() {
     }
     assert_eq!(bench.run("rules import foreign.txt --quiet").out.lines().count(), 1);
 
+    let why = bench.run("rules import foreign.txt --proofs 0 --verbose");
+    assert!(why.out.contains("rule 0: no proof: no proofs were asked for") && why.verdict().contains(" 0 proved, "), "{why:?}");
+
     let json = bench.run("rules import foreign.txt --json --threads 1");
     let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));
     let verdicts: Vec<&str> = rows.as_array().into_iter().flatten().filter_map(|r| r["verdict"].as_str()).collect();

@@ -47,6 +47,9 @@ pub struct Args {
     json: bool,
 }
 
+/// Characters of a prover's reason that are shown.
+const WHY: usize = 200;
+
 /// A judgement, for programs.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
@@ -133,7 +136,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else if args.markdown {
         console.print(&markdown(args, &judgements))?;
     } else {
-        let table = if console.quiet { String::new() } else { table(&judgements) };
+        let mut table = if console.quiet { String::new() } else { table(&judgements) };
+        if console.verbose {
+            table.push_str(&unproved(&judgements));
+        }
         console.print(&format!("{table}verdict: {} · {time}", summary(&judgements)))?;
     }
     Ok(match judgements.iter().all(|j| j.verdict == Verdict::True) {
@@ -202,10 +208,21 @@ fn table(judgements: &[Judgement]) -> String {
     format!("{}\n", lines(&table))
 }
 
+/// Why there are no proofs, one line per rule.
+fn unproved(judgements: &[Judgement]) -> String {
+    let mut text = String::new();
+    for j in judgements {
+        let Trust::Tested(why) = &j.trust else { continue };
+        let short: String = why.chars().take(WHY).collect();
+        let _ = writeln!(text, "rule {}: no proof: {short}{}", j.number, if short.len() < why.len() { "…" } else { "" });
+    }
+    text
+}
+
 /// Above a table for documents.
 const LEGEND: &str = "\
 A rule is *true for all shapes* if both sides are equal for all sizes with which both are well-typed; *true if ..* if that holds under the guards that are named, the
-weakest that were found; *false* if no guards are known. The last column holds the smallest sizes that were met with which the sides differ: why a rule is false, or
+weakest that were found; *false* if no guards are known. Tensors of up to four axes are tried in all combinations that fit. The last column holds the smallest sizes that were met with which the sides differ: why a rule is false, or
 needs its guards.
 
 Trust: *proved*, for all sizes; *proved-in-range*, for all sizes in so many of the families that were met, in each of which kernels (up to 3x3) and numbers of groups are
