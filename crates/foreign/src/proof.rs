@@ -16,6 +16,9 @@ use crate::verdict::Trust;
 /// Families of a rule that are given to the prover at most, if nothing else is asked for.
 pub const MOST_PROOFS: usize = 16;
 
+/// Instances whose families are looked at, at most.
+const MOST_SAMPLED: usize = 80;
+
 /// What the prover made of a rule.
 pub(crate) struct Proof {
     /// What is known of the rule.
@@ -48,7 +51,8 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
     let counted = counted.unwrap_or_default();
     // The simplest first.
     let mut families: BTreeMap<(usize, String), Family> = BTreeMap::new();
-    for instance in witnesses.iter().map(|t| &t.instance).chain(counted.iter().flatten()) {
+    let sampled = witnesses.iter().step_by(witnesses.len().div_ceil(MOST_SAMPLED).max(1)).map(|t| &t.instance);
+    for instance in sampled.chain(counted.iter().flatten()) {
         match family(plan, instance, guards, names) {
             Ok(family) => drop(families.entry((family.key.len(), family.key.clone())).or_insert(family)),
             Err(why) => return Proof::none(why),

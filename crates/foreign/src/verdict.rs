@@ -95,7 +95,7 @@ pub struct Judgement {
     pub counterexample: Option<Counterexample>,
     /// Instances on which both sides were computed and that fulfil the guards.
     pub instances: usize,
-    /// Families of sizes that these instances belong to.
+    /// Families of sizes that these instances belong to, as far as they were looked at.
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
