@@ -1,17 +1,19 @@
 //! Equality of two graphs, for all sizes.
 
-use regraft_ir::Graph;
+use regraft_ir::{Graph, ValueId};
 
 use crate::Verdict;
-use crate::index::{Fuel, Poly, Source, Var};
-use crate::meaning::{Meaning, Shared};
-use crate::value::{Simplifier, Sum, Trouble, vanishes};
+use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
+use crate::meaning::{Meaning, Need, Shared};
+use crate::value::{Simplifier, Trouble, vanishes};
 
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
 
-/// What one output may cost, about a second.
-const FUEL: u64 = 1_000_000;
+/// What closed forms of one output may cost, some second.
+const CLOSED: u64 = 500_000;
+/// What the cases of one output may cost, some seconds.
+const BY_CASES: u64 = 1_500_000;
 
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
 ///
@@ -35,50 +37,126 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
     if left.len() != right.len() {
         return Verdict::Unproved(format!("{} outputs against {}", left.len(), right.len()));
     }
-    for at in 0..left.len() {
-        let tried = [0, EXPANDED].map(|expand| move || output(before, after, at, assumptions, Simplifier { expand }));
-        let mut why = None;
-        let proved = tried.iter().any(|attempt| match attempt() {
-            Ok(()) => true,
-            Err(trouble) => {
-                why.get_or_insert(trouble.0);
-                false
-            }
-        });
-        if !proved {
-            return Verdict::Unproved(format!("output {}: {}", left[at].name, why.unwrap_or_default()));
+    for (at, output) in left.iter().enumerate() {
+        let pair = Pair { before, after, at, assumptions };
+        // Closed forms first: they are short, and hold for sizes that are symbols.
+        let closed = pair.closed(&Simplifier::default());
+        let Err(why) = closed else { continue };
+        if pair.by_cases(&Simplifier { expand: EXPANDED }).is_err() {
+            return Verdict::Unproved(format!("output {}: {why}", output.name));
         }
     }
     Verdict::Proved
 }
 
-fn output(before: &Graph, after: &Graph, at: usize, assumptions: &Assumptions, simplifier: Simplifier) -> Result<(), Trouble> {
-    let (left, right) = (before.outputs()[at].value, after.outputs()[at].value);
-    Fuel::fill(FUEL);
-    let mut shared = Shared::default();
-    for name in &assumptions.positive {
-        shared.facts.all_positive(Source::Input(name.as_str().into()));
-    }
-    let shape = Meaning::new(before, &mut shared, simplifier).shape(left)?;
-    let other = Meaning::new(after, &mut shared, simplifier).shape(right)?;
-    if shape != other {
-        return Trouble::new(format!("shapes {shape:?} and {other:?}"));
-    }
-    for ty in before.ids().flat_map(|id| before.node(id).types.iter().flatten()) {
-        ty.shape.iter().for_each(|d| shared.facts.assume(Poly::size(d).plus(-1)));
-    }
-    let mut variables: Vec<(Var, Poly)> = Vec::new();
-    let index = shape.iter().map(|extent| {
-        if extent.known() == Some(1) {
-            return Poly::default();
+/// One output of two graphs.
+struct Pair<'a> {
+    before: &'a Graph,
+    after: &'a Graph,
+    at: usize,
+    assumptions: &'a Assumptions,
+}
+
+/// An output index, some of it known.
+struct Case {
+    facts: Facts,
+    index: Vec<Poly>,
+    variables: Vec<(Var, Poly)>,
+}
+
+impl Case {
+    /// The case with a variable replaced, and with other variables.
+    fn with(&self, var: Var, value: &Poly, more: &[(Var, Poly)]) -> Case {
+        Case {
+            facts: self.facts.replaced(var, value).with(more, []),
+            index: self.index.iter().map(|p| p.with(var, value)).collect(),
+            variables: self.variables.iter().filter(|(v, _)| *v != var).chain(more).cloned().collect(),
         }
-        let var = shared.variable(extent);
-        variables.push((var, extent.clone()));
-        Poly::var(var)
-    });
-    let index: Vec<Poly> = index.collect();
-    let left = Meaning::new(before, &mut shared, simplifier).at(left, &index)?;
-    let right = Meaning::new(after, &mut shared, simplifier).at(right, &index)?;
-    let difference: Sum = left.sub(&right);
-    vanishes(&difference, &variables, &shared.facts, simplifier)
+    }
+}
+
+impl Pair<'_> {
+    fn values(&self) -> (ValueId, ValueId) {
+        (self.before.outputs()[self.at].value, self.after.outputs()[self.at].value)
+    }
+
+    /// Any output index.
+    fn any(&self) -> Result<Case, Trouble> {
+        let mut shared = Shared::default();
+        for name in &self.assumptions.positive {
+            shared.facts.all_positive(Source::Input(name.as_str().into()));
+        }
+        let (left, right) = self.values();
+        let shape = Meaning::new(self.before, &mut shared, Simplifier::default()).shape(left)?;
+        let other = Meaning::new(self.after, &mut shared, Simplifier::default()).shape(right)?;
+        if shape != other {
+            return Trouble::new(format!("shapes {shape:?} and {other:?}"));
+        }
+        for ty in self.before.ids().flat_map(|id| self.before.node(id).types.iter().flatten()) {
+            ty.shape.iter().for_each(|d| shared.facts.assume(Poly::size(d).plus(-1)));
+        }
+        let mut variables: Vec<(Var, Poly)> = Vec::new();
+        let index = shape.iter().map(|extent| {
+            if extent.known() == Some(1) {
+                return Poly::default();
+            }
+            let var = shared.variable(extent);
+            variables.push((var, extent.clone()));
+            Poly::var(var)
+        });
+        let index = index.collect();
+        Ok(Case { facts: shared.facts, index, variables })
+    }
+
+    fn closed(&self, simplifier: &Simplifier) -> Result<(), Trouble> {
+        Fuel::fill(CLOSED);
+        let case = self.any()?;
+        let mut shared = Shared::new(case.facts.clone(), Vec::new());
+        self.compare(&case, &mut shared, *simplifier)
+    }
+
+    fn compare(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
+        let (left, right) = self.values();
+        let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
+        let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
+        vanishes(&left.sub(&right), &case.variables, &shared.facts, simplifier)
+    }
+
+    /// Tells cases of the output index apart, as elements need it; short sums are written out.
+    fn by_cases(&self, simplifier: &Simplifier) -> Result<(), Trouble> {
+        Fuel::fill(BY_CASES);
+        let mut open = vec![self.any()?];
+        while let Some(case) = open.pop() {
+            let mut shared = Shared::new(case.facts.clone(), case.variables.clone());
+            let result = self.compare(&case, &mut shared, *simplifier);
+            let (Err(trouble), need) = (result, shared.need.take()) else { continue };
+            match need {
+                None => return Err(trouble),
+                Some(Need::Sign(condition)) => {
+                    for condition in [condition.clone(), condition.scale(-1).plus(-1)] {
+                        let facts = case.facts.with(&[], [condition]);
+                        if !facts.contradict() {
+                            open.push(Case { facts, index: case.index.clone(), variables: case.variables.clone() });
+                        }
+                    }
+                }
+                Some(Need::Value(var)) => {
+                    // It is only asked for where the facts leave few values.
+                    let extent = case.variables.iter().find(|(v, _)| *v == var).and_then(|(_, extent)| extent.known());
+                    let cases = (0..extent.map_or(EXPANDED, |e| e.min(EXPANDED))).map(|value| case.with(var, &Poly::number(value), &[]));
+                    open.extend(cases.filter(|case| !case.facts.contradict()));
+                }
+                Some(Need::Cut(var, low)) => {
+                    let Some((_, extent)) = case.variables.iter().find(|(v, _)| *v == var) else { return Err(trouble) };
+                    let (h, l) = (fresh(), fresh());
+                    let digits = Poly::var(h).mul(&low).add(&Poly::var(l));
+                    let high = extent.add(&low).plus(-1).floor(&low);
+                    let mut cut = case.with(var, &digits, &[(h, high), (l, low.clone())]);
+                    cut.facts.assume(extent.plus(-1).sub(&digits));
+                    open.push(cut);
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -18,7 +18,7 @@ impl Meaning<'_> {
                 let inner = self.shape(a)?[usize::from(!op.trans_a)].clone();
                 let (row, column) = (index[0].clone(), index[1].clone());
                 let (trans_a, trans_b) = (op.trans_a, op.trans_b);
-                let sum = self.sum_over(&inner, |m, k| {
+                let sum = self.sum_over(&inner, &mut |m, k| {
                     let left = if trans_a { [k.clone(), row.clone()] } else { [row.clone(), k.clone()] };
                     let right = if trans_b { [column.clone(), k.clone()] } else { [k.clone(), column.clone()] };
                     let (left, right) = (m.at(a, &left)?, m.at(b, &right)?);
@@ -40,7 +40,6 @@ impl Meaning<'_> {
                 let groups = Poly::number(op.group);
                 let per_group = kernel[0].exact(&groups).ok_or_else(|| Trouble("groups that do not divide the channels".into()))?;
                 let group = self.floor(&index[1], &per_group);
-                let (x, w) = (x, w);
                 let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
                 let sum = self.sum_over_all(&kernel[1..], &mut |m, taps| {
                     let mut at = vec![index[0].clone(), group.mul(&kernel[1]).add(&taps[0])];
@@ -113,11 +112,11 @@ impl Meaning<'_> {
                 })
                 .collect()
         };
-        let (mut at, mut by) = (outer(self, &left), outer(self, &right));
+        let (left_outer, right_outer) = (outer(self, &left), outer(self, &right));
         let (row, column) = (index[rank - 2].clone(), index[rank - 1].clone());
-        self.sum_over(&inner, |m, k| {
-            at.extend([row, k.clone()]);
-            by.extend([k.clone(), column]);
+        self.sum_over(&inner, &mut |m, k| {
+            let at: Vec<Poly> = left_outer.iter().chain([&row, k]).cloned().collect();
+            let by: Vec<Poly> = right_outer.iter().chain([k, &column]).cloned().collect();
             let (left, right) = (m.at(a, &at)?, m.at(b, &by)?);
             product(&left, &right, &m.shared.facts)
         })
@@ -158,6 +157,7 @@ impl Meaning<'_> {
         if conditions.iter().any(|c| self.never(c)) {
             return Ok(Sum::default());
         }
+        conditions.iter().try_for_each(|c| self.decided(c))?;
         let open: Vec<Poly> = conditions.into_iter().filter(|c| !self.shared.facts.nonnegative(c)).collect();
         let body = body(self)?;
         Ok(open.iter().fold(body, |sum, c| sum.only_where(c)))

@@ -11,12 +11,27 @@ use std::collections::HashMap;
 
 use regraft_ir::{DType, Graph, NodeId, Op, TensorType, ValueId};
 
-use crate::index::{Facts, Poly, Source, Table, Var, fresh};
+use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
+
+/// What has to be known of the output index before an element can be written out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The digits of a variable: `v = low * h + l`.
+    Cut(Var, Poly),
+    /// Whether a sum is at least 0.
+    Sign(Poly),
+    /// The value of a variable.
+    Value(Var),
+}
 
 /// What readings of several graphs share.
 #[derive(Default)]
 pub(crate) struct Shared {
+    /// Variables of the output index with their ranges, if cases are to be told apart by what elements need.
+    pub asked: Vec<(Var, Poly)>,
+    /// What the element that could not be written out needs.
+    pub need: Option<Need>,
     /// Ranges of the variables in use, and what else is known.
     pub facts: Facts,
     /// Index variables that stand for any element of a tensor of a shape.
@@ -27,6 +42,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub fn new(facts: Facts, asked: Vec<(Var, Poly)>) -> Shared {
+        Shared { facts, asked, ..Shared::default() }
+    }
+
     /// A new variable of this range.
     pub fn variable(&mut self, extent: &Poly) -> Var {
         let var = fresh();
@@ -50,6 +69,12 @@ impl Shared {
     }
 }
 
+/// The element of a value at an index, if the operator is of the kind that the function is about.
+type Kind<'a> = fn(&mut Meaning<'a>, ValueId, &[Poly]) -> Result<Option<Sum>, Trouble>;
+
+/// An element under values of summed variables.
+type Body<'b, 'a> = &'b mut dyn FnMut(&mut Meaning<'a>, &[Poly]) -> Result<Sum, Trouble>;
+
 /// The elements of a graph's values.
 pub(crate) struct Meaning<'a> {
     graph: &'a Graph,
@@ -66,6 +91,9 @@ impl<'a> Meaning<'a> {
     /// The element of a value at an index.
     pub fn at(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let index: Vec<Poly> = index.iter().map(|p| self.shared.facts.reduce(p)).collect();
+        if !self.shared.asked.is_empty() {
+            index.iter().try_for_each(|p| self.digits(p))?;
+        }
         let key = (value, index);
         if let Some(known) = self.memo.get(&key) {
             return Ok(known.clone());
@@ -74,6 +102,46 @@ impl<'a> Meaning<'a> {
         let sum = self.simplifier.sum(&sum, &self.shared.facts)?;
         self.memo.insert(key, sum.clone());
         Ok(sum)
+    }
+
+    /// Asks for the digits of an output variable that is divided.
+    fn digits(&mut self, poly: &Poly) -> Result<(), Trouble> {
+        let mut cut = None;
+        poly.any(&mut |atom| {
+            if let Atom::Floor(a, b) = atom {
+                cut = cut.take().or_else(|| {
+                    self.shared.asked.iter().find_map(|(var, extent)| {
+                        let (factor, _) = a.linear(*var)?;
+                        let low = b.exact(&factor).filter(|low| !factor.is_zero() && low.known() != Some(1) && low != extent)?;
+                        Some(Need::Cut(*var, low))
+                    })
+                });
+            }
+            false
+        });
+        match cut {
+            Some(need) => self.ask(need),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks for the sign of a condition on output variables alone.
+    pub(super) fn decided(&mut self, condition: &Poly) -> Result<(), Trouble> {
+        let facts = &self.shared.facts;
+        if self.shared.asked.is_empty() || facts.nonnegative(condition) || self.never(condition) {
+            return Ok(());
+        }
+        let mut vars = Vec::new();
+        condition.vars(&mut vars);
+        if vars.is_empty() || !vars.iter().all(|var| self.shared.asked.iter().any(|(asked, _)| asked == var)) {
+            return Ok(());
+        }
+        self.ask(Need::Sign(condition.clone()))
+    }
+
+    fn ask<T>(&mut self, need: Need) -> Result<T, Trouble> {
+        self.shared.need = Some(need);
+        Trouble::new("it depends on the output index")
     }
 
     /// The sizes of a value.
@@ -104,7 +172,7 @@ impl<'a> Meaning<'a> {
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
         }
-        let kinds: [fn(&mut Meaning<'a>, ValueId, &[Poly]) -> Result<Option<Sum>, Trouble>; 5] =
+        let kinds: [Kind<'a>; 5] =
             [Meaning::pointwise, Meaning::movement, Meaning::contraction, Meaning::reduction, Meaning::normalization];
         for kind in kinds {
             if let Some(sum) = kind(self, value, index)? {
@@ -131,23 +199,33 @@ impl<'a> Meaning<'a> {
         Ok(Sum::read(Source::Opaque(name.as_str().into(), value.port), index.to_vec()))
     }
 
-    /// The sum of `body` over a new variable of this range.
-    fn sum_over(&mut self, extent: &Poly, body: impl FnOnce(&mut Self, &Poly) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
-        let var = self.shared.variable(extent);
-        let body = body(self, &Poly::var(var))?;
-        Ok(Sum::new(body.into_terms().into_iter().map(|(mut term, c)| {
-            term.binders.push((var, extent.clone()));
-            (term, c)
-        })))
+    /// The sum of `body` over a variable of this range.
+    fn sum_over(&mut self, extent: &Poly, body: &mut dyn FnMut(&mut Self, &Poly) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
+        self.sum_over_all(std::slice::from_ref(extent), &mut |m, vars| body(m, &vars[0]))
     }
 
-    /// The sum of `body` over new variables of these ranges.
-    fn sum_over_all(&mut self, extents: &[Poly], body: &mut dyn FnMut(&mut Self, &[Poly]) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
-        let vars: Vec<Var> = extents.iter().map(|extent| self.shared.variable(extent)).collect();
-        let indices: Vec<Poly> = vars.iter().map(|var| Poly::var(*var)).collect();
-        let body = body(self, &indices)?;
-        Ok(Sum::new(body.into_terms().into_iter().map(|(mut term, c)| {
-            term.binders.extend(vars.iter().copied().zip(extents.iter().cloned()));
+    /// The sum of `body` over variables of these ranges; short sums are written out if the simplifier does so.
+    fn sum_over_all(&mut self, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
+        let mut choices: Vec<Vec<Poly>> = vec![Vec::new()];
+        let mut binders = Vec::new();
+        for extent in extents {
+            let short = extent.known().filter(|e| (0..=self.simplifier.expand).contains(e));
+            let values: Vec<Poly> = match short {
+                Some(count) => (0..count).map(Poly::number).collect(),
+                None => {
+                    let var = self.shared.variable(extent);
+                    binders.push((var, extent.clone()));
+                    vec![Poly::var(var)]
+                }
+            };
+            choices = choices.iter().flat_map(|c| values.iter().map(|v| c.iter().chain([v]).cloned().collect())).collect();
+        }
+        let mut terms = Vec::new();
+        for choice in &choices {
+            terms.extend(body(self, choice)?.into_terms());
+        }
+        Ok(Sum::new(terms.into_iter().map(|(mut term, c)| {
+            term.binders.extend(binders.iter().cloned());
             (term, c)
         })))
     }

@@ -64,6 +64,8 @@ impl Meaning<'_> {
                     if self.never(&at) || self.never(&end) {
                         continue;
                     }
+                    self.decided(&at)?;
+                    self.decided(&end)?;
                     let mut inner = index.to_vec();
                     inner[axis] = at.clone();
                     let part = self.at(x, &inner)?;
@@ -222,6 +224,8 @@ impl Meaning<'_> {
                 inside = Sum::default();
                 break;
             }
+            self.decided(at)?;
+            self.decided(&end)?;
             let conditions = [at.clone(), end].into_iter().filter(|c| !self.shared.facts.nonnegative(c));
             inside = conditions.fold(inside, |inside, c| inside.only_where(&c));
         }

@@ -54,7 +54,7 @@ impl Meaning<'_> {
                 let x = self.operand(node, 0)?;
                 let channels = self.shape(x)?[1].clone();
                 let before = (op.size - 1).div_euclid(2);
-                let squares = self.sum_over(&Poly::number(op.size), |m, tap| {
+                let squares = self.sum_over(&Poly::number(op.size), &mut |m, tap| {
                     let mut at = index.to_vec();
                     at[1] = index[1].add(tap).plus(-before);
                     let conditions = vec![at[1].clone(), channels.plus(-1).sub(&at[1])];
@@ -75,7 +75,7 @@ impl Meaning<'_> {
         let x = self.operand(value.node, 0)?;
         let axis = usize::try_from(axis).unwrap_or(0);
         let extent = self.shape(x)?[axis].clone();
-        let total = self.sum_over(&extent, |m, i| {
+        let total = self.sum_over(&extent, &mut |m, i| {
             let mut at = index.to_vec();
             at[axis] = i.clone();
             let x = m.at(x, &at)?;

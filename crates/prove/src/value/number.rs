@@ -10,6 +10,8 @@ pub(crate) type Number = BigRational;
 /// Largest denominator that a decimal is read back from.
 const LARGEST_DENOMINATOR: i64 = 1 << 16;
 
+/// How far from a ratio a number of double precision may be that was computed to be it, in units of the last place.
+const ULPS: f64 = 8.0;
 /// Most digits of a decimal that is taken as it is written.
 const MOST_DIGITS: usize = 6;
 
@@ -18,8 +20,8 @@ pub(crate) fn whole(value: i64) -> Number {
     Number::from_integer(BigInt::from(value))
 }
 
-/// The number that a constant stands for: the simplest ratio that rounds to it in single precision if it is a number of single precision, or else in
-/// double precision; if that ratio is not simple, the decimal that it is written as, if that is short; else the number itself. `None` for what is
+/// The number that a constant stands for: the simplest ratio that rounds to it in single precision if it is a number of single precision, or else comes
+/// within eight units of the last place in double precision; if that ratio is not simple, the decimal that it is written as, if that is short; else the number itself. `None` for what is
 /// no number.
 ///
 /// `0.1` means one tenth, not the number of single precision next to it.
@@ -28,7 +30,9 @@ pub(crate) fn number_of(value: f64) -> Option<Number> {
         return None;
     }
     let single = f64::from(value as f32) == value;
-    let close = |ratio: f64| if single { ratio as f32 == value as f32 } else { ratio == value };
+    let close = |ratio: f64| {
+        if single { ratio as f32 == value.abs() as f32 } else { (ratio - value.abs()).abs() <= ULPS * f64::EPSILON * value.abs() }
+    };
     let written = || if single { decimal(&format!("{}", value as f32)) } else { decimal(&format!("{value}")) };
     let signed = |ratio: Number| if value < 0.0 { -ratio } else { ratio };
     simple(value.abs(), &close).map(signed).or_else(written).or_else(|| Number::from_f64(value))

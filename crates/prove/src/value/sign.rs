@@ -6,13 +6,16 @@ use crate::index::{Atom, Facts, Poly};
 use crate::value::number::Number;
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
+/// An end of a range, and whether it is excluded.
+type End = (Number, bool);
+
 /// What is assumed of a direction: a sum without constant whose first coefficient is 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
     /// The direction is above this, or at least this if the flag is not set.
-    low: Option<(Number, bool)>,
+    low: Option<End>,
     /// The direction is below this, or at most this if the flag is not set.
-    high: Option<(Number, bool)>,
+    high: Option<End>,
 }
 
 /// Assumed bounds of directions.
@@ -40,10 +43,10 @@ impl Signs {
     }
 
     /// The smallest and the largest value that the assumptions allow, each with whether it is excluded.
-    fn range(&self, sum: &Sum) -> (Option<(Number, bool)>, Option<(Number, bool)>) {
+    fn range(&self, sum: &Sum) -> (Option<End>, Option<End>) {
         let Some((factor, direction, constant)) = direction(sum) else { return (None, None) };
         let Some((_, bounds)) = self.0.iter().find(|(d, _)| *d == direction) else { return (None, None) };
-        let image = |bound: &Option<(Number, bool)>| bound.as_ref().map(|(at, open)| (at * &factor + &constant, *open));
+        let image = |bound: &Option<End>| bound.as_ref().map(|(at, open)| (at * &factor + &constant, *open));
         let (low, high) = (image(&bounds.low), image(&bounds.high));
         if factor.is_positive() { (low, high) } else { (high, low) }
     }

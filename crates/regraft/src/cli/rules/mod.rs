@@ -4,6 +4,7 @@ mod exercise;
 mod explain;
 mod import;
 mod list;
+mod verify;
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +14,13 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::error::Failure;
 
-/// The rewrite rules: list them, explain one, put them to the test, judge those of others
+/// The rewrite rules: list them, explain one, put them to the test, prove them, judge those of others
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
     Explain(explain::Args),
     Exercise(exercise::Args),
+    Verify(verify::Args),
     Import(import::Args),
 }
 
@@ -36,6 +38,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::List(args) => list::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Exercise(args) => exercise::run(args, console),
+        Command::Verify(args) => verify::run(args, console),
         Command::Import(args) => import::run(args, console),
     }
 }

@@ -1,0 +1,140 @@
+//! `regraft rules verify`.
+
+use std::time::Instant;
+
+use regraft_prove::{Judgement, Word, judge};
+use regraft_rules::Rule;
+use serde::Serialize;
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::cli::rules::{Files, find, library, place};
+use crate::error::Failure;
+use crate::render::{lines, plain_table, seconds};
+
+/// Prove rules for all sizes
+///
+/// Both sides of a rule are written as sums over index variables and brought to a normal form, over the real numbers. Sizes are symbols where guards
+/// and attributes do not ask for numbers, so one proof holds for all of them. Ranks, attributes and numbers of operands are those of random instances.
+///
+/// The word is `proved` if every instance was proved and some of them have symbols for sizes, `proved-in-range` if every instance was proved and all
+/// have numbers, and `unproved` otherwise, which refutes nothing.
+///
+/// Ends with exit code 1 if a rule is unproved.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  regraft rules verify\n  regraft rules verify conv-add --instances 20\n  regraft rules verify my-rule --rules my.rules"
+)]
+pub struct Args {
+    /// Names of rules [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Instances of each rule with symbols for all sizes, for some, and for none
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    instances: u32,
+    /// Seed of the instances
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    files: Files,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was shown of one rule.
+#[derive(Debug, Serialize)]
+struct Row {
+    rule: String,
+    defined: String,
+    /// `proved`, `proved-in-range` or `unproved`.
+    word: String,
+    /// Proved instances with symbols for sizes.
+    symbols: usize,
+    /// Proved instances with numbers for all sizes.
+    numbers: usize,
+    /// Instances that were not proved.
+    unproved: usize,
+    why: Option<String>,
+    seconds: f64,
+}
+
+impl Row {
+    fn of(rule: &Rule, wanted: usize, seed: u64) -> Row {
+        let start = Instant::now();
+        let judgement = judge(rule, wanted, seed);
+        let word = judgement.word().to_string();
+        let Judgement { open, known, unproved, first } = judgement;
+        let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
+        Row {
+            rule: rule.name.to_string(),
+            defined: place(rule),
+            word,
+            symbols: open,
+            numbers: known,
+            unproved,
+            why,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let library = library(&args.files)?;
+    let rules: Vec<&Rule> = match args.names.as_slice() {
+        [] => library.rules().iter().collect(),
+        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
+    };
+    interrupt::catch("telling what was proved so far");
+    let mut progress = Progress::new(console);
+    let mut rows = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        if interrupt::requested() {
+            break;
+        }
+        progress.step("verify", &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
+        rows.push(Row::of(rule, args.instances as usize, args.seed));
+    }
+    drop(progress);
+    if args.json {
+        console.json(&rows)?;
+    } else {
+        console.print(&shown(&rows, args, start, console))?;
+    }
+    let unproved = rows.iter().any(|r| r.word == Word::Unproved.to_string());
+    Ok(match (unproved, interrupt::requested()) {
+        (false, false) => Exit::Done,
+        (false, true) => Exit::Interrupted,
+        _ => Exit::Unmet,
+    })
+}
+
+fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String {
+    let mut text = String::new();
+    if !console.quiet && !rows.is_empty() {
+        let mut table = plain_table(&["rule", "word", "symbols", "numbers", "unproved", "time"], &[2, 3, 4, 5]);
+        for r in rows {
+            let numbers = [r.symbols.to_string(), r.numbers.to_string(), r.unproved.to_string(), seconds(r.seconds)];
+            table.add_row([[r.rule.clone(), r.word.clone()].as_slice(), numbers.as_slice()].concat());
+        }
+        text = format!("{}\n", lines(&table));
+    }
+    for r in rows.iter().filter(|r| r.word == Word::Unproved.to_string()) {
+        let why: String = r.why.as_deref().unwrap_or_default().chars().take(240).collect();
+        text.push_str(&format!("unproved: {} ({}): {why}\n", r.rule, r.defined));
+    }
+    let count = |word: Word| rows.iter().filter(|r| r.word == word.to_string()).count();
+    let time = seconds(start.elapsed().as_secs_f64());
+    text + &format!(
+        "verdict: {} of {} rules proved for all sizes · {} for the sizes drawn · {} unproved · {time} · seed {}",
+        count(Word::Proved),
+        rows.len(),
+        count(Word::ProvedInRange),
+        count(Word::Unproved),
+        args.seed
+    )
+}
