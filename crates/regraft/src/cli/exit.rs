@@ -8,7 +8,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done, and every promise asked for was met.
     Done = 0,
-    /// Finished, but a promise was not met: `--min-speedup`, a difference found by `check`, a counterexample found by `rules exercise`.
+    /// Finished, but a promise was not met: `--min-speedup`, a difference found by `check`, a counterexample found by `rules exercise`, a rule not true
+    /// as it stands for `rules import`.
     Unmet = 1,
     /// The user's mistake, an I/O error, or an internal error. Nothing was written.
     Failed = 2,

@@ -1,5 +1,7 @@
 //! `regraft rules`.
 
+use std::path::{Path, PathBuf};
+
 use crate::run::Bench;
 
 const MINE: &str = "\
@@ -90,4 +92,81 @@ fn mistakes_are_told() {
     bench.fails("rules list --rules my.rules --rules twice.rules", &["twice.rules:2", "already defined in my.rules:2"]);
     bench.write("typo.rules", "(rule a (relu ?x) => (relu ?x) (numeric exactly))");
     bench.fails("rules list --rules typo.rules", &["typo.rules:1:", "no numeric class `exactly`", "one of: exact"]);
+}
+
+/// A rule that is true, one that needs a guard, one that is false, and the first again.
+const FOREIGN: &str = "\
+(ewadd ?x ?y)=>(ewadd ?y ?x)
+(concat 1 4 (conv2d 1 1 0 0 ?x ?v) (conv2d 1 1 0 0 ?x ?w))=>(conv2d 1 1 0 0 ?x (concat 0 4 ?v ?w))
+(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))
+(ewadd ?a ?b)=>(ewadd ?b ?a)
+";
+
+#[test]
+fn rules_of_others_are_judged() {
+    let bench = Bench::new();
+    bench.write("foreign.txt", FOREIGN);
+    let ended = bench.run("rules import foreign.txt");
+    assert_eq!(ended.code, Some(1), "some are not true as they stand: {ended:?}");
+    let verdict = ended.verdict();
+    assert!(verdict.starts_with("verdict: 4 rules: 2 true for all shapes, 1 under guards, 1 false · "), "{verdict}");
+    assert!(verdict.contains(" · 3 distinct · "), "{verdict}");
+    for part in ["a + b => b + a", "true if groups = 1", "same as 0", "relu(a + b) => relu(a) + relu(b)", ": element ["] {
+        assert!(ended.out.contains(part), "no `{part}` in {ended:?}");
+    }
+    assert_eq!(bench.run("rules import foreign.txt --quiet").out.lines().count(), 1);
+
+    let why = bench.run("rules import foreign.txt --proofs 0 --verbose");
+    assert!(why.out.contains("rule 0: no proof: no proofs were asked for") && why.verdict().contains(" 0 proved, "), "{why:?}");
+
+    let json = bench.run("rules import foreign.txt --json --threads 1");
+    let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));
+    let verdicts: Vec<&str> = rows.as_array().into_iter().flatten().filter_map(|r| r["verdict"].as_str()).collect();
+    assert_eq!(verdicts, ["true", "true-if", "false", "true"]);
+    assert_eq!((&rows[1]["guards"][0], &rows[3]["same_as"]), (&"groups = 1".into(), &0.into()));
+    assert!(rows[2]["counterexample"]["shapes"][0][1].is_array() && rows[0]["counterexample"].is_null(), "{rows}");
+
+    let markdown = bench.run("rules import foreign.txt --markdown");
+    assert!(markdown.out.contains("| 0 | `a + b => b + a` | true for all shapes | "), "{markdown:?}");
+    bench.write("true.txt", "ewadd(x,y)==ewadd(y,x)");
+    bench.ok("rules import true.txt");
+}
+
+#[test]
+fn mistakes_in_files_of_others_are_told() {
+    let bench = Bench::new();
+    bench.write("cut.txt", "(relu ?x)=>(relu ?x)\n(relu ?x)=>(relu");
+    bench.fails("rules import cut.txt", &["cut.txt: 2:", "rule 1: ", "(hint: "]);
+    bench.write("cut.pb", [0x0a, 0x10, 0x0a]);
+    bench.fails("rules import cut.pb", &["cut.pb: byte 0: rule 0: it is 16 bytes long, 1 are left", "(hint: the file is cut off)"]);
+    bench.fails("rules import cut.txt --format equations", &["cut.txt: 1:1: rule 0: "]);
+    bench.fails("rules import none.txt", &["cannot read the rule file none.txt"]);
+    bench.write("large.pb", vec![0; 5 << 20]);
+    bench.fails("rules import large.pb", &["large.pb has 5242880 bytes", "4 MiB"]);
+}
+
+/// The document is made by the command from the file that TASO ships, where that is at hand: beside the checkout, or in the folder that
+/// `REGRAFT_FOREIGN_RULES` names. With `REGRAFT_UPDATE_SNAPSHOTS=1` it is written anew.
+#[test]
+fn the_document_says_what_the_command_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var_os("REGRAFT_FOREIGN_RULES").map_or_else(|| root.join("../shared/data"), PathBuf::from);
+    let Ok(bytes) = std::fs::read(folder.join("taso_graph_subst.pb")) else {
+        println!("skipped: there is no taso_graph_subst.pb in {}", folder.display());
+        return;
+    };
+    let bench = Bench::new();
+    bench.write("taso_graph_subst.pb", bytes);
+    let said = bench.run("rules import taso_graph_subst.pb --markdown").out;
+    let document = root.join("docs/foreign-rules.md");
+    if std::env::var_os("REGRAFT_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&document, &said).unwrap_or_else(|e| panic!("{}: {e}", document.display()));
+    }
+    let written = std::fs::read_to_string(&document).unwrap_or_else(|e| panic!("{}: {e}", document.display()));
+    let changed: Vec<&str> = said.lines().filter(|line| !written.lines().any(|w| w == *line)).collect();
+    assert!(
+        changed.is_empty() && said.len() == written.len(),
+        "REGRAFT_UPDATE_SNAPSHOTS=1 writes docs/foreign-rules.md anew:\n{}",
+        changed.join("\n")
+    );
 }

@@ -2,6 +2,7 @@
 
 mod exercise;
 mod explain;
+mod import;
 mod list;
 mod verify;
 
@@ -13,13 +14,14 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::error::Failure;
 
-/// The rewrite rules: list them, explain one, put them to the test, prove them
+/// The rewrite rules: list them, explain one, put them to the test, prove them, judge those of others
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
     Explain(explain::Args),
     Exercise(exercise::Args),
     Verify(verify::Args),
+    Import(import::Args),
 }
 
 /// Rule files of the user's.
@@ -37,6 +39,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(args, console),
         Command::Exercise(args) => exercise::run(args, console),
         Command::Verify(args) => verify::run(args, console),
+        Command::Import(args) => import::run(args, console),
     }
 }
 

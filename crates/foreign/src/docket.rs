@@ -1,0 +1,41 @@
+//! Judging many rules: in parallel, and each of those that are the same up to names once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::algebra::algebra;
+use crate::judge::judge;
+use crate::rule::Rule;
+use crate::verdict::Judgement;
+
+/// Judges all rules with this many threads, in the order of the file, as [`judge`] does. The result does not depend on the number of threads.
+///
+/// `before` is told how many rules were begun before each one; when it says no, the rest is left out.
+pub fn judge_all(rules: &[Rule], threads: usize, proofs: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Judgement> {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    let originals: Vec<usize> = rules.iter().enumerate().map(|(at, rule)| *first.entry(algebra(rule)).or_insert(at)).collect();
+    let mut distinct = originals.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<HashMap<usize, Judgement>> = Mutex::new(HashMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, distinct.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let begun = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(at) = distinct.get(begun).filter(|_| before(begun)) else { return };
+                    let judgement = judge(&rules[*at], proofs);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(*at, judgement);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let copies = rules.iter().zip(&originals).enumerate().filter_map(|(at, (rule, original))| {
+        let judgement = done.get(original)?.clone();
+        Some(Judgement { number: rule.number, same_as: (*original != at).then_some(rules[*original].number), ..judgement })
+    });
+    copies.collect()
+}

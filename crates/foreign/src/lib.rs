@@ -1,0 +1,67 @@
+//! Rules of other optimizers: reads them, gives them a meaning, and judges them.
+//!
+//! A rule that was found on tensors of one size, or proved in a theory without sizes, may be false for others: with groups, with broadcasting, with even
+//! windows. Here a rule is *true* only if both sides are equal for all sizes with which both are well-typed, as the system that ships it understands
+//! its operators; a rule that is not is true under guards that are told, or false, with a counterexample. Tensors have up to four axes, and products are those of
+//! matrices or of stacks of matrices.
+//!
+//! ```
+//! use regraft_foreign::{Format, MOST_PROOFS, Trust, Verdict, judge};
+//!
+//! let rules = Format::Rules.read(b"(ewadd ?x (ewadd ?y ?z))=>(ewadd ?z (ewadd ?y ?x))\n(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))")?;
+//! let right = judge(&rules[0], MOST_PROOFS);
+//! assert_eq!((right.verdict, right.trust), (Verdict::True, Trust::Proved));
+//! let wrong = judge(&rules[1], MOST_PROOFS);
+//! assert_eq!(wrong.algebra, "relu(a + b) => relu(a) + relu(b)");
+//! assert!(wrong.verdict == Verdict::False && wrong.counterexample.is_some());
+//! # Ok::<(), regraft_foreign::ImportError>(())
+//! ```
+//!
+//! * [`Format::read`] reads a file, [`judge_all`] judges its rules.
+//! * Whether a true rule is in a library or follows from one is another question: [`Rule`] and [`Judgement`] are what an answer starts from.
+//!
+//! Pure: no I/O, no clock, no printing.
+
+mod algebra;
+mod arguments;
+mod census;
+mod cursor;
+mod docket;
+mod equations;
+mod error;
+mod evaluate;
+mod facts;
+mod family;
+mod format;
+mod guard;
+mod infer;
+mod instance;
+mod judge;
+mod kind;
+mod lower;
+mod operator;
+mod plan;
+mod proof;
+mod random;
+mod reading;
+mod rule;
+mod shapes;
+mod size;
+mod taso;
+mod tensat;
+mod verdict;
+mod wire;
+
+pub use algebra::algebra;
+pub use docket::judge_all;
+pub use error::{ImportError, Place};
+pub use evaluate::Difference;
+pub use format::{Format, MOST_BYTES};
+pub use guard::{Guard, Guards};
+pub use judge::judge;
+pub use kind::MOST_TYPINGS;
+pub use operator::{Activation, Binary, Operator, Padding, Unary};
+pub use proof::MOST_PROOFS;
+pub use reading::Reading;
+pub use rule::{MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Node, Ref, Rule, Side};
+pub use verdict::{Counterexample, Judgement, Trust, Verdict};

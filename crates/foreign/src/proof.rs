@@ -1,0 +1,106 @@
+//! Proofs of rules that survived their instances: one per family of sizes.
+
+use std::collections::BTreeMap;
+
+use regraft_prove::equal;
+
+use crate::census::census;
+use crate::family::{Family, family};
+use crate::guard::Guards;
+use crate::instance::Instance;
+use crate::judge::Trial;
+use crate::kind::{Kind, MOST_TYPINGS};
+use crate::plan::{Leaf, Plan};
+use crate::verdict::Trust;
+
+/// Families of a rule that are given to the prover at most, if nothing else is asked for.
+pub const MOST_PROOFS: usize = 16;
+
+/// Instances whose families are looked at, at most.
+const MOST_SAMPLED: usize = 80;
+
+/// What the prover made of a rule.
+pub(crate) struct Proof {
+    /// What is known of the rule.
+    pub trust: Trust,
+    /// Families of sizes that its instances belong to.
+    pub families: usize,
+    /// How many of them were proved.
+    pub proofs: usize,
+}
+
+impl Proof {
+    fn none(why: String) -> Proof {
+        Proof { trust: Trust::Tested(why), families: 0, proofs: 0 }
+    }
+}
+
+/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most `most` families.
+pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
+    if most == 0 {
+        return Proof::none("no proofs were asked for".into());
+    }
+    if let Some(instance) = pointwise(plan, witnesses) {
+        return match family(plan, &instance, guards, names).and_then(|family| outcome(&family)) {
+            Ok(()) => Proof { trust: Trust::Proved, families: 1, proofs: 1 },
+            Err(why) => Proof::none(why),
+        };
+    }
+    let counted: Option<Vec<Vec<Instance>>> = kinds.iter().map(|kinds| census(plan, kinds, guards)).collect();
+    let complete = counted.is_some() && kinds.len() < MOST_TYPINGS;
+    let counted = counted.unwrap_or_default();
+    // The simplest first.
+    let mut families: BTreeMap<(usize, String), Family> = BTreeMap::new();
+    let sampled = witnesses.iter().step_by(witnesses.len().div_ceil(MOST_SAMPLED).max(1)).map(|t| &t.instance);
+    for instance in sampled.chain(counted.iter().flatten()) {
+        match family(plan, instance, guards, names) {
+            Ok(family) => drop(families.entry((family.key.len(), family.key.clone())).or_insert(family)),
+            Err(why) => return Proof::none(why),
+        }
+    }
+    let step = families.len().div_ceil(most).max(1);
+    let mut proofs = 0;
+    for family in families.values().step_by(step) {
+        if let Err(why) = outcome(family) {
+            return Proof { trust: Trust::Tested(why), families: families.len(), proofs };
+        }
+        proofs += 1;
+    }
+    let all = complete && proofs == families.len();
+    Proof { trust: if all { Trust::Proved } else { Trust::ProvedInRange }, families: families.len(), proofs }
+}
+
+fn outcome(family: &Family) -> Result<(), String> {
+    match equal(&family.before, &family.after) {
+        regraft_prove::Verdict::Proved => Ok(()),
+        regraft_prove::Verdict::Unproved(why) => Err(why),
+    }
+}
+
+/// An instance whose family stands for all sizes, ranks and ways of broadcasting, if there is one.
+///
+/// Where all operators work element by element, each element of a result is one expression of the elements at the same index, wherever broadcasting reads them
+/// from; and if both sides read the same variables they have the same shape. Then equal vectors show all.
+fn pointwise(plan: &Plan, witnesses: &[&Trial]) -> Option<Instance> {
+    let variables = plan.leaves.iter().all(|l| matches!(l, Leaf::Variable(_)));
+    if !variables || !plan.steps.iter().all(|s| s.operator.is_pointwise()) || plan.outputs[0].len() != 1 {
+        return None;
+    }
+    let read = [0, 1].map(|side| {
+        let needed = plan.needed(side);
+        let steps = plan.steps.iter().zip(needed).filter(|(_, needed)| *needed);
+        let operands = steps.flat_map(|(s, _)| s.operands.iter().copied()).chain(plan.outputs[side].iter().copied());
+        let mut leaves: Vec<usize> = operands.filter(|slot| *slot < plan.leaves.len()).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves
+    });
+    if read[0] != read[1] || read[0].len() != plan.leaves.len() {
+        return None;
+    }
+    let mut instance = witnesses.first()?.instance.clone();
+    for shape in instance.shapes.iter_mut().filter(|s| !s.is_empty()) {
+        *shape = vec![2];
+    }
+    Some(instance)
+}

@@ -1,0 +1,106 @@
+//! What is said of a foreign rule.
+
+use std::fmt;
+
+use crate::evaluate::Difference;
+use crate::guard::Guards;
+
+/// Whether a rule is true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// For all sizes with which both sides are well-typed.
+    True,
+    /// For those of them that fulfil the guards, which are as weak as was found; not for all.
+    TrueIf(Guards),
+    /// Not under any guards that are known.
+    False,
+    /// Nothing can be said, and why.
+    Unjudged(String),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::True => f.write_str("true for all shapes"),
+            Verdict::TrueIf(guards) => write!(f, "true if {guards}"),
+            Verdict::False => f.write_str("false"),
+            Verdict::Unjudged(why) => write!(f, "not judged: {why}"),
+        }
+    }
+}
+
+/// What a verdict of truth rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Proofs for all families of sizes.
+    Proved,
+    /// Proofs for families of sizes that were met; there are more of them. Kernels and numbers of groups are fixed in each.
+    ProvedInRange,
+    /// Instances alone: no proof was found, and why.
+    Tested(String),
+    /// A counterexample.
+    Refuted,
+    /// Nothing.
+    None,
+}
+
+impl Trust {
+    /// The word of it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Trust::Proved => "proved",
+            Trust::ProvedInRange => "proved-in-range",
+            Trust::Tested(_) => "tested",
+            Trust::Refuted => "refuted",
+            Trust::None => "unproved",
+        }
+    }
+}
+
+/// Sizes with which the sides of a rule differ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counterexample {
+    /// Names and sizes of the variables and constants.
+    pub shapes: Vec<(String, Vec<i64>)>,
+    /// Groups of the convolutions, in the order in which they are computed.
+    pub groups: Vec<i64>,
+    /// Where the sides differ.
+    pub difference: Difference,
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, shape)) in self.shapes.iter().enumerate() {
+            write!(f, "{}{name}{shape:?}", if at == 0 { "" } else { " " })?;
+        }
+        if self.groups.iter().any(|g| *g != 1) {
+            write!(f, ", groups {:?}", self.groups)?;
+        }
+        write!(f, ": {}", self.difference)
+    }
+}
+
+/// All that was found out about a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement {
+    /// Place of the rule in the file, from 0.
+    pub number: usize,
+    /// The rule as algebra; see [`algebra`](crate::algebra).
+    pub algebra: String,
+    /// Is it true?
+    pub verdict: Verdict,
+    /// How is that known?
+    pub trust: Trust,
+    /// Why the rule is false, or why it needs its guards.
+    pub counterexample: Option<Counterexample>,
+    /// Instances on which both sides were computed and that fulfil the guards.
+    pub instances: usize,
+    /// Families of sizes that these instances belong to, as far as they were looked at.
+    pub families: usize,
+    /// How many of them were proved.
+    pub proofs: usize,
+    /// The kinds of the variables, for every typing that was tried.
+    pub typings: Vec<String>,
+    /// The first rule of the file that is the same up to the names of variables.
+    pub same_as: Option<usize>,
+}
