@@ -1,8 +1,14 @@
 pub mod error;
 pub mod expr;
+pub mod general;
+pub mod judge;
 pub mod operator;
+mod parallel;
 mod read;
+pub mod rename;
 pub mod set;
 pub mod spec;
 pub mod terms;
 pub mod types;
+pub mod values;
+pub mod walk;
