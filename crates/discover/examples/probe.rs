@@ -1,21 +1,22 @@
 use std::time::Instant;
 use regraft_discover::*;
+struct P(Instant);
+impl Observer for P { fn step(&mut self, p: &str, d: &str) { if !d.contains("parts") || d.starts_with("0 ") { eprintln!("{:8.2} {p} {d}", self.0.elapsed().as_secs_f64()); } } }
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let text = std::fs::read_to_string(&args[1]).unwrap();
     let size: usize = args[2].parse().unwrap();
-    let t = Instant::now();
-    let spec = spec::Spec::parse(&args[1], &text).unwrap_or_else(|e| panic!("{e}"));
-    let terms = terms::Terms::generate(&spec, size, 6 << 30).unwrap();
-    println!("terms {:?} values {} types {} in {:?}", (0..=size).map(|s| terms.of_size(s).len()).collect::<Vec<_>>(), terms.values(), terms.types.len(), t.elapsed());
-    let walk = walk::Walk::new(&terms, size);
-    let mut total = walk::Size::default();
-    for i in 0..walk.items() { let c = walk.count(i); total.graphs += c.graphs; total.orders += c.orders; }
-    println!("{total:?} {:?}", t.elapsed());
-    if args.len() > 3 { return; }
-    let values = values::Values::of(&spec, &terms, 1, 2).unwrap();
-    println!("evaluated {:?}", t.elapsed());
-    let mut xor = 0; let mut n = 0u64;
-    for i in 0..walk.items() { walk.visit(&values, i, &mut |s, _| { xor ^= s; n += 1; }); }
-    println!("visited {n} {xor} {:?}", t.elapsed());
+    let mut p = P(Instant::now());
+    let spec = Spec::parse(&args[1], &text).unwrap_or_else(|e| panic!("{e}"));
+    let work = std::path::PathBuf::from("/tmp/gen-work"); std::fs::create_dir_all(&work).unwrap();
+    let s = Settings { size, threads: 2, memory: 1 << 30, seed: 0, shard: Shard::WHOLE, work: &work, checkpoint: false };
+    let t = Tables::new(&spec, &s, &mut p).unwrap();
+    let e = enumerate(&spec, &t, &s, &mut p).unwrap();
+    println!("{:?} {:?} records {} spilled {} {:#?} pairs {}", e.terms, e.size, e.records, e.spilled, e.tally, e.pairs.len());
+    let f = finish(&spec, &t, &e.pairs, 0, 2, &mut p).unwrap();
+    println!("named {} general {} candidates {}", f.named_once, f.most_general, f.candidates.len());
+    println!("{:?}", p.0.elapsed());
+    if let Some(o) = args.get(3) { std::fs::write(o, f.candidates.iter().enumerate().map(|(n, c)| c.text(&spec, n)).collect::<String>()).unwrap(); }
+    let bad = f.candidates.iter().filter(|c| c.graphs(&spec).is_err()).count();
+    println!("bad graphs {bad}");
 }

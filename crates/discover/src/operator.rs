@@ -1,5 +1,6 @@
 //! Operators of a specification: what they take, when they apply, what they compute.
 
+use regraft_ir::dim::Factor;
 use regraft_ir::{Dim, TensorType};
 
 use crate::expr::{Expr, Size};
@@ -86,30 +87,24 @@ fn fits(ty: &TensorType, sizes: &[Option<Size>], operands: &[TensorType]) -> boo
         })
 }
 
-/// All ways to cut a size that is a sum with positive coefficients: the first parts, neither nothing nor all of it.
+/// All ways to cut a size that is a sum of products of size parameters, with positive coefficients: the first parts, neither nothing nor all.
 fn parts(size: &Dim) -> Vec<Dim> {
-    let terms = size.products();
-    if terms.iter().any(|(coefficient, _)| *coefficient < 0) {
-        return Vec::new();
-    }
     let mut sums = vec![Dim::from(0)];
-    for (coefficient, factors) in &terms {
-        let one = factors.iter().fold(Dim::from(1), |product, factor| product * atom(factor));
-        let multiples = (0..=*coefficient).map(|times| one.clone() * Dim::from(times));
+    for (coefficient, factors) in size.products() {
+        let mut one = Dim::from(1);
+        for factor in factors {
+            let Factor::Symbol(name) = factor else { return Vec::new() };
+            one = one * Dim::symbol(name);
+        }
+        if coefficient < 0 {
+            return Vec::new();
+        }
+        let multiples = (0..=coefficient).map(|times| one.clone() * Dim::from(times));
         sums = multiples.flat_map(|part| sums.iter().map(move |sum| sum.clone() + part.clone()).collect::<Vec<_>>()).collect();
     }
     sums.retain(|sum| !sum.is(0) && sum != size);
     sums.sort();
     sums
-}
-
-fn atom(factor: &regraft_ir::dim::Factor<'_>) -> Dim {
-    use regraft_ir::dim::Factor;
-    match factor {
-        Factor::Symbol(name) => Dim::symbol(name),
-        Factor::FloorDiv(a, b) => a.floor_div(b),
-        Factor::Broadcast(a, b) => a.broadcast(b).unwrap_or_else(|| (*a).clone()),
-    }
 }
 
 #[cfg(test)]

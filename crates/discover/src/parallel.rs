@@ -14,12 +14,9 @@ pub fn map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R
         for _ in 0..threads.min(items.len()) {
             scope.spawn(|| {
                 let mut own = Vec::new();
-                while let Some(item) = items.get(next.load(Ordering::Relaxed)) {
+                loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let item = if at < items.len() { &items[at] } else { item };
-                    if at >= items.len() {
-                        break;
-                    }
+                    let Some(item) = items.get(at) else { break };
                     own.push((at, work(item)));
                 }
                 if let Ok(mut done) = done.lock() {

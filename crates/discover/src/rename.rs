@@ -116,6 +116,11 @@ impl Rank {
         Rank { operators: applied.len(), applied, graph: *graph }
     }
 
+    /// How many operators it has.
+    pub fn operators(&self) -> usize {
+        self.operators
+    }
+
     /// The graph.
     pub fn graph(&self) -> &TermSet {
         &self.graph

@@ -17,7 +17,9 @@ use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 
 /// Terms that a thread takes at a time.
-const SHARE: usize = 256;
+const SHARE: usize = 64;
+/// Shares whose results are collected at a time.
+const BLOCK: usize = 512;
 
 /// Fingerprints of values.
 #[derive(Debug)]
@@ -127,18 +129,22 @@ impl Draw<'_> {
     fn fingerprints(&self, threads: usize) -> Result<Vec<u64>, DiscoverError> {
         let mut prints = vec![0; self.terms.values()];
         let mut arena: Vec<Option<Value<Field>>> = Vec::new();
+        let mut done = 0;
         for size in 0..=self.terms.size() {
             let range = self.terms.of_size(size);
             let keep = size < self.terms.size();
             let ids: Vec<TermId> = range.collect();
             let shares: Vec<&[TermId]> = ids.chunks(SHARE).collect();
-            let results = crate::parallel::map(&shares, threads, |share| {
-                Field::with_key(self.key(), || share.iter().map(|id| self.term(*id, &arena, keep)).collect::<Result<Vec<Evaluated>, _>>())
-            });
-            for share in results {
-                for (print, value) in share?.into_iter().flatten() {
-                    prints[arena.len()] = print;
-                    arena.push(value);
+            for block in shares.chunks(BLOCK) {
+                let results = crate::parallel::map(block, threads, |share| {
+                    Field::with_key(self.key(), || share.iter().map(|id| self.term(*id, &arena, keep)).collect::<Result<Vec<Evaluated>, _>>())
+                });
+                for (print, value) in results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().flatten() {
+                    prints[done] = print;
+                    done += 1;
+                    if keep {
+                        arena.push(value);
+                    }
                 }
             }
         }
