@@ -14,7 +14,7 @@ use crate::spec::Spec;
 use crate::values::Values;
 
 /// Fresh drawings of the elements under each assignment, for pairs that are left.
-const DRAWS: u64 = 16;
+const DRAWS: u64 = 4;
 /// Apart from all seeds of [`Values::of`].
 const FRESH: u64 = 0x6a09_e667_f3bc_c908;
 

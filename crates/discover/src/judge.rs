@@ -68,11 +68,6 @@ impl<'a> Judge<'a> {
         Judge { terms, spec, values, renaming, general: General::new(spec, terms, values), first_equal }
     }
 
-    /// Renamings of the specification's variables.
-    pub fn renaming(&self) -> &Renaming<'a> {
-        &self.renaming
-    }
-
     /// Adds what is left of a group of graphs with equal fingerprints (first assignment) to `pairs`.
     pub fn group(&self, graphs: &[TermSet], tally: &mut Tally, pairs: &mut Vec<Pair>) {
         tally.pairs += graphs.len().saturating_sub(1) as u64;

@@ -37,11 +37,6 @@ impl<'a> Renaming<'a> {
         Renaming { spec, terms, classes, class_of }
     }
 
-    /// The classes, each in the order of the specification.
-    pub fn classes(&self) -> &[Vec<ValueId>] {
-        &self.classes
-    }
-
     /// Variables that graphs use, ascending.
     pub fn used(&self, graphs: &[&TermSet]) -> SmallVec<[ValueId; 8]> {
         let ids = graphs.iter().flat_map(|graph| graph.as_slice());

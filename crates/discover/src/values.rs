@@ -3,12 +3,15 @@
 //! Elements are of the field of 2^61 - 1, where sums and products are exact; variables are random elements. Two values that are equal as
 //! polynomials have equal fingerprints; others of degree d collide with probability d / 2^61 for each element that differs, and 2^-64 for the digest.
 //! Comparisons (`relu`, maxima) are by an order that knows nothing of sums and products: which elements a `relu` keeps is a coin per element, so
-//! values of few elements may agree by chance. Several assignments, and the draws of [`Values::retest`], make that as unlikely as wanted.
+//! values of few elements may agree by chance. Values that agree with others are therefore drawn again, several times, with orders under which more or
+//! fewer elements are negative. Nothing is known of the signs of constants: `relu(1) = 1` is not found.
 
+use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use regraft_ir::{Tensor, Value};
+use regraft_ir::{Scalar, Tensor, Value};
 use regraft_prove::Field;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::error::DiscoverError;
@@ -20,6 +23,14 @@ use crate::terms::{Terms, ValueId};
 const SHARE: usize = 64;
 /// Shares whose results are collected at a time.
 const BLOCK: usize = 512;
+
+/// How many of [`SAMPLES`] elements are negative under the orders that are drawn, in turn: at least and at most. Windows of many elements are all negative
+/// only where nearly all elements are.
+const NEGATIVE: [(usize, usize); 4] = [(112, 144), (236, 246), (180, 200), (250, 254)];
+/// Elements whose sign is looked at.
+const SAMPLES: u64 = 256;
+/// Fresh drawings for values that agree with others.
+const REDRAWN: usize = 12;
 
 /// Fingerprints of values.
 #[derive(Debug)]
@@ -61,12 +72,29 @@ impl Values {
             (0..terms.types.len()).map(|id| xxhash_rust::xxh3::xxh3_64(terms.types.get(id as u32).to_string().as_bytes())).collect();
         let mut values = Values { first: Vec::new(), all: vec![0; terms.values()] };
         for assignment in 0..spec.assignments.len() {
-            let mut found = Draw { spec, terms, assignment, seed, types: &types }.fingerprints(threads)?;
-            for (all, found) in values.all.iter_mut().zip(&mut found) {
+            let found = Draw::new(spec, terms, assignment, mix(seed), NEGATIVE[0], &types).fingerprints(threads, None)?;
+            for (all, found) in values.all.iter_mut().zip(&found) {
                 *all = mix(all.wrapping_add(*found));
             }
             if assignment == 0 {
                 values.first = found;
+            }
+        }
+        let mut met: FxHashMap<u64, u32> = FxHashMap::default();
+        values.all.iter().for_each(|print| *met.entry(*print).or_default() += 1);
+        let alike: Vec<bool> = values.all.iter().map(|print| met.get(print).is_some_and(|n| *n > 1)).collect();
+        drop(met);
+        let mut needed = vec![false; terms.list().len()];
+        for (value, _) in alike.iter().enumerate().filter(|(_, alike)| **alike) {
+            let owner = terms.owner(value as ValueId);
+            needed[owner as usize] = true;
+            terms.get(owner).closure.as_slice().iter().for_each(|id| needed[*id as usize] = true);
+        }
+        for at in 0..REDRAWN {
+            let (assignment, seed) = (at % spec.assignments.len(), mix(seed ^ mix(at as u64 + 1)));
+            let found = Draw::new(spec, terms, assignment, seed, NEGATIVE[at % NEGATIVE.len()], &types).fingerprints(threads, Some(&needed))?;
+            for ((all, found), _) in values.all.iter_mut().zip(&found).zip(&alike).filter(|(_, alike)| **alike) {
+                *all = mix(all.wrapping_add(*found));
             }
         }
         Ok(values)
@@ -95,10 +123,9 @@ impl Values {
     /// Whether two graphs have equal outputs in fresh draws, `draws` under each assignment. Deterministic in `seed`.
     pub fn retest(spec: &Spec, terms: &Terms, graphs: [&TermSet; 2], seed: u64, draws: u64) -> Result<bool, DiscoverError> {
         let types = vec![0; terms.types.len()];
-        for draw in 0..draws {
+        for at in 0..draws {
             for assignment in 0..spec.assignments.len() {
-                let seed = mix(seed ^ mix(draw + 1));
-                let draw = Draw { spec, terms, assignment, seed, types: &types };
+                let draw = Draw::new(spec, terms, assignment, mix(seed ^ mix(at + 1)), NEGATIVE[at as usize % NEGATIVE.len()], &types);
                 let [a, b] = [draw.graph(graphs[0])?, draw.graph(graphs[1])?];
                 if a != b {
                     return Ok(false);
@@ -114,36 +141,48 @@ struct Draw<'a> {
     spec: &'a Spec,
     terms: &'a Terms,
     assignment: usize,
-    seed: u64,
+    key: u64,
     types: &'a [u64],
 }
 
 /// Fingerprints of a term's results, and the results themselves where they will be operands.
 type Evaluated = SmallVec<[(u64, Option<Value<Field>>); 2]>;
 
-impl Draw<'_> {
-    fn key(&self) -> u64 {
-        mix(self.seed ^ mix(self.assignment as u64 + 1))
+impl<'a> Draw<'a> {
+    /// The first key after `seed` whose order has so many negative elements.
+    fn new(spec: &'a Spec, terms: &'a Terms, assignment: usize, seed: u64, negative: (usize, usize), types: &'a [u64]) -> Draw<'a> {
+        let start = mix(seed ^ mix(assignment as u64 + 1));
+        let is_negative = |at: &u64| Field::new(mix(*at)).compare(&Field::zero()) == Ok(Some(Ordering::Less));
+        let fits = |key: &u64| {
+            let count = Field::with_key(*key, || (0..SAMPLES).filter(is_negative).count());
+            (negative.0..=negative.1).contains(&count)
+        };
+        let key = (0..=u64::MAX).map(|at| start.wrapping_add(at)).find(fits).unwrap_or(start);
+        Draw { spec, terms, assignment, key, types }
     }
 
-    fn fingerprints(&self, threads: usize) -> Result<Vec<u64>, DiscoverError> {
+    /// Of all values, or of the results of those terms that are `wanted` and 0 for the others.
+    fn fingerprints(&self, threads: usize, wanted: Option<&[bool]>) -> Result<Vec<u64>, DiscoverError> {
         let mut prints = vec![0; self.terms.values()];
-        let mut arena: Vec<Option<Value<Field>>> = Vec::new();
-        let mut done = 0;
+        let operands = self.terms.list()[..self.terms.of_size(self.terms.size()).start as usize].last().map_or(0, |t| t.values().end as usize);
+        let mut arena: Vec<Option<Value<Field>>> = vec![None; operands];
         for size in 0..=self.terms.size() {
             let range = self.terms.of_size(size);
             let keep = size < self.terms.size();
-            let ids: Vec<TermId> = range.collect();
+            let is_wanted = |id: &TermId| size == 0 || wanted.is_none_or(|wanted| wanted[*id as usize]);
+            let ids: Vec<TermId> = range.filter(is_wanted).collect();
             let shares: Vec<&[TermId]> = ids.chunks(SHARE).collect();
             for block in shares.chunks(BLOCK) {
                 let results = crate::parallel::map(block, threads, |share| {
-                    Field::with_key(self.key(), || share.iter().map(|id| self.term(*id, &arena, keep)).collect::<Result<Vec<Evaluated>, _>>())
+                    Field::with_key(self.key, || share.iter().map(|id| self.term(*id, &arena, keep)).collect::<Result<Vec<Evaluated>, _>>())
                 });
-                for (print, value) in results.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().flatten() {
-                    prints[done] = print;
-                    done += 1;
-                    if keep {
-                        arena.push(value);
+                let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+                for (id, evaluated) in block.iter().flat_map(|share| share.iter()).zip(results.into_iter().flatten()) {
+                    for (v, (print, value)) in self.terms.get(*id).values().zip(evaluated) {
+                        prints[v as usize] = print;
+                        if keep {
+                            arena[v as usize] = value;
+                        }
                     }
                 }
             }
@@ -154,7 +193,7 @@ impl Draw<'_> {
     /// The multiset of a graph's outputs, sorted.
     fn graph(&self, graph: &TermSet) -> Result<Vec<u64>, DiscoverError> {
         let mut known: Vec<(ValueId, u64, Value<Field>)> = Vec::new();
-        Field::with_key(self.key(), || {
+        Field::with_key(self.key, || {
             for id in graph.as_slice() {
                 let term = self.terms.get(*id);
                 let mut operands = Vec::with_capacity(term.operands.len());
@@ -201,7 +240,7 @@ impl Draw<'_> {
     fn variable(&self, value: ValueId) -> Result<Value<Field>, DiscoverError> {
         let shape = self.terms.ty(value).bind(&self.spec.assignments[self.assignment]);
         let shape = shape.ok_or_else(|| self.no_value(usize::MAX, "a size is negative".into()))?;
-        let start = mix(self.key() ^ mix(u64::from(value) + 0x51));
+        let start = mix(self.key ^ mix(u64::from(value) + 0x51));
         let elements = (0..shape.iter().product::<usize>() as u64).map(|at| Field::new(mix(start.wrapping_add(at)))).collect();
         Ok(Value::real(Tensor::new(shape, elements)))
     }
