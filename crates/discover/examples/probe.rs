@@ -13,8 +13,8 @@ fn main() {
     let t = Tables::new(&spec, &s, &mut p).unwrap();
     let e = enumerate(&spec, &t, &s, &mut p).unwrap();
     println!("{:?} {:?} records {} spilled {} {:#?} pairs {}", e.terms, e.size, e.records, e.spilled, e.tally, e.pairs.len());
-    let f = finish(&spec, &t, &e.pairs, 0, 2, &mut p).unwrap();
-    println!("named {} general {} candidates {}", f.named_once, f.most_general, f.candidates.len());
+    let f = finish(&spec, &t, &e.pairs, Options { seed: 0, threads: 2, derive: true }, &mut p).unwrap();
+    println!("named {} general {} confirmed {} candidates {}", f.named_once, f.most_general, f.confirmed, f.candidates.len());
     println!("{:?}", p.0.elapsed());
     if let Some(o) = args.get(3) { std::fs::write(o, f.candidates.iter().enumerate().map(|(n, c)| c.text(&spec, n)).collect::<String>()).unwrap(); }
     let bad = f.candidates.iter().filter(|c| c.graphs(&spec).is_err()).count();

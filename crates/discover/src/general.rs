@@ -115,8 +115,9 @@ impl<'a> General<'a> {
         (outputs.as_slice() == roots && (!passes || only_passes)).then_some(graph)
     }
 
-    /// The value computed in the same way of the variables that are given.
-    fn rebuild(&self, v: ValueId, sizes: &Sizes, known: &mut Vec<(ValueId, ValueId)>) -> Option<ValueId> {
+    /// The value computed in the same way of other values in the places of those that are given, at other sizes; `None` if the table lacks it, or
+    /// a variable is not given.
+    pub fn rebuild(&self, v: ValueId, sizes: &Sizes, known: &mut Vec<(ValueId, ValueId)>) -> Option<ValueId> {
         if let Some((_, to)) = known.iter().find(|(from, _)| *from == v) {
             return Some(*to);
         }

@@ -19,13 +19,15 @@ pub struct Instances<'a> {
 }
 
 /// Equal outputs of both sides, one after another.
-type Equations = SmallVec<[(ValueId, ValueId); 4]>;
+pub type Equations = SmallVec<[(ValueId, ValueId); 4]>;
 
 /// What variables of the general pair stand for, and at which sizes.
 #[derive(Clone, Default)]
-struct Match {
-    names: SmallVec<[(ValueId, ValueId); 8]>,
-    sizes: Sizes,
+pub struct Match {
+    /// Variables and values.
+    pub names: SmallVec<[(ValueId, ValueId); 8]>,
+    /// Size parameters and sizes.
+    pub sizes: Sizes,
 }
 
 impl<'a> Instances<'a> {
@@ -81,7 +83,7 @@ impl<'a> Instances<'a> {
     }
 
     /// The pair as equations between outputs, by their fingerprints.
-    fn equations(&self, pair: &Pair) -> Equations {
+    pub fn equations(&self, pair: &Pair) -> Equations {
         let sorted = |at: usize| {
             let mut outputs = self.terms.outputs(&pair[at]);
             outputs.sort_unstable_by_key(|v| (self.values.all(*v), *v));
@@ -108,7 +110,7 @@ impl<'a> Instances<'a> {
     }
 
     /// All ways in which `special` is `general` with other variables.
-    fn unified(&self, general: ValueId, special: ValueId, so_far: &Match) -> Vec<Match> {
+    pub fn unified(&self, general: ValueId, special: ValueId, so_far: &Match) -> Vec<Match> {
         if self.terms.is_variable(general) {
             return self.named(general, special, so_far).into_iter().collect();
         }

@@ -5,7 +5,7 @@
 //! their operators, and a pair is left out only if it follows from others that are there.
 //!
 //! ```
-//! use regraft_discover::{Settings, Shard, Spec, Tables, Unobserved, enumerate, finish};
+//! use regraft_discover::{Options, Settings, Shard, Spec, Tables, Unobserved, enumerate, finish};
 //!
 //! let spec = Spec::parse("tiny.spec", "
 //!     (sizes m k)
@@ -19,7 +19,7 @@
 //! let settings = Settings { size: 2, threads: 1, memory: 64 << 20, seed: 0, shard: Shard::WHOLE, work: &work, checkpoint: false };
 //! let tables = Tables::new(&spec, &settings, &mut Unobserved)?;
 //! let found = enumerate(&spec, &tables, &settings, &mut Unobserved)?;
-//! let rules = finish(&spec, &tables, &found.pairs, 0, 1, &mut Unobserved)?;
+//! let rules = finish(&spec, &tables, &found.pairs, Options { seed: 0, threads: 1, derive: true }, &mut Unobserved)?;
 //! let texts: String = rules.candidates.iter().map(|c| c.text(&spec, 0)).collect();
 //! for side in ["(transpose (transpose x1))", "(relu (relu x1))", "(relu (transpose x1))"] {
 //!     assert!(texts.contains(side), "{texts}");
@@ -28,6 +28,7 @@
 //! ```
 
 mod candidate;
+mod derive;
 mod enumerate;
 mod error;
 mod expr;
@@ -53,7 +54,7 @@ mod walk;
 pub use candidate::{Candidate, Written};
 pub use enumerate::{Enumerated, Settings, Tables, enumerate};
 pub use error::DiscoverError;
-pub use finish::{Finished, finish};
+pub use finish::{Finished, Options, finish};
 pub use judge::{Pair, Tally};
 pub use observe::{Observer, Unobserved};
 pub use operator::Operator;

@@ -119,17 +119,27 @@ impl Values {
     pub fn graph_all(&self, terms: &Terms, graph: &TermSet) -> u64 {
         terms.outputs(graph).iter().fold(0, |sum, v| sum.wrapping_add(self.all(*v)))
     }
+}
 
-    /// Whether two graphs have equal outputs in fresh draws, `draws` under each assignment. Deterministic in `seed`.
-    pub fn retest(spec: &Spec, terms: &Terms, graphs: [&TermSet; 2], seed: u64, draws: u64) -> Result<bool, DiscoverError> {
-        let types = vec![0; terms.types.len()];
-        for at in 0..draws {
-            for assignment in 0..spec.assignments.len() {
-                let draw = Draw::new(spec, terms, assignment, mix(seed ^ mix(at + 1)), NEGATIVE[at as usize % NEGATIVE.len()], &types);
-                let [a, b] = [draw.graph(graphs[0])?, draw.graph(graphs[1])?];
-                if a != b {
-                    return Ok(false);
-                }
+/// Fresh drawings to put graphs to the test.
+pub struct Draws<'a>(Vec<Draw<'a>>);
+
+impl<'a> Draws<'a> {
+    /// `count` drawings under each assignment. Deterministic in `seed`.
+    pub fn new(spec: &'a Spec, terms: &'a Terms, seed: u64, count: usize) -> Draws<'a> {
+        let assignments = 0..spec.assignments.len();
+        let draw = |at: usize| {
+            let seed = mix(seed ^ mix(at as u64 + 1));
+            assignments.clone().map(move |assignment| Draw::new(spec, terms, assignment, seed, NEGATIVE[at % NEGATIVE.len()], &[]))
+        };
+        Draws((0..count).flat_map(draw).collect())
+    }
+
+    /// Whether two graphs have equal outputs in all drawings.
+    pub fn agree(&self, left: &TermSet, right: &TermSet) -> Result<bool, DiscoverError> {
+        for draw in &self.0 {
+            if draw.graph(left)? != draw.graph(right)? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -142,6 +152,7 @@ struct Draw<'a> {
     terms: &'a Terms,
     assignment: usize,
     key: u64,
+    /// Words that stand for types, by their numbers; types make no difference where they are missing.
     types: &'a [u64],
 }
 
@@ -246,7 +257,7 @@ impl<'a> Draw<'a> {
     }
 
     fn print(&self, v: ValueId, value: &Value<Field>) -> u64 {
-        let mut digest = Digest(mix(self.types[self.terms.type_id(v) as usize]));
+        let mut digest = Digest(mix(self.types.get(self.terms.type_id(v) as usize).copied().unwrap_or_default()));
         match value {
             Value::Real(t) => t.data.iter().for_each(|element| element.hash(&mut digest)),
             Value::Int(t) => t.data.iter().for_each(|element| element.hash(&mut digest)),
