@@ -4,6 +4,11 @@
 //! expression, for any values in the places of variables and at any sizes. As every step goes down in one order of all values, rewriting ends; as
 //! every step is an instance of a pair, two values that are rewritten to the same one are equal by these pairs (ordered rewriting, as in
 //! Bachmair, Dershowitz and Plaisted, Completion without failure, 1989).
+//!
+//! That misses what must first become larger. Where it does, the values that pairs reach from both sides, in whichever direction, are searched for a common
+//! one: breadth first, within the table of terms, a bounded number of them.
+
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
@@ -13,6 +18,9 @@ use crate::judge::Pair;
 use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
 use crate::values::Values;
+
+/// Values that are reached from each side, at most.
+const REACHED: usize = 96;
 
 /// Rewrites by the pairs that it has learned.
 pub struct Derivation<'a> {
@@ -24,6 +32,8 @@ pub struct Derivation<'a> {
     rules: FxHashMap<(usize, u32), Vec<(ValueId, ValueId)>>,
     /// What values are rewritten to, by the rules so far.
     normal: FxHashMap<ValueId, ValueId>,
+    /// What values are next to, by the rules so far.
+    near: FxHashMap<ValueId, Rc<[ValueId]>>,
 }
 
 impl<'a> Derivation<'a> {
@@ -36,12 +46,60 @@ impl<'a> Derivation<'a> {
             general: General::new(spec, terms, values),
             rules: FxHashMap::default(),
             normal: FxHashMap::default(),
+            near: FxHashMap::default(),
         }
     }
 
-    /// Whether all outputs of both sides are rewritten to the same values.
+    /// Whether all outputs of both sides are rewritten to the same values, or reach the same ones.
     pub fn joins(&mut self, pair: &Pair) -> bool {
-        self.instances.equations(pair).iter().all(|(l, r)| self.normalize(*l) == self.normalize(*r))
+        self.instances.equations(pair).iter().all(|(l, r)| self.normalize(*l) == self.normalize(*r) || self.meet(*l, *r))
+    }
+
+    fn meet(&mut self, l: ValueId, r: ValueId) -> bool {
+        let mut sides = [vec![l], vec![r]];
+        let mut next = [0, 0];
+        while let Some(at) = (0..2).find(|at| next[*at] < sides[*at].len() && sides[*at].len() < REACHED) {
+            let at = if next[1 - at] < next[at] && next[1 - at] < sides[1 - at].len() && sides[1 - at].len() < REACHED { 1 - at } else { at };
+            let from = sides[at][next[at]];
+            next[at] += 1;
+            for value in self.neighbours(from).iter() {
+                if sides[1 - at].contains(value) {
+                    return true;
+                }
+                if !sides[at].contains(value) {
+                    sides[at].push(*value);
+                }
+            }
+        }
+        false
+    }
+
+    /// What a value is rewritten to in one step, in either direction, at the root or inside.
+    fn neighbours(&mut self, v: ValueId) -> Rc<[ValueId]> {
+        if let Some(known) = self.near.get(&v) {
+            return known.clone();
+        }
+        let mut found = self.steps(v);
+        let (terms, owner) = (self.terms, self.terms.owner(v));
+        let term = terms.get(owner);
+        if let Some(instance) = term.instance {
+            let commutative = self.spec.operators[terms.types.instance(instance).operator].commutative;
+            for (at, operand) in term.operands.iter().enumerate() {
+                for other in self.neighbours(*operand).iter() {
+                    let mut operands = term.operands.clone();
+                    operands[at] = *other;
+                    if commutative {
+                        operands.sort_unstable();
+                    }
+                    found.extend(terms.find(instance, &operands).map(|id| terms.get(id).first + (v - term.first)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let found: Rc<[ValueId]> = found.into();
+        self.near.insert(v, found.clone());
+        found
     }
 
     /// Rewrites by this pair too.
@@ -54,6 +112,22 @@ impl<'a> Derivation<'a> {
             }
         }
         self.normal.clear();
+        self.near.clear();
+    }
+
+    /// Rewrites by this pair no longer.
+    pub fn forget(&mut self, pair: &Pair) {
+        for (l, r) in self.instances.equations(pair) {
+            for equation in [(l, r), (r, l)] {
+                if let Some(rules) = self.root(equation.0).and_then(|root| self.rules.get_mut(&root))
+                    && let Some(at) = rules.iter().position(|have| *have == equation)
+                {
+                    rules.remove(at);
+                }
+            }
+        }
+        self.normal.clear();
+        self.near.clear();
     }
 
     fn root(&self, v: ValueId) -> Option<(usize, u32)> {
@@ -87,13 +161,19 @@ impl<'a> Derivation<'a> {
         rewritten.filter(|new| *new < v).unwrap_or(v)
     }
 
-    /// One rewriting at the root.
+    /// One rewriting at the root to a value that comes earlier.
     fn step(&self, v: ValueId) -> Option<ValueId> {
-        self.rules.get(&self.root(v)?)?.iter().find_map(|(from, to)| {
-            self.instances.unified(*from, v, &Match::default()).into_iter().find_map(|found| {
-                let mut names = found.names.to_vec();
-                self.general.rebuild(*to, &found.sizes, &mut names).filter(|new| *new < v)
-            })
-        })
+        self.steps(v).into_iter().filter(|new| *new < v).min()
+    }
+
+    /// All rewritings at the root.
+    fn steps(&self, v: ValueId) -> Vec<ValueId> {
+        let rules = self.root(v).and_then(|root| self.rules.get(&root)).map_or(&[][..], Vec::as_slice);
+        let of = |(from, to): &(ValueId, ValueId)| {
+            let matches = self.instances.unified(*from, v, &Match::default()).into_iter();
+            let to = *to;
+            matches.filter_map(move |found| self.general.rebuild(to, &found.sizes, &mut found.names.to_vec())).collect::<Vec<_>>()
+        };
+        rules.iter().flat_map(of).collect()
     }
 }

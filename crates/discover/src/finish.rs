@@ -11,7 +11,9 @@ use crate::judge::Pair;
 use crate::observe::Observer;
 use crate::parallel;
 use crate::rename::{Rank, Renaming};
+use crate::set::TermSet;
 use crate::spec::Spec;
+use crate::terms::{Terms, ValueId};
 use crate::values::Draws;
 
 /// Fresh drawings of the elements under each assignment, for pairs that are left.
@@ -78,14 +80,15 @@ pub fn finish(
     }
     let confirmed = held.len() as u64;
     if options.derive {
-        held = derived(spec, tables, &held, observer)?;
+        held = underived(spec, tables, &held, observer)?;
     }
     let candidates = held.iter().map(|pair| candidate(tables, pair)).collect();
     Ok(Finished { named_once: named.len() as u64, most_general: general.len() as u64, confirmed, candidates })
 }
 
-/// The pairs that those before them do not derive.
-fn derived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Vec<Pair>, DiscoverError> {
+/// The pairs that are left when those that others derive are dropped: by smaller ones, and where a variable occurs twice on both sides also by larger ones, which
+/// may be more general.
+fn underived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Vec<Pair>, DiscoverError> {
     let mut derivation = Derivation::new(spec, &tables.terms, &tables.values);
     let mut kept = Vec::new();
     for (at, pair) in pairs.iter().enumerate() {
@@ -100,7 +103,37 @@ fn derived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Obse
             kept.push(*pair);
         }
     }
+    let mut at = kept.len();
+    while at > 0 {
+        at -= 1;
+        let pair = kept[at];
+        if pair.iter().all(|graph| repeats(&tables.terms, graph)) {
+            derivation.forget(&pair);
+            if derivation.joins(&pair) {
+                kept.remove(at);
+            } else {
+                derivation.learn(&pair);
+            }
+        }
+    }
     Ok(kept)
+}
+
+/// Whether a variable occurs twice.
+fn repeats(terms: &Terms, graph: &TermSet) -> bool {
+    fn leaves(terms: &Terms, v: ValueId, found: &mut Vec<ValueId>) {
+        if terms.is_variable(v) {
+            found.push(v);
+            return;
+        }
+        terms.get(terms.owner(v)).operands.iter().for_each(|o| leaves(terms, *o, found));
+    }
+    let mut found = Vec::new();
+    terms.outputs(graph).iter().for_each(|v| leaves(terms, *v, &mut found));
+    let all = found.len();
+    found.sort_unstable();
+    found.dedup();
+    found.len() < all
 }
 
 /// The pair as expressions, outputs that are equal at the same place.
