@@ -89,7 +89,9 @@ impl Written {
     fn parse(spec: &Spec, form: &Sexp) -> Result<Written, Mistake> {
         if let Some(name) = form.atom() {
             let at = spec.variables.iter().position(|v| v.name == name);
-            return at.map(Written::Variable).ok_or_else(|| mistake(form.place(), format!("no variable `{name}`"), "see the specification"));
+            return at
+                .map(Written::Variable)
+                .ok_or_else(|| mistake(form.place(), format!("no variable `{name}`"), "see the specification"));
         }
         let items = form.list().unwrap_or_default();
         if let (Some("out"), [_, port, of]) = (form.head(), items) {

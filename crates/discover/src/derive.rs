@@ -59,7 +59,8 @@ impl<'a> Derivation<'a> {
         let mut sides = [vec![l], vec![r]];
         let mut next = [0, 0];
         while let Some(at) = (0..2).find(|at| next[*at] < sides[*at].len() && sides[*at].len() < REACHED) {
-            let at = if next[1 - at] < next[at] && next[1 - at] < sides[1 - at].len() && sides[1 - at].len() < REACHED { 1 - at } else { at };
+            let at =
+                if next[1 - at] < next[at] && next[1 - at] < sides[1 - at].len() && sides[1 - at].len() < REACHED { 1 - at } else { at };
             let from = sides[at][next[at]];
             next[at] += 1;
             for value in self.neighbours(from).iter() {

@@ -79,6 +79,13 @@ impl Tables {
     }
 }
 
+impl Settings<'_> {
+    /// What an enumeration over a specification belongs to.
+    pub fn identity(&self, spec: &Spec) -> Identity {
+        Identity { spec: spec.digest, size: self.size, seed: self.seed, shard: self.shard }
+    }
+}
+
 /// Runs all passes.
 ///
 /// Interrupted with [`Settings::checkpoint`], it leaves a state from which the same call goes on.
@@ -88,8 +95,7 @@ pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer
     let mut passes = Passes { walk: &walk, values, settings, observer };
     let size = passes.count()?;
     let sieve = passes.mark(size.graphs)?;
-    let identity = Identity { spec: spec.digest, size: settings.size, seed: settings.seed, shard: settings.shard };
-    let (runs, memory) = passes.keep(&sieve, identity)?;
+    let (runs, memory) = passes.keep(&sieve, settings.identity(spec))?;
     drop(sieve);
     let record_bytes = Run::record_bytes(settings.size);
     let mut found = Enumerated {
@@ -159,7 +165,8 @@ impl Passes<'_> {
         }
         let threads = threads.max(1);
         let room = (self.settings.memory / 4 / size_of::<Record>() as u64 / threads as u64).max(1) as usize;
-        let mut keeper = Keeper { walk: self.walk, values: self.values, sieve, shard, work, size: self.settings.size, room, runs: AtomicUsize::new(0) };
+        let mut keeper =
+            Keeper { walk: self.walk, values: self.values, sieve, shard, work, size: self.settings.size, room, runs: AtomicUsize::new(0) };
         *keeper.runs.get_mut() = state.runs.len();
         let mut buffers: Vec<Vec<Record>> = (0..threads).map(|_| Vec::new()).collect();
         while state.next < self.walk.items() {

@@ -30,7 +30,9 @@ pub enum DiscoverError {
         most: usize,
     },
     /// The table of terms, which stays in memory, is larger than the budget.
-    #[error("the terms of up to {size} operators need more than the {budget} bytes allowed; give more memory, or fewer operators or variables")]
+    #[error(
+        "the terms of up to {size} operators need more than the {budget} bytes allowed; give more memory, or fewer operators or variables"
+    )]
     Memory {
         /// Operators.
         size: usize,

@@ -133,9 +133,10 @@ impl<'a> Instances<'a> {
     }
 
     fn all(&self, general: &[ValueId], special: &[ValueId], so_far: &Match) -> Vec<Match> {
-        general.iter().zip(special).fold(vec![so_far.clone()], |matches, (g, s)| {
-            matches.iter().flat_map(|m| self.unified(*g, *s, m)).collect()
-        })
+        general
+            .iter()
+            .zip(special)
+            .fold(vec![so_far.clone()], |matches, (g, s)| matches.iter().flat_map(|m| self.unified(*g, *s, m)).collect())
     }
 
     fn named(&self, variable: ValueId, value: ValueId, so_far: &Match) -> Option<Match> {

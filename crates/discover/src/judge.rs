@@ -33,6 +33,27 @@ pub struct Tally {
     pub unlike_starts: u64,
 }
 
+impl Tally {
+    /// The steps in order, with names for people.
+    pub fn steps(&self) -> [(&'static str, u64); 7] {
+        [
+            ("equal under the first assignment", self.pairs),
+            ("equal under all assignments", self.generic),
+            ("no union of smaller pairs", self.single),
+            ("no common last operator", self.unlike_ends),
+            ("no part with an earlier equal", self.irreducible),
+            ("groups up to renaming", self.first_names),
+            ("no common part that may be a variable", self.unlike_starts),
+        ]
+    }
+
+    /// The tally with these numbers, in the order of [`steps`](Tally::steps).
+    pub fn of(numbers: &[u64]) -> Option<Tally> {
+        let [pairs, generic, single, unlike_ends, irreducible, first_names, unlike_starts] = *numbers else { return None };
+        Some(Tally { pairs, generic, single, unlike_ends, irreducible, first_names, unlike_starts })
+    }
+}
+
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Tally) {
         self.pairs += other.pairs;
@@ -158,7 +179,8 @@ impl<'a> Judge<'a> {
         graph.as_slice().iter().any(|id| {
             let term = self.terms.get(*id);
             let by = self.first_equal[term.first as usize];
-            if term.instance.is_none() || by == term.first || sinks.contains(id) || !self.stands_alone(term.first) || !self.stands_alone(by) {
+            if term.instance.is_none() || by == term.first || sinks.contains(id) || !self.stands_alone(term.first) || !self.stands_alone(by)
+            {
                 return false;
             }
             self.replaced(graph, term.first, by).is_some_and(|earlier| Rank::of(self.terms, &earlier) < *rank)

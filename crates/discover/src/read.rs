@@ -189,7 +189,8 @@ impl Scope<'_> {
     }
 
     fn size(&self, item: &Sexp) -> Result<Size, Mistake> {
-        let unknown = || mistake(item.place(), format!("`{item}` is no size"), "a number, a size parameter, (dim ?a N), (+ ..), (* ..), (- A B)");
+        let unknown =
+            || mistake(item.place(), format!("`{item}` is no size"), "a number, a size parameter, (dim ?a N), (+ ..), (* ..), (- A B)");
         if let Some(word) = item.atom() {
             return match word.parse::<i64>() {
                 Ok(n) => Ok(Size::Number(n)),
@@ -201,9 +202,7 @@ impl Scope<'_> {
         let items = item.list().unwrap_or_default();
         let all = |items: &[Sexp]| items.iter().map(|i| self.size(i)).collect::<Result<Vec<_>, _>>();
         match (item.head(), items) {
-            (Some("dim"), [_, a, axis]) => {
-                Ok(Size::Of(index(self.operands, a)?, number(std::slice::from_ref(axis), axis.place(), 0..=7)?))
-            }
+            (Some("dim"), [_, a, axis]) => Ok(Size::Of(index(self.operands, a)?, number(std::slice::from_ref(axis), axis.place(), 0..=7)?)),
             (Some("+"), [_, parts @ ..]) => Ok(Size::Sum(all(parts)?)),
             (Some("*"), [_, parts @ ..]) => Ok(Size::Product(all(parts)?)),
             (Some("-"), [_, a, b]) => Ok(Size::Difference(Box::new([self.size(a)?, self.size(b)?]))),
@@ -250,7 +249,11 @@ impl Scope<'_> {
             };
             let known = kind.attr_names();
             if !known.contains(&attribute) {
-                return Err(mistake(item.place(), format!("`{head}` has no attribute `{attribute}`"), format!("it has: {}", known.join(", "))));
+                return Err(mistake(
+                    item.place(),
+                    format!("`{head}` has no attribute `{attribute}`"),
+                    format!("it has: {}", known.join(", ")),
+                ));
             }
             let value = items.next().ok_or_else(|| mistake(item.place(), format!("`{item}` has no value"), "add it"))?;
             let value = match (value.atom(), value.list()) {

@@ -66,7 +66,12 @@ impl Run {
         if found != expected {
             return Err(DiscoverError::state(&self.path, format!("it has {found} bytes instead of {expected}")));
         }
-        Ok(Reader { path: self.path.clone(), file: BufReader::with_capacity(BLOCK, file), left: self.records, bytes: Run::record_bytes(size) as usize })
+        Ok(Reader {
+            path: self.path.clone(),
+            file: BufReader::with_capacity(BLOCK, file),
+            left: self.records,
+            bytes: Run::record_bytes(size) as usize,
+        })
     }
 }
 
@@ -160,7 +165,8 @@ mod tests {
         let mut all: Vec<Record> = parts.iter().flatten().copied().collect();
         all.sort_unstable();
         let [a, b, c] = parts;
-        let runs: Vec<Run> = [a, b].into_iter().enumerate().map(|(n, mut part)| Run::write(run_path(folder.path(), n), &mut part, 3).unwrap()).collect();
+        let runs: Vec<Run> =
+            [a, b].into_iter().enumerate().map(|(n, mut part)| Run::write(run_path(folder.path(), n), &mut part, 3).unwrap()).collect();
         let mut merge = Merge::new(&runs, c, 3).unwrap();
         let mut merged = Vec::new();
         while let Some(record) = merge.next().unwrap() {

@@ -133,7 +133,9 @@ impl Renaming<'_> {
     pub fn is_first(&self, ranks: &[Rank]) -> bool {
         let Some(first) = ranks.first() else { return true };
         ranks.iter().take_while(|rank| rank.alike(first)).all(|rank| {
-            self.all(&self.used(&[&rank.graph])).iter().all(|names| self.apply(&rank.graph, names).is_none_or(|renamed| renamed >= first.graph))
+            self.all(&self.used(&[&rank.graph]))
+                .iter()
+                .all(|names| self.apply(&rank.graph, names).is_none_or(|renamed| renamed >= first.graph))
         })
     }
 

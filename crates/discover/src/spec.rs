@@ -13,6 +13,9 @@ const MOST_ELEMENTS: usize = 512;
 /// Operators of the largest graph, where neither the file nor the command sets another limit.
 const OPERATORS: usize = 3;
 
+/// Specifications that come with Regraft, by name.
+pub const SHIPPED: &[(&str, &str)] = &[("taso", include_str!("../../../rules/specs/taso.spec"))];
+
 /// An input variable.
 #[derive(Clone, Debug)]
 pub struct Variable {
@@ -65,7 +68,8 @@ impl Spec {
     }
 
     fn form(&mut self, form: &Sexp) -> Result<(), read::Mistake> {
-        let items = form.list().ok_or_else(|| read::mistake(form.place(), "a word outside of all lists", "write a form such as `(sizes m k)`"))?;
+        let items =
+            form.list().ok_or_else(|| read::mistake(form.place(), "a word outside of all lists", "write a form such as `(sizes m k)`"))?;
         let rest = items.get(1..).unwrap_or_default();
         match form.head() {
             Some("sizes") => self.sizes = rest.iter().map(|item| read::name(item)).collect::<Result<_, _>>()?,

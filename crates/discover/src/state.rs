@@ -43,6 +43,17 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Reads what [`line`](Identity::line) wrote.
+    pub fn parse(line: &str) -> Option<Identity> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let ["spec", spec, "size", size, "seed", seed, "shard", shard] = words[..] else { return None };
+        let (index, count) = shard.split_once('/')?;
+        let shard = Shard { index: index.parse().ok()?, count: count.parse().ok()? };
+        let spec = u64::from_str_radix(spec, 16).ok()?;
+        let identity = Identity { spec, size: size.parse().ok()?, seed: seed.parse().ok()?, shard };
+        (shard.index < shard.count).then_some(identity)
+    }
+
     /// As a line of text.
     pub fn line(&self) -> String {
         format!("spec {:016x} size {} seed {} shard {}/{}", self.spec, self.size, self.seed, self.shard.index, self.shard.count)

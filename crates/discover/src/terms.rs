@@ -304,9 +304,8 @@ impl Choice<'_> {
             if made_of > 0 && missing == 0 {
                 // Only what is there already.
                 let inside = union.as_slice().iter().flat_map(|id| terms.get(*id).values());
-                let fitting: SmallVec<[ValueId; 8]> = inside
-                    .filter(|v| terms.type_id(*v) == self.types[at] && terms.get(terms.owner(*v)).closure.len() == made_of)
-                    .collect();
+                let fitting: SmallVec<[ValueId; 8]> =
+                    inside.filter(|v| terms.type_id(*v) == self.types[at] && terms.get(terms.owner(*v)).closure.len() == made_of).collect();
                 for value in fitting {
                     self.with(terms, spec, union, operands, value);
                 }

@@ -92,7 +92,8 @@ impl Values {
         }
         for at in 0..REDRAWN {
             let (assignment, seed) = (at % spec.assignments.len(), mix(seed ^ mix(at as u64 + 1)));
-            let found = Draw::new(spec, terms, assignment, seed, NEGATIVE[at % NEGATIVE.len()], &types).fingerprints(threads, Some(&needed))?;
+            let found =
+                Draw::new(spec, terms, assignment, seed, NEGATIVE[at % NEGATIVE.len()], &types).fingerprints(threads, Some(&needed))?;
             for ((all, found), _) in values.all.iter_mut().zip(&found).zip(&alike).filter(|(_, alike)| **alike) {
                 *all = mix(all.wrapping_add(*found));
             }
@@ -175,7 +176,8 @@ impl<'a> Draw<'a> {
     /// Of all values, or of the results of those terms that are `wanted` and 0 for the others.
     fn fingerprints(&self, threads: usize, wanted: Option<&[bool]>) -> Result<Vec<u64>, DiscoverError> {
         let mut prints = vec![0; self.terms.values()];
-        let operands = self.terms.list()[..self.terms.of_size(self.terms.size()).start as usize].last().map_or(0, |t| t.values().end as usize);
+        let operands =
+            self.terms.list()[..self.terms.of_size(self.terms.size()).start as usize].last().map_or(0, |t| t.values().end as usize);
         let mut arena: Vec<Option<Value<Field>>> = vec![None; operands];
         for size in 0..=self.terms.size() {
             let range = self.terms.of_size(size);

@@ -2,6 +2,7 @@
 
 mod exercise;
 mod explain;
+mod generate;
 mod list;
 
 use std::path::{Path, PathBuf};
@@ -12,12 +13,13 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::error::Failure;
 
-/// The rewrite rules: list them, explain one, put them to the test
+/// The rewrite rules: list them, explain one, put them to the test, find new ones
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
     Explain(explain::Args),
     Exercise(exercise::Args),
+    Generate(generate::Args),
 }
 
 /// Rule files of the user's.
@@ -34,6 +36,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::List(args) => list::run(args, console),
         Command::Explain(args) => explain::run(args, console),
         Command::Exercise(args) => exercise::run(args, console),
+        Command::Generate(args) => generate::run(args, console),
     }
 }
 
