@@ -32,8 +32,8 @@ pub struct Derivation<'a> {
     rules: FxHashMap<(usize, u32), Vec<(ValueId, ValueId)>>,
     /// What values are rewritten to, by the rules so far.
     normal: FxHashMap<ValueId, ValueId>,
-    /// What values are next to, by the rules so far.
-    near: FxHashMap<ValueId, Rc<[ValueId]>>,
+    /// What values reach by way of values of so many operators, by the rules so far.
+    near: FxHashMap<(ValueId, usize), Rc<[ValueId]>>,
 }
 
 impl<'a> Derivation<'a> {
@@ -56,39 +56,25 @@ impl<'a> Derivation<'a> {
     }
 
     fn meet(&mut self, l: ValueId, r: ValueId) -> bool {
-        let mut sides = [vec![l], vec![r]];
-        let mut next = [0, 0];
-        while let Some(at) = (0..2).find(|at| next[*at] < sides[*at].len() && sides[*at].len() < REACHED) {
-            let at =
-                if next[1 - at] < next[at] && next[1 - at] < sides[1 - at].len() && sides[1 - at].len() < REACHED { 1 - at } else { at };
-            let from = sides[at][next[at]];
-            next[at] += 1;
-            for value in self.neighbours(from).iter() {
-                if sides[1 - at].contains(value) {
-                    return true;
-                }
-                if !sides[at].contains(value) {
-                    sides[at].push(*value);
-                }
-            }
-        }
-        false
+        let largest = self.terms.size();
+        let left = self.reach(l, largest);
+        left.contains(&r) || self.reach(r, largest).iter().any(|value| left.contains(value))
     }
 
-    /// What a value is rewritten to in one step, in either direction, at the root or inside.
-    fn neighbours(&mut self, v: ValueId) -> Rc<[ValueId]> {
-        if let Some(known) = self.near.get(&v) {
-            return known.clone();
-        }
+    /// What a value of up to `largest` operators is rewritten to by one pair at the root, in either direction, or by any number of them inside of one operand.
+    fn neighbours(&mut self, v: ValueId, largest: usize) -> Vec<ValueId> {
         let mut found = self.steps(v);
         let (terms, owner) = (self.terms, self.terms.owner(v));
         let term = terms.get(owner);
-        if let Some(instance) = term.instance {
-            let commutative = self.spec.operators[terms.types.instance(instance).operator].commutative;
-            for (at, operand) in term.operands.iter().enumerate() {
-                for other in self.neighbours(*operand).iter() {
-                    let mut operands = term.operands.clone();
-                    operands[at] = *other;
+        let Some(instance) = term.instance else { return found };
+        let commutative = self.spec.operators[terms.types.instance(instance).operator].commutative;
+        for (at, operand) in term.operands.iter().enumerate() {
+            for other in self.reach(*operand, largest - 1).iter() {
+                // An operand that stands twice may have to change in both places at once: one of each would be too large a graph.
+                let twice = term.operands.iter().map(|o| if o == operand { *other } else { *o }).collect::<Operands>();
+                let mut once = term.operands.clone();
+                once[at] = *other;
+                for mut operands in [once, twice] {
                     if commutative {
                         operands.sort_unstable();
                     }
@@ -96,10 +82,29 @@ impl<'a> Derivation<'a> {
                 }
             }
         }
+        found.retain(|value| self.terms.get(self.terms.owner(*value)).closure.len() <= largest);
         found.sort_unstable();
         found.dedup();
+        found
+    }
+
+    /// Values of up to `largest` operators, each of which a value is rewritten to in any number of steps by way of such values; itself first.
+    fn reach(&mut self, v: ValueId, largest: usize) -> Rc<[ValueId]> {
+        if let Some(known) = self.near.get(&(v, largest)) {
+            return known.clone();
+        }
+        let mut found = vec![v];
+        let mut next = 0;
+        while next < found.len() && found.len() < REACHED {
+            for value in self.neighbours(found[next], largest) {
+                if !found.contains(&value) {
+                    found.push(value);
+                }
+            }
+            next += 1;
+        }
         let found: Rc<[ValueId]> = found.into();
-        self.near.insert(v, found.clone());
+        self.near.insert((v, largest), found.clone());
         found
     }
 

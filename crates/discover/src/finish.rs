@@ -48,7 +48,7 @@ pub struct Finished {
     pub candidates: Vec<Candidate>,
 }
 
-/// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Smaller pairs come first.
+/// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Pairs of smaller graphs come first.
 ///
 /// What is left does not depend on the order of `pairs`, nor on how they were spread over shards. With `derive`, a pair that rewriting by smaller ones derives
 /// ([`Derivation`]) is left out too; what follows from others only by way of larger graphs is still there.
@@ -59,6 +59,19 @@ pub fn finish(
     options: Options,
     observer: &mut dyn Observer,
 ) -> Result<Finished, DiscoverError> {
+    let (mut finished, held) = survivors(spec, tables, pairs, options, observer)?;
+    finished.candidates = held.iter().map(|pair| candidate(spec, tables, pair)).collect();
+    Ok(finished)
+}
+
+/// The counts, and the pairs that become candidates.
+fn survivors(
+    spec: &Spec,
+    tables: &Tables,
+    pairs: &[Pair],
+    options: Options,
+    observer: &mut dyn Observer,
+) -> Result<(Finished, Vec<Pair>), DiscoverError> {
     let Tables { terms, values } = tables;
     observer.step("prune", &format!("{} pairs", pairs.len()));
     let renaming = Renaming::new(spec, terms);
@@ -66,7 +79,7 @@ pub fn finish(
     let mut named: Vec<Pair> = named.into_iter().collect();
     let weight = |[l, r]: &Pair| {
         let (l, r) = (Rank::of(terms, l), Rank::of(terms, r));
-        (l.operators() + r.operators(), l.min(r))
+        (l.operators().max(r.operators()), l.operators() + r.operators(), l.min(r))
     };
     named.sort_by_cached_key(|pair| (weight(pair), *pair));
     let general = Instances::new(spec, terms, values).most_general(&named);
@@ -82,8 +95,8 @@ pub fn finish(
     if options.derive {
         held = underived(spec, tables, &held, observer)?;
     }
-    let candidates = held.iter().map(|pair| candidate(tables, pair)).collect();
-    Ok(Finished { named_once: named.len() as u64, most_general: general.len() as u64, confirmed, candidates })
+    let counts = Finished { named_once: named.len() as u64, most_general: general.len() as u64, confirmed, candidates: Vec::new() };
+    Ok((counts, held))
 }
 
 /// The pairs that are left when those that others derive are dropped: by smaller ones, and where a variable occurs twice on both sides also by larger ones, which
@@ -137,12 +150,62 @@ fn repeats(terms: &Terms, graph: &TermSet) -> bool {
 }
 
 /// The pair as expressions, outputs that are equal at the same place.
-fn candidate(tables: &Tables, pair: &Pair) -> Candidate {
-    let Tables { terms, values } = tables;
-    let side = |at: usize| {
-        let mut outputs = terms.outputs(&pair[at]);
-        outputs.sort_unstable_by_key(|v| (values.all(*v), *v));
-        outputs.iter().map(|v| Written::of(terms, *v)).collect()
-    };
-    Candidate { left: side(0), right: side(1) }
+fn candidate(spec: &Spec, tables: &Tables, pair: &Pair) -> Candidate {
+    let mut equations = Instances::new(spec, &tables.terms, &tables.values).equations(pair);
+    equations.sort_unstable();
+    let written = |v: ValueId| Written::of(&tables.terms, v);
+    Candidate { left: equations.iter().map(|(l, _)| written(*l)).collect(), right: equations.iter().map(|(_, r)| written(*r)).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enumerate::{Settings, enumerate};
+    use crate::observe::Unobserved;
+    use crate::state::Shard;
+
+    /// Without conditions on places, so that what is equal can stand for each other everywhere in the table.
+    const SPEC: &str = "
+        (sizes m k)
+        (assignment (m 4) (k 5))
+        (assignment (m 6) (k 3))
+        (variable (x1 x2) m k)
+        (weight (w1 w2) k k)
+        (operator relu (?a) (is (relu ?a)))
+        (operator add (?a ?b) commutative (when (same-shape ?a ?b)) (is (add ?a ?b)))
+        (operator matmul (?a ?b) (is (matmul ?a ?b)))
+        (operator transpose (?a) (is (transpose ?a :perm (1 0))))
+        (operator concat0 (?a ?b) (is (concat ?a ?b :axis 0)))";
+
+    /// Equal values of which each is the only output of its graph, as pairs with the first of them.
+    fn equalities(tables: &Tables) -> Vec<Pair> {
+        let Tables { terms, values } = tables;
+        let graph = |v: ValueId| terms.closed(&[terms.owner(v)]).filter(|graph| terms.outputs(graph).as_slice() == [v]);
+        let mut equal: std::collections::BTreeMap<u64, Vec<TermSet>> = std::collections::BTreeMap::new();
+        for v in 0..terms.values() as ValueId {
+            if let Some(graph) = graph(v) {
+                equal.entry(values.all(v)).or_default().push(graph);
+            }
+        }
+        equal.values().flat_map(|graphs| graphs[1..].iter().map(|g| [graphs[0], *g])).collect()
+    }
+
+    #[test]
+    fn what_is_left_spans_all_equalities() {
+        let spec = Spec::parse("t.spec", SPEC).unwrap_or_else(|e| panic!("{e}"));
+        let folder = tempfile::tempdir().unwrap();
+        let settings =
+            Settings { size: 3, threads: 2, memory: 256 << 20, seed: 0, shard: Shard::WHOLE, work: folder.path(), checkpoint: false };
+        let tables = Tables::new(&spec, &settings, &mut Unobserved).unwrap();
+        let found = enumerate(&spec, &tables, &settings, &mut Unobserved).unwrap();
+        let options = Options { seed: 0, threads: 2, derive: true };
+        let (_, kept) = survivors(&spec, &tables, &found.pairs, options, &mut Unobserved).unwrap();
+        let mut derivation = Derivation::new(&spec, &tables.terms, &tables.values);
+        kept.iter().for_each(|pair| derivation.learn(pair));
+        let equalities = equalities(&tables);
+        assert!(equalities.len() > 1000 && kept.len() * 20 < equalities.len(), "{} equalities, {} kept", equalities.len(), kept.len());
+        let missed: Vec<String> =
+            equalities.iter().filter(|pair| !derivation.joins(pair)).map(|pair| candidate(&spec, &tables, pair).text(&spec, 0)).collect();
+        assert!(missed.is_empty(), "{} of {} are not derived: {}", missed.len(), equalities.len(), missed.join("\n"));
+    }
 }

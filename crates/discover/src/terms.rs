@@ -220,6 +220,7 @@ impl Terms {
                 }
                 let mut choice = Choice { pools: &pools, operator, types: &types, rest: size - 1, found: Vec::new() };
                 choice.extend(self, spec, TermSet::EMPTY, &mut Operands::new());
+                choice.contained(self, spec);
                 for (operands, rest) in choice.found {
                     for instance in &instances {
                         self.add(*instance, &operands, rest)?;
@@ -301,6 +302,10 @@ impl Choice<'_> {
             if (variable_only && made_of > 0) || made_of > self.rest || (last && union.len() + made_of < self.rest) {
                 continue;
             }
+            // Left to `contained`.
+            if last && at == 1 && made_of == self.rest && !union.is_empty() && missing > 0 {
+                continue;
+            }
             if made_of > 0 && missing == 0 {
                 // Only what is there already.
                 let inside = union.as_slice().iter().flat_map(|id| terms.get(*id).values());
@@ -316,6 +321,23 @@ impl Choice<'_> {
                 if !last || wider.len() == self.rest {
                     self.with(terms, spec, wider, operands, *value);
                 }
+            }
+        }
+    }
+
+    /// Pairs whose second operand is made of all that is asked for, and so of the first one too: found from the second.
+    fn contained(&mut self, terms: &Terms, spec: &Spec) {
+        let [first, second] = *self.types else { return };
+        if self.operator.places.contains(&Place::Variable(1)) || self.operator.places.contains(&Place::Variable(0)) {
+            return;
+        }
+        let pools = self.pools;
+        let Some(seconds) = pools.by_type[second as usize].get(self.rest) else { return };
+        for value in seconds {
+            let whole = terms.get(terms.owner(*value)).closure;
+            let inside = whole.as_slice().iter().filter(|id| **id != terms.owner(*value)).flat_map(|id| terms.get(*id).values());
+            for part in inside.filter(|part| terms.type_id(*part) == first) {
+                self.with(terms, spec, whole, &mut Operands::from_slice(&[part]), *value);
             }
         }
     }
