@@ -42,7 +42,7 @@ impl<'a> General<'a> {
         for graph in [left, right] {
             self.leaves(graph, part, &mut unknown);
         }
-        self.assign(left, right, part, &unknown, &mut Vec::new(), &Sizes::new())
+        self.assign(left, right, &unknown, &mut Vec::new(), &Sizes::new())
     }
 
     /// Variables of what is left of a graph without `part`: the graph's own and the part's results.
@@ -60,15 +60,7 @@ impl<'a> General<'a> {
     }
 
     /// Tries variables of the specification in the places of `unknown`, one after another; of interchangeable ones only the first that is free.
-    fn assign(
-        &self,
-        left: &TermSet,
-        right: &TermSet,
-        part: TermId,
-        unknown: &[ValueId],
-        given: &mut Vec<(ValueId, ValueId)>,
-        sizes: &Sizes,
-    ) -> bool {
+    fn assign(&self, left: &TermSet, right: &TermSet, unknown: &[ValueId], given: &mut Vec<(ValueId, ValueId)>, sizes: &Sizes) -> bool {
         let Some(v) = unknown.get(given.len()) else { return self.holds(left, right, given, sizes) };
         let mut tried: SmallVec<[ValueId; 8]> = SmallVec::new();
         for variable in 0..self.terms.variables() as ValueId {
@@ -83,7 +75,7 @@ impl<'a> General<'a> {
             tried.push(variable);
             let Some(wider) = fitted(&declared.ty, self.terms.ty(*v), sizes) else { continue };
             given.push((*v, variable));
-            if self.assign(left, right, part, unknown, given, &wider) {
+            if self.assign(left, right, unknown, given, &wider) {
                 return true;
             }
             given.pop();

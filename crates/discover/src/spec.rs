@@ -72,7 +72,7 @@ impl Spec {
             form.list().ok_or_else(|| read::mistake(form.place(), "a word outside of all lists", "write a form such as `(sizes m k)`"))?;
         let rest = items.get(1..).unwrap_or_default();
         match form.head() {
-            Some("sizes") => self.sizes = rest.iter().map(|item| read::name(item)).collect::<Result<_, _>>()?,
+            Some("sizes") => self.sizes = rest.iter().map(read::name).collect::<Result<_, _>>()?,
             Some("assignment") => {
                 let bindings = self.assignment(rest, form.place())?;
                 self.assignments.push(bindings);

@@ -204,8 +204,8 @@ mod tests {
     fn orders_are_counted() {
         // Three apart; a chain; one below two others.
         assert_eq!(extensions(3, 0), 6);
-        assert_eq!(extensions(3, 0b11_1), 1);
-        assert_eq!(extensions(3, 0b01_1), 2);
+        assert_eq!(extensions(3, 0b111), 1);
+        assert_eq!(extensions(3, 0b011), 2);
         assert_eq!(Orders::new(4).of(4, 0), 24);
     }
 }
