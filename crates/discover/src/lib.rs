@@ -53,7 +53,7 @@ mod values;
 mod walk;
 
 pub use candidate::{Candidate, Written};
-pub use enumerate::{Enumerated, Settings, Tables, enumerate};
+pub use enumerate::{Enumerated, Settings, Tables, count, enumerate};
 pub use error::DiscoverError;
 pub use finish::{Finished, Options, finish};
 pub use judge::{Pair, Tally};

@@ -114,6 +114,12 @@ fn rules_are_generated() {
     for part in ["(left (relu (relu x1)))", "(inputs (x1 m k) (x2 m k) (w1 k k))", "(matmul (add x1 x2) w1)"] {
         assert!(pairs.contains(part), "no `{part}` in {pairs}");
     }
+    let count = bench.ok("rules generate my.spec --count");
+    assert!(
+        count.starts_with("verdict: 4 + ")
+            && out.contains(count.split(" terms").next().unwrap_or_default().trim_start_matches("verdict: ")),
+        "{count}"
+    );
     // In parts, with a work folder: the same pairs.
     bench.ok("rules generate my.spec -o 1.part --shard 1/2 --work w");
     bench.ok("rules generate my.spec -o 2.part --shard 2/2");

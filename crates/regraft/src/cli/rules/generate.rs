@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use regraft_discover::{
-    Candidate, DiscoverError, Enumerated, Finished, Observer, Options, Part, SHIPPED, Settings, Shard, Spec, Tables, enumerate, finish,
+    Candidate, DiscoverError, Enumerated, Finished, Observer, Options, Part, SHIPPED, Settings, Shard, Spec, Tables, Terms, count,
+    enumerate, finish,
 };
 use regraft_prove::equal;
 use serde_json::json;
@@ -36,8 +37,11 @@ pub struct Args {
     #[arg(value_name = "SPEC")]
     spec: String,
     /// Where to write the pairs, or the part with --shard
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
+    output: Option<PathBuf>,
+    /// Only count terms and graphs, which tells how long and how large an enumeration will be; writes nothing
+    #[arg(long, conflicts_with_all = ["output", "merge", "shard", "work"])]
+    count: bool,
     /// Operators of the largest graphs [default: what the specification says]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
@@ -99,7 +103,9 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         Some((name, text)) => Spec::parse(name, text)?,
         None => Spec::parse(&args.spec, &read(Path::new(&args.spec))?)?,
     };
-    file::check_writable(&args.output, "-o")?;
+    if let Some(output) = &args.output {
+        file::check_writable(output, "-o")?;
+    }
     interrupt::catch(match args.work {
         Some(_) => "saving how far it came",
         None => "nothing is written; --work makes an enumeration that can be resumed",
@@ -115,7 +121,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         work: folder.path(),
         checkpoint: args.work.is_some(),
     };
-    match found(args, &spec, &settings, console, start) {
+    let ended = match &args.output {
+        Some(output) => found(args, output, &spec, &settings, console, start),
+        None => counted(&spec, &settings, args.json, console, start),
+    };
+    match ended {
         Err(Stop::Interrupted) => {
             if args.work.is_some() {
                 console.warn("interrupted; the same command with --resume goes on");
@@ -148,7 +158,7 @@ impl From<DiscoverError> for Stop {
     }
 }
 
-fn found(args: &Args, spec: &Spec, settings: &Settings<'_>, console: &Console, start: Instant) -> Result<Exit, Stop> {
+fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, console: &Console, start: Instant) -> Result<Exit, Stop> {
     let mut watched = Watched(Progress::new(console));
     let merged = if args.merge.is_empty() { None } else { Some(merge(args, spec, settings)?) };
     let tables = Tables::new(spec, settings, &mut watched)?;
@@ -159,7 +169,7 @@ fn found(args: &Args, spec: &Spec, settings: &Settings<'_>, console: &Console, s
     if args.shard.is_some() {
         drop(watched);
         let part = Part { identity: settings.identity(spec), found: enumerated };
-        file::write_atomic(&args.output, part.text().as_bytes())?;
+        file::write_atomic(output, part.text().as_bytes())?;
         let time = seconds(start.elapsed().as_secs_f64());
         let shown = format!(
             "verdict: part {} of {} with {} pairs · {time}",
@@ -175,13 +185,29 @@ fn found(args: &Args, spec: &Spec, settings: &Settings<'_>, console: &Console, s
     drop(tables);
     let (text, proved) = judged(spec, &finished.candidates, &mut watched);
     drop(watched);
-    file::write_atomic(&args.output, text.as_bytes())?;
+    file::write_atomic(output, text.as_bytes())?;
     let time = start.elapsed().as_secs_f64();
     if args.json {
         console.json(&report(&enumerated, &finished, proved, time, settings))?;
     } else {
         console.print(&shown(&enumerated, &finished, proved, time, settings, console))?;
     }
+    Ok(Exit::Done)
+}
+
+fn counted(spec: &Spec, settings: &Settings<'_>, as_json: bool, console: &Console, start: Instant) -> Result<Exit, Stop> {
+    let mut watched = Watched(Progress::new(console));
+    let terms = Terms::generate(spec, settings.size, settings.memory / 2)?;
+    let size = count(&terms, settings, &mut watched)?;
+    drop(watched);
+    let terms: Vec<String> = (0..=settings.size).map(|n| terms.of_size(n).len().to_string()).collect();
+    if as_json {
+        console.json(&json!({ "size": settings.size, "terms": terms, "graphs": size.graphs, "orders": size.orders }))?;
+        return Ok(Exit::Done);
+    }
+    let time = seconds(start.elapsed().as_secs_f64());
+    let (terms, graphs, orders) = (terms.join(" + "), size.graphs, size.orders);
+    console.print(&format!("verdict: {terms} terms, {graphs} graphs, {orders} with all orders of their operators · {time}"))?;
     Ok(Exit::Done)
 }
 
