@@ -8,10 +8,11 @@
 //! ```
 //! Both sides return the same tensors in the same order. `(out I E)` is result number `I` of an operator of several results, `:at P` the point of a cut.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use regraft_ir::dim::Factor;
-use regraft_ir::{Dim, Graph, Op, TensorType, TypeError, ValueId as GraphValue};
+use regraft_ir::{DType, Dim, Graph, Op, TensorType, TypeError, ValueId as GraphValue};
 use regraft_rules::RuleError;
 use regraft_rules::sexp::{self, Sexp};
 
@@ -190,6 +191,8 @@ impl Candidate {
 
     /// Both sides as graphs, over the specification's size parameters as symbols: the same inputs in the same order, outputs in the same order.
     ///
+    /// A size `n` that no variable has, but a constant does, is that of one more input `size.n`, which nobody reads: sizes come with inputs.
+    ///
     /// Fails only for pairs that were written by hand, where an operator does not take its operands.
     pub fn graphs(&self, spec: &Spec) -> Result<[Graph; 2], TypeError> {
         let side = |side: &[Written]| {
@@ -205,8 +208,31 @@ impl Candidate {
             }
             Ok(builder.graph)
         };
-        Ok([side(&self.left)?, side(&self.right)?])
+        let mut graphs = [side(&self.left)?, side(&self.right)?];
+        for name in unbound(&graphs) {
+            for graph in &mut graphs {
+                graph.add_input(&format!("size.{name}"), TensorType::new(DType::F32, [Dim::symbol(&name)]));
+            }
+        }
+        Ok(graphs)
     }
+}
+
+/// Size parameters that occur in graphs, but are not sizes of their inputs.
+fn unbound(graphs: &[Graph; 2]) -> BTreeSet<String> {
+    let (mut met, mut bound) = (Vec::new(), BTreeSet::new());
+    for graph in graphs {
+        for id in graph.ids() {
+            let node = graph.node(id);
+            for size in node.types.iter().flatten().flat_map(|ty| &ty.shape) {
+                size.symbols(&mut met);
+                if matches!(node.op, Op::Input(_)) {
+                    bound.extend(size.as_symbol().map(str::to_string));
+                }
+            }
+        }
+    }
+    met.into_iter().filter(|name| !bound.contains(name)).collect()
 }
 
 /// An operator application that is in the graph already.
