@@ -14,7 +14,8 @@ const MOST_ELEMENTS: usize = 512;
 const OPERATORS: usize = 3;
 
 /// Specifications that come with Regraft, by name.
-pub const SHIPPED: &[(&str, &str)] = &[("taso", include_str!("../../../rules/specs/taso.spec"))];
+pub const SHIPPED: &[(&str, &str)] =
+    &[("taso", include_str!("../../../rules/specs/taso.spec")), ("dense", include_str!("../../../rules/specs/dense.spec"))];
 
 /// An input variable.
 #[derive(Clone, Debug)]

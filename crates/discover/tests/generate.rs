@@ -252,8 +252,6 @@ fn the_shipped_specification_finds_what_it_found() {
     let (tables, found) = enumerated(&spec, &settings(folder.path(), 2));
     assert_eq!((found.terms.clone(), found.size.graphs, found.size.orders), (vec![20, 269, 8228], 44_543, 80_589));
     let candidates = candidates(&spec, &tables, &found);
-    let sizes = [("m", 2), ("k", 3), ("n", 2), ("c", 2), ("h", 5), ("w", 4)].map(|(name, size)| (name.to_string(), size));
-    candidates.iter().for_each(|candidate| assert_holds(&spec, candidate, &Bindings::from(sizes.clone())));
     let candidates: BTreeSet<[String; 2]> = candidates.iter().map(|c| sides(&spec, c)).collect();
     for law in [
         ["(avgpool3x3 i1)", "(depthwise3x3 i1 (const-pool))"],
@@ -266,5 +264,17 @@ fn the_shipped_specification_finds_what_it_found() {
     // False where the pool counts no padding, where the constant is dense, where the identity is depthwise.
     for lie in [["(avgpool3x3 i1)", "(conv3x3 i1 (const-pool))"], ["(depthwise3x3 i1 (const-conv-identity))", "i1"]] {
         assert!(!candidates.contains(&lie.map(str::to_string)), "{lie:?}");
+    }
+}
+
+#[test]
+fn shipped_specifications_find_what_holds_for_doubles() {
+    for (name, text) in regraft_discover::SHIPPED {
+        let spec = Spec::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
+        let found = found(&spec, 2);
+        assert!(found.len() > 50, "{name}: {} candidates", found.len());
+        let sizes: Bindings = spec.sizes.iter().cloned().zip([2, 3, 2, 4, 5, 3]).collect();
+        assert_eq!(sizes.len(), spec.sizes.len());
+        found.iter().for_each(|candidate| assert_holds(&spec, candidate, &sizes));
     }
 }

@@ -33,7 +33,7 @@ Examples:
   regraft rules generate my.spec --size 4 --shard 1/2 -o 1.part                 and 2/2 on another machine, then:
   regraft rules generate my.spec --size 4 --merge 1.part 2.part -o my.pairs")]
 pub struct Args {
-    /// The specification: a file, or `taso` for the shipped one
+    /// The specification: a file, or the name of a shipped one, `taso` or `dense`
     #[arg(value_name = "SPEC")]
     spec: String,
     /// Where to write the pairs, or the part with --shard
