@@ -50,8 +50,8 @@ pub struct Finished {
 
 /// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Pairs of smaller graphs come first.
 ///
-/// What is left does not depend on the order of `pairs`, nor on how they were spread over shards. With `derive`, a pair that rewriting by smaller ones derives
-/// ([`Derivation`]) is left out too; what follows from others only by way of larger graphs is still there.
+/// What is left does not depend on the order of `pairs`, nor on how they were spread over shards. With [`Options::derive`], a pair that rewriting by
+/// others derives is left out too; what follows from others only by way of larger graphs is still there.
 pub fn finish(
     spec: &Spec,
     tables: &Tables,
