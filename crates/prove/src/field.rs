@@ -123,6 +123,14 @@ impl Scalar for Field {
         if value < 0.0 { magnitude.neg() } else { magnitude }
     }
 
+    fn zero() -> Field {
+        Field(0)
+    }
+
+    fn one() -> Field {
+        Field(1)
+    }
+
     fn to_f64(&self) -> Result<f64, Unsupported> {
         Err(Unsupported("double for an element of a field"))
     }

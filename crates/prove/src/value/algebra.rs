@@ -13,6 +13,8 @@ use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
 /// Most terms of a sum.
 const MOST_TERMS: usize = 60_000;
+/// Most factors of a product of sums, those inside of functions included.
+const HEAVIEST: usize = 400_000;
 /// Most arguments of a maximum.
 const MOST_ARGUMENTS: usize = 16;
 /// Most powers inside of powers.
@@ -47,7 +49,9 @@ pub(crate) fn product(a: &Sum, b: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     if a.terms().len().saturating_mul(b.terms().len()) > MOST_TERMS {
         return Trouble::new("an element is a sum of too many products");
     }
-    if !Fuel::spend(8 * (a.terms().len() * b.terms().len()) as u64) {
+    // Every term of one meets every term of the other.
+    let weight = a.weight() * b.terms().len() + b.weight() * a.terms().len();
+    if weight > HEAVIEST || !Fuel::spend(4 * weight as u64) {
         return Trouble::new("the question takes too long");
     }
     let mut terms = Vec::with_capacity(a.terms().len() * b.terms().len());

@@ -1,6 +1,6 @@
 //! Variables under their binders: replaced without capture, renamed, and all index expressions visited.
 
-use crate::index::{Poly, Var, fresh};
+use crate::index::{Fuel, Poly, Var, fresh};
 use crate::value::sum::{Factor, Function, Sum, Term};
 
 /// What takes the place of variables.
@@ -71,8 +71,15 @@ impl Sum {
 }
 
 impl Term {
+    /// Factors, those inside of functions included: what a copy costs.
+    pub fn weight(&self) -> usize {
+        1 + self.factors.iter().map(|(factor, _)| factor.weight()).sum::<usize>()
+    }
+
     /// The term with free variables replaced.
     pub fn replace(&self, with: &Replacement) -> Term {
+        // Not a question of its own, so the answer is given even if nothing is left; whoever asks next gets none.
+        Fuel::spend(self.factors.len() as u64);
         let (binders, inside) = with.inside(&self.binders);
         let with = inside.as_ref().unwrap_or(with);
         let mut conds: Vec<Poly> = self.conds.iter().map(|p| with.poly(p)).collect();
@@ -142,6 +149,16 @@ impl Factor {
                 Factor::Over(*fold, binders, conds, body.replace(with))
             }
             Factor::Of(sum) => Factor::Of(sum.replace(with)),
+        }
+    }
+
+    fn weight(&self) -> usize {
+        let inside = |sum: &Sum| sum.terms().iter().map(|(term, _)| term.weight()).sum::<usize>();
+        1 + match self {
+            Factor::Read(..) | Factor::Whole(_) => 0,
+            Factor::Apply(_, arguments) => arguments.iter().map(inside).sum(),
+            Factor::Over(_, _, _, body) => inside(body),
+            Factor::Of(sum) => inside(sum),
         }
     }
 

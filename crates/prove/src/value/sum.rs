@@ -72,6 +72,11 @@ impl Sum {
         Sum::new([(Term::default(), value)])
     }
 
+    /// Factors, those inside of functions included: what a copy costs.
+    pub fn weight(&self) -> usize {
+        self.0.iter().map(|(term, _)| term.weight()).sum()
+    }
+
     /// 1.
     pub fn one() -> Sum {
         Sum::number(Number::one())

@@ -170,3 +170,61 @@ fn the_document_says_what_the_command_says() {
         changed.join("\n")
     );
 }
+
+const SPEC: &str = "\
+(sizes m k)
+(assignment (m 4) (k 5))
+(assignment (m 6) (k 3))
+(variable (x1 x2) m k)
+(weight (w1 w2) k k)
+(operator relu (?a) (is (relu ?a)))
+(operator add (?a ?b) commutative (when (same-shape ?a ?b) (distinct ?a ?b)) (is (add ?a ?b)))
+(operator matmul (?a ?b) (when (distinct ?a ?b)) (is (matmul ?a ?b)))
+";
+
+#[test]
+fn rules_are_generated() {
+    let bench = Bench::new();
+    bench.write("my.spec", SPEC);
+    let out = bench.ok("rules generate my.spec -o my.pairs --threads 2");
+    assert!(out.contains("pairs: equal under all assignments"), "{out}");
+    assert!(out.lines().last().is_some_and(|l| l.starts_with("verdict: ") && l.contains(" candidates from ")), "{out}");
+    let pairs = String::from_utf8(bench.read("my.pairs")).expect("text");
+    for part in ["(left (relu (relu x1)))", "(inputs (x1 m k) (x2 m k) (w1 k k))", "(matmul (add x1 x2) w1)"] {
+        assert!(pairs.contains(part), "no `{part}` in {pairs}");
+    }
+    let count = bench.ok("rules generate my.spec --count");
+    assert!(
+        count.starts_with("verdict: 4 + ")
+            && out.contains(count.split(" terms").next().unwrap_or_default().trim_start_matches("verdict: ")),
+        "{count}"
+    );
+    // In parts, with a work folder: the same pairs.
+    bench.ok("rules generate my.spec -o 1.part --shard 1/2 --work w");
+    bench.ok("rules generate my.spec -o 2.part --shard 2/2");
+    let json = bench.json("rules generate my.spec -o merged.pairs --merge 2.part 1.part --json");
+    assert_eq!(String::from_utf8(bench.read("merged.pairs")).expect("text"), pairs);
+    assert_eq!(json["candidates"].as_u64(), Some(pairs.matches("(pair ").count() as u64), "{json}");
+    assert!(json["graphs"].as_u64() > Some(100) && json["orders"].as_u64() > json["graphs"].as_u64(), "{json}");
+    // What was done once is not done again, and nothing is overwritten by mistake.
+    bench.fails("rules generate my.spec -o 1.part --shard 1/2 --work w", &["w is not empty", "--resume"]);
+    bench.ok("rules generate my.spec -o again.part --shard 1/2 --work w --resume");
+    assert_eq!(bench.read("again.part"), bench.read("1.part"));
+    bench.fails("rules generate my.spec -o 1.part --shard 1/2 --work w --resume --seed 7", &["it belongs to", "name another folder"]);
+}
+
+#[test]
+fn mistakes_in_generating_are_told() {
+    let bench = Bench::new();
+    bench.write("my.spec", SPEC);
+    bench.write("bad.spec", SPEC.replace("(is (relu ?a))", "(is (rleu ?a))"));
+    bench.fails("rules generate no.spec -o my.pairs", &["no.spec", "check the path"]);
+    bench.fails("rules generate bad.spec -o my.pairs", &["bad.spec:6:25: no operator `rleu`"]);
+    bench.fails("rules generate my.spec -o no/such/my.pairs", &["no/such"]);
+    bench.fails("rules generate my.spec -o my.pairs --size 9", &["1 to 6 operators, not 9"]);
+    bench.fails("rules generate my.spec -o my.pairs --memory 1k", &["more than the 512 bytes allowed"]);
+    bench.ok("rules generate my.spec -o 1.part --shard 1/2 --size 1");
+    bench.fails("rules generate my.spec -o my.pairs --merge 1.part --size 1", &["part 2 of 2 is missing"]);
+    bench.fails("rules generate my.spec -o my.pairs --merge my.spec", &["my.spec: this is no part"]);
+    assert!(!bench.files().contains(&"my.pairs".to_string()), "{:?}", bench.files());
+}

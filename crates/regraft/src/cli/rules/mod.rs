@@ -2,6 +2,7 @@
 
 mod exercise;
 mod explain;
+mod generate;
 mod import;
 mod list;
 mod verify;
@@ -14,7 +15,7 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::error::Failure;
 
-/// The rewrite rules: list them, explain one, put them to the test, prove them, judge those of others
+/// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
@@ -22,6 +23,7 @@ pub enum Command {
     Exercise(exercise::Args),
     Verify(verify::Args),
     Import(import::Args),
+    Generate(generate::Args),
 }
 
 /// Rule files of the user's.
@@ -40,6 +42,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Exercise(args) => exercise::run(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Import(args) => import::run(args, console),
+        Command::Generate(args) => generate::run(args, console),
     }
 }
 

@@ -1,0 +1,68 @@
+//! Finds rewrite rules: enumerates all small graphs over a specification of operators and variables, and pairs those that compute the same.
+//!
+//! The idea is that of TASO (Jia et al., SOSP 2019, section 2). What differs: operators mean exact expressions over `regraft-ir`, elements are of a prime
+//! field, shapes are symbolic and an equality must hold at several sizes, graphs are enumerated once each and not once for every order of
+//! their operators, and a pair is left out only if it follows from others that are there.
+//!
+//! ```
+//! use regraft_discover::{Options, Settings, Shard, Spec, Tables, Unobserved, enumerate, finish};
+//!
+//! let spec = Spec::parse("tiny.spec", "
+//!     (sizes m k)
+//!     (assignment (m 4) (k 5))
+//!     (assignment (m 8) (k 3))
+//!     (variable (x1 x2) m k)
+//!     (operator relu (?a) (is (relu ?a)))
+//!     (operator transpose (?a) (is (transpose ?a :perm (1 0))))
+//! ")?;
+//! let work = std::env::temp_dir();
+//! let settings = Settings { size: 2, threads: 1, memory: 64 << 20, seed: 0, shard: Shard::WHOLE, work: &work, checkpoint: false };
+//! let tables = Tables::new(&spec, &settings, &mut Unobserved)?;
+//! let found = enumerate(&spec, &tables, &settings, &mut Unobserved)?;
+//! let rules = finish(&spec, &tables, &found.pairs, Options { seed: 0, threads: 1, derive: true }, &mut Unobserved)?;
+//! let texts: String = rules.candidates.iter().map(|c| c.text(&spec, 0)).collect();
+//! for side in ["(transpose (transpose x1))", "(relu (relu x1))", "(relu (transpose x1))"] {
+//!     assert!(texts.contains(side), "{texts}");
+//! }
+//! # Ok::<(), regraft_discover::DiscoverError>(())
+//! ```
+
+mod candidate;
+mod derive;
+mod enumerate;
+mod error;
+mod expr;
+mod finish;
+mod general;
+mod instance;
+mod judge;
+mod observe;
+mod operator;
+mod parallel;
+mod part;
+mod read;
+mod record;
+mod rename;
+mod set;
+mod sieve;
+mod spec;
+mod state;
+mod terms;
+mod types;
+mod values;
+mod walk;
+
+pub use candidate::{Candidate, Written};
+pub use enumerate::{Enumerated, Settings, Tables, count, enumerate};
+pub use error::DiscoverError;
+pub use finish::{Finished, Options, finish};
+pub use judge::{Pair, Tally};
+pub use observe::{Observer, Unobserved};
+pub use operator::Operator;
+pub use part::{Part, PartError};
+pub use set::{MOST_OPERATORS, TermId, TermSet};
+pub use spec::{SHIPPED, Spec, Variable};
+pub use state::{Identity, Shard};
+pub use terms::{Term, Terms};
+pub use values::Values;
+pub use walk::Size;
