@@ -130,6 +130,10 @@ impl Pair<'_> {
             let mut shared = Shared::new(case.facts.clone(), case.variables.clone());
             let result = self.compare(&case, &mut shared, *simplifier);
             let (Err(trouble), need) = (result, shared.need.take()) else { continue };
+            // Without fuel no sign is shown any more, and the same one would be asked for again.
+            if !Fuel::spend(64) {
+                return Err(trouble);
+            }
             match need {
                 None => return Err(trouble),
                 Some(Need::Sign(condition)) => {
