@@ -213,6 +213,5 @@ fn operators_mean_what_the_evaluator_computes() {
             }
         }
     }
-    println!("{count} elements, {} kinds of operators", kinds.len());
     assert!(count > 8_000 && kinds.len() > 60, "{count} elements of {} kinds of operators", kinds.len());
 }
