@@ -170,7 +170,7 @@ impl Runner {
                 for ended in [&first, &second] {
                     ensure!(ended.status.code() == Some(0), "exit code {:?}: {}", ended.status.code(), ended.errors);
                 }
-                for name in ["out/g.onnx", "out/g.onnx.data"] {
+                for name in ["out/g.onnx", "out/g.onnx.data", "out/g.certificate"] {
                     if scene.path(name).exists() {
                         std::fs::remove_file(scene.path(name))?;
                     }
