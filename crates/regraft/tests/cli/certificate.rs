@@ -32,7 +32,8 @@ fn the_certificate_of_a_result_replays() {
     assert_eq!(certificate["word"] == "proved", open == 0, "{json}");
     assert_eq!(json["same"], true, "{json}");
     let text = String::from_utf8(bench.read("f.certificate")).expect("a text");
-    assert!(text.starts_with("regraft certificate 1\n") && text.contains("\nwhere ") && text.contains("\nguard "), "{text}");
+    // Which rewrites pay differs from run to run; not every rule has guards.
+    assert!(text.starts_with("regraft certificate 1\n") && text.contains("\nstep ") && text.contains("\nwhere "), "{text}");
 
     // Where it lies is no matter if it is named; without it, the models are compared.
     std::fs::rename(bench.path("f.certificate"), bench.path("elsewhere")).expect("renamed");
