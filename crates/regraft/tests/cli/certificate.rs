@@ -12,9 +12,16 @@ fn optimized() -> Option<Bench> {
     }
     let bench = Bench::new();
     bench.write("m.onnx", convolutional().bytes());
-    let report = bench.json(&format!("{OPTIMIZE} --json"));
-    assert_eq!(report["certificate"], "f.certificate", "{report}");
-    Some(bench)
+    // On a machine that is busy with other things, a gain can drown in noise; then the input is kept, and there is nothing to certify.
+    for _ in 0..4 {
+        let report = bench.json(&format!("{OPTIMIZE} --json"));
+        if !report["certificate"].is_null() {
+            assert_eq!(report["certificate"], "f.certificate", "{report}");
+            return Some(bench);
+        }
+        assert_eq!(report["applied"], serde_json::json!([]), "rewrites without a certificate: {report}");
+    }
+    panic!("no gain in four runs");
 }
 
 #[test]
