@@ -11,11 +11,10 @@ use std::cmp::Ordering;
 
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
 
+use crate::ratio::simplest;
+
 /// The number of elements: a Mersenne prime.
 pub const PRIME: u64 = (1 << 61) - 1;
-
-/// Largest denominator that a decimal constant is read back from: `0.1` means one tenth, not the double next to it.
-const LARGEST_DENOMINATOR: u64 = 1 << 16;
 
 thread_local! {
     static KEY: Cell<u64> = const { Cell::new(0) };
@@ -78,31 +77,8 @@ fn mix(word: u64) -> u64 {
 
 /// The simplest ratio that is this double when it is rounded, if it has a small denominator.
 fn simple_ratio(value: f64) -> Option<(i64, u64)> {
-    let magnitude = value.abs();
-    // Convergents of the continued fraction.
-    let (mut before, mut now) = ((0u64, 1u64), (1u64, 0u64));
-    let mut rest = magnitude;
-    for _ in 0..32 {
-        let whole = rest.floor();
-        if whole >= (1u64 << 40) as f64 {
-            return None;
-        }
-        let next = |b: u64, n: u64| (whole as u64).checked_mul(n)?.checked_add(b);
-        let convergent = (next(before.0, now.0)?, next(before.1, now.1)?);
-        if convergent.1 > LARGEST_DENOMINATOR || convergent.0 > 1 << 52 {
-            return None;
-        }
-        (before, now) = (now, convergent);
-        if now.0 as f64 / now.1 as f64 == magnitude {
-            let numerator = i64::try_from(now.0).ok()?;
-            return Some((if value < 0.0 { -numerator } else { numerator }, now.1));
-        }
-        rest = 1.0 / (rest - whole);
-        if !rest.is_finite() {
-            return None;
-        }
-    }
-    None
+    let (numerator, denominator) = simplest(value.abs(), |ratio| ratio == value.abs())?;
+    Some((if value < 0.0 { -numerator } else { numerator }, denominator.unsigned_abs()))
 }
 
 impl Scalar for Field {

@@ -8,6 +8,7 @@ mod fingerprint;
 mod index;
 mod judge;
 mod meaning;
+mod ratio;
 mod value;
 mod verdict;
 

@@ -4,11 +4,10 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::FromPrimitive;
 
+use crate::ratio::simplest;
+
 /// An exact ratio.
 pub(crate) type Number = BigRational;
-
-/// Largest denominator that a decimal is read back from.
-const LARGEST_DENOMINATOR: i64 = 1 << 16;
 
 /// How far from a ratio a number of double precision may be that was computed to be it, in units of the last place.
 const ULPS: f64 = 8.0;
@@ -35,7 +34,7 @@ pub(crate) fn number_of(value: f64) -> Option<Number> {
     };
     let written = || if single { decimal(&format!("{}", value as f32)) } else { decimal(&format!("{value}")) };
     let signed = |ratio: Number| if value < 0.0 { -ratio } else { ratio };
-    simple(value.abs(), &close).map(signed).or_else(written).or_else(|| Number::from_f64(value))
+    simplest(value.abs(), close).map(|(n, d)| signed(Number::new(n.into(), d.into()))).or_else(written).or_else(|| Number::from_f64(value))
 }
 
 /// A decimal of few digits.
@@ -47,32 +46,6 @@ fn decimal(text: &str) -> Option<Number> {
     }
     let ratio = Number::new(digits.parse().ok()?, BigInt::from(10).pow(fraction.len() as u32));
     Some(if whole.starts_with('-') { -ratio } else { ratio })
-}
-
-/// The first convergent of the continued fraction that is close enough.
-fn simple(magnitude: f64, close: &dyn Fn(f64) -> bool) -> Option<Number> {
-    let (mut before, mut now) = ((0i64, 1i64), (1i64, 0i64));
-    let mut rest = magnitude;
-    for _ in 0..24 {
-        let digit = rest.floor();
-        if digit >= (1i64 << 50) as f64 {
-            return None;
-        }
-        let next = |b: i64, n: i64| (digit as i64).checked_mul(n)?.checked_add(b);
-        let convergent = (next(before.0, now.0)?, next(before.1, now.1)?);
-        if convergent.1 > LARGEST_DENOMINATOR || convergent.0 > 1 << 52 {
-            return None;
-        }
-        (before, now) = (now, convergent);
-        if close(now.0 as f64 / now.1 as f64) {
-            return Some(Number::new(BigInt::from(now.0), BigInt::from(now.1)));
-        }
-        rest = 1.0 / (rest - digit);
-        if !rest.is_finite() {
-            return None;
-        }
-    }
-    None
 }
 
 #[cfg(test)]
