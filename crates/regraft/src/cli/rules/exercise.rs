@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::{Files, find, library, place};
+use crate::cli::rules::{Files, ended, place, rows};
 use crate::error::Failure;
 use crate::render::{difference, lines, plain_table, seconds};
 
@@ -87,33 +85,15 @@ impl Row {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let library = library(&args.files)?;
-    let rules: Vec<&Rule> = match args.names.as_slice() {
-        [] => library.rules().iter().collect(),
-        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
-    };
-    interrupt::catch("telling what was exercised so far");
-    let mut progress = Progress::new(console);
-    let mut rows = Vec::new();
-    for (at, rule) in rules.iter().enumerate() {
-        if interrupt::requested() {
-            break;
-        }
-        progress.step("exercise", &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
-        rows.push(Row::of(rule, args.instances as usize, args.seed));
-    }
-    drop(progress);
+    let made = |rule: &Rule| Row::of(rule, args.instances as usize, args.seed);
+    let rows = rows((&args.names, &args.files), console, "exercise", "telling what was exercised so far", made)?;
     let bad = rows.iter().filter(|r| r.outcome != "ok").count();
     if args.json {
         console.json(&rows)?;
     } else {
         console.print(&shown(&rows, bad, args, start, console))?;
     }
-    Ok(match (bad, interrupt::requested()) {
-        (0, false) => Exit::Done,
-        (0, true) => Exit::Interrupted,
-        _ => Exit::Unmet,
-    })
+    Ok(ended(bad > 0))
 }
 
 fn shown(rows: &[Row], bad: usize, args: &Args, start: Instant, console: &Console) -> String {

@@ -13,6 +13,8 @@ use regraft_rules::{Library, Rule};
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
 use crate::error::Failure;
 
 /// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
@@ -59,6 +61,43 @@ fn library(files: &Files) -> Result<Library, Failure> {
         library = library.with_file(path, &read(path)?)?;
     }
     Ok(library)
+}
+
+/// What `row` makes of the rules of these names, or of all rules if there are none: of as many as are reached before Ctrl-C.
+///
+/// `verb` names the work in the progress line, and `after` what is done after Ctrl-C.
+fn rows<R>(
+    (names, files): (&[String], &Files),
+    console: &Console,
+    verb: &str,
+    after: &'static str,
+    row: impl Fn(&Rule) -> R,
+) -> Result<Vec<R>, Failure> {
+    let library = library(files)?;
+    let rules: Vec<&Rule> = match names {
+        [] => library.rules().iter().collect(),
+        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
+    };
+    interrupt::catch(after);
+    let mut progress = Progress::new(console);
+    let mut rows = Vec::new();
+    for (at, rule) in rules.iter().enumerate() {
+        if interrupt::requested() {
+            break;
+        }
+        progress.step(verb, &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
+        rows.push(row(rule));
+    }
+    Ok(rows)
+}
+
+/// How a command over rules ends: a rule that does not hold counts more than Ctrl-C.
+fn ended(unmet: bool) -> Exit {
+    match (unmet, interrupt::requested()) {
+        (true, _) => Exit::Unmet,
+        (false, true) => Exit::Interrupted,
+        (false, false) => Exit::Done,
+    }
 }
 
 /// The rule of this name; a failure that names the most similar ones otherwise.

@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::{Files, find, library, place};
+use crate::cli::rules::{Files, ended, place, rows};
 use crate::error::Failure;
 use crate::render::{lines, plain_table, seconds};
 
@@ -84,33 +82,15 @@ impl Row {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let library = library(&args.files)?;
-    let rules: Vec<&Rule> = match args.names.as_slice() {
-        [] => library.rules().iter().collect(),
-        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
-    };
-    interrupt::catch("telling what was proved so far");
-    let mut progress = Progress::new(console);
-    let mut rows = Vec::new();
-    for (at, rule) in rules.iter().enumerate() {
-        if interrupt::requested() {
-            break;
-        }
-        progress.step("verify", &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
-        rows.push(Row::of(rule, args.instances as usize, args.seed));
-    }
-    drop(progress);
+    let made = |rule: &Rule| Row::of(rule, args.instances as usize, args.seed);
+    let rows = rows((&args.names, &args.files), console, "verify", "telling what was proved so far", made)?;
     if args.json {
         console.json(&rows)?;
     } else {
         console.print(&shown(&rows, args, start, console))?;
     }
     let unproved = rows.iter().any(|r| r.word == Word::Unproved.to_string());
-    Ok(match (unproved, interrupt::requested()) {
-        (false, false) => Exit::Done,
-        (false, true) => Exit::Interrupted,
-        _ => Exit::Unmet,
-    })
+    Ok(ended(unproved))
 }
 
 fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String {
