@@ -39,10 +39,22 @@ impl Facts {
 
     /// Adds a sum that is at least 0.
     pub fn assume(&mut self, sum: Poly) {
+        let sum = sum.tightened();
         // A number below 0 is a contradiction that has to stay.
         if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
             self.known.push(sum);
         }
+    }
+
+    /// The range of a variable.
+    pub fn extent(&self, var: Var) -> Option<&Poly> {
+        self.ranges.get(&var)
+    }
+
+    /// The least value of a variable, as far as facts about it alone tell.
+    pub fn first(&self, var: Var) -> i64 {
+        let bounds = self.known.iter().filter_map(|sum| sum.sub(&Poly::var(var)).known()).map(|number| -number);
+        bounds.fold(0, i64::max)
     }
 
     /// Adds a tensor whose elements are all above 0.
@@ -60,6 +72,11 @@ impl Facts {
     /// Makes the elements of constants known.
     pub fn set_tables(&mut self, tables: HashMap<Source, Table>) {
         self.tables = Rc::new(tables);
+    }
+
+    /// Whether the constant's elements are known.
+    pub fn has_table(&self, source: &Source) -> bool {
+        self.tables.contains_key(source)
     }
 
     /// The element of a known constant at a known index.
@@ -88,7 +105,7 @@ impl Facts {
         let mut facts = Facts { known: Vec::new(), ..self.clone() };
         facts.ranges.remove(&var);
         for sum in &self.known {
-            let sum = sum.with(var, value);
+            let sum = sum.with(var, value).tightened();
             // A number below 0 is a contradiction that has to stay.
             if sum.known().is_none_or(|v| v < 0) && !facts.known.contains(&sum) {
                 facts.known.push(sum);

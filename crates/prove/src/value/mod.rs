@@ -3,6 +3,7 @@
 mod algebra;
 mod canonical;
 mod cases;
+mod contract;
 mod number;
 mod scope;
 mod sign;
@@ -12,6 +13,7 @@ mod sum;
 pub(crate) use algebra::{Trouble, apply, over, power, product, rational_power};
 pub(crate) use canonical::canonical;
 pub(crate) use cases::vanishes;
+pub(crate) use contract::{chooses, contracted};
 pub(crate) use number::{number_of, whole};
 pub(crate) use sign::Signs;
 pub(crate) use simplify::Simplifier;
