@@ -41,7 +41,9 @@ impl Facts {
     pub fn assume(&mut self, sum: Poly) {
         // A number below 0 is a contradiction that has to stay.
         if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
+            let weaker = without_floor(&sum);
             self.known.push(sum);
+            weaker.into_iter().for_each(|sum| self.assume(sum));
         }
     }
 
@@ -204,6 +206,19 @@ impl Facts {
             others.search(&sum.sub(&fact.scale(multiple)), chain - 1, patience)
         })
     }
+}
+
+/// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0`
+/// where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives `-c (a - b + 1) + b r ≥ 0`.
+fn without_floor(sum: &Poly) -> Option<Poly> {
+    let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms).filter(|atom| matches!(atom, Atom::Floor(..)));
+    floors.into_iter().find_map(|atom| {
+        let Atom::Floor(a, b) = atom else { return None };
+        let (factor, rest) = sum.linear_in(atom)?;
+        let factor = factor.known()?;
+        let largest = if factor > 0 { a.clone() } else { a.sub(b).plus(1) };
+        Some(largest.scale(factor).add(&rest.mul(b)))
+    })
 }
 
 #[cfg(test)]
