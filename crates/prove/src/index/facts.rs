@@ -122,6 +122,12 @@ impl Facts {
         }
     }
 
+    /// Numbers below `sum` by what was assumed: `c` where `sum - c ≥ 0` is known.
+    pub fn lower_bounds<'a>(&'a self, sum: &'a Poly) -> impl Iterator<Item = Poly> + 'a {
+        let free = |p: &Poly| p.any(&mut |atom| matches!(atom, Atom::Var(_)));
+        self.known.iter().map(|known| sum.sub(known)).filter(move |bound| !free(bound))
+    }
+
     /// Whether `a ≥ b` was shown.
     pub fn at_least(&self, a: &Poly, b: &Poly) -> bool {
         self.nonnegative(&a.sub(b))
