@@ -9,6 +9,7 @@ mod scope;
 mod sign;
 mod simplify;
 mod sum;
+mod window;
 
 pub(crate) use algebra::{Trouble, apply, over, power, product, rational_power};
 pub(crate) use canonical::canonical;

@@ -6,6 +6,7 @@ use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, apply, over, power, product};
 use crate::value::number::number_of;
 use crate::value::sum::{Factor, Fold, Sum, Term};
+use crate::value::window::glided;
 
 /// Rewritings of one term.
 const MOST_STEPS: usize = 96;
@@ -194,7 +195,10 @@ impl Simplifier {
             for _ in 0..MOST_STEPS {
                 match self.step(&term, facts, false)? {
                     Step::Changed(changed) => term = changed,
-                    Step::Same => break,
+                    Step::Same => match glided(&term, facts) {
+                        Some(changed) => term = changed,
+                        None => break,
+                    },
                     Step::Scaled(..) | Step::Split(_) => return Trouble::new("a maximum of nothing"),
                 }
             }
