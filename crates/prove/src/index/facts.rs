@@ -17,6 +17,7 @@ pub(crate) struct Facts {
     ranges: HashMap<Var, Poly>,
     known: Vec<Poly>,
     positive: Vec<Source>,
+    integers: Vec<Source>,
     tables: Rc<HashMap<Source, Table>>,
     /// Signs of sums that a case assumes.
     pub signs: Signs,
@@ -72,6 +73,30 @@ impl Facts {
     /// Whether all elements of a tensor are above 0.
     pub fn is_positive(&self, source: &Source) -> bool {
         self.positive.contains(source)
+    }
+
+    /// Adds a tensor whose elements are all whole numbers.
+    pub fn all_whole(&mut self, source: &Source) {
+        if !self.integers.contains(source) {
+            self.integers.push(source.clone());
+        }
+    }
+
+    /// Whether the sum is a whole number wherever it is defined.
+    pub fn is_whole(&self, sum: &Poly) -> bool {
+        !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.integers.contains(source)))
+    }
+
+    /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this gives back.
+    pub fn suppose(&mut self, sum: Poly) -> Vec<Poly> {
+        let before = self.known.clone();
+        self.assume(sum);
+        before
+    }
+
+    /// Forgets what was supposed.
+    pub fn forget(&mut self, before: Vec<Poly>) {
+        self.known = before;
     }
 
     /// Makes the elements of constants known.

@@ -16,5 +16,5 @@ pub(crate) use canonical::canonical;
 pub(crate) use cases::vanishes;
 pub(crate) use number::{number_of, whole};
 pub(crate) use sign::Signs;
-pub(crate) use simplify::Simplifier;
+pub(crate) use simplify::{Simplifier, open_condition};
 pub(crate) use sum::{Factor, Fold, Function, Sum};
