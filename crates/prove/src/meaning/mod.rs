@@ -9,7 +9,7 @@ mod table;
 
 use std::collections::HashMap;
 
-use regraft_ir::{DType, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{Class, DType, Graph, NodeId, Op, TensorType, ValueId};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -194,6 +194,9 @@ impl<'a> Meaning<'a> {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
                 self.shared.dtypes.insert(source.clone(), input.ty.dtype);
+                if input.ty.dtype.class() == Class::Int {
+                    self.shared.facts.all_whole(&source);
+                }
                 return Ok(Sum::read(source, index.to_vec()));
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),
@@ -224,6 +227,20 @@ impl<'a> Meaning<'a> {
         }
         let name = blake3::hash(text.as_bytes()).to_hex();
         Ok(Sum::read(Source::Opaque(name.as_str().into(), value.port), index.to_vec()))
+    }
+
+    /// What `body` gives where a condition holds, and 0 elsewhere.
+    fn where_holds(&mut self, condition: &Poly, body: &mut dyn FnMut(&mut Self) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
+        if self.never(condition) {
+            return Ok(Sum::default());
+        }
+        let before = self.shared.facts.suppose(condition.clone());
+        // Elements are remembered in the form that they have where the condition holds.
+        let memo = std::mem::take(&mut self.memo);
+        let result = body(self);
+        self.memo = memo;
+        self.shared.facts.forget(before);
+        Ok(result?.only_where(condition))
     }
 
     /// The sum of `body` over a variable of this range.

@@ -6,6 +6,7 @@ use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, apply, over, power, product};
 use crate::value::number::number_of;
 use crate::value::sum::{Factor, Fold, Sum, Term};
+use crate::value::window::glided;
 
 /// Rewritings of one term.
 const MOST_STEPS: usize = 96;
@@ -198,7 +199,10 @@ impl Simplifier {
             for _ in 0..MOST_STEPS {
                 match self.step(&term, facts, false)? {
                     Step::Changed(changed) => term = changed,
-                    Step::Same => break,
+                    Step::Same => match glided(&term, facts) {
+                        Some(changed) => term = changed,
+                        None => break,
+                    },
                     Step::Scaled(..) | Step::Split(_) => return Trouble::new("a maximum of nothing"),
                 }
             }
@@ -243,7 +247,8 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     let ranges = facts.with(&term.binders, []);
     let mut conds: Vec<Poly> = Vec::new();
     for cond in &term.conds {
-        let cond = ranges.reduce(cond).tightened();
+        let cond = ranges.reduce(cond);
+        let cond = if ranges.is_whole(&cond) { cond.tightened() } else { cond };
         match cond.known() {
             Some(value) if value < 0 => return None,
             Some(_) => {}
