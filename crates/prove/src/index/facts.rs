@@ -66,7 +66,7 @@ impl Facts {
         bounds.fold(0, i64::max)
     }
 
-    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`.
+    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
         let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms);
         let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
@@ -77,7 +77,12 @@ impl Facts {
                 return None;
             }
             let (whole, rest) = sum.divide(&unit);
-            (whole.has(var) && self.at_least(&unit.plus(-1), &rest)).then_some(whole)
+            let below = |bound: &Poly| self.at_least(&bound.plus(-1), &rest);
+            match whole.has(var) {
+                true if below(&Poly::default()) => Some(whole.plus(-1)),
+                true if below(&unit) => Some(whole),
+                _ => None,
+            }
         })
     }
 
