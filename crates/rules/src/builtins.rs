@@ -296,6 +296,7 @@ pub static TABLE: &[Builtin] = &[
             Ok(Val::Bool(types.windows(2).all(|w| w[0].shape == w[1].shape)))
         },
     },
+    Builtin { name: "known", arity: (1, 1), help: "a size that is a number", run: |a, _| Ok(Val::Bool(known(&a[0]))) },
     Builtin {
         name: "known-shape",
         arity: (1, 1),

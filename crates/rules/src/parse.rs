@@ -133,6 +133,7 @@ impl Parser<'_> {
             lets: Vec::new(),
             target: Vec::new(),
             guards: Vec::new(),
+            worth: Vec::new(),
             numeric: Numeric::Exact,
             trust: Trust::Tested,
             runtime: None,
@@ -173,6 +174,11 @@ impl Parser<'_> {
                         rule.guards.push(self.expr(guard)?);
                     }
                 }
+                Some("worth") => {
+                    for guard in args {
+                        rule.worth.push(self.expr(guard)?);
+                    }
+                }
                 Some("numeric") => {
                     let class = args.first().and_then(Sexp::atom).unwrap_or_default();
                     let Some((_, found)) = Numeric::NAMES.iter().find(|(n, _)| *n == class) else {
@@ -195,7 +201,7 @@ impl Parser<'_> {
                     return self.fail(
                         clause.place(),
                         message,
-                        "clauses: where, let, when, numeric, doc, runtime, shared, explore, instance",
+                        "clauses: where, let, when, worth, numeric, doc, runtime, shared, explore, instance",
                     );
                 }
             }

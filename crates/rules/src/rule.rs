@@ -203,8 +203,10 @@ pub struct Rule {
     pub lets: Vec<(Var, Target)>,
     /// One target per source.
     pub target: Vec<Target>,
-    /// All must hold.
+    /// What the algebra needs: all must hold.
     pub guards: Vec<Expr>,
+    /// Where it may pay: all must hold for the rule to be applied, and the algebra needs none of them.
+    pub worth: Vec<Expr>,
     /// Numeric class.
     pub numeric: Numeric,
     /// Trust.
@@ -224,7 +226,7 @@ pub struct Rule {
 impl Rule {
     /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
     pub fn asks_for_readers(&self) -> bool {
-        self.guards.iter().chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+        self.guards.iter().chain(&self.worth).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
     }
 
     /// Values of an empty environment.

@@ -66,7 +66,9 @@ pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
 }
 
 fn sized_graph(rule: &Rule, seed: u64, open: Sizes) -> Result<(Graph, Vec<ValueId>), String> {
-    let mut sampler = Sampler { rule, rng: Rng(seed | 1), graph: Graph::new("instance"), env: rule.environment(), inputs: 0, open };
+    let mut rng = Rng(seed | 1);
+    let spelling = Spelling::draw(open, &mut rng);
+    let mut sampler = Sampler { rule, rng, graph: Graph::new("instance"), env: rule.environment(), inputs: 0, open, spelling };
     for (var, choices) in &rule.instance.parameters {
         let value = match sampler.symbol(*var, choices) {
             Some(symbol) => symbol,
@@ -109,8 +111,16 @@ pub fn draw(rule: &Rule, seed: u64) -> Result<Instance, Miss> {
     draw_sized(rule, seed, Sizes::Known)
 }
 
-/// Draws an instance of `rule` some of whose sizes are symbols. Constants of such sizes are parameters of the graph, without elements.
+/// Draws an instance of `rule` some of whose sizes are symbols. Constants of such sizes are parameters of the graph, without elements. Whether it would
+/// pay there is not asked: that depends on numbers.
 pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss> {
+    let anywhere;
+    let rule = if sizes == Sizes::Known {
+        rule
+    } else {
+        anywhere = Rule { worth: Vec::new(), ..rule.clone() };
+        &anywhere
+    };
     let (before, roots) = sized_graph(rule, seed, sizes).map_err(Miss::Draw)?;
     let found = matches_at(&before, rule, 0, roots[0].node);
     let found =
@@ -213,6 +223,53 @@ struct Sampler<'a> {
     env: Vec<Option<Val>>,
     inputs: usize,
     open: Sizes,
+    spelling: Spelling,
+}
+
+/// What stands for sizes that a rule's instance gives as numbers.
+#[derive(Clone, Copy, Debug)]
+enum Spelling {
+    /// The numbers.
+    Numbers,
+    /// A symbol for each number; for some numbers only, if there is a mask.
+    Symbols(Option<u64>),
+    /// A symbol for each prime, so that what is merged or split by a reshape stays a product.
+    Products,
+}
+
+impl Spelling {
+    fn draw(sizes: Sizes, rng: &mut Rng) -> Spelling {
+        if sizes == Sizes::Known {
+            return Spelling::Numbers;
+        }
+        match (sizes, rng.below(2)) {
+            (Sizes::Known, _) | (Sizes::Some, 0) => Spelling::Numbers,
+            (Sizes::Some, _) => Spelling::Symbols(Some(rng.below(1 << 16))),
+            (Sizes::Open, 0) => Spelling::Products,
+            (Sizes::Open, _) => Spelling::Symbols(None),
+        }
+    }
+
+    fn size(self, number: i64) -> Dim {
+        match self {
+            Spelling::Symbols(mask) if number > 1 && mask.is_none_or(|mask| mask >> (number % 16) & 1 == 1) => {
+                Dim::symbol(&format!("S{number}"))
+            }
+            Spelling::Products if number > 1 => {
+                let (mut product, mut rest, mut prime) = (Dim::from(1), number, 2);
+                while rest > 1 {
+                    if rest % prime == 0 {
+                        product = product * Dim::symbol(&format!("P{prime}"));
+                        rest /= prime;
+                    } else {
+                        prime += 1;
+                    }
+                }
+                product
+            }
+            _ => Dim::from(number),
+        }
+    }
 }
 
 impl Sampler<'_> {
@@ -227,14 +284,32 @@ impl Sampler<'_> {
         (plain && symbolic).then(|| Val::Dim(Dim::symbol(&self.rule.variables[var])))
     }
 
-    /// A size as it is written, or a symbol for it.
+    /// A size as it is written, or symbols for it. What is computed from parameters follows from theirs.
     fn size(&self, expr: &Expr, value: &Val) -> Result<Dim, String> {
         let Val::Dim(dim) = value else { return Err("a size is not a number".into()) };
-        let literal = matches!(expr, Expr::Literal(_)).then(|| dim.known()).flatten();
-        Ok(match literal {
-            Some(number) if number > 1 && self.open == Sizes::Open => Dim::symbol(&format!("S{number}")),
-            _ => dim.clone(),
-        })
+        let list = |var: &Var| {
+            self.rule.instance.parameters.iter().any(|(p, choices)| p == var && !choices.iter().any(|c| matches!(c, Expr::Literal(_))))
+        };
+        let written = match expr {
+            Expr::Literal(_) => true,
+            Expr::Var(var) => list(var),
+            _ => false,
+        };
+        Ok(dim.known().filter(|_| written).map_or_else(|| dim.clone(), |number| self.spelling.size(number)))
+    }
+
+    /// An attribute that is a shape has symbols for the same numbers.
+    fn sizes(&self, kind: OpKind, name: &str, value: Val) -> Val {
+        match value {
+            Val::List(items) if name == "shape" && matches!(kind, OpKind::Reshape | OpKind::Expand) => {
+                let size = |item: &Val| match item {
+                    Val::Dim(dim) => Val::Dim(dim.known().map_or_else(|| dim.clone(), |number| self.spelling.size(number))),
+                    other => other.clone(),
+                };
+                Val::List(items.iter().map(size).collect())
+            }
+            other => other,
+        }
     }
 
     fn eval(&self, e: &Expr) -> Result<Val, String> {
@@ -396,6 +471,7 @@ impl Sampler<'_> {
                         Some(spec) => self.operand(&spec)?,
                         None => self.open(pattern.kind, name, types)?,
                     };
+                    let value = self.sizes(pattern.kind, name, value);
                     self.env[*var] = Some(value.clone());
                     value
                 }
@@ -406,6 +482,7 @@ impl Sampler<'_> {
         for name in pattern.kind.attr_names() {
             if !attrs.iter().any(|(n, _)| n == name) {
                 let value = self.open(pattern.kind, name, types)?;
+                let value = self.sizes(pattern.kind, name, value);
                 attrs.push((name.to_string(), value.to_attr().ok_or("not an attribute")?));
             }
         }
