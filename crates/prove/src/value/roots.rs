@@ -2,9 +2,13 @@
 
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
-use crate::value::algebra::Trouble;
+use crate::index::Facts;
+use crate::value::algebra::{Trouble, power, product};
+use crate::value::function::apply;
+use crate::value::maxima::largest;
 use crate::value::number::Number;
-use crate::value::sum::{Factor, Function, Sum};
+use crate::value::sign::is_nonnegative;
+use crate::value::sum::{Factor, Function, Sum, Term};
 
 /// The name of the function of a base and an exponent.
 const POWER: &str = "power";
@@ -75,4 +79,74 @@ pub(crate) fn gathered(factors: &mut Vec<(Factor, i32)>) -> Result<Vec<(Sum, i32
     }
     crate::value::scope::merge_powers(factors);
     Ok(powers)
+}
+
+/// The root of a product that has even powers, or factors that are not negative.
+pub(crate) fn even_part(x: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
+    let [(term, c)] = x.terms() else { return Ok(None) };
+    if !term.binders.is_empty() || !term.conds.is_empty() || !c.is_positive() {
+        return Ok(None);
+    }
+    let single = |f: &Factor| Sum::factor(f.clone());
+    let takes = |(f, p): &(Factor, i32)| {
+        p % 2 == 0
+            || matches!(f, Factor::Apply(Function::Sqrt, _))
+            || (is_nonnegative(&single(f), facts) && (term.factors.len() > 1 || *p != 1))
+    };
+    let (out, inside): (Vec<_>, Vec<_>) = term.factors.iter().cloned().partition(takes);
+    if out.is_empty() {
+        return Ok(None);
+    }
+    // A root inside says that what it is the root of is not negative.
+    let under_root = |f: &Factor| term.factors.iter().any(|(r, _)| matches!(r, Factor::Apply(Function::Sqrt, y) if y[0] == single(f)));
+    let (more, inside): (Vec<_>, Vec<_>) = inside.into_iter().partition(|(f, _)| under_root(f));
+    let mut result = apply_root(&Sum::new([(Term { factors: inside, ..Term::default() }, c.clone())]), facts)?;
+    for (factor, p) in out.iter().chain(&more) {
+        let value = single(factor);
+        let root = if p % 2 == 0 {
+            let magnitude = largest(vec![value.clone(), value.negated()], facts)?;
+            power(&magnitude, p / 2, facts)?
+        } else if let Factor::Apply(Function::Sqrt, y) = factor {
+            rational_power(&y[0], &Number::new((*p).into(), 4.into()), facts)?
+        } else {
+            rational_power(&value, &Number::new((*p).into(), 2.into()), facts)?
+        };
+        result = product(&result, &root, facts)?;
+    }
+    Ok(Some(result))
+}
+
+fn apply_root(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
+    match x.known().as_ref().and_then(root) {
+        Some(root) => Ok(Sum::number(root)),
+        None => apply(Function::Sqrt, vec![x.clone()], facts),
+    }
+}
+
+/// A power of what is not negative, by the exponent's whole part, its half, and what is left.
+pub(crate) fn rational_power(x: &Sum, exponent: &Number, facts: &Facts) -> Result<Sum, Trouble> {
+    if let Some((base, inner)) = power_of(x) {
+        return rational_power(&base, &(inner * exponent), facts);
+    }
+    let whole = exponent.floor();
+    let Some(count) = whole.to_integer().to_i32() else { return Trouble::new(format!("a power of {exponent}")) };
+    let mut result = power(x, count, facts)?;
+    for factor in fractions(x, &(exponent - &whole)) {
+        let value = match factor {
+            Factor::Apply(Function::Sqrt, y) => apply(Function::Sqrt, y, facts)?,
+            other => Sum::factor(other),
+        };
+        result = product(&result, &value, facts)?;
+    }
+    Ok(result)
+}
+
+/// The root of a ratio, if it is one of whole numbers.
+pub(crate) fn root(number: &Number) -> Option<Number> {
+    if number.is_negative() {
+        return None;
+    }
+    let (top, bottom) = (number.numer().sqrt(), number.denom().sqrt());
+    let root = Number::new(top, bottom);
+    (&(&root * &root) == number).then_some(root)
 }

@@ -3,7 +3,9 @@
 use num_traits::One;
 
 use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
-use crate::value::algebra::{Trouble, apply, over, power, product};
+use crate::value::algebra::{Trouble, power, product};
+use crate::value::function::apply;
+use crate::value::maxima::over;
 use crate::value::number::number_of;
 use crate::value::sum::{Factor, Fold, Sum, Term};
 use crate::value::window::glided;
