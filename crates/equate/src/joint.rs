@@ -1,7 +1,7 @@
 //! Both models as one graph, in which values that are known to be equal are one value.
 
 use regraft_ir::op::{EvalContext, OpKind};
-use regraft_ir::{Bindings, Class, Const, Graph, NodeId, Op, TensorType, Value, ValueId, eval};
+use regraft_ir::{Bindings, Class, Const, DType, Graph, NodeId, Op, TensorType, Value, ValueId, eval};
 use rustc_hash::FxHashMap;
 
 use crate::rounded::{self, Rounded};
@@ -121,7 +121,8 @@ impl Joint {
         }
         let values: Option<Vec<Value<Rounded>>> = operands.iter().map(|c| Value::from_const(c)).collect();
         let context = EvalContext { bindings: &Bindings::new(), input_types: &inputs, output_types: &types };
-        let results = node.op.eval(&values?, &context).ok()?;
+        let narrow = inputs.iter().chain(&types).map(|ty| ty.dtype).find(|t| matches!(t, DType::F16 | DType::BF16));
+        let results = rounded::rounding_to(narrow.unwrap_or(DType::F32), || node.op.eval(&values?, &context).ok())?;
         results.iter().zip(&types).map(|(value, ty)| rounded::exact(value, ty.dtype).filter(|c| c.ty() == *ty)).collect()
     }
 
@@ -131,7 +132,9 @@ impl Joint {
             return known.clone();
         }
         let bounded = self.graph.is_constant(value) && self.is_bounded(value);
-        let found = bounded.then(|| eval::values::<Rounded>(&self.graph, &Default::default(), &[value], &mut eval::NoOpaque).ok()?.pop()).flatten();
+        let dtype = self.graph.ty(value)?.dtype;
+        let compute = || eval::values::<Rounded>(&self.graph, &Default::default(), &[value], &mut eval::NoOpaque).ok()?.pop();
+        let found = bounded.then(|| rounded::rounding_to(dtype, compute)).flatten();
         // Large ones are seldom asked for twice.
         if found.as_ref().is_none_or(|v| v.shape().iter().product::<usize>() <= 1 << 12) {
             self.cones.insert(value, found.clone());
@@ -139,14 +142,14 @@ impl Joint {
         found
     }
 
-    /// How far two constant expressions are from each other, if rounding explains it.
+    /// How far the elements of two constant expressions are from each other, whatever their shapes, if rounding explains it.
     pub fn difference(&mut self, x: ValueId, y: ValueId) -> Option<f64> {
-        let ty = self.graph.ty(x)?.clone();
-        if self.graph.ty(y) != Some(&ty) || ty.dtype.class() == Class::Other {
+        let (dtype, elements) = self.graph.ty(x).map(|ty| (ty.dtype, ty.elements()))?;
+        if self.graph.ty(y).is_none_or(|ty| ty.dtype != dtype || ty.elements() != elements) || dtype.class() == Class::Other {
             return None;
         }
         let (x, y) = (self.cone(x)?, self.cone(y)?);
-        rounded::difference(&x, &y, ty.dtype)
+        rounded::difference(&x, &y, dtype)
     }
 
     fn is_bounded(&self, value: ValueId) -> bool {

@@ -1,7 +1,7 @@
 //! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded constants.
 
-use regraft_ir::{Class, Op, ValueId};
-use regraft_prove::equal_where;
+use regraft_ir::{Class, NodeId, Op, ValueId};
+use regraft_prove::{Allowance, equal_within};
 use rustc_hash::FxHashMap;
 
 use crate::joint::Joint;
@@ -19,6 +19,8 @@ const SCOPES: [Scope; 6] = [
 ];
 /// The attempts that are made where two values only look alike.
 const BRIEF: usize = 2;
+/// What one question may cost: many are asked, and most regions are small.
+const WORK: Allowance = Allowance { closed: 200_000, by_cases: 300_000 };
 /// Levels of operators that are compared up to rounded constants.
 const DEPTH: usize = 12;
 
@@ -83,10 +85,29 @@ impl<'r> Asker<'r> {
 
     /// Rules tell how constants might have been combined; that they are right here is proved.
     fn rewritten(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
+        let none = FxHashMap::default();
         for (from, to) in [(p, q), (q, p)] {
-            let Some((other, roundings)) = self.rewriter.towards(joint, from, to) else { continue };
-            if self.attempts(joint, from, other, &SCOPES, &FxHashMap::default()).is_ok() {
-                return Some(roundings);
+            let Some(forms) = self.rewriter.forms(joint, from, to) else { continue };
+            let wanted = joint.graph.node(to.node).op.clone();
+            for form in &forms.graphs {
+                let Some(value) = forms.place(joint, form) else { continue };
+                if joint.graph.node(value.node).op == wanted
+                    && let Some(roundings) = alike(joint, value, to)
+                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                {
+                    return Some(roundings);
+                }
+                // It may take more than constants: then all of them must have a counterpart before anything is asked.
+                let cut = Cut::new(joint, value, to, SCOPES[0]);
+                let (instead, roundings) = substitutes(joint, &cut);
+                let other = cut.constants.iter().filter(|(id, from)| *from == [false, true] && is_real(joint, *id)).count();
+                if other > 0
+                    && instead.len() == other
+                    && self.attempts(joint, value, to, &SCOPES[..BRIEF], &instead).is_ok()
+                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                {
+                    return Some(roundings);
+                }
             }
         }
         None
@@ -129,7 +150,7 @@ impl<'r> Asker<'r> {
             return Err("the allowance of work is spent".into());
         }
         self.asked += 1;
-        let answer = match equal_where(&region.before, &region.after, &region.assumptions) {
+        let answer = match equal_within(&region.before, &region.after, &region.assumptions, WORK) {
             regraft_prove::Verdict::Proved => Ok(()),
             regraft_prove::Verdict::Unproved(why) => Err(why),
         };
@@ -139,17 +160,12 @@ impl<'r> Asker<'r> {
     }
 }
 
-/// Constants that only one of two values needs, in the place of constants that only the other one needs and that they are, rounded.
+/// Constants that only the second of two values needs, with those that only the first one needs and that they are, rounded, in any shape.
 fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Roundings) {
-    let real = |joint: &Joint, id: regraft_ir::NodeId| joint.graph.ty(id.out()).is_some_and(|ty| ty.dtype.class() == Class::Real);
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for (id, from) in &cut.constants {
-        match from {
-            [true, false] if real(joint, *id) => ours.push(id.out()),
-            [false, true] if real(joint, *id) => theirs.push(id.out()),
-            _ => {}
-        }
-    }
+    let only = |joint: &Joint, side: [bool; 2]| -> Vec<ValueId> {
+        cut.constants.iter().filter(|(id, from)| *from == side && is_real(joint, *id)).map(|(id, _)| id.out()).collect()
+    };
+    let (ours, theirs) = (only(joint, [true, false]), only(joint, [false, true]));
     let (mut instead, mut roundings) = (FxHashMap::default(), Roundings::default());
     for constant in theirs {
         let nearest = ours.iter().filter_map(|other| Some((*other, joint.difference(*other, constant)?)));
@@ -161,6 +177,11 @@ fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Ro
     (instead, roundings)
 }
 
+/// True for reals.
+fn is_real(joint: &Joint, id: NodeId) -> bool {
+    joint.graph.ty(id.out()).is_some_and(|ty| ty.dtype.class() == Class::Real)
+}
+
 /// Whether two values are the same operators on the same operands but for constants, which may be rounded.
 pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
     let mut roundings = Roundings::default();
@@ -170,7 +191,7 @@ pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundin
             continue;
         }
         if joint.graph.is_constant(p) && joint.graph.is_constant(q) {
-            let difference = joint.difference(p, q)?;
+            let difference = joint.difference(p, q).filter(|_| joint.graph.ty(p) == joint.graph.ty(q))?;
             roundings.insert((p, q), difference);
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regraft_ir::{Class, Const, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{Attr, Class, Const, Dim, Graph, NodeId, Op, OpKind, TensorType, ValueId};
 use regraft_prove::Assumptions;
 use rustc_hash::FxHashMap;
 
@@ -106,7 +106,7 @@ impl Cut {
         cut
     }
 
-    /// Both values over what is not shown. A leaf that `instead` names is taken to be another one.
+    /// Both values over what is not shown. A leaf that `instead` names is taken to be another one, of as many elements.
     pub fn region(&self, joint: &Joint, p: ValueId, q: ValueId, content: Content, instead: &FxHashMap<ValueId, ValueId>) -> Option<Region> {
         let shown = self.shown.iter().copied().collect();
         let mut builder = Builder {
@@ -119,6 +119,7 @@ impl Cut {
             values: FxHashMap::default(),
             leaves: Vec::new(),
             positive: Vec::new(),
+            contents: Vec::new(),
         };
         for id in &self.shown {
             let node = joint.graph.node(*id);
@@ -158,50 +159,128 @@ struct Builder<'a> {
     values: FxHashMap<ValueId, ValueId>,
     leaves: Vec<(ValueId, ValueId)>,
     positive: Vec<String>,
+    /// Constants that others may be made of.
+    contents: Vec<(Const, ValueId)>,
 }
 
 impl Builder<'_> {
     /// The copy of a value; leaves come into being when they are first read.
     fn value(&mut self, value: ValueId) -> Option<ValueId> {
         let mut value = value;
-        while let Some(other) = self.instead.get(&value).or_else(|| self.cut.unfolded.get(&value.node)) {
+        while let Some(other) = self.cut.unfolded.get(&value.node) {
             value = *other;
         }
         if let Some(copy) = self.values.get(&value) {
             return Some(*copy);
         }
-        if self.shown.contains(&value.node) {
-            return None;
-        }
-        let ty = self.joint.graph.ty(value)?;
-        let copy = match self.joint.graph.constant(value) {
-            Some(constant) if self.holds(constant) => self.graph.add_const(constant.clone()),
-            constant => {
-                let name = format!("x{}", self.graph.inputs().len());
-                if constant.is_some_and(is_positive) {
-                    self.positive.push(name.clone());
-                }
-                // Whether it depends on constants only matters to rules.
-                if self.joint.graph.is_constant(value) {
-                    self.graph.add_parameter(&name, ty.clone())
-                } else {
-                    self.graph.add_input(&name, ty.clone())
-                }
+        let copy = match self.instead.get(&value) {
+            Some(other) => {
+                let (copy, ty) = (self.value(*other)?, self.joint.graph.ty(value)?);
+                if self.joint.graph.ty(*other) == Some(ty) { copy } else { self.reshaped(copy, &ty.known_shape()?)? }
             }
+            None => self.leaf(value)?,
         };
-        self.leaves.push((value, copy));
         self.values.insert(value, copy);
         Some(copy)
     }
 
-    fn holds(&self, constant: &Const) -> bool {
-        let real = constant.dtype().class() == Class::Real;
-        match self.content {
-            Content::All => true,
-            Content::Elements => !real || constant.elements() <= CONTENT,
-            Content::Needed => !real || constant.elements() == 1 || constant.splat().is_some(),
+    fn leaf(&mut self, value: ValueId) -> Option<ValueId> {
+        if self.shown.contains(&value.node) {
+            return None;
+        }
+        let ty = self.joint.graph.ty(value)?;
+        let constant = self.joint.graph.constant(value);
+        let copy = match constant {
+            Some(constant) if self.content == Content::All || is_flat(constant) => self.graph.add_const(constant.clone()),
+            constant => match constant.and_then(|c| self.twin(c)) {
+                Some(copy) => copy,
+                None => self.free(value, ty, constant),
+            },
+        };
+        if let Some(constant) = constant.filter(|c| !is_flat(c)) {
+            self.contents.push((constant.clone(), copy));
+        }
+        self.leaves.push((value, copy));
+        Some(copy)
+    }
+
+    /// A leaf that is like no other.
+    fn free(&mut self, value: ValueId, ty: &TensorType, constant: Option<&Const>) -> ValueId {
+        if let Some(constant) = constant.filter(|c| self.content == Content::Elements && c.elements() <= CONTENT) {
+            return self.graph.add_const(constant.clone());
+        }
+        let name = format!("x{}", self.graph.inputs().len());
+        if constant.is_some_and(is_positive) {
+            self.positive.push(name.clone());
+        }
+        // Whether it depends on constants only matters to rules.
+        if self.joint.graph.is_constant(value) {
+            self.graph.add_parameter(&name, ty.clone())
+        } else {
+            self.graph.add_input(&name, ty.clone())
         }
     }
+
+    /// A constant in terms of one with the same elements in another shape or order.
+    fn twin(&mut self, constant: &Const) -> Option<ValueId> {
+        let alike = |other: &Const| other.dtype() == constant.dtype() && other.elements() == constant.elements();
+        let candidates: Vec<(Const, ValueId)> = self.contents.iter().filter(|(other, _)| alike(other)).cloned().collect();
+        for (other, copy) in candidates {
+            if other.bytes() == constant.bytes() {
+                return self.reshaped(copy, constant.shape());
+            }
+            if let Some(perm) = permutation(&other, constant) {
+                return self.moved(OpKind::Transpose, "perm", Attr::Ints(perm), copy);
+            }
+        }
+        None
+    }
+
+    fn reshaped(&mut self, value: ValueId, shape: &[i64]) -> Option<ValueId> {
+        self.moved(OpKind::Reshape, "shape", Attr::Dims(shape.iter().map(|d| Dim::from(*d)).collect()), value)
+    }
+
+    fn moved(&mut self, kind: OpKind, name: &str, attr: Attr, value: ValueId) -> Option<ValueId> {
+        let op = kind.with_attrs(&[(name.to_string(), attr)]).ok()?;
+        self.graph.add(op, &[value]).ok().map(NodeId::out)
+    }
+}
+
+/// True for constants that every region holds: integers and booleans, and reals that are one number everywhere.
+fn is_flat(constant: &Const) -> bool {
+    constant.dtype().class() != Class::Real || constant.elements() == 1 || constant.splat().is_some()
+}
+
+/// The permutation of axes that makes `from` the constant `to`.
+fn permutation(from: &Const, to: &Const) -> Option<Vec<i64>> {
+    let (shape, rank, size) = (from.shape(), from.shape().len(), from.dtype().size());
+    if !(2..=4).contains(&rank) || to.shape().len() != rank || from.elements() > SIGNS {
+        return None;
+    }
+    let strides: Vec<usize> = (0..rank).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize).collect();
+    let element = |constant: &'_ Const, at: usize| constant.bytes()[at * size..(at + 1) * size].to_vec();
+    permutations(rank).into_iter().find(|perm| {
+        let fits = perm.iter().zip(to.shape()).all(|(axis, size)| shape[*axis] == *size);
+        fits && (0..to.elements()).all(|at| {
+            let mut rest = at;
+            let mut origin = 0;
+            for (axis, extent) in perm.iter().zip(to.shape()).rev() {
+                origin += rest % *extent as usize * strides[*axis];
+                rest /= *extent as usize;
+            }
+            element(from, origin) == element(to, at)
+        })
+    })
+    .map(|perm| perm.into_iter().map(|axis| axis as i64).collect())
+}
+
+/// All orders of so many axes but the given one.
+fn permutations(rank: usize) -> Vec<Vec<usize>> {
+    let mut all: Vec<Vec<usize>> = vec![Vec::new()];
+    for _ in 0..rank {
+        all = all.iter().flat_map(|p| (0..rank).filter(|axis| !p.contains(axis)).map(|axis| p.iter().copied().chain([axis]).collect())).collect();
+    }
+    all.into_iter().skip(1).collect()
 }
 
 fn is_positive(constant: &Const) -> bool {

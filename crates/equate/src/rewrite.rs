@@ -9,13 +9,12 @@ use regraft_rules::{Anything, Library, instantiate, matches_at};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::joint::Joint;
-use crate::question::{Roundings, alike};
 use crate::region::{Content, Cut, Scope};
 
 /// Rewritten forms of one region at most.
-const FORMS: usize = 64;
+const FORMS: usize = 48;
 /// Rewrites in a row at most.
-const STEPS: usize = 4;
+const STEPS: usize = 3;
 /// What is rewritten.
 const SCOPE: Scope = Scope { above: 0, content: true, cones: false, nodes: 16 };
 
@@ -29,31 +28,29 @@ impl<'r> Rewriter<'r> {
         Rewriter { rules }
     }
 
-    /// Another form of `from`, in the joint graph, that is `to` but for rounded constants.
-    pub fn towards(&self, joint: &mut Joint, from: ValueId, to: ValueId) -> Option<(ValueId, Roundings)> {
+    /// Other forms of `from`, the nearest first, over values that it shares with `to`.
+    pub fn forms(&self, joint: &Joint, from: ValueId, to: ValueId) -> Option<Forms> {
         let cut = Cut::new(joint, from, to, SCOPE);
         let region = cut.region(joint, from, to, Content::All, &FxHashMap::default())?;
-        let wanted = joint.graph.node(to.node).op.clone();
         let leaves: FxHashMap<ValueId, ValueId> = region.leaves.iter().map(|(value, copy)| (*copy, *value)).collect();
         let mut seen: FxHashSet<u128> = FxHashSet::default();
         let mut open = VecDeque::from([(region.before, 0)]);
+        let mut graphs = Vec::new();
         while let Some((form, steps)) = open.pop_front() {
             for next in self.steps(&form) {
-                if seen.len() >= FORMS || !seen.insert(canonical_key(&next)) {
+                if graphs.len() >= FORMS {
+                    return Some(Forms { graphs, leaves });
+                }
+                if !seen.insert(canonical_key(&next)) {
                     continue;
                 }
-                if next.outputs().first().is_some_and(|o| next.node(o.value.node).op == wanted)
-                    && let Some(value) = imported(joint, &next, &leaves)
-                    && let Some(roundings) = alike(joint, value, to)
-                {
-                    return Some((value, roundings));
-                }
+                graphs.push(next.clone());
                 if steps + 1 < STEPS {
                     open.push_back((next, steps + 1));
                 }
             }
         }
-        None
+        Some(Forms { graphs, leaves })
     }
 
     /// All graphs that one rule makes of this one.
@@ -75,7 +72,21 @@ impl<'r> Rewriter<'r> {
     }
 }
 
-/// The output of a form in the joint graph.
+/// Rewritten forms of a region.
+pub(crate) struct Forms {
+    /// The forms, each with one output.
+    pub graphs: Vec<Graph>,
+    /// Which values of the joint graph their leaves are.
+    leaves: FxHashMap<ValueId, ValueId>,
+}
+
+impl Forms {
+    /// The output of a form in the joint graph.
+    pub fn place(&self, joint: &mut Joint, form: &Graph) -> Option<ValueId> {
+        imported(joint, form, &self.leaves)
+    }
+}
+
 fn imported(joint: &mut Joint, form: &Graph, leaves: &FxHashMap<ValueId, ValueId>) -> Option<ValueId> {
     let mut values: FxHashMap<ValueId, ValueId> = FxHashMap::default();
     for id in form.topological() {

@@ -52,7 +52,7 @@ pub fn equate_over(
     let rules = rules.clone().filter(|rule| rule.numeric == Numeric::RoundsConstants && rule.runtime.is_none());
     let mut sweep = Sweep {
         joint: Joint::default(),
-        symbols: Symbols::default(),
+        symbols: Symbols::new(a),
         asker: Asker::new(effort.failures, Rewriter::new(&rules)),
         opaques,
         sides: Default::default(),
@@ -288,11 +288,18 @@ impl Sweep<'_> {
                 self.found.open.push(y.name.to_string());
                 continue;
             };
-            if p == q || self.outputs_are_equal(p, q) {
+            if p == q {
+                continue;
+            }
+            let differ = match (self.samples.get(&(Side::A, x.value)), self.samples.get(&(Side::B, y.value))) {
+                (Some(x), Some(y)) => !x.is_near(y),
+                _ => false,
+            };
+            if !differ && self.outputs_are_equal(p, q) {
                 continue;
             }
             self.found.open.push(y.name.to_string());
-            self.gaps(b, p, q);
+            self.gaps(b, p, q, differ);
         }
         self.found.rounded = self.roundings.len();
         self.found.bound = self.roundings.values().copied().fold(0.0, f64::max);
@@ -311,7 +318,7 @@ impl Sweep<'_> {
     }
 
     /// The values below an output at which the proof stops: no value of the first graph, on operands that are.
-    fn gaps(&mut self, b: &Graph, p: ValueId, q: ValueId) {
+    fn gaps(&mut self, b: &Graph, p: ValueId, q: ValueId, differ: bool) {
         let first: rustc_hash::FxHashSet<ValueId> = self.sides[0].values().copied().collect();
         let place = |sweep: &Self, value: ValueId| {
             let kind = sweep.joint.graph.node(value.node).op.kind().name();
@@ -341,8 +348,10 @@ impl Sweep<'_> {
                 Some(own) => self.guesses(Side::B, b, *own, value).into_iter().next(),
                 None => None,
             };
-            let guess = guess.or_else(|| (value == q).then_some(p));
+            let output = value == q && guess.is_none();
+            let guess = guess.or_else(|| output.then_some(p));
             let why = match guess {
+                Some(_) if output && differ => "they differ on a random input".into(),
                 None => "no value of the first model looks like it".into(),
                 Some(guess) => match self.asker.equal(&mut self.joint, guess, value) {
                     Answer::Equal(_) => "it was shown too late".into(),

@@ -1,15 +1,32 @@
 //! Symbols of the second graph in terms of those of the first.
 
-use regraft_ir::{Attr, Dim, Op, TensorType};
+use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 use rustc_hash::FxHashMap;
 
 /// What symbols of the second graph stand for. One that is not known is a symbol that the first graph does not have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Symbols {
     known: FxHashMap<String, Dim>,
+    /// What is put behind symbols that only the second graph has: no symbol of the first one ends in it.
+    mark: String,
 }
 
 impl Symbols {
+    /// Nothing is known yet.
+    pub fn new(a: &Graph) -> Symbols {
+        let mut symbols = Vec::new();
+        let types = a.ids().flat_map(|id| a.node(id).types.iter().flatten());
+        types.flat_map(|ty| &ty.shape).for_each(|size| size.symbols(&mut symbols));
+        let attrs = a.ids().flat_map(|id| a.node(id).op.attrs());
+        let sizes = attrs.filter_map(|(_, value)| if let Attr::Dims(sizes) = value { Some(sizes) } else { None });
+        sizes.flatten().for_each(|size| size.symbols(&mut symbols));
+        let mut mark = "\u{2032}".to_string();
+        while symbols.iter().any(|symbol| symbol.ends_with(&mark)) {
+            mark.push('\u{2032}');
+        }
+        Symbols { known: FxHashMap::default(), mark }
+    }
+
     /// Learns from two types that must be equal; false if they cannot be, or if sizes would have to be equal that the first graph does not know to be.
     pub fn declare(&mut self, a: &TensorType, b: &TensorType) -> bool {
         self.learn(a, b);
@@ -36,8 +53,13 @@ impl Symbols {
     }
 
     fn dim(&self, size: &Dim) -> Dim {
-        let meaning = |symbol: &str| Some(self.known.get(symbol).cloned().unwrap_or_else(|| foreign(symbol)));
-        size.substitute(&meaning).unwrap_or_else(|| foreign(&size.to_string()))
+        let meaning = |symbol: &str| Some(self.known.get(symbol).cloned().unwrap_or_else(|| self.foreign(symbol)));
+        size.substitute(&meaning).unwrap_or_else(|| self.foreign(&size.to_string()))
+    }
+
+    /// A symbol that only the second graph has.
+    fn foreign(&self, symbol: &str) -> Dim {
+        Dim::symbol(&format!("{symbol}{}", self.mark))
     }
 
     /// A type in terms of the first graph.
@@ -62,7 +84,27 @@ impl Symbols {
     }
 }
 
-/// A symbol that only the second graph has.
-fn foreign(symbol: &str) -> Dim {
-    Dim::symbol(&format!("{symbol}\u{2032}"))
+#[cfg(test)]
+mod tests {
+    use regraft_ir::DType;
+    use regraft_ir::text::parse;
+
+    use super::*;
+
+    fn ty(sizes: &[&str]) -> TensorType {
+        TensorType::new(DType::F32, sizes.iter().map(|s| s.parse().map_or_else(|_| Dim::symbol(s), |n: i64| Dim::from(n))))
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_first_graph_or_of_no_graph() {
+        let a = parse("graph (x: f32[N,M], y: f32[`K\u{2032}`]) { output x }").expect("a graph");
+        let mut symbols = Symbols::new(&a);
+        assert!(symbols.declare(&ty(&["N", "M"]), &ty(&["batch", "M"])));
+        assert_eq!(symbols.ty(&ty(&["batch", "M"])), ty(&["N", "M"]));
+        assert_eq!(symbols.ty(&ty(&["K"])), ty(&["K\u{2032}\u{2032}"]), "another size than any of the first graph");
+        // Two sizes that the second graph takes to be equal, and the first one does not.
+        let mut symbols = Symbols::new(&a);
+        assert!(!symbols.declare(&ty(&["N", "M"]), &ty(&["s", "s"])));
+        assert!(!Symbols::new(&a).declare(&ty(&["N", "M"]), &ty(&["4", "M"])));
+    }
 }

@@ -10,10 +10,20 @@ use crate::value::{Simplifier, Trouble, vanishes};
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
 
-/// What closed forms of one output may cost, some second.
-const CLOSED: u64 = 500_000;
-/// What the cases of one output may cost, some seconds.
-const BY_CASES: u64 = 1_500_000;
+/// What the proof of one output may cost. Work is counted, so that an answer is the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// For closed forms; a million takes some seconds.
+    pub closed: u64,
+    /// For cases of the index.
+    pub by_cases: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { closed: 500_000, by_cases: 1_500_000 }
+    }
+}
 
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
 ///
@@ -33,12 +43,17 @@ pub struct Assumptions {
 
 /// As [`equal`], for inputs of which something is known.
 pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> Verdict {
+    equal_within(before, after, assumptions, Allowance::default())
+}
+
+/// As [`equal_where`], for a given amount of work.
+pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
     let (left, right) = (before.outputs(), after.outputs());
     if left.len() != right.len() {
         return Verdict::Unproved(format!("{} outputs against {}", left.len(), right.len()));
     }
     for (at, output) in left.iter().enumerate() {
-        let pair = Pair { before, after, at, assumptions };
+        let pair = Pair { before, after, at, assumptions, allowance };
         // Closed forms first: they are short, and hold for sizes that are symbols.
         let closed = pair.closed(&Simplifier::default());
         let Err(why) = closed else { continue };
@@ -55,6 +70,7 @@ struct Pair<'a> {
     after: &'a Graph,
     at: usize,
     assumptions: &'a Assumptions,
+    allowance: Allowance,
 }
 
 /// An output index, some of it known.
@@ -109,7 +125,7 @@ impl Pair<'_> {
     }
 
     fn closed(&self, simplifier: &Simplifier) -> Result<(), Trouble> {
-        Fuel::fill(CLOSED);
+        Fuel::fill(self.allowance.closed);
         let case = self.any()?;
         let mut shared = Shared::new(case.facts.clone(), Vec::new());
         self.compare(&case, &mut shared, *simplifier)
@@ -124,7 +140,7 @@ impl Pair<'_> {
 
     /// Tells cases of the output index apart, as elements need it; short sums are written out.
     fn by_cases(&self, simplifier: &Simplifier) -> Result<(), Trouble> {
-        Fuel::fill(BY_CASES);
+        Fuel::fill(self.allowance.by_cases);
         let mut open = vec![self.any()?];
         while let Some(case) = open.pop() {
             let mut shared = Shared::new(case.facts.clone(), case.variables.clone());

@@ -60,7 +60,18 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
     let start = Instant::now();
     let rules = Library::shipped()?;
     let mut found = match defaults(a, b) {
-        Ok(()) => Comparer { a, b, rules: &rules, depth: DEPTH, bodies: Vec::new(), own: None }.compare(effort),
+        Ok(()) => {
+            let found = Comparer::new(a, b, &rules).compare(effort);
+            let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
+            match (found.word(), is_opaque(a) || is_opaque(b)) {
+                // Where one file declares more types than the other, an operator is known in one and not in the other.
+                (Word::Unproved, true) if declared => match (undeclared(a), undeclared(b)) {
+                    (Some(a), Some(b)) => better(found, Comparer::new(&a, &b, &rules).compare(effort)),
+                    _ => found,
+                },
+                _ => found,
+            }
+        }
         Err(why) => regraft_equate::Equivalence {
             open: b.graph().outputs().iter().map(|o| o.name.to_string()).collect(),
             gaps: vec![regraft_equate::Gap { value: "the inputs".into(), beside: None, why }],
@@ -82,6 +93,24 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
     };
     comparison.summary = comparison.line();
     Ok(comparison)
+}
+
+/// True if there are operators that are kept verbatim.
+fn is_opaque(model: &Model) -> bool {
+    model.graph().ids().any(|id| matches!(model.graph().node(id).op, Op::Opaque(_)))
+}
+
+/// The model without the types that it declares for inner values.
+fn undeclared(model: &Model) -> Option<Model> {
+    let mut proto = model.proto().clone();
+    proto.graph.as_mut()?.value_info.clear();
+    Model::from_proto(proto).ok()
+}
+
+fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalence) -> regraft_equate::Equivalence {
+    let asked = first.asked + second.asked;
+    let found = if second.word() > first.word() { second } else { first };
+    regraft_equate::Equivalence { asked, ..found }
 }
 
 impl Comparison {
@@ -114,6 +143,8 @@ struct Comparer<'m> {
     rules: &'m Library,
     /// Bodies inside of bodies that may still be compared.
     depth: usize,
+    /// True for bodies, whose inputs are known by their places and not by their names.
+    inside: bool,
     /// Different bodies, with what is the same in all places: a body's number is its place here.
     bodies: Vec<Known>,
     /// Bodies of both models, read when they are first needed.
@@ -133,7 +164,11 @@ struct Known {
     captured: HashMap<String, ValueId>,
 }
 
-impl Comparer<'_> {
+impl<'m> Comparer<'m> {
+    fn new(a: &'m Model, b: &'m Model, rules: &'m Library) -> Comparer<'m> {
+        Comparer { a, b, rules, depth: DEPTH, inside: false, bodies: Vec::new(), own: None }
+    }
+
     fn compare(&mut self, effort: &Effort) -> regraft_equate::Equivalence {
         let (a, b, rules) = (self.a, self.b, self.rules);
         equate(a.graph(), b.graph(), self, rules, effort)
@@ -168,7 +203,7 @@ impl Comparer<'_> {
         let (Some(p), Some(q)) = (find(x), find(y)) else { return false };
         let (p, q) = (p.model(), q.model());
         let Some(inputs) = paired(p, &x.captured, q, &y.captured) else { return false };
-        let mut inner = Comparer { a: p, b: q, rules: self.rules, depth: self.depth - 1, bodies: Vec::new(), own: None };
+        let mut inner = Comparer { depth: self.depth - 1, inside: true, ..Comparer::new(p, q, self.rules) };
         let effort = Effort { failures: INSIDE, ..Effort::default() };
         equate_over(p.graph(), q.graph(), &inputs, &mut inner, self.rules, &effort).word() == Word::Proved
     }
@@ -241,6 +276,7 @@ impl Opaques for Comparer<'_> {
                 (1, regraft_onnx::proto::TensorProto { name: None, doc_string: None, ..tensor.clone() }.encode_to_vec(), 0)
             }
             Verbatim::Sparse(tensor) => (2, tensor.encode_to_vec(), 0),
+            Verbatim::Input(_) if self.inside => return None,
             Verbatim::Input(input) => (3, input.encode_to_vec(), 0),
         };
         let mut name = name;
@@ -274,8 +310,10 @@ fn paired(
         }
         (formal, captured)
     };
+    // An input of unknown rank is none of the graph's, and would shift the places of the others.
+    let all_are_typed = |model: &Model| model.proto().graph.as_ref().is_some_and(|g| g.input.len() == model.graph().inputs().len());
     let ((formal, captured), (formal_b, captured_b)) = (inputs(a, ours), inputs(b, theirs));
-    if formal.len() != formal_b.len() {
+    if formal.len() != formal_b.len() || !all_are_typed(a) || !all_are_typed(b) {
         return None;
     }
     let mut pairs: Vec<(NodeId, NodeId)> = formal.into_iter().zip(formal_b).collect();

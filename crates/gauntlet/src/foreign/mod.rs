@@ -14,10 +14,12 @@ use regraft::agreement::compare;
 use regraft::check::CheckRequest;
 use regraft::equivalence;
 use regraft::optimize::{Silent, clean};
+use regraft::signature::Signature;
 use regraft_equate::Effort;
 use regraft_ir::OpKind;
 use regraft_onnx::Model;
-use regraft_onnx::proto::ModelProto;
+use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
+use regraft_onnx::proto::{ModelProto, TensorShapeProto, type_proto};
 use regraft_runtime::{Feeds, HostTensor, OptLevel};
 
 use self::tally::{Campaign, Tally};
@@ -131,13 +133,35 @@ type Wanted = (Case, Vec<Vec<HostTensor>>);
 fn written(bench: &Bench, seed: u64, numbers: std::ops::Range<u64>, folder: &Path) -> Result<Vec<(u64, Wanted)>> {
     let mut cases = Vec::new();
     for number in numbers {
-        let case = generate::case(seed, number);
+        let mut case = generate::case(seed, number);
+        let Ok(want) = outputs(bench, &case.bytes(), &case.feeds) else { continue };
+        declare(&mut case.model, &want);
         let bytes = case.bytes();
-        let Ok(want) = outputs(bench, &bytes, &case.feeds) else { continue };
         std::fs::write(folder.join(format!("{number:06}.onnx")), &bytes).context("a model cannot be written")?;
         cases.push((number, (case, want)));
     }
     Ok(cases)
+}
+
+/// Declares the shapes of outputs, which simplifiers insist on: sizes as far as they are known, and the number of axes.
+fn declare(model: &mut ModelProto, want: &[Vec<HostTensor>]) {
+    let known = Model::from_proto(model.clone()).map(|m| m.outputs()).unwrap_or_default();
+    let Some(graph) = &mut model.graph else { return };
+    for (at, output) in graph.output.iter_mut().enumerate() {
+        let name = output.name().to_string();
+        let Some(type_proto::Value::TensorType(tensor)) = output.r#type.as_mut().and_then(|t| t.value.as_mut()) else { continue };
+        if tensor.shape.is_some() {
+            continue;
+        }
+        let declared = known.iter().find(|k| k.name == name).and_then(|k| k.ty.as_ref());
+        let sizes: Vec<Option<dimension::Value>> = match (declared, want.first().and_then(|w| w.get(at))) {
+            (Some(ty), _) => ty.shape.iter().map(|d| d.known().map(dimension::Value::DimValue)).collect(),
+            (None, Some(value)) => vec![None; value.shape().len()],
+            (None, None) => continue,
+        };
+        let dim = sizes.into_iter().map(|value| Dimension { value, denotation: None }).collect();
+        tensor.shape = Some(TensorShapeProto { dim });
+    }
 }
 
 fn outputs(bench: &Bench, bytes: &[u8], feeds: &[Feeds]) -> Result<Vec<Vec<HostTensor>>> {
@@ -165,7 +189,9 @@ impl Subject<'_> {
         let name = format!("{:06}.onnx", self.number);
         let (path_a, path_b) = (self.folder.join(&name), self.out.join(&name));
         let Ok(bytes) = std::fs::read(&path_b) else {
+            let why = std::fs::read_to_string(path_b.with_extension("txt")).unwrap_or_default();
             tally.refused += 1;
+            *tally.refusals.entry(brief(&why)).or_default() += 1;
             return Ok(());
         };
         let (Ok(a), Ok(b)) = (Model::read(&path_a), Model::read(&path_b)) else {
@@ -174,6 +200,11 @@ impl Subject<'_> {
         };
         if !is_changed(&a, &b) {
             tally.unchanged += 1;
+            return Ok(());
+        }
+        if !Signature::of(a.proto()).compare(&Signature::of(b.proto())).0.is_empty() {
+            // An input that has a default value cannot be given any more: not the same model, and `check` says so first.
+            tally.resigned += 1;
             return Ok(());
         }
         tally.changed += 1;
@@ -193,7 +224,7 @@ impl Subject<'_> {
                     tally.open.entry(kinds(gap)).or_default().push(self.number);
                 }
                 if args.verbose {
-                    eprintln!("open: {place}: {}: {}", found.summary, found.gaps.first().map_or("", |g| &g.why));
+                    eprintln!("open in {:.1} s, {} questions: {place}: {}: {}", found.seconds, found.asked, found.summary, found.gaps.first().map_or("", |g| &g.why));
                 }
                 if let Some(keep) = &args.keep {
                     std::fs::create_dir_all(keep)?;
@@ -284,6 +315,12 @@ fn operators(model: &ModelProto) -> BTreeMap<&str, usize> {
         *counts.entry(node.op_type()).or_default() += 1;
     }
     counts
+}
+
+/// A reason without names and numbers, so that like reasons count together.
+fn brief(why: &str) -> String {
+    let plain: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
+    plain.chars().take(120).collect()
 }
 
 /// Operators at which a proof stops, without names.

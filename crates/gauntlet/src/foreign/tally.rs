@@ -14,8 +14,12 @@ const REASONS: usize = 25;
 pub struct Tally {
     /// Models that the tool refused.
     pub refused: usize,
+    /// Why, without names and numbers.
+    pub refusals: BTreeMap<String, usize>,
     /// Models that cannot be read any more.
     pub unreadable: usize,
+    /// Models of which it changed the inputs or outputs.
+    pub resigned: usize,
     /// Models that the tool left as they are.
     pub unchanged: usize,
     /// Models that it changed; all else is about them.
@@ -101,8 +105,8 @@ impl Campaign {
 impl fmt::Display for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, t) in &self.tallies {
-            let tried = t.changed + t.unchanged + t.refused + t.unreadable;
-            writeln!(f, "{kind}: {tried} models, {} refused, {} unreadable, {} unchanged, {} changed", t.refused, t.unreadable, t.unchanged, t.changed)?;
+            let tried = t.changed + t.unchanged + t.refused + t.unreadable + t.resigned;
+            writeln!(f, "{kind}: {tried} models, {} refused, {} unreadable, {} with other inputs, {} unchanged, {} changed", t.refused, t.unreadable, t.resigned, t.unchanged, t.changed)?;
             writeln!(
                 f,
                 "  proved {} ({:.1} %), bounded {} ({:.1} %; constants within {:.1e}), together {:.1} %; tested {}, refuted {}, not run {}; the tool's mistakes {}",
@@ -118,6 +122,9 @@ impl fmt::Display for Campaign {
                 t.wrong.len()
             )?;
             writeln!(f, "  seconds: median {:.2}, nine of ten {:.2}, all {:.2}; wrong models tried: {:?}", t.within(0.5), t.within(0.9), t.within(1.0), t.tampered)?;
+            for (why, count) in &t.refusals {
+                writeln!(f, "  refused: {count} times: {why}")?;
+            }
             let mut open: Vec<(&String, &Vec<u64>)> = t.open.iter().collect();
             open.sort_by_key(|(_, models)| std::cmp::Reverse(models.len()));
             for (kind, models) in open.into_iter().take(REASONS) {
