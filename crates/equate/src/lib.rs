@@ -26,8 +26,8 @@ mod region;
 mod rewrite;
 mod rounded;
 mod sample;
-mod symbols;
 mod sweep;
+mod symbols;
 
 pub use equivalence::{Equivalence, Gap, Word};
 pub use opaque::{Function, NoOpaques, Opaques, Side};

@@ -259,26 +259,31 @@ fn permutation(from: &Const, to: &Const) -> Option<Vec<i64>> {
     }
     let strides: Vec<usize> = (0..rank).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize).collect();
     let element = |constant: &'_ Const, at: usize| constant.bytes()[at * size..(at + 1) * size].to_vec();
-    permutations(rank).into_iter().find(|perm| {
-        let fits = perm.iter().zip(to.shape()).all(|(axis, size)| shape[*axis] == *size);
-        fits && (0..to.elements()).all(|at| {
-            let mut rest = at;
-            let mut origin = 0;
-            for (axis, extent) in perm.iter().zip(to.shape()).rev() {
-                origin += rest % *extent as usize * strides[*axis];
-                rest /= *extent as usize;
-            }
-            element(from, origin) == element(to, at)
+    permutations(rank)
+        .into_iter()
+        .find(|perm| {
+            let fits = perm.iter().zip(to.shape()).all(|(axis, size)| shape[*axis] == *size);
+            fits && (0..to.elements()).all(|at| {
+                let mut rest = at;
+                let mut origin = 0;
+                for (axis, extent) in perm.iter().zip(to.shape()).rev() {
+                    origin += rest % *extent as usize * strides[*axis];
+                    rest /= *extent as usize;
+                }
+                element(from, origin) == element(to, at)
+            })
         })
-    })
-    .map(|perm| perm.into_iter().map(|axis| axis as i64).collect())
+        .map(|perm| perm.into_iter().map(|axis| axis as i64).collect())
 }
 
 /// All orders of so many axes but the given one.
 fn permutations(rank: usize) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..rank {
-        all = all.iter().flat_map(|p| (0..rank).filter(|axis| !p.contains(axis)).map(|axis| p.iter().copied().chain([axis]).collect())).collect();
+        all = all
+            .iter()
+            .flat_map(|p| (0..rank).filter(|axis| !p.contains(axis)).map(|axis| p.iter().copied().chain([axis]).collect()))
+            .collect();
     }
     all.into_iter().skip(1).collect()
 }

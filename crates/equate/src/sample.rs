@@ -118,7 +118,9 @@ fn made_up(dtype: DType, shape: &[usize], name: &str) -> Option<Value<f64>> {
     let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= 1 << 26)?;
     let words = (0..count as u64).map(|at| mix(seed.wrapping_add(at)));
     Some(match dtype.class() {
-        Class::Real => Value::real(Tensor::new(shape.to_vec(), words.map(|w| (w >> 11) as f64 / (1u64 << 52) as f64 * 1.5 - 1.5).collect())),
+        Class::Real => {
+            Value::real(Tensor::new(shape.to_vec(), words.map(|w| (w >> 11) as f64 / (1u64 << 52) as f64 * 1.5 - 1.5).collect()))
+        }
         Class::Int => Value::int(Tensor::new(shape.to_vec(), words.map(|w| (w >> 33) as i64 % 4).collect())),
         Class::Bool => Value::bool(Tensor::new(shape.to_vec(), words.map(|w| w >> 63 == 1).collect())),
         Class::Other => return None,

@@ -215,7 +215,9 @@ impl Sweep<'_> {
                 Some(known) => self.learn(side, graph, own, known),
                 None => self.enter(side, own, value),
             }
-            if placed.new && let Some(known) = known {
+            if placed.new
+                && let Some(known) = known
+            {
                 self.joint.merge(value, known);
             }
             self.note(side, graph, own, known.unwrap_or(value));
@@ -273,11 +275,11 @@ impl Sweep<'_> {
         let namesake = name(graph, own).and_then(|name| self.by_name.get(&name).copied()).filter(|_| side == Side::B);
         let typed = self.by_type.get(ty).map_or(&[][..], Vec::as_slice);
         let Some(sample) = sample else { return namesake.filter(|v| self.joint.graph.ty(*v) == Some(ty)).into_iter().collect() };
-        // Values that are the same number everywhere say too little of where they come from.
-        let near = typed.iter().rev().filter(|(known, other)| *known != value && !(sample.flat && side == Side::A) && sample.is_near(other));
+        let near = typed.iter().rev().filter(|(known, other)| *known != value && sample.is_near(other));
         let mut guesses: Vec<ValueId> = near.map(|(known, _)| *known).collect();
         guesses.sort_by_key(|known| Some(*known) != namesake);
-        guesses.truncate(GUESSES);
+        // Values that are the same number everywhere say too little of where they come from.
+        guesses.truncate(if sample.flat { 1 } else { GUESSES });
         guesses
     }
 
@@ -332,8 +334,7 @@ impl Sweep<'_> {
                 continue;
             }
             let operands = self.joint.graph.node(value.node).inputs.to_vec();
-            let open: Vec<ValueId> =
-                operands.into_iter().filter(|v| !first.contains(v) && !self.joint.graph.is_constant(*v)).collect();
+            let open: Vec<ValueId> = operands.into_iter().filter(|v| !first.contains(v) && !self.joint.graph.is_constant(*v)).collect();
             if open.is_empty() {
                 gaps.push(value);
             }

@@ -37,7 +37,10 @@ fn the_same_in_other_words_is_proved() {
             ("t = Relu(x) u = Relu(Relu(x)) y = Add(t, u) output y", "t = Relu(x) y = Add(t, t) output y"),
             // Constants that no step rounds.
             ("const s: f32[] = 3 const t: f32[] = 0.5 y = Mul(x, Mul(s, t)) output y", "const s: f32[] = 1.5 y = Mul(x, s) output y"),
-            ("const w: f32[6,2] y = MatMul(x, w) output y", "const w: f32[6,2] y = MatMul(x, Transpose(Transpose(w, perm=[1, 0]), perm=[1, 0])) output y"),
+            (
+                "const w: f32[6,2] y = MatMul(x, w) output y",
+                "const w: f32[6,2] y = MatMul(x, Transpose(Transpose(w, perm=[1, 0]), perm=[1, 0])) output y",
+            ),
         ],
     );
 }
@@ -76,16 +79,8 @@ fn other_functions_are_never_proved() {
 fn folded_constants_are_bounded_and_wrong_ones_are_not() {
     let a = "const s: f32[4,1] = [0.1, 0.3, 0.7, 1.1] const t: f32[] = 0.3 y = Mul(x, Div(s, t)) output y";
     let inputs = "x: f32[N,4,6]";
-    check(
-        Word::Bounded,
-        inputs,
-        &[(a, "const s: f32[4,1] = [0.33333334, 1.0, 2.3333333, 3.6666667] y = Mul(x, s) output y")],
-    );
-    check(
-        Word::Unproved,
-        inputs,
-        &[(a, "const s: f32[4,1] = [0.33333334, 1.0001, 2.3333333, 3.6666667] y = Mul(x, s) output y")],
-    );
+    check(Word::Bounded, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
+    check(Word::Unproved, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0001, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
 }
 
 #[test]
@@ -134,6 +129,25 @@ fn a_normalization_folded_into_weights_is_bounded() {
     assert_eq!((found.word(), found.rounded), (Word::Bounded, 2), "{found:?}");
     assert!(found.bound < 1e-6, "{found:?}");
     assert_eq!(compare(&a, &folded(1.0002)).word(), Word::Unproved);
+}
+
+#[test]
+fn half_precision_has_bounds_of_its_own() {
+    let a = "graph (x: f16[2,1,5,5]) {
+       const w: f16[2,1,1,1] = [0.498, 0.1692] const b: f16[2] = [0.4827, -0.1129]
+       const s: f16[2] = [0.605, 1.151] const d: f16[2] = [0.0818, -0.3567] const m: f16[2] = 0.365 const v: f16[2] = [0.586, 0.633]
+       y = BatchNormalization(Conv(x, w, b, strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1], group=1), s, d, m, v, epsilon=0.125)
+       output y
+     }";
+    let folded = |bias: &str| {
+        format!(
+            "graph (x: f16[2,1,5,5]) {{ const w: f16[2,1,1,1] = [0.3573, 0.2237] const b: f16[2] = {bias}
+               y = Conv(x, w, b, strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1], group=1) output y }}"
+        )
+    };
+    let found = compare(a, &folded("[0.1662, -0.9885]"));
+    assert_eq!(found.word(), Word::Bounded, "{found:?}");
+    assert_eq!(compare(a, &folded("[0.1862, -0.9885]")).word(), Word::Unproved);
 }
 
 #[test]

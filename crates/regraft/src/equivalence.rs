@@ -292,12 +292,7 @@ impl Opaques for Comparer<'_> {
 }
 
 /// Inputs of two body models that stand for each other: formal ones by position, captured ones by what they are.
-fn paired(
-    a: &Model,
-    ours: &HashMap<String, ValueId>,
-    b: &Model,
-    theirs: &HashMap<String, ValueId>,
-) -> Option<Vec<(NodeId, NodeId)>> {
+fn paired(a: &Model, ours: &HashMap<String, ValueId>, b: &Model, theirs: &HashMap<String, ValueId>) -> Option<Vec<(NodeId, NodeId)>> {
     let inputs = |model: &Model, outer: &HashMap<String, ValueId>| {
         let graph = model.graph();
         let (mut formal, mut captured) = (Vec::new(), BTreeMap::new());

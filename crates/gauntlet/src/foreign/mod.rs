@@ -116,7 +116,8 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
 
 /// Simplifiers that an interpreter has, with their versions.
 fn versions(python: &Path) -> Result<BTreeMap<String, String>> {
-    let output = Command::new(python).args([SCRIPT, "--versions"]).output().with_context(|| format!("{} cannot be run", python.display()))?;
+    let output =
+        Command::new(python).args([SCRIPT, "--versions"]).output().with_context(|| format!("{} cannot be run", python.display()))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| line.split_once(' ')).map(|(tool, version)| (tool.into(), version.into())).collect())
 }
@@ -224,7 +225,13 @@ impl Subject<'_> {
                     tally.open.entry(kinds(gap)).or_default().push(self.number);
                 }
                 if args.verbose {
-                    eprintln!("open in {:.1} s, {} questions: {place}: {}: {}", found.seconds, found.asked, found.summary, found.gaps.first().map_or("", |g| &g.why));
+                    eprintln!(
+                        "open in {:.1} s, {} questions: {place}: {}: {}",
+                        found.seconds,
+                        found.asked,
+                        found.summary,
+                        found.gaps.first().map_or("", |g| &g.why)
+                    );
                 }
                 if let Some(keep) = &args.keep {
                     std::fs::create_dir_all(keep)?;
@@ -239,7 +246,11 @@ impl Subject<'_> {
         }
         if !shown && !args.proofs_only {
             // The whole command, as a user runs it.
-            let request = CheckRequest { reference: false, effort: Effort { failures: 0, ..Effort::default() }, ..CheckRequest::new(&path_a, &path_b) };
+            let request = CheckRequest {
+                reference: false,
+                effort: Effort { failures: 0, ..Effort::default() },
+                ..CheckRequest::new(&path_a, &path_b)
+            };
             match regraft::check(&request, &mut Silent) {
                 Ok(report) if report.same => tally.tested += 1,
                 Ok(report) => {

@@ -106,7 +106,11 @@ impl fmt::Display for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, t) in &self.tallies {
             let tried = t.changed + t.unchanged + t.refused + t.unreadable + t.resigned;
-            writeln!(f, "{kind}: {tried} models, {} refused, {} unreadable, {} with other inputs, {} unchanged, {} changed", t.refused, t.unreadable, t.resigned, t.unchanged, t.changed)?;
+            writeln!(
+                f,
+                "{kind}: {tried} models, {} refused, {} unreadable, {} with other inputs, {} unchanged, {} changed",
+                t.refused, t.unreadable, t.resigned, t.unchanged, t.changed
+            )?;
             writeln!(
                 f,
                 "  proved {} ({:.1} %), bounded {} ({:.1} %; constants within {:.1e}), together {:.1} %; tested {}, refuted {}, not run {}; the tool's mistakes {}",
@@ -121,7 +125,14 @@ impl fmt::Display for Campaign {
                 t.unrun.len(),
                 t.wrong.len()
             )?;
-            writeln!(f, "  seconds: median {:.2}, nine of ten {:.2}, all {:.2}; wrong models tried: {:?}", t.within(0.5), t.within(0.9), t.within(1.0), t.tampered)?;
+            writeln!(
+                f,
+                "  seconds: median {:.2}, nine of ten {:.2}, all {:.2}; wrong models tried: {:?}",
+                t.within(0.5),
+                t.within(0.9),
+                t.within(1.0),
+                t.tampered
+            )?;
             for (why, count) in &t.refusals {
                 writeln!(f, "  refused: {count} times: {why}")?;
             }
