@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `node-tests` | ONNX's own node tests in four variants: read, rewritten, written, run |
 //! | `fuzz` | random models, rewritten at random whatever it costs |
+//! | `foreign` | what other simplifiers make of random models: proved to be the same, and wrong models never |
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
@@ -21,6 +22,7 @@ use clap::{Parser, Subcommand};
 mod bodies;
 mod decoder;
 mod faults;
+mod foreign;
 mod fuzz;
 mod generate;
 mod malformed;
@@ -48,6 +50,8 @@ enum Campaign {
     NodeTests(node_tests::Args),
     /// Random models, rewritten at random whatever it costs.
     Fuzz(fuzz::Fuzz),
+    /// What other simplifiers make of random models: proved to be the same, and wrong models never
+    Foreign(foreign::Foreign),
     /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
     Bodies(bodies::Args),
     Faults(faults::Args),
@@ -70,6 +74,7 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
     match campaign {
         Campaign::NodeTests(args) => Ok(node_tests::run(&args)),
         Campaign::Fuzz(args) => fuzz::run(&args),
+        Campaign::Foreign(args) => foreign::run(&args),
         Campaign::Bodies(args) => Ok(bodies::run(&args)),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),

@@ -12,12 +12,22 @@ use crate::value::{Simplifier, Trouble, contracted, vanishes};
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
 
-/// What closed forms of one output may cost, some second.
-const CLOSED: u64 = 500_000;
-/// What the cases of one output may cost, some seconds.
-const BY_CASES: u64 = 1_500_000;
-/// The same where one side has tables that the other lacks, as transforms of a fast convolution, half a minute.
-const BY_TABLES: u64 = 30_000_000;
+/// What the proof of one output may cost. Work is counted, so that an answer is the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// For closed forms; a million takes some seconds.
+    pub closed: u64,
+    /// For cases of the index.
+    pub by_cases: u64,
+    /// The same where one side has tables that the other lacks, as transforms of a fast convolution.
+    pub by_tables: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance { closed: 500_000, by_cases: 1_500_000, by_tables: 30_000_000 }
+    }
+}
 
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
 ///
@@ -37,12 +47,17 @@ pub struct Assumptions {
 
 /// As [`equal`], for inputs of which something is known.
 pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> Verdict {
+    equal_within(before, after, assumptions, Allowance::default())
+}
+
+/// As [`equal_where`], for a given amount of work.
+pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
     let (left, right) = (before.outputs(), after.outputs());
     if left.len() != right.len() {
         return Verdict::Unproved(format!("{} outputs against {}", left.len(), right.len()));
     }
     for (at, output) in left.iter().enumerate() {
-        let pair = Pair { before, after, at, assumptions };
+        let pair = Pair { before, after, at, assumptions, allowance };
         // Closed forms first: they are short, and hold for sizes that are symbols.
         let closed = pair.closed(&Simplifier::default());
         let Err(why) = closed else { continue };
@@ -50,7 +65,7 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
         let own = tables_of(before) != tables_of(after);
-        let shown = (own && pair.by_cases(&tables, BY_TABLES).is_ok()) || pair.by_cases(&short, BY_CASES).is_ok();
+        let shown = (own && pair.by_cases(&tables, allowance.by_tables).is_ok()) || pair.by_cases(&short, allowance.by_cases).is_ok();
         if !shown {
             return Verdict::Unproved(format!("output {}: {why}", output.name));
         }
@@ -74,6 +89,7 @@ struct Pair<'a> {
     after: &'a Graph,
     at: usize,
     assumptions: &'a Assumptions,
+    allowance: Allowance,
 }
 
 /// An output index, some of it known.
@@ -128,7 +144,7 @@ impl Pair<'_> {
     }
 
     fn closed(&self, simplifier: &Simplifier) -> Result<(), Trouble> {
-        Fuel::fill(CLOSED);
+        Fuel::fill(self.allowance.closed);
         let case = self.any()?;
         let mut shared = Shared::new(case.facts.clone(), Vec::new());
         self.compare(&case, &mut shared, *simplifier)

@@ -12,7 +12,7 @@ mod ratio;
 mod value;
 mod verdict;
 
-pub use equal::{Assumptions, equal, equal_where};
+pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use judge::{Judgement, Word, judge};

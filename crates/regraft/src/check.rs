@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use regraft_equate::Effort;
 use regraft_ir::{Graph, OpKind, eval};
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
@@ -12,6 +13,7 @@ use crate::agreement::{Agreement, compare};
 use crate::certificate::{self, Certified, Source};
 use crate::data::load_data;
 use crate::discrete::decided_by_floats;
+use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
@@ -45,6 +47,10 @@ pub struct CheckRequest {
     pub runtime_library: Option<PathBuf>,
     /// The certificate of B.
     pub certificate: Source,
+    /// How hard to look for a proof where there is no certificate.
+    pub effort: Effort,
+    /// The least word of trust that will do: `proved`, `bounded` or `tested`.
+    pub require: Option<String>,
 }
 
 impl CheckRequest {
@@ -62,9 +68,14 @@ impl CheckRequest {
             seed: 0,
             runtime_library: None,
             certificate: Source::Beside,
+            effort: Effort::default(),
+            require: None,
         }
     }
 }
+
+/// Words of trust of a report, the least first.
+const TRUST: [&str; 3] = ["tested", "bounded", "proved"];
 
 /// What a check found.
 #[derive(Clone, Debug, Serialize)]
@@ -79,11 +90,15 @@ pub struct CheckReport {
     pub b: String,
     /// Verdict.
     pub same: bool,
-    /// How the verdict was reached: `identical graph`, `proved` (by the certificate), `tested`, `signature`, or `tampered`.
+    /// How the verdict was reached: `identical graph`, `proved` (by the certificate, or from the graphs), `bounded` (proved up to rounded constants),
+    /// `tested`, `signature`, or `tampered`.
     pub word: String,
     /// What the certificate of B says, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certified>,
+    /// What is known from the graphs alone, if no certificate decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equivalence: Option<Comparison>,
     /// What differs, most telling first; empty if `same`.
     pub differences: Vec<String>,
     /// Relative difference of reals that is tolerated.
@@ -102,6 +117,9 @@ pub struct CheckReport {
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Remarks.
     pub notes: Vec<String>,
+    /// The word of trust that was asked for, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub require: Option<String>,
     /// Seconds taken.
     pub seconds: f64,
 }
@@ -136,6 +154,7 @@ impl CheckReport {
             same: true,
             word: "tested".into(),
             certificate: None,
+            equivalence: None,
             differences: Vec::new(),
             tolerance: request.tolerance,
             runs: Vec::new(),
@@ -145,8 +164,22 @@ impl CheckReport {
             runtime: None,
             shapes: Vec::new(),
             notes: Vec::new(),
+            require: request.require.clone(),
             seconds: 0.0,
         }
+    }
+
+    /// True if the models are known to be the same at least as well as `word` says: an identical graph is proved, and so is a certificate without
+    /// folded constants.
+    pub fn satisfies(&self, word: &str) -> bool {
+        let rank = |word: &str| TRUST.iter().position(|w| *w == word);
+        let rounded = self.certificate.as_ref().is_some_and(|c| c.rounded > 0);
+        let own = match self.word.as_str() {
+            "identical graph" => "proved",
+            "proved" if rounded => "bounded",
+            word => word,
+        };
+        self.same && rank(own) >= rank(word)
     }
 
     /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
@@ -189,7 +222,7 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
         report.differences = differences;
     } else if is_identical(&a, &b) {
         report.word = "identical graph".into();
-    } else {
+    } else if !compared(request, &a, &b, &mut report, observer)? {
         run_both(request, &a, &b, &mut report, observer)?;
     }
     report.same = report.differences.is_empty();
@@ -224,6 +257,21 @@ fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dy
         return Ok(false);
     }
     report.certificate = Some(certified);
+    Ok(decided)
+}
+
+/// Looks for a proof; true if it is the verdict. It is one unless the user brings data to compare on.
+fn compared(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
+    if request.effort.failures == 0 {
+        return Ok(false);
+    }
+    observer.phase(Phase::Check, "a proof");
+    let comparison = equivalence::compare(a, b, &request.effort)?;
+    let decided = comparison.word != "unproved" && request.data.is_empty();
+    if decided {
+        report.word.clone_from(&comparison.word);
+    }
+    report.equivalence = Some(comparison);
     Ok(decided)
 }
 

@@ -32,6 +32,7 @@ pub mod cli;
 mod data;
 pub mod diff;
 pub mod discrete;
+pub mod equivalence;
 pub mod error;
 mod exposed;
 pub mod file;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use regraft_equate::Effort;
+
 use crate::certificate::Source;
 use crate::check::{self, CheckReport, CheckRequest, Run};
 use crate::cli::console::Console;
@@ -16,8 +18,8 @@ use crate::units::{ShapeArg, parse_bind, parse_shape};
 /// Tell whether two models are the same
 ///
 /// Replays the certificate of B, if there is one: if all its steps are proved, so is that the models are the same, for all inputs and sizes.
-/// Else compares what the models declare, then their graphs, and if those are not identical, their outputs: B as deployed against A
-/// without the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in
+/// Else compares what the models declare, then looks for a proof in their graphs, whoever made them. Where there is none, compares their outputs: B as
+/// deployed against A without the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in
 /// double precision. Integers and booleans must be equal. Ends with exit code 1 if a difference is found, or if B or its certificate
 /// was changed after it was written.
 #[derive(Debug, clap::Args)]
@@ -61,6 +63,14 @@ pub struct Args {
     /// Do not look for a certificate: compare the models as if nobody had said how one was made from the other
     #[arg(long)]
     no_certificate: bool,
+    /// How hard to look for a proof: questions that the prover may leave open; 0 looks for none
+    #[arg(long, value_name = "N", default_value_t = Effort::default().failures)]
+    effort: usize,
+    /// End with exit code 1 if less than this is known
+    ///
+    /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved` is one without.
+    #[arg(long, value_name = "TRUST", value_parser = ["proved", "bounded", "tested"])]
+    require: Option<String>,
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -70,6 +80,7 @@ const EXAMPLES: &str = "\
 Examples:
   regraft check model.onnx fast.onnx
   regraft check model.onnx fast.onnx --certificate fast.certificate
+  regraft check model.onnx simplified.onnx --require bounded
   regraft check model.onnx fast.onnx --shape x:8,3,224,224 --data x:photo.npy";
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {
@@ -95,6 +106,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
             None if args.no_certificate => Source::Nowhere,
             None => Source::Beside,
         },
+        effort: Effort { failures: args.effort, ..Effort::default() },
+        require: args.require.clone(),
         ..CheckRequest::new(&args.a, &args.b)
     };
     interrupt::catch("telling what was compared so far");
@@ -107,7 +120,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&shown(&report, console))?;
     }
-    Ok(match (report.same, interrupt::requested()) {
+    let enough = args.require.as_deref().is_none_or(|word| report.satisfies(word));
+    Ok(match (report.same && enough, interrupt::requested()) {
         (false, _) => Exit::Unmet,
         (true, true) => Exit::Interrupted,
         (true, false) => Exit::Done,
@@ -140,6 +154,10 @@ fn shown(report: &CheckReport, console: &Console) -> String {
             text.push_str(&format!("step {} ({} at {}{place}): {}: {}\n", open.number, open.rule, open.at, open.word, open.why));
         }
     }
+    for gap in report.equivalence.iter().flat_map(|e| &e.gaps) {
+        let beside = gap.beside.as_ref().map(|b| format!(" beside {b}")).unwrap_or_default();
+        text.push_str(&format!("no proof at {}{beside}: {}\n", gap.value, gap.why));
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }
@@ -155,7 +173,7 @@ fn verdict(report: &CheckReport) -> String {
     match report.differences.first() {
         Some(first) if report.word == "tampered" => parts.push(format!("tampered: {first}")),
         Some(first) => parts.push(format!("different: {first}")),
-        None if report.word == "proved" => parts.push("same".into()),
+        None if matches!(report.word.as_str(), "proved" | "bounded") => parts.push("same".into()),
         None if report.word == "tested" => {
             let shown = |(d, floor): (f64, f64)| (difference(d), difference(floor));
             let (worst, floor) = shown(check::worst(&report.runs));
@@ -174,6 +192,12 @@ fn verdict(report: &CheckReport) -> String {
     }
     if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != "tampered") {
         parts.push(format!("certificate: {} in {}", certified.summary, seconds(certified.seconds)));
+    }
+    if let Some(equivalence) = &report.equivalence {
+        parts.push(format!("{} in {}", equivalence.summary, seconds(equivalence.seconds)));
+    }
+    if let Some(word) = report.require.as_deref().filter(|word| report.same && !report.satisfies(word)) {
+        parts.push(format!("not {word}, as was asked for"));
     }
     parts.push(seconds(report.seconds));
     format!("verdict: {}", parts.join(" · "))

@@ -70,6 +70,43 @@ fn outputs_are_compared_where_graphs_differ() {
     assert_eq!(tolerated.code, Some(0), "{tolerated:?}");
 }
 
+/// The network with its first layer as one operator.
+fn with_gemm(rows: &str) -> Builder {
+    let mut model = mlp(rows);
+    let nodes = &mut model.graph().node;
+    nodes.remove(1);
+    nodes[0].op_type = Some("Gemm".into());
+    nodes[0].input.push("b".into());
+    nodes[0].output[0] = "g".into();
+    model
+}
+
+#[test]
+fn what_another_tool_wrote_is_proved_without_a_certificate() {
+    let bench = Bench::new();
+    bench.write("a.onnx", mlp("N").bytes());
+    bench.write("b.onnx", with_gemm("N").bytes());
+    // No runtime is needed for that.
+    let ended = bench.run("check a.onnx b.onnx --require proved --runtime-library none.so");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.verdict().starts_with("verdict: same · proved for all inputs and sizes"), "{ended:?}");
+    let json = bench.json("check a.onnx b.onnx --json --runtime-library none.so");
+    assert_eq!((&json["word"], &json["equivalence"]["word"]), (&"proved".into(), &"proved".into()), "{json}");
+    assert!(json["equivalence"]["shown"].as_u64() >= Some(1), "{json}");
+}
+
+#[test]
+fn less_than_was_asked_for_is_said() {
+    if !has_runtime() {
+        return;
+    }
+    let ended = against_mlp(&with_weight_scaled(1.000_001), "--require bounded");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.verdict().contains("no proof for `y`") && ended.verdict().contains("not bounded, as was asked for"), "{ended:?}");
+    assert!(ended.out.contains("no proof at "), "{ended:?}");
+    assert_eq!(against_mlp(&with_weight_scaled(1.000_001), "--require tested").code, Some(0));
+}
+
 #[test]
 fn saturated_outputs_hide_nothing() {
     if !has_runtime() {
@@ -82,9 +119,13 @@ fn saturated_outputs_hide_nothing() {
     let mut model = model.node("Add", &["s", "c"], &["t"]);
     model.graph().node.push(softmax);
     model.graph().node.last_mut().expect("a node").input[0] = "t".into();
-    let ended = against_mlp(&model, "");
+    let ended = against_mlp(&model, "--effort 0");
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.verdict().contains("before saturation"), "{ended:?}");
+    // It is the same function, though, and that can be proved without running anything.
+    let ended = against_mlp(&model, "--runtime-library none.so --require proved");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.verdict().starts_with("verdict: same · proved for all inputs and sizes"), "{ended:?}");
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! What was found of two graphs.
+
+use std::fmt;
+
+/// How well it is known that two graphs are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Word {
+    /// It is not; that refutes nothing.
+    Unproved,
+    /// Up to constants that were computed ahead of time and rounded.
+    Bounded,
+    /// For all inputs and all sizes of at least 1, over the reals.
+    Proved,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Word::Unproved => "unproved",
+            Word::Bounded => "bounded",
+            Word::Proved => "proved",
+        })
+    }
+}
+
+/// A value at which the proof stops: its operands are known, and it is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The value of the second graph, by its name if it has one, and its operator.
+    pub value: String,
+    /// The value of the first graph that it should be, as far as there is a guess.
+    pub beside: Option<String>,
+    /// Why that was not shown.
+    pub why: String,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Equivalence {
+    /// Names of outputs that are not known to be equal.
+    pub open: Vec<String>,
+    /// Where proofs stop, operands first; empty if nothing is open.
+    pub gaps: Vec<Gap>,
+    /// Constants that were computed ahead of time.
+    pub rounded: usize,
+    /// The largest difference of such a constant from the expression that it stands for, relative to the largest magnitude in it.
+    pub bound: f64,
+    /// Values of the second graph that are the same operators on equal operands as in the first.
+    pub same: usize,
+    /// Values that were proved to be equal to others.
+    pub shown: usize,
+    /// Questions that the prover was asked.
+    pub asked: usize,
+}
+
+impl Equivalence {
+    /// How well it is known that the graphs are equal.
+    pub fn word(&self) -> Word {
+        match (self.open.is_empty(), self.rounded) {
+            (false, _) => Word::Unproved,
+            (true, 0) => Word::Proved,
+            (true, _) => Word::Bounded,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded constants.
+
+use regraft_ir::{Class, NodeId, Op, ValueId};
+use regraft_prove::{Allowance, equal_within};
+use rustc_hash::FxHashMap;
+
+use crate::joint::Joint;
+use crate::region::{Claim, Content, Cut, Region, Scope};
+use crate::rewrite::Rewriter;
+
+/// How much is shown, from one attempt at a proof to the next.
+const SCOPES: [Scope; 6] = [
+    Scope { above: 0, content: false, cones: false, nodes: 24 },
+    Scope { above: 0, content: true, cones: false, nodes: 24 },
+    Scope { above: 0, content: true, cones: true, nodes: 48 },
+    Scope { above: 1, content: true, cones: true, nodes: 48 },
+    Scope { above: 2, content: true, cones: true, nodes: 64 },
+    Scope { above: 4, content: true, cones: true, nodes: 96 },
+];
+/// The attempts that are made where two values only look alike.
+const BRIEF: usize = 2;
+/// What one question may cost: many are asked, and most regions are small.
+const WORK: Allowance = Allowance { closed: 200_000, by_cases: 300_000, by_tables: 300_000 };
+/// Levels of operators that are compared up to rounded constants.
+const DEPTH: usize = 12;
+
+/// Constants of the second model, what they stand for in the first, and how far they are from it.
+pub(crate) type Roundings = FxHashMap<(ValueId, ValueId), f64>;
+
+/// How two values are known to be equal.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// For all inputs and sizes, if these constants are what they stand for; a proof where there are none.
+    Equal(Roundings),
+    /// It was not shown, and why.
+    Open(String),
+}
+
+/// Asks the prover, within an allowance.
+pub(crate) struct Asker<'r> {
+    /// Questions that may still go unanswered.
+    pub allowance: usize,
+    /// Questions that were asked.
+    pub asked: usize,
+    known: FxHashMap<Claim, Result<(), String>>,
+    rewriter: Rewriter<'r>,
+}
+
+impl<'r> Asker<'r> {
+    pub fn new(allowance: usize, rewriter: Rewriter<'r>) -> Asker<'r> {
+        Asker { allowance, asked: 0, known: FxHashMap::default(), rewriter }
+    }
+
+    /// Whether `q` is `p` for all inputs, with all constants as they are.
+    pub fn proved(&mut self, joint: &Joint, p: ValueId, q: ValueId, brief: bool) -> Result<(), String> {
+        self.attempts(joint, p, q, if brief { &SCOPES[..BRIEF] } else { &SCOPES }, &FxHashMap::default())
+    }
+
+    /// Whether `q` is `p`, if constants may be rounded.
+    pub fn equal(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Answer {
+        if let Some(roundings) = alike(joint, p, q) {
+            return Answer::Equal(roundings);
+        }
+        let why = match self.attempts(joint, p, q, &SCOPES[..BRIEF], &FxHashMap::default()) {
+            Ok(()) => return Answer::Equal(Roundings::default()),
+            Err(why) => why,
+        };
+        // The same with constants of one side in the place of those of the other side that they are, rounded.
+        let cut = Cut::new(joint, p, q, SCOPES[0]);
+        let (instead, roundings) = substitutes(joint, &cut);
+        if !instead.is_empty() && self.attempts(joint, p, q, &SCOPES[..BRIEF], &instead).is_ok() {
+            return Answer::Equal(roundings);
+        }
+        if let Some(roundings) = self.rewritten(joint, p, q) {
+            return Answer::Equal(roundings);
+        }
+        if self.attempts(joint, p, q, &SCOPES[BRIEF..], &FxHashMap::default()).is_ok() {
+            return Answer::Equal(Roundings::default());
+        }
+        if !instead.is_empty() && self.attempts(joint, p, q, &SCOPES[BRIEF..], &instead).is_ok() {
+            return Answer::Equal(roundings);
+        }
+        Answer::Open(why)
+    }
+
+    /// Rules tell how constants might have been combined; that they are right here is proved.
+    fn rewritten(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
+        let none = FxHashMap::default();
+        for (from, to) in [(p, q), (q, p)] {
+            let Some(forms) = self.rewriter.forms(joint, from, to) else { continue };
+            let wanted = joint.graph.node(to.node).op.clone();
+            for form in &forms.graphs {
+                let Some(value) = forms.place(joint, form) else { continue };
+                if joint.graph.node(value.node).op == wanted
+                    && let Some(roundings) = alike(joint, value, to)
+                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                {
+                    return Some(roundings);
+                }
+                // It may take more than constants: then all of them must have a counterpart before anything is asked.
+                let cut = Cut::new(joint, value, to, SCOPES[0]);
+                let (instead, roundings) = substitutes(joint, &cut);
+                let other = cut.constants.iter().filter(|(id, from)| *from == [false, true] && is_real(joint, *id)).count();
+                if other > 0
+                    && instead.len() == other
+                    && self.attempts(joint, value, to, &SCOPES[..BRIEF], &instead).is_ok()
+                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                {
+                    return Some(roundings);
+                }
+            }
+        }
+        None
+    }
+
+    fn attempts(
+        &mut self,
+        joint: &Joint,
+        p: ValueId,
+        q: ValueId,
+        scopes: &[Scope],
+        instead: &FxHashMap<ValueId, ValueId>,
+    ) -> Result<(), String> {
+        let mut unproved = None;
+        let mut last: Option<Claim> = None;
+        for scope in scopes {
+            let content = if scope.content { Content::Elements } else { Content::Needed };
+            let Some(region) = Cut::new(joint, p, q, *scope).region(joint, p, q, content, instead) else {
+                unproved.get_or_insert("a value of unknown type".to_string());
+                continue;
+            };
+            let claim = region.claim();
+            if last.as_ref() == Some(&claim) {
+                continue;
+            }
+            match self.ask(&region, &claim) {
+                Ok(()) => return Ok(()),
+                Err(why) => drop(unproved.get_or_insert(why)),
+            }
+            last = Some(claim);
+        }
+        Err(unproved.unwrap_or_default())
+    }
+
+    fn ask(&mut self, region: &Region, claim: &Claim) -> Result<(), String> {
+        if let Some(known) = self.known.get(claim) {
+            return known.clone();
+        }
+        if self.allowance == 0 {
+            return Err("the allowance of work is spent".into());
+        }
+        self.asked += 1;
+        let answer = match equal_within(&region.before, &region.after, &region.assumptions, WORK) {
+            regraft_prove::Verdict::Proved => Ok(()),
+            regraft_prove::Verdict::Unproved(why) => Err(why),
+        };
+        self.allowance -= usize::from(answer.is_err());
+        self.known.insert(claim.clone(), answer.clone());
+        answer
+    }
+}
+
+/// Constants that only the second of two values needs, with those that only the first one needs and that they are, rounded, in any shape.
+fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Roundings) {
+    let only = |joint: &Joint, side: [bool; 2]| -> Vec<ValueId> {
+        cut.constants.iter().filter(|(id, from)| *from == side && is_real(joint, *id)).map(|(id, _)| id.out()).collect()
+    };
+    let (ours, theirs) = (only(joint, [true, false]), only(joint, [false, true]));
+    let (mut instead, mut roundings) = (FxHashMap::default(), Roundings::default());
+    for constant in theirs {
+        let nearest = ours.iter().filter_map(|other| Some((*other, joint.difference(*other, constant)?)));
+        if let Some((other, difference)) = nearest.min_by(|x, y| x.1.total_cmp(&y.1)) {
+            instead.insert(constant, other);
+            roundings.insert((other, constant), difference);
+        }
+    }
+    (instead, roundings)
+}
+
+/// True for reals.
+fn is_real(joint: &Joint, id: NodeId) -> bool {
+    joint.graph.ty(id.out()).is_some_and(|ty| ty.dtype.class() == Class::Real)
+}
+
+/// Whether two values are the same operators on the same operands but for constants, which may be rounded.
+pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
+    let mut roundings = Roundings::default();
+    let mut todo = vec![(p, q, DEPTH)];
+    while let Some((p, q, depth)) = todo.pop() {
+        if p == q {
+            continue;
+        }
+        if joint.graph.is_constant(p) && joint.graph.is_constant(q) {
+            let difference = joint.difference(p, q).filter(|_| joint.graph.ty(p) == joint.graph.ty(q))?;
+            roundings.insert((p, q), difference);
+            continue;
+        }
+        let (x, y) = (joint.graph.node(p.node), joint.graph.node(q.node));
+        let leaf = matches!(x.op, Op::Input(_) | Op::Constant(_) | Op::Opaque(_));
+        if leaf || depth == 0 || p.port != q.port || x.op != y.op || x.inputs.len() != y.inputs.len() {
+            return None;
+        }
+        let swapped = x.op.kind().commutative() && x.inputs.len() == 2 && is_crossed(joint, p, q);
+        let (mut ours, theirs) = (x.inputs.clone(), y.inputs.clone());
+        if swapped {
+            ours.reverse();
+        }
+        todo.extend(ours.into_iter().zip(theirs).map(|(p, q)| (p, q, depth - 1)));
+    }
+    Some(roundings)
+}
+
+/// True if the operands of two commutative operators fit each other crosswise rather than as they stand.
+fn is_crossed(joint: &Joint, p: ValueId, q: ValueId) -> bool {
+    let (x, y) = (&joint.graph.node(p.node).inputs, &joint.graph.node(q.node).inputs);
+    let fits = |a: ValueId, b: ValueId| {
+        let (m, n) = (joint.graph.node(a.node), joint.graph.node(b.node));
+        a == b || (m.constant && n.constant && joint.graph.ty(a) == joint.graph.ty(b)) || (!m.constant && !n.constant && m.op == n.op)
+    };
+    let straight = usize::from(fits(x[0], y[0])) + usize::from(fits(x[1], y[1]));
+    let crossed = usize::from(fits(x[0], y[1])) + usize::from(fits(x[1], y[0]));
+    crossed > straight
+}
