@@ -102,8 +102,8 @@ fn axioms_without_their_guards_are_refuted() {
     let attributes = ":strides ?s :pads ?p :dilations ?d";
     let false_rules = [
         // TASO 17 with an operand that broadcasts.
-        format!("(conv (add ?x ?y) ?w :strides ?s :pads ?q :dilations ?d :group 1) => (add (conv ?x ?w :strides ?s :pads ?q :dilations ?d :group 1) (conv ?y ?w :strides ?s :pads ?q :dilations ?d :group 1))
-            (when (= (rank ?y) 4)) (numeric exact) (instance {conv} (fixed c 2) (?x n c h h) (?y 1 c 1 1) (?w 1 c 3 3) (?q choice (list 1 1 1 1)))"),
+        format!("(conv (add ?x ?y) ?w :strides ?s :pads ?p :dilations ?d :group 1) => (add (conv ?x ?w :strides ?s :pads ?p :dilations ?d :group 1) (conv ?y ?w :strides ?s :pads ?p :dilations ?d :group 1))
+            (when (= (rank ?y) 4)) (numeric exact) (instance {conv} (fixed c 2) (?x n c h h) (?y 1 c 1 1) (?w 1 c 3 3) (?p choice (list 1 1 1 1)))"),
         // TASO 16 with weights that broadcast.
         format!("(conv ?x (add ?v ?w) {attributes} :group 1) => (add (conv ?x ?v {attributes} :group 1) (conv ?x ?w {attributes} :group 1))
             (numeric exact) (instance {conv} (?x n 1 h h) (?v 1 1 2 2) (?w 1 1 1 1))"),
