@@ -37,6 +37,7 @@ pub const AXIOMS: &[(&str, &str)] = &[
     ("axioms/softmax.rules", include_str!("../../../rules/axioms/softmax.rules")),
     ("axioms/normalize.rules", include_str!("../../../rules/axioms/normalize.rules")),
     ("axioms/layout.rules", include_str!("../../../rules/axioms/layout.rules")),
+    ("axioms/definitions.rules", include_str!("../../../rules/axioms/definitions.rules")),
 ];
 
 /// A set of rules, indexed by the operators of their roots.

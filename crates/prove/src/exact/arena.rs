@@ -37,7 +37,7 @@ pub(super) enum Atom {
     Power(Key, Key),
     /// The largest (or smallest) of several, ascending.
     Extreme { largest: bool, of: Vec<Key> },
-    /// No number: its bits.
+    /// A positive number that no short ratio stands for, or no number: its bits.
     Strange(u64),
 }
 
@@ -128,7 +128,7 @@ impl Arena {
         self.push_terms(&[Term { monomial: Monomial::ONE, coefficient: value }])
     }
 
-    /// The number that a double stands for; an atom for what is no number.
+    /// The number that a double stands for, if that is a short ratio; else an atom of which only the sign is known.
     pub(super) fn constant(&mut self, value: f64) -> Id {
         if value == 0.0 {
             return ZERO;
@@ -140,8 +140,12 @@ impl Arena {
             return *known;
         }
         let id = match Rational::of(value) {
-            Some(number) => self.number(number),
-            None => self.atom(Atom::Strange(value.to_bits())),
+            Some(number) if number.is_short() => self.number(number),
+            _ => {
+                let coefficient = if value < 0.0 { Rational::MINUS_ONE } else { Rational::ONE };
+                let monomial = Monomial::atom(self.atom_number(Atom::Strange(value.abs().to_bits())));
+                self.push_terms(&[Term { monomial, coefficient }])
+            }
         };
         self.constants.insert(value.to_bits(), id);
         id
@@ -428,11 +432,27 @@ impl Arena {
             (Some(Rational::ZERO), _) | (Some(Rational::ONE), Function::Log | Function::Acosh) => return Ok(ZERO),
             _ => {}
         }
-        if function == Function::Log {
-            return self.logarithm(id);
+        match function {
+            Function::Log => return self.logarithm(id),
+            Function::Tanh => return self.hyperbolic_tangent(id),
+            Function::Abs => {
+                let negative = self.difference(ZERO, id);
+                return self.extreme(true, id, negative);
+            }
+            _ => {}
         }
         let key = self.key(id)?;
         Ok(self.atom(Atom::Function(function, key)))
+    }
+
+    /// `1 - 2 / (exp(2 x) + 1)`.
+    fn hyperbolic_tangent(&mut self, id: Id) -> Result<Id, Broken> {
+        let doubled = self.sum(id, id);
+        let exponential = self.exponential(doubled)?;
+        let divisor = self.sum(exponential, ONE);
+        let Some(inverse) = self.inverse(divisor)? else { return Err("a hyperbolic tangent without a value") };
+        let twice = self.sum(inverse, inverse);
+        Ok(self.difference(ONE, twice))
     }
 
     /// The logarithm: exponentials that all terms share, which are positive, stand outside as what they are of.

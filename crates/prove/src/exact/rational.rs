@@ -11,6 +11,9 @@ pub(super) struct Rational {
     denominator: i64,
 }
 
+/// Largest numerator and denominator of a constant that is taken for a ratio.
+const LONGEST: u64 = 1 << 32;
+
 fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -36,6 +39,11 @@ impl Rational {
     pub(super) fn of(value: f64) -> Option<Rational> {
         let exact = number_of(value)?;
         Rational::reduced(exact.numer().to_i128()?, exact.denom().to_i128()?)
+    }
+
+    /// Whether products of a few of these fit.
+    pub(super) fn is_short(self) -> bool {
+        self.numerator.unsigned_abs() <= LONGEST && self.denominator.unsigned_abs() <= LONGEST
     }
 
     pub(super) fn is_zero(self) -> bool {
