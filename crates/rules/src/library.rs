@@ -24,6 +24,22 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 
+/// The axioms, compiled in. No search applies them: they say what operators are.
+pub const AXIOMS: &[(&str, &str)] = &[
+    ("axioms/elementwise.rules", include_str!("../../../rules/axioms/elementwise.rules")),
+    ("axioms/concat.rules", include_str!("../../../rules/axioms/concat.rules")),
+    ("axioms/transpose.rules", include_str!("../../../rules/axioms/transpose.rules")),
+    ("axioms/matmul.rules", include_str!("../../../rules/axioms/matmul.rules")),
+    ("axioms/conv.rules", include_str!("../../../rules/axioms/conv.rules")),
+    ("axioms/pool.rules", include_str!("../../../rules/axioms/pool.rules")),
+    ("axioms/cook-toom.rules", include_str!("../../../rules/axioms/cook-toom.rules")),
+    ("axioms/reduce.rules", include_str!("../../../rules/axioms/reduce.rules")),
+    ("axioms/softmax.rules", include_str!("../../../rules/axioms/softmax.rules")),
+    ("axioms/normalize.rules", include_str!("../../../rules/axioms/normalize.rules")),
+    ("axioms/layout.rules", include_str!("../../../rules/axioms/layout.rules")),
+    ("axioms/definitions.rules", include_str!("../../../rules/axioms/definitions.rules")),
+];
+
 /// A set of rules, indexed by the operators of their roots.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
@@ -54,8 +70,17 @@ fn depth(pattern: &Pattern) -> usize {
 impl Library {
     /// The shipped library.
     pub fn shipped() -> Result<Library, RuleError> {
+        Library::of(SHIPPED)
+    }
+
+    /// The axioms: laws of operators, each usable in both directions, that other rules are derived from.
+    pub fn axioms() -> Result<Library, RuleError> {
+        Library::of(AXIOMS)
+    }
+
+    fn of(files: &[(&str, &str)]) -> Result<Library, RuleError> {
         let mut rules = Vec::new();
-        for (file, text) in SHIPPED {
+        for (file, text) in files {
             rules.extend(parse(file, text)?);
         }
         Library::new(rules)

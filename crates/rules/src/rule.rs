@@ -1,6 +1,7 @@
 //! A rule: source patterns, target, guards, numeric class, and how to make random instances of it.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_ir::OpKind;
@@ -135,6 +136,14 @@ pub struct Instance {
     pub parameters: Vec<(Var, Vec<Expr>)>,
     /// `(vary n 1 2 3)`: those of the parameters that are drawn again for every item of an `each`.
     pub varying: Vec<Var>,
+    /// `(size n c)`: those of the parameters whose choices are all sizes up to a bound.
+    pub sizes: Vec<Var>,
+    /// `(fixed s 1 2)`: those of the parameters that stay numbers where other sizes are symbols.
+    pub fixed: Vec<Var>,
+    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that exchanging their values gives the same instance.
+    pub mirrors: Vec<(Vec<Var>, Vec<Var>)>,
+    /// `(within E..)`: sizes that must not be above the bound either.
+    pub within: Vec<Expr>,
     /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a literal constant's shape.
     pub operands: Vec<(Var, Operand)>,
     /// `(:op.attr CHOICE...)`: choices for an attribute that the source leaves open.
@@ -227,6 +236,13 @@ impl Rule {
     /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
     pub fn asks_for_readers(&self) -> bool {
         self.guards.iter().chain(&self.worth).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+    }
+
+    /// A digest of what the rule says and of its instances, wherever it stands and however it is laid out.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        format!("{:?}", (&self.source, &self.wheres, &self.lets, &self.target, &self.guards, &self.instance)).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Values of an empty environment.
