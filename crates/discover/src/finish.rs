@@ -99,41 +99,44 @@ fn survivors(
     Ok((counts, held))
 }
 
-/// The pairs that are left when those that others derive are dropped: by smaller ones, and where a variable occurs twice on both sides also by larger ones, which
-/// may be more general.
+/// The pairs that are left when those that others derive are dropped: first by smaller ones, then, of what is left, those in which variables occur more often
+/// than once, by pairs in which fewer do. The latter may be larger, and are more general.
 fn underived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Vec<Pair>, DiscoverError> {
     let mut derivation = Derivation::new(spec, &tables.terms, &tables.values);
+    let all: Vec<usize> = (0..pairs.len()).collect();
+    let mut kept = spanning(&mut derivation, pairs, &all, observer)?;
+    derivation.clear();
+    kept.sort_by_cached_key(|at| (pairs[*at].iter().map(|graph| repeats(&tables.terms, graph)).min(), *at));
+    let mut kept = spanning(&mut derivation, pairs, &kept, observer)?;
+    kept.sort_unstable();
+    Ok(kept.into_iter().map(|at| pairs[at]).collect())
+}
+
+/// Those of the pairs, taken in order, that the ones before them do not derive.
+fn spanning(
+    derivation: &mut Derivation<'_>,
+    pairs: &[Pair],
+    order: &[usize],
+    observer: &mut dyn Observer,
+) -> Result<Vec<usize>, DiscoverError> {
     let mut kept = Vec::new();
-    for (at, pair) in pairs.iter().enumerate() {
-        if at.is_multiple_of(REPORT) {
-            observer.step("derive", &format!("{at} of {} pairs, {} kept", pairs.len(), kept.len()));
+    for (done, at) in order.iter().enumerate() {
+        if done.is_multiple_of(REPORT) {
+            observer.step("derive", &format!("{done} of {} pairs, {} kept", order.len(), kept.len()));
             if observer.interrupted() {
                 return Err(DiscoverError::Interrupted);
             }
         }
-        if !derivation.joins(pair) {
-            derivation.learn(pair);
-            kept.push(*pair);
-        }
-    }
-    let mut at = kept.len();
-    while at > 0 {
-        at -= 1;
-        let pair = kept[at];
-        if pair.iter().all(|graph| repeats(&tables.terms, graph)) {
-            derivation.forget(&pair);
-            if derivation.joins(&pair) {
-                kept.remove(at);
-            } else {
-                derivation.learn(&pair);
-            }
+        if !derivation.joins(&pairs[*at]) {
+            derivation.learn(&pairs[*at]);
+            kept.push(*at);
         }
     }
     Ok(kept)
 }
 
-/// Whether a variable occurs twice.
-fn repeats(terms: &Terms, graph: &TermSet) -> bool {
+/// How often variables occur, beyond the first time of each.
+fn repeats(terms: &Terms, graph: &TermSet) -> usize {
     fn leaves(terms: &Terms, v: ValueId, found: &mut Vec<ValueId>) {
         if terms.is_variable(v) {
             found.push(v);
@@ -146,7 +149,7 @@ fn repeats(terms: &Terms, graph: &TermSet) -> bool {
     let all = found.len();
     found.sort_unstable();
     found.dedup();
-    found.len() < all
+    all - found.len()
 }
 
 /// The pair as expressions, outputs that are equal at the same place.

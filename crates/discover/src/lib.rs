@@ -28,23 +28,27 @@
 //! ```
 
 mod candidate;
+mod closure;
 mod derive;
 mod enumerate;
 mod error;
 mod expr;
 mod finish;
 mod general;
+mod heads;
 mod instance;
 mod judge;
 mod observe;
 mod operator;
 mod parallel;
 mod part;
+mod pattern;
 mod read;
 mod record;
 mod rename;
 mod set;
 mod sieve;
+mod sizes;
 mod spec;
 mod state;
 mod terms;

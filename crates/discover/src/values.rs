@@ -32,6 +32,9 @@ const SAMPLES: u64 = 256;
 /// Fresh drawings for values that agree with others.
 const REDRAWN: usize = 12;
 
+/// The fingerprint of what was not evaluated.
+const UNKNOWN: u64 = 0;
+
 /// Fingerprints of values.
 #[derive(Debug)]
 pub struct Values {
@@ -68,12 +71,30 @@ pub fn mix(word: u64) -> u64 {
 impl Values {
     /// Fingerprints of all values, on `threads` threads. Deterministic in `seed`.
     pub fn of(spec: &Spec, terms: &Terms, seed: u64, threads: usize) -> Result<Values, DiscoverError> {
+        Values::drawn(spec, terms, seed, threads, None)
+    }
+
+    /// Fingerprints of what these graphs compute and no other: which values of theirs are equal is as for [`of`](Values::of).
+    pub fn of_graphs<'g>(
+        spec: &Spec,
+        terms: &Terms,
+        graphs: impl Iterator<Item = &'g TermSet>,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Values, DiscoverError> {
+        let mut wanted = vec![false; terms.list().len()];
+        graphs.flat_map(TermSet::as_slice).for_each(|id| wanted[*id as usize] = true);
+        Values::drawn(spec, terms, seed, threads, Some(&wanted))
+    }
+
+    /// `wanted` has, with a term, what it is made of.
+    fn drawn(spec: &Spec, terms: &Terms, seed: u64, threads: usize, wanted: Option<&[bool]>) -> Result<Values, DiscoverError> {
         let types: Vec<u64> =
             (0..terms.types.len()).map(|id| xxhash_rust::xxh3::xxh3_64(terms.types.get(id as u32).to_string().as_bytes())).collect();
         let mut values = Values { first: Vec::new(), all: vec![0; terms.values()] };
         for assignment in 0..spec.assignments.len() {
-            let found = Draw::new(spec, terms, assignment, mix(seed), NEGATIVE[0], &types).fingerprints(threads, None)?;
-            for (all, found) in values.all.iter_mut().zip(&found) {
+            let found = Draw::new(spec, terms, assignment, mix(seed), NEGATIVE[0], &types).fingerprints(threads, wanted)?;
+            for (all, found) in values.all.iter_mut().zip(&found).filter(|(_, found)| **found != UNKNOWN) {
                 *all = mix(all.wrapping_add(*found));
             }
             if assignment == 0 {
@@ -81,7 +102,7 @@ impl Values {
             }
         }
         let mut met: FxHashMap<u64, u32> = FxHashMap::default();
-        values.all.iter().for_each(|print| *met.entry(*print).or_default() += 1);
+        values.all.iter().filter(|print| **print != UNKNOWN).for_each(|print| *met.entry(*print).or_default() += 1);
         let alike: Vec<bool> = values.all.iter().map(|print| met.get(print).is_some_and(|n| *n > 1)).collect();
         drop(met);
         let mut needed = vec![false; terms.list().len()];
@@ -104,6 +125,12 @@ impl Values {
     /// Under the first assignment. Layout does not matter, type and elements do.
     pub fn first(&self, value: ValueId) -> u64 {
         self.first[value as usize]
+    }
+
+    /// Whether two values are known to differ under some assignment.
+    pub fn differ(&self, a: ValueId, b: ValueId) -> bool {
+        let (a, b) = (self.all(a), self.all(b));
+        a != b && a != UNKNOWN && b != UNKNOWN
     }
 
     /// Under all assignments.
@@ -173,9 +200,9 @@ impl<'a> Draw<'a> {
         Draw { spec, terms, assignment, key, types }
     }
 
-    /// Of all values, or of the results of those terms that are `wanted` and 0 for the others.
+    /// Of all values, or of the results of those terms that are `wanted` and [`UNKNOWN`] for the others.
     fn fingerprints(&self, threads: usize, wanted: Option<&[bool]>) -> Result<Vec<u64>, DiscoverError> {
-        let mut prints = vec![0; self.terms.values()];
+        let mut prints = vec![UNKNOWN; self.terms.values()];
         let operands =
             self.terms.list()[..self.terms.of_size(self.terms.size()).start as usize].last().map_or(0, |t| t.values().end as usize);
         let mut arena: Vec<Option<Value<Field>>> = vec![None; operands];

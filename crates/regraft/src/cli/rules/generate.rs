@@ -160,11 +160,18 @@ impl From<DiscoverError> for Stop {
 
 fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, console: &Console, start: Instant) -> Result<Exit, Stop> {
     let mut watched = Watched(Progress::new(console));
-    let merged = if args.merge.is_empty() { None } else { Some(merge(args, spec, settings)?) };
-    let tables = Tables::new(spec, settings, &mut watched)?;
-    let enumerated = match merged {
-        Some(enumerated) => enumerated,
-        None => enumerate(spec, &tables, settings, &mut watched)?,
+    let known = match args.merge.as_slice() {
+        [] => saved(args, spec, settings)?,
+        _ => Some(merge(args, spec, settings)?),
+    };
+    let (tables, enumerated) = match known {
+        Some(enumerated) => (Tables::of_pairs(spec, settings, &enumerated.pairs, &mut watched)?, enumerated),
+        None => {
+            let tables = Tables::new(spec, settings, &mut watched)?;
+            let enumerated = enumerate(spec, &tables, settings, &mut watched)?;
+            save(args, spec, settings, &enumerated)?;
+            (tables, enumerated)
+        }
     };
     if args.shard.is_some() {
         drop(watched);
@@ -193,6 +200,30 @@ fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, conso
         console.print(&shown(&enumerated, &finished, proved, time, settings, console))?;
     }
     Ok(Exit::Done)
+}
+
+/// The file in a work folder that holds what all passes found.
+fn all_found(work: &Path) -> PathBuf {
+    work.join("found")
+}
+
+/// What all passes found, if they ended in an earlier run.
+fn saved(args: &Args, spec: &Spec, settings: &Settings<'_>) -> Result<Option<Enumerated>, Failure> {
+    let Some(path) = args.work.as_deref().map(all_found).filter(|path| path.exists()) else { return Ok(None) };
+    let wrong = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display())).hint("name another work folder");
+    let text = std::fs::read_to_string(&path).map_err(|e| wrong(&e))?;
+    let part = Part::parse(&text).map_err(|e| wrong(&e))?;
+    if part.identity != settings.identity(spec) {
+        return Err(wrong(&"it belongs to another specification, size, seed or shard"));
+    }
+    Ok(Some(part.found))
+}
+
+/// Saves what all passes found in the work folder.
+fn save(args: &Args, spec: &Spec, settings: &Settings<'_>, enumerated: &Enumerated) -> Result<(), Failure> {
+    let Some(work) = &args.work else { return Ok(()) };
+    let part = Part { identity: settings.identity(spec), found: enumerated.clone() };
+    file::write_atomic(&all_found(work), part.text().as_bytes())
 }
 
 fn counted(spec: &Spec, settings: &Settings<'_>, as_json: bool, console: &Console, start: Instant) -> Result<Exit, Stop> {

@@ -1,0 +1,92 @@
+//! Terms by what they apply to what: all terms that a pattern may match, without looking at the others.
+
+use rustc_hash::FxHashMap;
+
+use crate::set::TermId;
+use crate::spec::Spec;
+use crate::terms::{Terms, ValueId};
+
+/// Operands that are told apart, at most.
+const OPERANDS: usize = 3;
+/// Bits for what an operand is.
+const BITS: u32 = 16;
+
+/// What a value is: 0 for a variable, else the operator and the number of the result.
+type Head = u16;
+
+/// The heads of a term's operands, the first of them lowest.
+type Key = u64;
+
+/// Terms by operator and heads of operands.
+pub struct Heads {
+    /// For each operator, which operands there are, and where the terms are.
+    keys: Vec<Vec<(Key, std::ops::Range<usize>)>>,
+    list: Vec<TermId>,
+    commutative: Vec<bool>,
+}
+
+impl Heads {
+    /// All terms.
+    pub fn new(spec: &Spec, terms: &Terms) -> Heads {
+        let mut counts: FxHashMap<(usize, Key), usize> = FxHashMap::default();
+        let applied = |id: TermId| Some((terms.types.instance(terms.get(id).instance?).operator, key(terms, id)));
+        let ids = || (0..terms.list().len() as TermId).filter_map(|id| Some((id, applied(id)?)));
+        for (_, at) in ids() {
+            *counts.entry(at).or_default() += 1;
+        }
+        let mut sorted: Vec<_> = counts.into_iter().collect();
+        sorted.sort_unstable();
+        let mut keys = vec![Vec::new(); spec.operators.len()];
+        let mut next: FxHashMap<(usize, Key), usize> = FxHashMap::default();
+        let mut total = 0;
+        for ((operator, key), count) in sorted {
+            keys[operator].push((key, total..total + count));
+            next.insert((operator, key), total);
+            total += count;
+        }
+        let mut list = vec![0; total];
+        for (id, at) in ids() {
+            if let Some(place) = next.get_mut(&at) {
+                list[*place] = id;
+                *place += 1;
+            }
+        }
+        Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect() }
+    }
+
+    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far as heads tell; in the order of keys.
+    pub fn like(&self, terms: &Terms, pattern: ValueId) -> impl Iterator<Item = TermId> {
+        self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied())
+    }
+
+    /// How many terms [`like`](Heads::like) gives.
+    pub fn count(&self, terms: &Terms, pattern: ValueId) -> usize {
+        self.ranges(terms, pattern).map(|range| range.len()).sum()
+    }
+
+    fn ranges(&self, terms: &Terms, pattern: ValueId) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let owner = terms.owner(pattern);
+        let operator = terms.get(owner).instance.map(|i| terms.types.instance(i).operator);
+        let keys = operator.map_or(&[][..], |at| self.keys[at].as_slice());
+        let (wanted, turns) = (key(terms, owner), operator.is_some_and(|at| self.commutative[at]));
+        let fitting = move |have: Key| fits(wanted, have) || (turns && fits(wanted, have >> BITS | (have & 0xffff) << BITS));
+        keys.iter().filter(move |(have, _)| fitting(*have)).map(|(_, range)| range.clone())
+    }
+}
+
+/// Whether all operands that are no variables in a pattern have the pattern's heads.
+fn fits(pattern: Key, have: Key) -> bool {
+    (0..OPERANDS as u32).map(|at| at * BITS).all(|shift| {
+        let wanted = (pattern >> shift) as Head;
+        wanted == 0 || wanted == (have >> shift) as Head
+    })
+}
+
+fn key(terms: &Terms, id: TermId) -> Key {
+    terms.get(id).operands.iter().take(OPERANDS).enumerate().fold(0, |key, (at, v)| key | Key::from(head(terms, *v)) << (at as u32 * BITS))
+}
+
+fn head(terms: &Terms, value: ValueId) -> Head {
+    let term = terms.get(terms.owner(value));
+    term.instance.map_or(0, |i| (terms.types.instance(i).operator as Head) << 3 | ((value - term.first) as Head).min(6) + 1)
+}
