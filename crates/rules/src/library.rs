@@ -24,6 +24,16 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 
+/// The axioms, compiled in. No search applies them: they say what operators are.
+pub const AXIOMS: &[(&str, &str)] = &[
+    ("axioms/elementwise.rules", include_str!("../../../rules/axioms/elementwise.rules")),
+    ("axioms/concat.rules", include_str!("../../../rules/axioms/concat.rules")),
+    ("axioms/transpose.rules", include_str!("../../../rules/axioms/transpose.rules")),
+    ("axioms/matmul.rules", include_str!("../../../rules/axioms/matmul.rules")),
+    ("axioms/conv.rules", include_str!("../../../rules/axioms/conv.rules")),
+    ("axioms/pool.rules", include_str!("../../../rules/axioms/pool.rules")),
+];
+
 /// A set of rules, indexed by the operators of their roots.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
@@ -54,8 +64,17 @@ fn depth(pattern: &Pattern) -> usize {
 impl Library {
     /// The shipped library.
     pub fn shipped() -> Result<Library, RuleError> {
+        Library::of(SHIPPED)
+    }
+
+    /// The axioms: laws of operators, each usable in both directions, that other rules are derived from.
+    pub fn axioms() -> Result<Library, RuleError> {
+        Library::of(AXIOMS)
+    }
+
+    fn of(files: &[(&str, &str)]) -> Result<Library, RuleError> {
         let mut rules = Vec::new();
-        for (file, text) in SHIPPED {
+        for (file, text) in files {
             rules.extend(parse(file, text)?);
         }
         Library::new(rules)

@@ -11,9 +11,13 @@ use crate::family;
 use crate::rule::{Instance, NodePattern, Numeric, Operand, Pattern, Rule, Target, Trust, Values, Var};
 use crate::sexp::{self, Place, Sexp};
 
+/// The largest choice of a `(size ..)` parameter where nobody names a bound.
+const SIZES: i64 = 4;
+
 /// All rules of a file.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
     let mut matrices = BTreeMap::new();
+    let mut domains = BTreeMap::new();
     let mut rules: Vec<Rule> = Vec::new();
     let mut forms = Vec::new();
     for form in sexp::parse(file, text)? {
@@ -22,7 +26,8 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
     for (form, choices) in forms {
         match form.head() {
             Some("rule") => {
-                let mut rule = Parser { file, text, matrices: &matrices, variables: Vec::new(), bound: Vec::new() }.rule(&form)?;
+                let mut rule =
+                    Parser { file, text, matrices: &matrices, domains: &domains, variables: Vec::new(), bound: Vec::new() }.rule(&form)?;
                 rule.text = family::substitute_text(rule.text, &choices);
                 if let Some(twin) = rules.iter().find(|r| r.name == rule.name) {
                     let message = format!("rule `{}` is already defined on line {}", rule.name, twin.line);
@@ -34,11 +39,16 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
                 let (name, rows) = matrix(file, &form)?;
                 matrices.insert(name, rows);
             }
+            Some("domain") => {
+                let items = form.list().unwrap_or_default();
+                let name = items.get(1).and_then(Sexp::atom).ok_or_else(|| error(file, form.place(), "a domain needs a name", ""))?;
+                domains.insert(name.to_string(), items[2..].to_vec());
+            }
             _ => {
                 return Err(error(
                     file,
                     form.place(),
-                    "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)` or `(matrix NAME (ROW...)...)`",
+                    "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)`, `(matrix NAME (ROW...)...)` or `(domain NAME CLAUSE...)`",
                     "",
                 ));
             }
@@ -79,6 +89,7 @@ struct Parser<'a> {
     file: &'a str,
     text: &'a str,
     matrices: &'a BTreeMap<String, Matrix>,
+    domains: &'a BTreeMap<String, Vec<Sexp>>,
     variables: Vec<String>,
     /// Variables that a source pattern or a `let` binds.
     bound: Vec<bool>,
@@ -549,30 +560,85 @@ impl Parser<'_> {
     fn instance(&mut self, clauses: &[Sexp]) -> Result<Instance, RuleError> {
         let mut instance = Instance::default();
         for clause in clauses {
-            let Some(head) = clause.head().map(str::to_string) else {
-                return self.fail(clause.place(), "an instance clause starts with a name", "(n 1 2), (?x n c), (:strides (list 1 1))");
-            };
-            let mut items = clause.list().unwrap_or_default();
-            let vary = head == "vary" && items.len() > 2;
-            let head = if vary { items[1].atom().unwrap_or_default().to_string() } else { head };
-            items = if vary { &items[1..] } else { items };
-            if let Some(attr) = head.strip_prefix(':') {
-                let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
-                instance.attrs.push((attr.to_string(), choices));
-            } else if head.starts_with('?') {
-                let var = self.reference(&items[0])?;
-                let operand = self.operand(&items[1..], clause.place())?;
-                instance.operands.push((var, operand));
-            } else {
-                let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
-                let var = self.var(&format!("${head}"));
-                instance.parameters.push((var, choices));
-                if vary {
-                    instance.varying.push(var);
+            let named = clause.list().filter(|_| clause.head() == Some("use")).unwrap_or_default();
+            if named.is_empty() {
+                self.instance_clause(clause, &mut instance)?;
+            }
+            for name in named.iter().skip(1) {
+                let Some(domain) = name.atom().and_then(|n| self.domains.get(n)) else {
+                    return self.fail(name.place(), format!("no domain `{name}`"), "define it above with `(domain NAME CLAUSE...)`");
+                };
+                for clause in domain {
+                    // What a domain says of variables that the rule does not have is for other rules.
+                    let about = clause.head().and_then(|h| h.strip_prefix('?'));
+                    if about.is_none_or(|name| self.variables.iter().any(|v| v == name)) {
+                        self.instance_clause(clause, &mut instance)?;
+                    }
                 }
             }
         }
         Ok(instance)
+    }
+
+    fn instance_clause(&mut self, clause: &Sexp, instance: &mut Instance) -> Result<(), RuleError> {
+        let Some(head) = clause.head() else {
+            return self.fail(clause.place(), "an instance clause starts with a name", "(n 1 2), (?x n c), (:strides (list 1 1))");
+        };
+        let items = clause.list().unwrap_or_default();
+        match head {
+            "size" => {
+                for name in &items[1..] {
+                    let var = self.parameter(name)?;
+                    instance.parameters.push((var, (1..=SIZES).map(|n| Expr::Literal(Val::int(n))).collect()));
+                    instance.sizes.push(var);
+                }
+            }
+            "vary" | "fixed" if items.len() > 2 => {
+                let choices = items[2..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+                let var = self.parameter(&items[1])?;
+                instance.parameters.push((var, choices));
+                if head == "vary" { instance.varying.push(var) } else { instance.fixed.push(var) }
+            }
+            "within" => {
+                for size in &items[1..] {
+                    let size = self.expr(size)?;
+                    instance.within.push(size);
+                }
+            }
+            "mirror" => {
+                let mut lists = items[1..].iter().map(|list| {
+                    list.list().unwrap_or_default().iter().map(|name| self.parameter(name)).collect::<Result<Vec<Var>, RuleError>>()
+                });
+                match (lists.next(), lists.next(), lists.next()) {
+                    (Some(one), Some(other), None) => instance.mirrors.push((one?, other?)),
+                    _ => return self.fail(clause.place(), "`mirror` takes two lists of parameters", "(mirror (h s) (w t))"),
+                }
+            }
+            _ if head.starts_with(':') => {
+                let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+                instance.attrs.push((head[1..].to_string(), choices));
+            }
+            _ if head.starts_with('?') => {
+                let var = self.reference(&items[0])?;
+                let operand = self.operand(&items[1..], clause.place())?;
+                instance.operands.retain(|(earlier, _)| *earlier != var);
+                instance.operands.push((var, operand));
+            }
+            _ => {
+                let choices = items[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?;
+                let var = self.parameter(&items[0])?;
+                instance.parameters.push((var, choices));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameter of this name, which is kept apart from variables.
+    fn parameter(&mut self, name: &Sexp) -> Result<Var, RuleError> {
+        match name.atom() {
+            Some(word) => Ok(self.var(&format!("${word}"))),
+            None => self.fail(name.place(), "expected the name of a parameter", "(size n c), (fixed s 1 2)"),
+        }
     }
 
     /// `[same] [optional] [list N] [const] [positive | (splat E) | (data LIST) | (index E)] [DTYPE] SIZE...` or `choice E...`.

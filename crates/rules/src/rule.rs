@@ -135,6 +135,14 @@ pub struct Instance {
     pub parameters: Vec<(Var, Vec<Expr>)>,
     /// `(vary n 1 2 3)`: those of the parameters that are drawn again for every item of an `each`.
     pub varying: Vec<Var>,
+    /// `(size n c)`: those of the parameters whose choices are all sizes up to a bound.
+    pub sizes: Vec<Var>,
+    /// `(fixed s 1 2)`: those of the parameters that stay numbers where other sizes are symbols.
+    pub fixed: Vec<Var>,
+    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that exchanging their values gives the same instance.
+    pub mirrors: Vec<(Vec<Var>, Vec<Var>)>,
+    /// `(within E..)`: sizes that must not be above the bound either.
+    pub within: Vec<Expr>,
     /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a literal constant's shape.
     pub operands: Vec<(Var, Operand)>,
     /// `(:op.attr CHOICE...)`: choices for an attribute that the source leaves open.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, PatchValue, TensorType, Value, ValueId, eval};
+use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType, Value, ValueId, eval};
 
 use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
@@ -112,15 +112,7 @@ pub fn draw(rule: &Rule, seed: u64) -> Result<Instance, Miss> {
 /// Draws an instance of `rule` some of whose sizes are symbols. Constants of such sizes are parameters of the graph, without elements.
 pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss> {
     let (before, roots) = sized_graph(rule, seed, sizes).map_err(Miss::Draw)?;
-    let found = matches_at(&before, rule, 0, roots[0].node);
-    let found =
-        found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r))).ok_or_else(|| Miss::Draw("the guards do not hold".into()))?;
-    let patch = match instantiate(&before, rule, &found, &Anything) {
-        Ok(patch) => patch,
-        Err(Refusal::Guard | Refusal::Nothing | Refusal::Cycle) => return Err(Miss::Draw("refused".into())),
-        // A target that fails on an accepted source is a defect of the rule: some guard is missing.
-        Err(why) => return Err(Miss::Wrong(format!("the target cannot be built: {why}"))),
-    };
+    let patch = patch(rule, &before, &roots)?;
     let mut after = before.clone();
     after.apply(&patch);
     if after.topological().len() != after.len() {
@@ -128,6 +120,25 @@ pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss
     }
     let feeds = feeds(&before, seed);
     Ok(Instance { before, after, feeds })
+}
+
+/// The patch of the first match at these roots that changes something.
+fn patch(rule: &Rule, before: &Graph, roots: &[ValueId]) -> Result<Patch, Miss> {
+    let mut why = Miss::Draw("the guards do not hold".into());
+    for found in matches_at(before, rule, 0, roots[0].node) {
+        if !found.roots.iter().all(|r| roots.contains(r)) {
+            continue;
+        }
+        match instantiate(before, rule, &found, &Anything) {
+            Ok(patch) => return Ok(patch),
+            // The other way round, operands of a commutative operator may be those of the target already.
+            Err(Refusal::Nothing) => why = Miss::Draw("refused".into()),
+            Err(Refusal::Guard | Refusal::Cycle) => return Err(Miss::Draw("refused".into())),
+            // A target that fails on an accepted source is a defect of the rule: some guard is missing.
+            Err(why) => return Err(Miss::Wrong(format!("the target cannot be built: {why}"))),
+        }
+    }
+    Err(why)
 }
 
 /// Draws an instance and gives the difference of its two sides.
@@ -218,7 +229,8 @@ struct Sampler<'a> {
 impl Sampler<'_> {
     /// A symbol for a parameter whose choices are all plain numbers.
     fn symbol(&mut self, var: Var, choices: &[Expr]) -> Option<Val> {
-        let plain = choices.iter().all(|c| matches!(c, Expr::Literal(v) if v.as_int().is_some()));
+        let plain =
+            !self.rule.instance.fixed.contains(&var) && choices.iter().all(|c| matches!(c, Expr::Literal(v) if v.as_int().is_some()));
         let symbolic = match self.open {
             Sizes::Known => false,
             Sizes::Some => self.rng.below(2) == 0,
