@@ -41,8 +41,25 @@ impl Facts {
     pub fn assume(&mut self, sum: Poly) {
         // A number below 0 is a contradiction that has to stay.
         if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
+            let more = [without_floor(&sum), self.high_digit(&sum)];
             self.known.push(sum);
+            more.into_iter().flatten().for_each(|sum| self.assume(sum));
         }
+    }
+
+    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`.
+    fn high_digit(&self, sum: &Poly) -> Option<Poly> {
+        let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms);
+        let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
+        vars.into_iter().find_map(|var| {
+            let (factor, _) = sum.linear(var)?;
+            let unit = if let [(_, c)] = factor.terms() { factor.scale(c.signum()) } else { return None };
+            if unit.known() == Some(1) || !unit.terms().iter().all(|(atoms, _)| atoms.iter().all(|atom| self.is_natural(atom))) {
+                return None;
+            }
+            let (whole, rest) = sum.divide(&unit);
+            (whole.has(var) && self.at_least(&unit.plus(-1), &rest)).then_some(whole)
+        })
     }
 
     /// Adds a tensor whose elements are all above 0.
@@ -103,6 +120,12 @@ impl Facts {
             Some(value) => value >= 0,
             None => self.search(sum, CHAIN, &mut PATIENCE.clone()),
         }
+    }
+
+    /// Numbers below `sum` by what was assumed: `c` where `sum - c ≥ 0` is known.
+    pub fn lower_bounds<'a>(&'a self, sum: &'a Poly) -> impl Iterator<Item = Poly> + 'a {
+        let free = |p: &Poly| p.any(&mut |atom| matches!(atom, Atom::Var(_)));
+        self.known.iter().map(|known| sum.sub(known)).filter(move |bound| !free(bound))
     }
 
     /// Whether `a ≥ b` was shown.
@@ -194,16 +217,47 @@ impl Facts {
             return false;
         }
         self.known.iter().enumerate().any(|(at, fact)| {
-            let multiple = fact.terms().iter().find_map(|(atoms, c)| {
-                let (_, mine) = sum.terms().iter().find(|(a, _)| a == atoms && !a.is_empty())?;
-                (mine % c == 0 && mine / c > 0).then(|| mine / c)
-            });
+            let multiple = multiple(fact, sum, &|atoms| atoms.is_empty()).or_else(|| multiple(fact, sum, &|atoms| atoms.iter().all(|atom| self.is_natural(atom))));
             let Some(multiple) = multiple else { return false };
             let mut others = self.clone();
             others.known.remove(at);
-            others.search(&sum.sub(&fact.scale(multiple)), chain - 1, patience)
+            others.search(&sum.sub(&fact.mul(&multiple)), chain - 1, patience)
         })
     }
+
+    /// Whether an atom is a size, or a variable with a range.
+    fn is_natural(&self, atom: &Atom) -> bool {
+        match atom {
+            Atom::Size(_) => true,
+            Atom::Var(var) => self.ranges.contains_key(var),
+            _ => false,
+        }
+    }
+}
+
+/// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if `allowed` holds for the product.
+fn multiple(fact: &Poly, sum: &Poly, allowed: &dyn Fn(&[Atom]) -> bool) -> Option<Poly> {
+    fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
+        let by = Poly::term(atoms, *c);
+        sum.terms().iter().find_map(|(mine, n)| {
+            let quotient = Poly::term(mine, *n).exact(&by)?;
+            let [(left, number)] = quotient.terms() else { return None };
+            (*number > 0 && allowed(left)).then_some(quotient.clone())
+        })
+    })
+}
+
+/// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0`
+/// where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives `-c (a - b + 1) + b r ≥ 0`.
+fn without_floor(sum: &Poly) -> Option<Poly> {
+    let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms).filter(|atom| matches!(atom, Atom::Floor(..)));
+    floors.into_iter().find_map(|atom| {
+        let Atom::Floor(a, b) = atom else { return None };
+        let (factor, rest) = sum.linear_in(atom)?;
+        let factor = factor.known()?;
+        let largest = if factor > 0 { a.clone() } else { a.sub(b).plus(1) };
+        Some(largest.scale(factor).add(&rest.mul(b)))
+    })
 }
 
 #[cfg(test)]

@@ -70,6 +70,11 @@ impl Poly {
         Poly::atom(Atom::Var(var))
     }
 
+    /// One product, its atoms ascending.
+    pub fn term(atoms: &[Atom], coefficient: i64) -> Poly {
+        if coefficient == 0 { Poly::default() } else { Poly(vec![(atoms.to_vec(), coefficient)]) }
+    }
+
     /// A size of the graph.
     pub fn size(dim: &Dim) -> Poly {
         let factor = |f: &Factor<'_>| match f {

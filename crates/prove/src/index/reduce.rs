@@ -38,6 +38,13 @@ impl Facts {
         if within(&rest.add(b), b) {
             return whole.plus(-1);
         }
+        // Between `q b` and `q b + b - 1`, by what was assumed.
+        for bound in self.lower_bounds(&rest) {
+            let (quotient, _) = bound.divide(b);
+            if !quotient.is_zero() && within(&rest.sub(&quotient.mul(b)), b) {
+                return whole.add(&quotient);
+            }
+        }
         // floor((c d + r) / (c m)) = floor(d / m) where 0 ≤ r < c
         for (atoms, c) in rest.terms() {
             let Some((var, digit)) = digit(atoms, *c) else { continue };

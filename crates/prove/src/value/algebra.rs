@@ -7,6 +7,7 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 
 use crate::index::{Facts, Fuel, Poly, Var};
 use crate::value::number::Number;
+use crate::value::roots::{fractions, gathered, power_of};
 use crate::value::scope::merge_powers;
 use crate::value::sign::{Trend, is_nonnegative, is_positive, is_positive_factor, trend};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
@@ -88,17 +89,14 @@ pub(crate) fn reduced(mut term: Term, facts: &Facts) -> Result<Sum, Trouble> {
             (Factor::Apply(Function::Exp, e), _) if exponentials > 1 || power != 1 => {
                 exponent = exponent.add(&e[0].scale(&crate::value::whole(i64::from(power))));
             }
-            (Factor::Apply(Function::Sqrt, e), _) if power != 1 => {
-                more.push(self::power(&e[0], power.div_euclid(2), facts)?);
-                if power.rem_euclid(2) == 1 {
-                    kept.push((factor, 1));
-                }
-            }
             (Factor::Apply(Function::Positive | Function::Zero, _), 2..) => kept.push((factor, 1)),
             (Factor::Of(sum), 1..) => more.push(self::power(sum, power, facts)?),
             (Factor::Of(sum), _) if !is_normal_divisor(sum) => more.push(self::power(sum, power, facts)?),
             _ => kept.push((factor, power)),
         }
+    }
+    for (base, count) in gathered(&mut kept)? {
+        more.push(self::power(&base, count, facts)?);
     }
     term.factors = kept;
     let mut result = Sum::new([(term, Number::one())]);
@@ -249,6 +247,9 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
             if let Some(root) = x.known().as_ref().and_then(root) {
                 return Ok(Sum::number(root));
             }
+            if let Some((base, exponent)) = power_of(x) {
+                return rational_power(&base, &(exponent / crate::value::whole(2)), facts);
+            }
             if let Some(outside) = even_part(x, facts)? {
                 return Ok(outside);
             }
@@ -333,20 +334,20 @@ fn apply_root(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
 
 /// A power of what is not negative, by the exponent's whole part, its half, and what is left.
 pub(crate) fn rational_power(x: &Sum, exponent: &Number, facts: &Facts) -> Result<Sum, Trouble> {
-    let half = Number::new(1.into(), 2.into());
+    if let Some((base, inner)) = power_of(x) {
+        return rational_power(&base, &(inner * exponent), facts);
+    }
     let whole = exponent.floor();
-    let mut rest = exponent - &whole;
     let Some(count) = whole.to_integer().to_i32() else { return Trouble::new(format!("a power of {exponent}")) };
     let mut result = power(x, count, facts)?;
-    if rest >= half {
-        result = product(&result, &apply(Function::Sqrt, vec![x.clone()], facts)?, facts)?;
-        rest -= half;
+    for factor in fractions(x, &(exponent - &whole)) {
+        let value = match factor {
+            Factor::Apply(Function::Sqrt, y) => apply(Function::Sqrt, y, facts)?,
+            other => Sum::factor(other),
+        };
+        result = product(&result, &value, facts)?;
     }
-    if rest.is_zero() {
-        return Ok(result);
-    }
-    let left = Factor::Apply(Function::Named("power".into()), vec![x.clone(), Sum::number(rest)]);
-    product(&result, &Sum::factor(left), facts)
+    Ok(result)
 }
 
 /// The root of a ratio, if it is one of whole numbers.

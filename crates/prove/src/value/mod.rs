@@ -4,6 +4,7 @@ mod algebra;
 mod canonical;
 mod cases;
 mod number;
+mod roots;
 mod scope;
 mod sign;
 mod simplify;

@@ -121,6 +121,9 @@ pub(crate) fn is_positive_factor(factor: &Factor, facts: &Facts) -> bool {
         Factor::Apply(Function::Exp, _) => true,
         Factor::Apply(Function::Named(name), _) if name.as_ref() == "pi" => true,
         Factor::Apply(Function::Sqrt, arguments) => arguments.iter().all(|a| is_positive(a, facts)),
+        Factor::Apply(Function::Named(name), arguments) if name.as_ref() == "power" => {
+            arguments.first().is_some_and(|a| is_positive(a, facts))
+        }
         Factor::Of(sum) => is_positive(sum, facts),
         _ => false,
     }
