@@ -47,7 +47,7 @@ impl Facts {
         }
     }
 
-    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`.
+    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
         let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms);
         let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
@@ -58,7 +58,10 @@ impl Facts {
                 return None;
             }
             let (whole, rest) = sum.divide(&unit);
-            (whole.has(var) && self.at_least(&unit.plus(-1), &rest)).then_some(whole)
+            if !whole.has(var) || !self.at_least(&unit.plus(-1), &rest) {
+                return None;
+            }
+            Some(if self.at_least(&Poly::number(-1), &rest) { whole.plus(-1) } else { whole })
         })
     }
 
