@@ -50,10 +50,10 @@ impl Laws {
         Laws { forward: kept(&self.forward), backward: kept(&self.backward) }
     }
 
-    /// Those laws that speak of nothing but the operators of these graphs, and of joining and cutting tensors.
+    /// Those laws that speak of nothing but the operators of these graphs, and of joining, cutting and adding tensors.
     #[must_use]
     pub fn about(&self, graphs: &[&Graph]) -> Laws {
-        let mut kinds: FxHashSet<OpKind> = FxHashSet::from_iter([OpKind::Concat, OpKind::Split, OpKind::Slice]);
+        let mut kinds: FxHashSet<OpKind> = FxHashSet::from_iter([OpKind::Concat, OpKind::Split, OpKind::Slice, OpKind::Add]);
         for graph in graphs {
             kinds.extend(graph.ids().map(|id| graph.node(id).op.kind()));
         }

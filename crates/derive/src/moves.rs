@@ -1,8 +1,11 @@
 //! One step: a law applied at one place, in either direction.
 
-use regraft_ir::{Graph, canonical_key, normal};
+use regraft_ir::{Graph, NodeId, Op, ValueId, canonical_key, normal};
 use regraft_rules::rule::Rule;
 use regraft_rules::{Anything, Found, Library, instantiate, matches_at};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::laws::{Laws, anchors};
 
@@ -38,35 +41,79 @@ fn apply(graph: &Graph, rule: &Rule, found: &Found, most: usize) -> Option<(Grap
 }
 
 /// All applications of the rules of a library, as they are written.
-fn applications(graph: &Graph, library: &Library, most: usize, into: &mut dyn FnMut(&Rule, Graph, u128)) {
-    for (id, rule, root) in anchors(library, graph) {
-        for found in matches_at(graph, rule, root, id) {
-            if let Some((next, key)) = apply(graph, rule, &found, most) {
-                into(rule, next, key);
+///
+/// A pattern of several operators does not fit where two of them are one in the graph, and what is read twice is rewritten for all readers. With
+/// `copies`, single readers of a shared operator get one of their own, one reader at a time, which lifts both.
+fn applications(graph: &Graph, library: &Library, copies: bool, most: usize, into: &mut dyn FnMut(&Rule, Graph, u128)) {
+    let mut on = |graph: &Graph| {
+        for (id, rule, root) in anchors(library, graph) {
+            for found in matches_at(graph, rule, root, id) {
+                if let Some((next, key)) = apply(graph, rule, &found, most) {
+                    into(rule, next, key);
+                }
             }
         }
+    };
+    on(graph);
+    if !copies {
+        return;
     }
+    for id in graph.ids() {
+        let node = graph.node(id);
+        if node.inputs.is_empty() {
+            continue;
+        }
+        let readers = node.users.len() + usize::from(graph.feeds_output(id));
+        let own = node.users.iter().take(if readers > 1 { node.users.len() } else { 0 });
+        for (reader, slot) in own {
+            on(&with_copy(graph, id, *reader, *slot));
+        }
+    }
+}
+
+/// The graph in which one operand of `reader` is computed by a copy of the node that computes it.
+fn with_copy(graph: &Graph, id: NodeId, reader: NodeId, slot: u32) -> Graph {
+    let mut copied = Graph::new(&graph.name);
+    let mut values: FxHashMap<ValueId, ValueId> = FxHashMap::default();
+    for at in graph.topological() {
+        let node = graph.node(at);
+        let mut inputs: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|v| values[v]).collect();
+        if at == reader {
+            let own = graph.node(id);
+            let operands: SmallVec<[ValueId; 3]> = own.inputs.iter().map(|v| values[v]).collect();
+            inputs[slot as usize] = copied.add_typed(own.op.clone(), &operands, own.types.to_vec()).port(node.inputs[slot as usize].port);
+        }
+        let made = match &node.op {
+            Op::Input(input) => copied.add_input(&input.name, input.ty.clone()).node,
+            op => copied.add_typed(op.clone(), &inputs, node.types.to_vec()),
+        };
+        values.extend((0..node.types.len() as u32).map(|port| (at.port(port), made.port(port))));
+    }
+    for output in graph.outputs() {
+        copied.add_output(&output.name, values[&output.value]);
+    }
+    copied
 }
 
 /// Whether `rule`, applied once to `graph` from left to right, leads to the graph of this key.
 pub(crate) fn leads_to(graph: &Graph, rule: &Rule, key: u128) -> bool {
     let Ok(library) = Library::new(vec![rule.clone()]) else { return false };
     let mut led = false;
-    applications(graph, &library, usize::MAX, &mut |_, _, reached| led |= reached == key);
+    applications(graph, &library, true, usize::MAX, &mut |_, _, reached| led |= reached == key);
     led
 }
 
 /// The graphs of at most `most` nodes that one step leads to and that `fresh` wants, by their keys.
 ///
 /// What a reversed law proposes counts only if the law leads back from there.
-pub(crate) fn moves(graph: &Graph, key: u128, laws: &Laws, most: usize, fresh: &mut dyn FnMut(u128) -> bool) -> Vec<Move> {
+pub(crate) fn moves(graph: &Graph, key: u128, laws: &Laws, copies: bool, most: usize, fresh: &mut dyn FnMut(u128) -> bool) -> Vec<Move> {
     let mut moves: Vec<Move> = Vec::new();
-    applications(graph, laws.forward(), most, &mut |rule, graph, key| {
+    applications(graph, laws.forward(), copies, most, &mut |rule, graph, key| {
         if fresh(key) {
             moves.push(Move { graph, key, law: rule.name.clone(), reversed: false });
         }
     });
-    applications(graph, laws.backward(), most, &mut |rule, next, reached| {
+    applications(graph, laws.backward(), copies, most, &mut |rule, next, reached| {
         if moves.iter().any(|known| known.key == reached) {
             return;
         }

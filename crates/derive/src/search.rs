@@ -14,7 +14,7 @@ use crate::moves::{Move, moves, normalize};
 /// How far a search may go. Work is counted, so that a search ends the same way everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Graphs that are rewritten at most, from both ends together.
+    /// Graphs that are rewritten at most, from both ends together, in each of two searches.
     pub graphs: usize,
     /// Nodes that a graph on the way may have beyond those of the larger end.
     pub growth: usize,
@@ -100,6 +100,11 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
     if interface(before) != interface(after) {
         return Err(Open::Interface);
     }
+    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do it.
+    meet(before, after, laws, false, limits).or_else(|_| meet(before, after, laws, true, limits))
+}
+
+fn meet(before: &Graph, after: &Graph, laws: &Laws, copies: bool, limits: &Limits) -> Result<Derivation, Open> {
     let mut ends = [End::new(before), End::new(after)];
     let most = ends.iter().map(|end| end.states[0].graph.len()).max().unwrap_or(0) + limits.growth;
     if ends[0].states[0].key == ends[1].states[0].key {
@@ -112,7 +117,7 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
         let (here, other) = if side == 0 { let [a, b] = &mut ends; (a, b) } else { let [a, b] = &mut ends; (b, a) };
         let State { graph, key, depth, .. } = &here.states[at];
         let (depth, places) = (*depth, &here.places);
-        let found = moves(graph, *key, laws, most, &mut |key| !places.contains_key(&key));
+        let found = moves(graph, *key, laws, copies, most, &mut |key| !places.contains_key(&key));
         for Move { graph, key, law, reversed } in found {
             if here.places.contains_key(&key) {
                 continue;
