@@ -9,7 +9,7 @@ mod table;
 
 use std::collections::HashMap;
 
-use regraft_ir::{DType, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -167,7 +167,9 @@ impl<'a> Meaning<'a> {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
                 self.shared.dtypes.insert(source.clone(), input.ty.dtype);
-                return Ok(Sum::read(source, index.to_vec()));
+                // There is only one index along an axis of size one.
+                let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
+                return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
