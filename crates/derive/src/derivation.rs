@@ -1,9 +1,10 @@
 //! A derivation, and its replay.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use regraft_ir::{Graph, canonical_key};
+use regraft_ir::{Graph, canonical_key, text};
 use regraft_prove::Verdict;
 
 use crate::difference::differences;
@@ -117,6 +118,58 @@ fn equal(a: &Graph, b: &Graph) -> Verdict {
         }
     }
     verdict
+}
+
+/// The text of a derivation: graphs, and between them `by LAW`. [`FromStr`] reads it back.
+impl fmt::Display for Derivation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, graph) in self.graphs.iter().enumerate() {
+            if let Some(link) = at.checked_sub(1).and_then(|before| self.links.get(before)) {
+                writeln!(f, "{BY}{link}")?;
+            }
+            writeln!(f, "{}", text::print(graph).trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Derivation {
+    type Err = DerivationError;
+
+    fn from_str(text: &str) -> Result<Derivation, DerivationError> {
+        let mut derivation = Derivation { graphs: Vec::new(), links: Vec::new() };
+        let (mut from, mut graph) = (1, String::new());
+        for (at, line) in (1..).zip(text.lines()) {
+            let Some(law) = line.strip_prefix(BY) else {
+                graph.push_str(line);
+                graph.push('\n');
+                continue;
+            };
+            derivation.graphs.push(read(&graph, from)?);
+            let name = law.trim_end_matches('\'');
+            derivation.links.push(Link { law: name.into(), reversed: name != law });
+            (from, graph) = (at + 1, String::new());
+        }
+        derivation.graphs.push(read(&graph, from)?);
+        Ok(derivation)
+    }
+}
+
+/// Before the name of a law.
+const BY: &str = "by ";
+
+/// A graph of a derivation cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the graph that begins on line {line}: {why}")]
+pub struct DerivationError {
+    /// Where the graph begins, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+fn read(graph: &str, line: usize) -> Result<Graph, DerivationError> {
+    text::parse(graph).map_err(|e| DerivationError { line, why: e.to_string() })
 }
 
 impl fmt::Display for Link {

@@ -50,10 +50,14 @@ impl Laws {
         Laws { forward: kept(&self.forward), backward: kept(&self.backward) }
     }
 
-    /// Those laws that speak of nothing but the operators of these graphs, and of joining, cutting and adding tensors.
+    /// Those laws that speak of nothing but the operators of these graphs and of joining, cutting and adding tensors; `wide`: of products and of moving
+    /// elements as well.
     #[must_use]
-    pub fn about(&self, graphs: &[&Graph]) -> Laws {
+    pub fn about(&self, graphs: &[&Graph], wide: bool) -> Laws {
         let mut kinds: FxHashSet<OpKind> = FxHashSet::from_iter([OpKind::Concat, OpKind::Split, OpKind::Slice, OpKind::Add]);
+        if wide {
+            kinds.extend([OpKind::Mul, OpKind::Expand, OpKind::Transpose, OpKind::Pad, OpKind::Constant, OpKind::ConstantOfShape]);
+        }
         for graph in graphs {
             kinds.extend(graph.ids().map(|id| graph.node(id).op.kind()));
         }

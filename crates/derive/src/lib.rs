@@ -32,7 +32,7 @@ mod numbering;
 mod reverse;
 mod search;
 
-pub use derivation::{Derivation, Flaw, Link};
+pub use derivation::{Derivation, DerivationError, Flaw, Link};
 pub use laws::Laws;
 pub use reverse::reverse;
 pub use search::{Limits, Open, derive};

@@ -14,7 +14,7 @@ use crate::moves::{Move, moves, normalize};
 /// How far a search may go. Work is counted, so that a search ends the same way everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Graphs that are rewritten at most, from both ends together, in each of two searches.
+    /// Graphs that are rewritten at most, from both ends together, in each of three searches.
     pub graphs: usize,
     /// Nodes that a graph on the way may have beyond those of the larger end.
     pub growth: usize,
@@ -91,8 +91,8 @@ impl End {
 
 /// A chain of steps that leads from `before` to `after`, each an application of one of the laws in one of its directions.
 ///
-/// Both must have the same inputs, by position, name and type. Two values of a graph that are computed alike are one. Deterministic. The steps are
-/// not proved here: see [`Derivation::replay`].
+/// Both must have the same inputs, by position, name and type. Two values of a graph that are computed alike are one. Laws about other operators than
+/// those of the graphs are left out first. Deterministic. The steps are not proved here: see [`Derivation::replay`].
 ///
 /// # Errors
 /// No such chain was found.
@@ -100,8 +100,11 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
     if interface(before) != interface(after) {
         return Err(Open::Interface);
     }
-    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do it.
-    meet(before, after, laws, false, limits).or_else(|_| meet(before, after, laws, true, limits))
+    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do it; so are other operators.
+    let near = laws.about(&[before, after], false);
+    meet(before, after, &near, false, limits)
+        .or_else(|_| meet(before, after, &near, true, limits))
+        .or_else(|_| meet(before, after, &laws.about(&[before, after], true), true, limits))
 }
 
 fn meet(before: &Graph, after: &Graph, laws: &Laws, copies: bool, limits: &Limits) -> Result<Derivation, Open> {
