@@ -29,10 +29,12 @@ mod difference;
 mod laws;
 mod moves;
 mod numbering;
+mod redundancy;
 mod reverse;
 mod search;
 
 pub use derivation::{Derivation, DerivationError, Flaw, Link};
 pub use laws::Laws;
+pub use redundancy::redundant;
 pub use reverse::reverse;
 pub use search::{Limits, Open, derive};

@@ -60,13 +60,9 @@ fn applications(graph: &Graph, library: &Library, copies: bool, most: usize, int
     }
     for id in graph.ids() {
         let node = graph.node(id);
-        if node.inputs.is_empty() {
-            continue;
-        }
-        let readers = node.users.len() + usize::from(graph.feeds_output(id));
-        let own = node.users.iter().take(if readers > 1 { node.users.len() } else { 0 });
-        for (reader, slot) in own {
-            on(&with_copy(graph, id, *reader, *slot));
+        let shared = node.users.len() + usize::from(graph.feeds_output(id)) > 1;
+        if shared && !node.inputs.is_empty() {
+            node.users.iter().for_each(|(reader, slot)| on(&with_copy(graph, id, *reader, *slot)));
         }
     }
 }
@@ -84,6 +80,7 @@ fn with_copy(graph: &Graph, id: NodeId, reader: NodeId, slot: u32) -> Graph {
             inputs[slot as usize] = copied.add_typed(own.op.clone(), &operands, own.types.to_vec()).port(node.inputs[slot as usize].port);
         }
         let made = match &node.op {
+            Op::Input(input) if node.constant => copied.add_parameter(&input.name, input.ty.clone()).node,
             Op::Input(input) => copied.add_input(&input.name, input.ty.clone()).node,
             op => copied.add_typed(op.clone(), &inputs, node.types.to_vec()),
         };

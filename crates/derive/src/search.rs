@@ -117,7 +117,13 @@ fn meet(before: &Graph, after: &Graph, laws: &Laws, copies: bool, limits: &Limit
         let sizes = ends.each_ref().map(|end| if end.open.is_empty() { usize::MAX } else { end.places.len() });
         let side = usize::from(sizes[1] < sizes[0]);
         let Some(Reverse((_, at))) = ends[side].open.pop() else { return Err(Open::Exhausted(work)) };
-        let (here, other) = if side == 0 { let [a, b] = &mut ends; (a, b) } else { let [a, b] = &mut ends; (b, a) };
+        let (here, other) = if side == 0 {
+            let [a, b] = &mut ends;
+            (a, b)
+        } else {
+            let [a, b] = &mut ends;
+            (b, a)
+        };
         let State { graph, key, depth, .. } = &here.states[at];
         let (depth, places) = (*depth, &here.places);
         let found = moves(graph, *key, laws, copies, most, &mut |key| !places.contains_key(&key));

@@ -124,3 +124,12 @@ pub struct Judgement {
     /// The first rule of the file that is the same up to the names of variables.
     pub same_as: Option<usize>,
 }
+
+impl Judgement {
+    /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were proved: a rule that was only tested is proved then.
+    pub fn take_derivations(&mut self) {
+        if matches!(self.trust, Trust::Tested(_)) && !self.pairs.is_empty() {
+            (self.trust, self.proofs) = (Trust::ProvedInRange, self.pairs.len());
+        }
+    }
+}

@@ -220,7 +220,8 @@ impl Facts {
             return false;
         }
         self.known.iter().enumerate().any(|(at, fact)| {
-            let multiple = multiple(fact, sum, &|atoms| atoms.is_empty()).or_else(|| multiple(fact, sum, &|atoms| atoms.iter().all(|atom| self.is_natural(atom))));
+            let multiple = multiple(fact, sum, &|atoms| atoms.is_empty())
+                .or_else(|| multiple(fact, sum, &|atoms| atoms.iter().all(|atom| self.is_natural(atom))));
             let Some(multiple) = multiple else { return false };
             let mut others = self.clone();
             others.known.remove(at);

@@ -1,5 +1,6 @@
 //! `regraft rules`.
 
+mod derive;
 mod exercise;
 mod explain;
 mod generate;
