@@ -5,7 +5,7 @@ use regraft_ir::{Graph, ValueId};
 use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
 use crate::meaning::{Meaning, Need, Shared};
-use crate::value::{Simplifier, Trouble, vanishes};
+use crate::value::{Simplifier, Sum, Trouble, chooses, contracted, vanishes};
 
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
@@ -42,7 +42,11 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
         // Closed forms first: they are short, and hold for sizes that are symbols.
         let closed = pair.closed(&Simplifier::default());
         let Err(why) = closed else { continue };
-        if pair.by_cases(&Simplifier { expand: EXPANDED }).is_err() {
+        // Products of tables are taken before anything is written out; where no table is read, that is no other question.
+        let tables = Simplifier { expand: 0, choose: EXPANDED };
+        let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
+        let shown = [tables, short].iter().any(|simplifier| pair.by_cases(simplifier).is_ok());
+        if !shown {
             return Verdict::Unproved(format!("output {}: {why}", output.name));
         }
     }
@@ -68,7 +72,7 @@ impl Case {
     /// The case with a variable replaced, and with other variables.
     fn with(&self, var: Var, value: &Poly, more: &[(Var, Poly)]) -> Case {
         Case {
-            facts: self.facts.replaced(var, value).with(more, []),
+            facts: self.facts.with(more, []).replaced(var, value),
             index: self.index.iter().map(|p| p.with(var, value)).collect(),
             variables: self.variables.iter().filter(|(v, _)| *v != var).chain(more).cloned().collect(),
         }
@@ -119,7 +123,7 @@ impl Pair<'_> {
         let (left, right) = self.values();
         let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
         let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
-        vanishes(&left.sub(&right), &case.variables, &shared.facts, simplifier)
+        settle(&left.sub(&right), &case.variables, &shared.facts, simplifier)
     }
 
     /// Tells cases of the output index apart, as elements need it; short sums are written out.
@@ -163,4 +167,21 @@ impl Pair<'_> {
         }
         Ok(())
     }
+}
+
+/// Shows that the difference is 0, with known tables multiplied out for each element that output variables choose.
+fn settle(difference: &Sum, variables: &[(Var, Poly)], facts: &Facts, simplifier: Simplifier) -> Result<(), Trouble> {
+    let Some(at) = chooses(difference, variables, simplifier.choose, facts) else {
+        let simplifier = Simplifier { expand: simplifier.choose, ..simplifier };
+        return vanishes(&contracted(difference, facts)?, variables, facts, simplifier);
+    };
+    let (var, extent) = &variables[at];
+    let others: Vec<(Var, Poly)> = variables.iter().filter(|(v, _)| v != var).cloned().collect();
+    for value in (0..extent.known().unwrap_or(0)).map(Poly::number) {
+        let facts = facts.replaced(*var, &value);
+        if !facts.contradict() {
+            settle(&difference.with(*var, &value), &others, &facts, simplifier)?;
+        }
+    }
+    Ok(())
 }

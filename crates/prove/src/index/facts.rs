@@ -17,6 +17,7 @@ pub(crate) struct Facts {
     ranges: HashMap<Var, Poly>,
     known: Vec<Poly>,
     positive: Vec<Source>,
+    integers: Vec<Source>,
     tables: Rc<HashMap<Source, Table>>,
     /// Signs of sums that a case assumes.
     pub signs: Signs,
@@ -39,12 +40,24 @@ impl Facts {
 
     /// Adds a sum that is at least 0.
     pub fn assume(&mut self, sum: Poly) {
+        let sum = if self.is_whole(&sum) { sum.tightened() } else { sum };
         // A number below 0 is a contradiction that has to stay.
         if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
             let more = [without_floor(&sum), self.high_digit(&sum)];
             self.known.push(sum);
             more.into_iter().flatten().for_each(|sum| self.assume(sum));
         }
+    }
+
+    /// The range of a variable.
+    pub fn extent(&self, var: Var) -> Option<&Poly> {
+        self.ranges.get(&var)
+    }
+
+    /// The least value of a variable, as far as facts about it alone tell.
+    pub fn first(&self, var: Var) -> i64 {
+        let bounds = self.known.iter().filter_map(|sum| sum.sub(&Poly::var(var)).known()).map(|number| -number);
+        bounds.fold(0, i64::max)
     }
 
     /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
@@ -77,9 +90,38 @@ impl Facts {
         self.positive.contains(source)
     }
 
+    /// Adds a tensor whose elements are all whole numbers.
+    pub fn all_whole(&mut self, source: &Source) {
+        if !self.integers.contains(source) {
+            self.integers.push(source.clone());
+        }
+    }
+
+    /// Whether the sum is a whole number wherever it is defined.
+    pub fn is_whole(&self, sum: &Poly) -> bool {
+        !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.integers.contains(source)))
+    }
+
+    /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this gives back.
+    pub fn suppose(&mut self, sum: Poly) -> Vec<Poly> {
+        let before = self.known.clone();
+        self.assume(sum);
+        before
+    }
+
+    /// Forgets what was supposed.
+    pub fn forget(&mut self, before: Vec<Poly>) {
+        self.known = before;
+    }
+
     /// Makes the elements of constants known.
     pub fn set_tables(&mut self, tables: HashMap<Source, Table>) {
         self.tables = Rc::new(tables);
+    }
+
+    /// Whether the constant's elements are known.
+    pub fn has_table(&self, source: &Source) -> bool {
+        self.tables.contains_key(source)
     }
 
     /// The element of a known constant at a known index.
@@ -107,13 +149,7 @@ impl Facts {
     pub fn replaced(&self, var: Var, value: &Poly) -> Facts {
         let mut facts = Facts { known: Vec::new(), ..self.clone() };
         facts.ranges.remove(&var);
-        for sum in &self.known {
-            let sum = sum.with(var, value);
-            // A number below 0 is a contradiction that has to stay.
-            if sum.known().is_none_or(|v| v < 0) && !facts.known.contains(&sum) {
-                facts.known.push(sum);
-            }
-        }
+        self.known.iter().for_each(|sum| facts.assume(sum.with(var, value)));
         facts
     }
 

@@ -257,6 +257,13 @@ impl Poly {
         })
     }
 
+    /// A sum that is at least 0 exactly where this one is: what divides all coefficients but the number's is divided out, and the number rounded down.
+    pub fn tightened(&self) -> Poly {
+        let common = self.0.iter().filter(|(atoms, _)| !atoms.is_empty()).fold(0, |g, (_, c)| gcd(g, c.unsigned_abs()));
+        let Some(common) = i64::try_from(common).ok().filter(|g| *g > 1) else { return self.clone() };
+        Poly::collect(self.0.iter().map(|(atoms, c)| (atoms.clone(), Some(c.div_euclid(common)))))
+    }
+
     /// Whether the variable occurs.
     pub fn has(&self, var: Var) -> bool {
         self.any(&mut |a| *a == Atom::Var(var))
@@ -343,6 +350,10 @@ impl fmt::Debug for Poly {
     }
 }
 
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -382,6 +393,15 @@ mod tests {
         assert_eq!(n().plus(1).exact(&n()), None);
         assert_eq!(i.scale(3).plus(2).linear(i.as_var().unwrap()), Some((Poly::number(3), Poly::number(2))));
         assert_eq!(i.mul(&i).linear(i.as_var().unwrap()), None);
+    }
+
+    #[test]
+    fn what_is_at_least_zero_is_rounded_to_whole_multiples() {
+        let i = Poly::var(fresh());
+        assert_eq!(i.scale(2).plus(-7).tightened(), i.plus(-4));
+        assert_eq!(i.scale(-4).add(&n().scale(6)).plus(5).tightened(), i.scale(-2).add(&n().scale(3)).plus(2));
+        assert_eq!(i.scale(2).add(&n()).plus(1).tightened(), i.scale(2).add(&n()).plus(1));
+        assert_eq!(Poly::number(-4).tightened(), Poly::number(-4));
     }
 
     #[test]

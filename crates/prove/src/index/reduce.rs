@@ -38,6 +38,12 @@ impl Facts {
         if within(&rest.add(b), b) {
             return whole.plus(-1);
         }
+        // Where variables do not begin at 0, neither does the quotient.
+        if let Some(first) = self.lowest(&rest).zip(b.known().filter(|b| *b > 0)).map(|(low, b)| low.div_euclid(b)).filter(|q| *q != 0)
+            && within(&rest.sub(&b.scale(first)), b)
+        {
+            return whole.plus(first);
+        }
         // Between `q b` and `q b + b - 1`, by what was assumed.
         for bound in self.lower_bounds(&rest) {
             let (quotient, _) = bound.divide(b);
@@ -55,6 +61,19 @@ impl Facts {
             }
         }
         whole.add(&rest.floor(b))
+    }
+
+    /// The value of a linear expression where each variable is at the end of its range that makes it smallest.
+    fn lowest(&self, poly: &Poly) -> Option<i64> {
+        poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
+            let value = match atoms.as_slice() {
+                [] => 1,
+                [Atom::Var(var)] if *c > 0 => self.first(*var),
+                [Atom::Var(var)] => self.extent(*var)?.known()? - 1,
+                _ => return None,
+            };
+            sum.checked_add(value.checked_mul(*c)?)
+        })
     }
 
     /// The index into an axis of size `n` at index `a` of the axis it is broadcast to.

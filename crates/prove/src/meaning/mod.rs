@@ -9,7 +9,7 @@ mod table;
 
 use std::collections::HashMap;
 
-use regraft_ir::{DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{Class, DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -30,6 +30,8 @@ pub(crate) enum Need {
 pub(crate) struct Shared {
     /// Variables of the output index with their ranges, if cases are to be told apart by what elements need.
     pub asked: Vec<(Var, Poly)>,
+    /// Summed variables in use, with their ranges.
+    summed: Vec<(Var, Poly)>,
     /// What the element that could not be written out needs.
     pub need: Option<Need>,
     /// Ranges of the variables in use, and what else is known.
@@ -81,11 +83,26 @@ pub(crate) struct Meaning<'a> {
     shared: &'a mut Shared,
     simplifier: Simplifier,
     memo: HashMap<(ValueId, Vec<Poly>), Sum>,
+    /// The element that was asked for last.
+    last: Sum,
+    /// Nodes whose elements are being written out, and how many of their sums are open.
+    open: Vec<(NodeId, usize)>,
+    /// Variables that a node sums over, by how many of its sums are around, so that the same element is read at the same index again.
+    names: HashMap<(NodeId, usize, Vec<Poly>), Range>,
+}
+
+/// What sums of several variables range over.
+#[derive(Clone)]
+struct Range {
+    /// Values of the variables, a list for each choice of those that are written out.
+    choices: Vec<Vec<Poly>>,
+    /// What is summed.
+    binders: Vec<(Var, Poly)>,
 }
 
 impl<'a> Meaning<'a> {
     pub fn new(graph: &'a Graph, shared: &'a mut Shared, simplifier: Simplifier) -> Meaning<'a> {
-        Meaning { graph, shared, simplifier, memo: HashMap::new() }
+        Meaning { graph, shared, simplifier, memo: HashMap::new(), last: Sum::default(), open: Vec::new(), names: HashMap::new() }
     }
 
     /// The element of a value at an index.
@@ -96,26 +113,36 @@ impl<'a> Meaning<'a> {
         }
         let key = (value, index);
         if let Some(known) = self.memo.get(&key) {
+            self.last = known.clone();
             return Ok(known.clone());
         }
-        let sum = self.element(value, &key.1)?;
-        let sum = self.simplifier.sum(&sum, &self.shared.facts)?;
-        self.memo.insert(key, sum.clone());
-        Ok(sum)
+        self.open.push((value.node, 0));
+        let sum = self.element(value, &key.1);
+        self.open.pop();
+        let sum = sum?;
+        // What only moves elements has nothing to simplify.
+        if sum != self.last {
+            self.last = self.simplifier.sum(&sum, &self.shared.facts)?;
+        }
+        self.memo.insert(key, self.last.clone());
+        Ok(self.last.clone())
     }
 
-    /// Asks for the digits of an output variable that is divided.
+    /// Asks for the digits of an output variable that is divided, or of a summed one whose range they fill.
     fn digits(&mut self, poly: &Poly) -> Result<(), Trouble> {
         let mut cut = None;
         poly.any(&mut |atom| {
             if let Atom::Floor(a, b) = atom {
-                cut = cut.take().or_else(|| {
-                    self.shared.asked.iter().find_map(|(var, extent)| {
-                        let (factor, _) = a.linear(*var)?;
-                        let low = b.exact(&factor).filter(|low| !factor.is_zero() && low.known() != Some(1) && low != extent)?;
-                        Some(Need::Cut(*var, low))
-                    })
-                });
+                let low = |var: Var, extent: &Poly| {
+                    let (factor, _) = a.linear(var)?;
+                    b.exact(&factor).filter(|low| !factor.is_zero() && low.known() != Some(1) && low != extent)
+                };
+                let asked = || self.shared.asked.iter().find_map(|(var, extent)| Some(Need::Cut(*var, low(*var, extent)?)));
+                let summed = || {
+                    let filled = |(var, extent): &(Var, Poly)| low(*var, extent).filter(|low| extent.exact(low).is_some());
+                    self.shared.summed.iter().find_map(|of| Some(Need::Cut(of.0, filled(of)?)))
+                };
+                cut = cut.take().or_else(|| summed().or_else(asked));
             }
             false
         });
@@ -167,6 +194,9 @@ impl<'a> Meaning<'a> {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
                 self.shared.dtypes.insert(source.clone(), input.ty.dtype);
+                if input.ty.dtype.class() == Class::Int {
+                    self.shared.facts.all_whole(&source);
+                }
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
                 return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
@@ -201,6 +231,20 @@ impl<'a> Meaning<'a> {
         Ok(Sum::read(Source::Opaque(name.as_str().into(), value.port), index.to_vec()))
     }
 
+    /// What `body` gives where a condition holds, and 0 elsewhere.
+    fn where_holds(&mut self, condition: &Poly, body: &mut dyn FnMut(&mut Self) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
+        if self.never(condition) {
+            return Ok(Sum::default());
+        }
+        let before = self.shared.facts.suppose(condition.clone());
+        // Elements are remembered in the form that they have where the condition holds.
+        let memo = std::mem::take(&mut self.memo);
+        let result = body(self);
+        self.memo = memo;
+        self.shared.facts.forget(before);
+        Ok(result?.only_where(condition))
+    }
+
     /// The sum of `body` over a variable of this range.
     fn sum_over(&mut self, extent: &Poly, body: &mut dyn FnMut(&mut Self, &Poly) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
         self.sum_over_all(std::slice::from_ref(extent), &mut |m, vars| body(m, &vars[0]))
@@ -208,26 +252,72 @@ impl<'a> Meaning<'a> {
 
     /// The sum of `body` over variables of these ranges; short sums are written out if the simplifier does so.
     fn sum_over_all(&mut self, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
-        let mut choices: Vec<Vec<Poly>> = vec![Vec::new()];
-        let mut binders = Vec::new();
+        let depth = self.open.last_mut().map(|(node, sums)| {
+            *sums += 1;
+            (*node, *sums)
+        });
+        let result = self.sum_over_range(depth, extents, body);
+        if let Some((_, sums)) = self.open.last_mut() {
+            *sums -= 1;
+        }
+        result
+    }
+
+    fn sum_over_range(&mut self, place: Option<(NodeId, usize)>, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
+        let key = place.map(|(node, depth)| (node, depth, extents.to_vec()));
+        let known = key.as_ref().and_then(|key| self.names.get(key).cloned());
+        let mut range = known.unwrap_or_else(|| self.range(extents));
+        loop {
+            let before = self.shared.summed.len();
+            self.shared.summed.extend(range.binders.iter().cloned());
+            let result = self.sum_of(&range, body);
+            self.shared.summed.truncate(before);
+            // A variable that is divided is summed by its digits.
+            let cut = match self.shared.need.clone() {
+                Some(Need::Cut(var, low)) => range.binders.iter().position(|(v, _)| *v == var).map(|at| (at, var, low)),
+                _ => None,
+            };
+            let digits = cut.and_then(|(at, var, low)| Some((at, var, range.binders[at].1.exact(&low)?, low)));
+            let Some((at, var, high, low)) = digits else {
+                if let Some(key) = key {
+                    self.names.insert(key, range);
+                }
+                return result;
+            };
+            self.shared.need = None;
+            let (h, l) = (self.shared.variable(&high), self.shared.variable(&low));
+            let digits = Poly::var(h).mul(&low).add(&Poly::var(l));
+            range.binders.splice(at..=at, [(h, high), (l, low)]);
+            range.choices.iter_mut().flatten().for_each(|p| *p = p.with(var, &digits));
+        }
+    }
+
+    /// Variables of these ranges; short ones are written out if the simplifier does so.
+    fn range(&mut self, extents: &[Poly]) -> Range {
+        let mut range = Range { choices: vec![Vec::new()], binders: Vec::new() };
         for extent in extents {
             let short = extent.known().filter(|e| (0..=self.simplifier.expand).contains(e));
             let values: Vec<Poly> = match short {
                 Some(count) => (0..count).map(Poly::number).collect(),
                 None => {
                     let var = self.shared.variable(extent);
-                    binders.push((var, extent.clone()));
+                    range.binders.push((var, extent.clone()));
                     vec![Poly::var(var)]
                 }
             };
-            choices = choices.iter().flat_map(|c| values.iter().map(|v| c.iter().chain([v]).cloned().collect())).collect();
+            let longer = |choice: &Vec<Poly>| values.iter().map(|v| choice.iter().chain([v]).cloned().collect()).collect::<Vec<_>>();
+            range.choices = range.choices.iter().flat_map(longer).collect();
         }
+        range
+    }
+
+    fn sum_of(&mut self, range: &Range, body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let mut terms = Vec::new();
-        for choice in &choices {
+        for choice in &range.choices {
             terms.extend(body(self, choice)?.into_terms());
         }
         Ok(Sum::new(terms.into_iter().map(|(mut term, c)| {
-            term.binders.extend(binders.iter().cloned());
+            term.binders.extend(range.binders.iter().cloned());
             (term, c)
         })))
     }

@@ -4,7 +4,10 @@ use regraft_ir::{Class, Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Function, Sum, Trouble, apply, product};
+use crate::value::{Function, Sum, Trouble, apply, open_condition, product};
+
+/// Most conditions that an index may depend on.
+const MOST_CHOICES: u32 = 6;
 
 impl Meaning<'_> {
     /// The element, if the operator moves elements.
@@ -86,21 +89,8 @@ impl Meaning<'_> {
                 let (x, indices) = (first(self)?, self.operand(node, 1)?);
                 let rank = self.shape(indices)?.len();
                 let chosen = self.at(indices, &index[axis..axis + rank])?;
-                let Some(chosen) = chosen.as_poly() else { return Trouble::new("an index that is no index expression") };
-                let chosen = self.shared.facts.reduce(&chosen);
-                let at = |position: Poly| {
-                    let outer = index[..axis].iter().cloned();
-                    outer.chain([position]).chain(index[axis + rank..].iter().cloned()).collect::<Vec<Poly>>()
-                };
-                if self.shared.facts.nonnegative(&chosen) {
-                    return self.at(x, &at(chosen)).map(Some);
-                }
-                let size = self.shape(x)?.get(axis).cloned().unwrap_or_default();
-                let (from_end, negative) = (chosen.add(&size), chosen.scale(-1).plus(-1));
-                if self.shared.facts.nonnegative(&negative) {
-                    return self.at(x, &at(from_end)).map(Some);
-                }
-                self.at(x, &at(chosen.clone()))?.only_where(&chosen).add(&self.at(x, &at(from_end))?.only_where(&negative))
+                let after = index[axis + rank..].to_vec();
+                self.gathered(x, (&index[..axis], &after), &chosen, MOST_CHOICES)?
             }
             Op::OneHot(op) => {
                 let axis = usize::try_from(op.axis).unwrap_or(0);
@@ -157,6 +147,40 @@ impl Meaning<'_> {
             },
             _ => return Ok(None),
         }))
+    }
+
+    /// The element of `x` at an index that is computed, counted from the end where it is below 0, between known indices. Where the index is one
+    /// expression or another, depending on conditions, so is the element.
+    fn gathered(&mut self, x: ValueId, around: (&[Poly], &[Poly]), chosen: &Sum, choices: u32) -> Result<Sum, Trouble> {
+        let Some(position) = chosen.as_poly() else {
+            let (Some(condition), Some(choices)) = (open_condition(chosen), choices.checked_sub(1)) else {
+                return Trouble::new("an index that is no index expression");
+            };
+            self.decided(&condition)?;
+            let mut sum = Sum::default();
+            for condition in [condition.clone(), condition.scale(-1).plus(-1)] {
+                sum = sum.add(&self.where_holds(&condition, &mut |m| {
+                    let chosen = m.simplifier.sum(chosen, &m.shared.facts)?;
+                    m.gathered(x, around, &chosen, choices)
+                })?);
+            }
+            return Ok(sum);
+        };
+        let position = self.shared.facts.reduce(&position);
+        let at = |position: Poly| {
+            let (before, after) = around;
+            before.iter().cloned().chain([position]).chain(after.iter().cloned()).collect::<Vec<Poly>>()
+        };
+        if self.shared.facts.nonnegative(&position) {
+            return self.at(x, &at(position));
+        }
+        let axis = around.0.len();
+        let size = self.shape(x)?.get(axis).cloned().unwrap_or_default();
+        let (from_end, negative) = (position.add(&size), position.scale(-1).plus(-1));
+        if self.shared.facts.nonnegative(&negative) {
+            return self.at(x, &at(from_end));
+        }
+        Ok(self.at(x, &at(position.clone()))?.only_where(&position).add(&self.at(x, &at(from_end))?.only_where(&negative)))
     }
 
     pub(super) fn floor(&self, a: &Poly, b: &Poly) -> Poly {

@@ -26,6 +26,9 @@ impl Meaning<'_> {
                 if let Some(at) = known(constant.shape(), index) {
                     return values.get(at).map_or_else(|| Trouble::new("an index beyond a constant"), |value| self.real(*value));
                 }
+                if constant.dtype().class() == Class::Int {
+                    self.shared.facts.all_whole(&source);
+                }
                 if constant.dtype().class() == Class::Real && values.iter().all(|v| *v > 0.0) {
                     self.shared.facts.all_positive(source.clone());
                 }

@@ -273,6 +273,9 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
                 let holds = if function == Function::Positive { number.is_positive() } else { number.is_zero() };
                 return Ok(if holds { Sum::one() } else { Sum::default() });
             }
+            if let Some(indicator) = whole_indicator(&function, x, facts) {
+                return Ok(indicator);
+            }
             let (above, below) = (is_positive(x, facts), is_positive(&x.negated(), facts));
             let not_above = below || is_nonnegative(&x.negated(), facts);
             match function {
@@ -288,6 +291,16 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
         _ => {}
     }
     Ok(Sum::factor(Factor::Apply(function, arguments)))
+}
+
+/// Where a whole number is above 0, or is 0, as conditions of an index expression.
+fn whole_indicator(function: &Function, x: &Sum, facts: &Facts) -> Option<Sum> {
+    let in_wholes = (0..x.terms().len()).fold(x.clone(), |x, at| x.scale(&Number::from_integer(x.terms()[at].1.denom().clone())));
+    let number = in_wholes.as_poly().filter(|number| facts.is_whole(number))?;
+    Some(match function {
+        Function::Positive => Sum::one().only_where(&number.plus(-1)),
+        _ => Sum::one().only_where(&number).only_where(&number.scale(-1)),
+    })
 }
 
 /// The root of a product that has even powers, or factors that are not negative.

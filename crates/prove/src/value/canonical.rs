@@ -23,9 +23,18 @@ fn named(sum: &Sum, depth: Var) -> Sum {
     Sum::new(sum.terms().iter().map(|(term, c)| (term_named(term, depth), c.clone())))
 }
 
+/// The term with canonical names, and which variable got which name.
+pub(crate) fn ordered(term: &Term) -> (Term, Vec<(Var, Var)>) {
+    renamed(term, 0)
+}
+
 fn term_named(term: &Term, depth: Var) -> Term {
+    renamed(term, depth).0
+}
+
+fn renamed(term: &Term, depth: Var) -> (Term, Vec<(Var, Var)>) {
     if term.binders.is_empty() {
-        return nested(term, depth);
+        return (nested(term, depth), Vec::new());
     }
     let mut binders: Vec<(Signature, Var, Poly)> =
         term.binders.iter().map(|(var, extent)| (signature(term, *var, extent), *var, extent.clone())).collect();
@@ -39,10 +48,11 @@ fn term_named(term: &Term, depth: Var) -> Term {
     let renamed = orders.into_iter().map(|order| {
         let name = |at: usize| NAMES + depth * WIDTH + at as Var;
         let list = order.iter().enumerate().map(|(at, from)| (name(at), binders[*from].2.clone())).collect();
-        let pairs = order.iter().enumerate().map(|(at, from)| (binders[*from].1, Poly::var(name(at)))).collect();
-        nested(&simultaneous(term, list, pairs), depth + 1)
+        let names: Vec<(Var, Var)> = order.iter().enumerate().map(|(at, from)| (binders[*from].1, name(at))).collect();
+        let pairs = names.iter().map(|(old, new)| (*old, Poly::var(*new))).collect();
+        (nested(&simultaneous(term, list, pairs), depth + 1), names)
     });
-    renamed.min().unwrap_or_else(|| term.clone())
+    renamed.min().unwrap_or_else(|| (term.clone(), Vec::new()))
 }
 
 /// Renames without mixing up old and new names.

@@ -47,7 +47,7 @@ impl Cases {
                 others.remove(at);
                 others.extend([(h, high.clone()), (l, low.clone())]);
                 let digits = Poly::var(h).mul(&low).add(&Poly::var(l));
-                let facts = facts.replaced(*var, &digits).with(&[(h, high), (l, low)], []);
+                let facts = facts.with(&[(h, high), (l, low)], []).replaced(*var, &digits);
                 return self.vanishes(&sum.replace(&Replacement::new(vec![(*var, digits)])), &others, &facts, depth + 1);
             }
         }

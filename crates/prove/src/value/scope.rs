@@ -162,7 +162,8 @@ impl Factor {
         }
     }
 
-    fn polys(&self, f: &mut dyn FnMut(&Poly)) {
+    /// Calls `f` with every index expression.
+    pub fn polys(&self, f: &mut dyn FnMut(&Poly)) {
         match self {
             Factor::Read(_, index) => index.iter().for_each(f),
             Factor::Whole(atom) => f(&Poly::atom(atom.clone())),

@@ -6,6 +6,7 @@ use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, apply, over, power, product};
 use crate::value::number::number_of;
 use crate::value::sum::{Factor, Fold, Sum, Term};
+use crate::value::window::glided;
 
 /// Rewritings of one term.
 const MOST_STEPS: usize = 96;
@@ -15,6 +16,8 @@ const MOST_STEPS: usize = 96;
 pub(crate) struct Simplifier {
     /// Sums over at most so many values are written out.
     pub expand: i64,
+    /// Output variables of at most so many values are told apart where they choose an element of a table.
+    pub choose: i64,
 }
 
 /// What became of a term.
@@ -89,12 +92,14 @@ impl Simplifier {
                 let rest = Term { binders: others(), ..term.clone() };
                 return Ok(if additive { Step::Scaled(rest, extent.clone()) } else { Step::Changed(rest) });
             }
+            // Until tables are multiplied out, their ranges stay numbers.
+            let number = self.expand < self.choose && reads_table(term, *var, facts);
             for cond in &term.conds {
                 let Some((factor, rest)) = cond.linear(*var) else { continue };
                 if let Some(changed) = equality(term, at, cond, &factor, &rest) {
                     return Ok(Step::Changed(changed));
                 }
-                if bound(&rest) {
+                if bound(&rest) || (number && rest.known().is_none()) {
                     continue;
                 }
                 if factor.known() == Some(1) {
@@ -194,7 +199,10 @@ impl Simplifier {
             for _ in 0..MOST_STEPS {
                 match self.step(&term, facts, false)? {
                     Step::Changed(changed) => term = changed,
-                    Step::Same => break,
+                    Step::Same => match glided(&term, facts) {
+                        Some(changed) => term = changed,
+                        None => break,
+                    },
                     Step::Scaled(..) | Step::Split(_) => return Trouble::new("a maximum of nothing"),
                 }
             }
@@ -217,6 +225,14 @@ impl Term {
     }
 }
 
+/// Whether the variable chooses an element of a known table.
+fn reads_table(term: &Term, var: Var, facts: &Facts) -> bool {
+    term.factors.iter().any(|(factor, _)| match factor {
+        Factor::Read(source, index) => facts.has_table(source) && index.iter().any(|p| p.has(var)),
+        _ => false,
+    })
+}
+
 fn without(binders: &[(Var, Poly)], at: usize) -> Vec<(Var, Poly)> {
     let mut left = binders.to_vec();
     left.remove(at);
@@ -232,6 +248,7 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     let mut conds: Vec<Poly> = Vec::new();
     for cond in &term.conds {
         let cond = ranges.reduce(cond);
+        let cond = if ranges.is_whole(&cond) { cond.tightened() } else { cond };
         match cond.known() {
             Some(value) if value < 0 => return None,
             Some(_) => {}
