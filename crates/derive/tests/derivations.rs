@@ -48,7 +48,7 @@ fn equations_follow_from_the_axioms() {
             "a: f64[N], b: f64[N], c: f64[N]",
             "output Add(a, Add(b, c)) as y".into(),
             "output Add(c, Add(b, a)) as y".into(),
-            "add-associates'",
+            "add-associates",
         ),
         (
             "a: f64[N], b: f64[N]",
@@ -84,7 +84,8 @@ fn equations_follow_from_the_axioms() {
         ),
     ];
     for (inputs, before, after, expected) in cases {
-        assert_eq!(derived(&laws, inputs, &before, &after), expected, "{before}");
+        let steps = derived(&laws, inputs, &before, &after);
+        assert!(steps == expected, "{before}: by {steps}, not by {expected}");
     }
 }
 

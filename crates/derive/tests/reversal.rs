@@ -55,7 +55,7 @@ fn rules_are_read_from_right_to_left() {
             "output Relu(Concat(a, b, c, axis=0)) as y".into(),
         ),
         (
-            "(rule r (concat :axis ?a (each (add ?x ?c))) => (add (concat :axis ?a ?x...) ?c) (when (scalar ?c)) (numeric exact))",
+            "(rule r (concat :axis ?a (add ?x ?c) (each (add ?y ?c))) => (add (concat :axis ?a ?x ?y...) ?c) (when (scalar ?c)) (numeric exact))",
             "a: f64[N], b: f64[N], c: f64[]",
             "output Add(Concat(a, b, axis=0), c) as y".into(),
             "output Concat(Add(a, c), Add(b, c), axis=0) as y".into(),
@@ -69,7 +69,7 @@ fn rules_are_read_from_right_to_left() {
 #[test]
 fn what_the_rule_does_not_lead_back_from_is_not_proposed() {
     // The guard refuses a broadcast operand, whatever the direction.
-    let rule = "(rule r (concat :axis ?a (each (add ?x ?c))) => (add (concat :axis ?a ?x...) ?c) (when (scalar ?c)) (numeric exact))";
+    let rule = "(rule r (concat :axis ?a (add ?x ?c) (each (add ?y ?c))) => (add (concat :axis ?a ?x ?y...) ?c) (when (scalar ?c)) (numeric exact))";
     let inputs = "a: f64[N,M], b: f64[N,M], c: f64[M]";
     assert_eq!(step(rule, inputs, "output Add(Concat(a, b, axis=0), c) as y", "output Concat(Add(a, c), Add(b, c), axis=0) as y"), None);
 }
