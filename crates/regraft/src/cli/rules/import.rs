@@ -284,9 +284,12 @@ sorted. `--derivations FILE` writes all graphs on the way.
 
 fn markdown(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> Result<String, Failure> {
     let file = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let flag = if args.derive { " --derive" } else { "" };
+    let mut flags = if args.derive { " --derive" } else { "" }.to_owned();
+    if args.proofs != MOST_PROOFS {
+        let _ = write!(flags, " --proofs {}", args.proofs);
+    }
     let mut text = format!(
-        "<!-- Made by `regraft rules import {file}{flag} --markdown`. Do not edit. -->\n\n# The rules of {file}, judged\n\n{}.\n\n{LEGEND}\n",
+        "<!-- Made by `regraft rules import {file}{flags} --markdown`. Do not edit. -->\n\n# The rules of {file}, judged\n\n{}.\n\n{LEGEND}\n",
         summary(args, judgements, derived)
     );
     if args.derive {
