@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::index::answers::Answers;
+use crate::index::corner::Corner;
 use crate::index::{Atom, Fuel, Poly, Source, Var};
 use crate::value::Signs;
 
 /// Steps that one question may take.
 const PATIENCE: u32 = 4_000;
 /// How many known sums one chain of reasoning may use.
-const CHAIN: u32 = 3;
+const CHAIN: usize = 3;
 
 /// Ranges of variables (`0 ≤ v < extent`) and sums known to be at least 0. Sizes are at least 1.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,7 @@ pub(crate) struct Facts {
     positive: Vec<Source>,
     integers: Vec<Source>,
     tables: Rc<HashMap<Source, Table>>,
+    answers: Answers,
     /// Signs of sums that a case assumes.
     pub signs: Signs,
 }
@@ -35,7 +38,9 @@ pub(crate) struct Table {
 impl Facts {
     /// Adds a variable of the range `0 ≤ var < extent`.
     pub fn range(&mut self, var: Var, extent: Poly) {
-        self.ranges.insert(var, extent);
+        if self.ranges.insert(var, extent).is_some() {
+            self.answers.clear();
+        }
     }
 
     /// Adds a sum that is at least 0.
@@ -45,6 +50,7 @@ impl Facts {
         if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
             let more = [without_floor(&sum), self.high_digit(&sum)];
             self.known.push(sum);
+            self.answers.clear();
             more.into_iter().flatten().for_each(|sum| self.assume(sum));
         }
     }
@@ -71,10 +77,12 @@ impl Facts {
                 return None;
             }
             let (whole, rest) = sum.divide(&unit);
-            if !whole.has(var) || !self.at_least(&unit.plus(-1), &rest) {
-                return None;
+            let below = |bound: &Poly| self.at_least(&bound.plus(-1), &rest);
+            match whole.has(var) {
+                true if below(&Poly::default()) => Some(whole.plus(-1)),
+                true if below(&unit) => Some(whole),
+                _ => None,
             }
-            Some(if self.at_least(&Poly::number(-1), &rest) { whole.plus(-1) } else { whole })
         })
     }
 
@@ -112,6 +120,7 @@ impl Facts {
     /// Forgets what was supposed.
     pub fn forget(&mut self, before: Vec<Poly>) {
         self.known = before;
+        self.answers.clear();
     }
 
     /// Makes the elements of constants known.
@@ -155,10 +164,27 @@ impl Facts {
 
     /// Whether the sum was shown to be at least 0 wherever the facts hold.
     pub fn nonnegative(&self, sum: &Poly) -> bool {
-        match sum.known() {
-            Some(value) => value >= 0,
-            None => self.search(sum, CHAIN, &mut PATIENCE.clone()),
+        if let Some(value) = sum.known() {
+            return value >= 0;
         }
+        if let Some(answer) = self.answers.get(sum) {
+            return answer;
+        }
+        let answer = match self.smallest_corner(sum) {
+            Corner::Above => true,
+            Corner::Below => false,
+            Corner::Open => self.search(sum, &mut Vec::new(), &mut PATIENCE.clone()),
+        };
+        // Without fuel, what is not shown now says nothing.
+        if answer || Fuel::spend(1) {
+            self.answers.keep(sum, answer);
+        }
+        answer
+    }
+
+    /// Sums known to be at least 0.
+    pub fn known(&self) -> &[Poly] {
+        &self.known
     }
 
     /// Numbers below `sum` by what was assumed: `c` where `sum - c ≥ 0` is known.
@@ -184,7 +210,8 @@ impl Facts {
         })
     }
 
-    fn search(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
+    /// `used` are known sums that the chain of reasoning has used.
+    fn search(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         if let Some(value) = sum.known() {
             return value >= 0;
         }
@@ -192,11 +219,11 @@ impl Facts {
             return false;
         }
         *patience -= 1;
-        self.by_ends(sum, chain, patience) || self.by_sizes(sum) || self.by_known(sum, chain, patience)
+        self.by_ends(sum, used, patience) || self.by_sizes(sum) || self.by_known(sum, used, patience)
     }
 
     /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both.
-    fn by_ends(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
+    fn by_ends(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         let mut seen: Vec<&Atom> = Vec::new();
         for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms) {
             if seen.contains(&atom) {
@@ -221,14 +248,14 @@ impl Facts {
                 Atom::Size(_) | Atom::Broadcast(..) | Atom::Element(..) => continue,
             };
             let [low, high] = &ends;
-            if self.search(low, chain, patience) && self.search(high, chain, patience) {
+            if self.search(low, used, patience) && self.search(high, used, patience) {
                 return true;
             }
             // Of what is not negative, neither is the quotient, and it is not larger.
             if let Atom::Floor(a, _) = atom
-                && self.search(&rest, chain, patience)
-                && self.search(&factor.mul(a).add(&rest), chain, patience)
-                && self.search(a, chain, patience)
+                && self.search(&rest, used, patience)
+                && self.search(&factor.mul(a).add(&rest), used, patience)
+                && self.search(a, used, patience)
             {
                 return true;
             }
@@ -251,17 +278,22 @@ impl Facts {
     }
 
     /// The sum is one that is known, and more.
-    fn by_known(&self, sum: &Poly, chain: u32, patience: &mut u32) -> bool {
-        if chain == 0 {
+    fn by_known(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
+        if used.len() == CHAIN {
             return false;
         }
-        self.known.iter().enumerate().any(|(at, fact)| {
+        (0..self.known.len()).any(|at| {
+            if used.contains(&at) {
+                return false;
+            }
+            let fact = &self.known[at];
             let multiple = multiple(fact, sum, &|atoms| atoms.is_empty())
                 .or_else(|| multiple(fact, sum, &|atoms| atoms.iter().all(|atom| self.is_natural(atom))));
             let Some(multiple) = multiple else { return false };
-            let mut others = self.clone();
-            others.known.remove(at);
-            others.search(&sum.sub(&fact.mul(&multiple)), chain - 1, patience)
+            used.push(at);
+            let shown = self.search(&sum.sub(&fact.mul(&multiple)), used, patience);
+            used.pop();
+            shown
         })
     }
 

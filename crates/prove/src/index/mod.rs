@@ -1,5 +1,7 @@
 //! Index arithmetic: integer polynomials over sizes and index variables, and what is known of their signs.
 
+mod answers;
+mod corner;
 mod facts;
 mod fuel;
 mod poly;

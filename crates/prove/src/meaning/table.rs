@@ -32,7 +32,7 @@ impl Meaning<'_> {
                 if constant.dtype().class() == Class::Real && values.iter().all(|v| *v > 0.0) {
                     self.shared.facts.all_positive(source.clone());
                 }
-                let most = Poly::number(self.simplifier.expand - 1);
+                let most = Poly::number(self.simplifier.choose - 1);
                 let short = |var: Var| self.shared.facts.at_least(&most, &Poly::var(var));
                 let asked = self.shared.asked.iter().find(|(var, _)| index.iter().any(|p| p.has(*var)) && short(*var));
                 if let Some((var, _)) = asked {

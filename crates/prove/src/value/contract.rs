@@ -58,18 +58,6 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(Sum::new(plain))
 }
 
-/// The position of a variable of at most so many values that chooses an element of a known table.
-pub(crate) fn chooses(sum: &Sum, variables: &[(Var, Poly)], most: i64, facts: &Facts) -> Option<usize> {
-    variables.iter().position(|(var, extent)| {
-        let reads = |factor: &Factor| match factor {
-            Factor::Read(source, index) => facts.has_table(source) && index.iter().any(|p| p.has(*var)),
-            _ => false,
-        };
-        extent.known().is_some_and(|e| e <= most)
-            && sum.terms().iter().any(|(term, _)| term.factors.iter().any(|(factor, _)| reads(factor)))
-    })
-}
-
 /// Elements of constants as numbers.
 struct Numbers<'a> {
     facts: &'a Facts,

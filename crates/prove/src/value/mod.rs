@@ -15,7 +15,7 @@ mod window;
 pub(crate) use algebra::{Trouble, apply, over, power, product, rational_power};
 pub(crate) use canonical::canonical;
 pub(crate) use cases::vanishes;
-pub(crate) use contract::{chooses, contracted};
+pub(crate) use contract::contracted;
 pub(crate) use number::{number_of, whole};
 pub(crate) use sign::Signs;
 pub(crate) use simplify::{Simplifier, open_condition};
