@@ -67,6 +67,21 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     fn one() -> Self {
         Self::from_f64(1.0)
     }
+    /// The one of two values that comes first in `order`: the second only if it is strictly better; not-a-number wins over numbers.
+    fn extreme(order: Ordering, a: &Self, b: &Self) -> Result<Self, Unsupported> {
+        Ok(match b.compare(a)? {
+            Some(found) if found == order => b.clone(),
+            None if b.compare(b)?.is_none() => b.clone(),
+            _ => a.clone(),
+        })
+    }
+    /// Becomes `other` if that is greater; not-a-number is not.
+    fn raise(&mut self, other: &Self) -> Result<(), Unsupported> {
+        if other.compare(self)? == Some(Ordering::Greater) {
+            self.clone_from(other);
+        }
+        Ok(())
+    }
     /// `-self`.
     fn neg(&self) -> Self {
         Self::zero().sub(self)

@@ -3,17 +3,21 @@
 #[cfg(test)]
 mod agreement;
 mod equal;
+mod exact;
 mod field;
 mod fingerprint;
 mod index;
 mod judge;
 mod meaning;
 mod ratio;
+mod validate;
 mod value;
 mod verdict;
 
 pub use equal::{Assumptions, equal, equal_where};
+pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use judge::{Judgement, Word, judge};
+pub use validate::{Tally, validate};
 pub use verdict::Verdict;

@@ -5,6 +5,7 @@
 pub mod builtins;
 mod constants;
 mod cook_toom;
+pub mod domain;
 pub mod error;
 pub mod expr;
 mod family;
@@ -12,10 +13,12 @@ pub mod instantiate;
 pub mod library;
 pub mod matcher;
 pub mod parse;
+mod path;
 pub mod rule;
 pub mod sample;
 pub mod sexp;
 
+pub use domain::{Case, Domain};
 pub use error::RuleError;
 pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle, twin};
 pub use library::Library;

@@ -33,6 +33,12 @@ pub const AXIOMS: &[(&str, &str)] = &[
     ("axioms/conv.rules", include_str!("../../../rules/axioms/conv.rules")),
     ("axioms/pool.rules", include_str!("../../../rules/axioms/pool.rules")),
     ("axioms/constants.rules", include_str!("../../../rules/axioms/constants.rules")),
+    ("axioms/cook-toom.rules", include_str!("../../../rules/axioms/cook-toom.rules")),
+    ("axioms/reduce.rules", include_str!("../../../rules/axioms/reduce.rules")),
+    ("axioms/softmax.rules", include_str!("../../../rules/axioms/softmax.rules")),
+    ("axioms/normalize.rules", include_str!("../../../rules/axioms/normalize.rules")),
+    ("axioms/layout.rules", include_str!("../../../rules/axioms/layout.rules")),
+    ("axioms/definitions.rules", include_str!("../../../rules/axioms/definitions.rules")),
 ];
 
 /// A set of rules, indexed by the operators of their roots.

@@ -1,6 +1,7 @@
 //! A rule: source patterns, target, guards, numeric class, and how to make random instances of it.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_ir::OpKind;
@@ -233,6 +234,13 @@ impl Rule {
     /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
     pub fn asks_for_readers(&self) -> bool {
         self.guards.iter().chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+    }
+
+    /// A digest of what the rule says and of its instances, wherever it stands and however it is laid out.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        format!("{:?}", (&self.source, &self.wheres, &self.lets, &self.target, &self.guards, &self.instance)).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Values of an empty environment.

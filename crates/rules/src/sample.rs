@@ -10,6 +10,7 @@ use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, Patc
 use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
 use crate::matcher::matches_at;
+use crate::path::{Choices, Path, Rng};
 use crate::rule::{NodePattern, Operand, Pattern, Rule, Values, Var};
 
 /// Relative difference, in double precision, above which the two sides of a rule disagree.
@@ -66,22 +67,72 @@ pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
 }
 
 fn sized_graph(rule: &Rule, seed: u64, open: Sizes) -> Result<(Graph, Vec<ValueId>), String> {
-    let mut sampler = Sampler { rule, rng: Rng(seed | 1), graph: Graph::new("instance"), env: rule.environment(), inputs: 0, open };
-    for (var, choices) in &rule.instance.parameters {
-        let value = match sampler.symbol(*var, choices) {
-            Some(symbol) => symbol,
-            None => sampler.pick(choices)?,
-        };
-        sampler.env[*var] = Some(value);
+    let (sampled, _) = source(rule, Choices::Random(Rng(seed | 1)), open, None, &mut Known::default());
+    sampled.map_err(|stop| match stop {
+        Stop::Untyped(why) => why,
+        _ => "out of the domain".to_string(),
+    })
+}
+
+/// Why choices give no instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Other choices give the same, or sizes above the bound.
+    Repeated,
+    /// Exchanging two axes that the rule treats alike gives an instance that other choices give.
+    Mirrored,
+    /// The source is not well typed: why.
+    Untyped(String),
+    /// The guards do not hold.
+    Guarded,
+    /// The target cannot be built, though the guards hold: why.
+    Wrong(String),
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Stop {
+        Stop::Untyped(why)
     }
-    let mut roots = Vec::new();
-    for pattern in &rule.source {
-        roots.push(sampler.build(pattern)?);
+}
+
+impl From<&str> for Stop {
+    fn from(why: &str) -> Stop {
+        Stop::Untyped(why.into())
     }
-    for (at, root) in roots.iter().enumerate() {
-        sampler.graph.add_output(&format!("y{at}"), *root);
-    }
-    Ok((sampler.graph, roots))
+}
+
+/// The source as a graph, its roots being the outputs, and what is left of the choices.
+type Sampled = (Result<(Graph, Vec<ValueId>), Stop>, Choices);
+
+/// Values of the first parameters on the way before, each with the forks passed up to it.
+pub(crate) type Known = Vec<(usize, Val)>;
+
+fn source(rule: &Rule, choices: Choices, open: Sizes, bound: Option<i64>, known: &mut Known) -> Sampled {
+    let mut sampler = Sampler { rule, choices, graph: Graph::new("instance"), env: rule.environment(), inputs: 0, open, bound };
+    let roots = sampler.roots(known);
+    (roots.map(|roots| (sampler.graph, roots)), sampler.choices)
+}
+
+/// The instance at the end of a path, with sizes up to `bound`; the path comes back with the forks that it passed.
+pub(crate) fn instance_on(rule: &Rule, path: Path, bound: i64, known: &mut Known) -> (Result<Instance, Stop>, Path) {
+    let (sampled, choices) = source(rule, Choices::Path(path), Sizes::Known, Some(bound), known);
+    let instance = sampled.and_then(|(before, roots)| {
+        let patch = patch(rule, &before, &roots).map_err(|miss| match miss {
+            Miss::Draw(_) => Stop::Guarded,
+            Miss::Wrong(why) => Stop::Wrong(why),
+        })?;
+        let mut after = before.clone();
+        after.apply(&patch);
+        if after.topological().len() != after.len() {
+            return Err(Stop::Wrong("the target makes a cycle".into()));
+        }
+        Ok(Instance { before, after, feeds: HashMap::new() })
+    });
+    let path = match choices {
+        Choices::Path(path) => path,
+        Choices::Random(_) => Path::default(),
+    };
+    (instance, path)
 }
 
 /// Why a draw says nothing for the rule, or something against it.
@@ -175,7 +226,7 @@ fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
 
 /// Random values for the inputs of an instance.
 fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
-    let mut rng = Rng(seed.rotate_left(17) | 1);
+    let mut rng = Choices::Random(Rng(seed.rotate_left(17) | 1));
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { continue };
@@ -194,7 +245,7 @@ fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
     feeds
 }
 
-fn data(rng: &mut Rng, dtype: DType, shape: &[i64], values: &Values, env: &[Option<Val>], graph: &Graph) -> Result<Const, String> {
+fn data(rng: &mut Choices, dtype: DType, shape: &[i64], values: &Values, env: &[Option<Val>], graph: &Graph) -> Result<Const, String> {
     let n: i64 = shape.iter().product();
     let scope = GraphScope(graph);
     let elements: Vec<f64> = match values {
@@ -219,21 +270,114 @@ fn data(rng: &mut Rng, dtype: DType, shape: &[i64], values: &Values, env: &[Opti
 
 struct Sampler<'a> {
     rule: &'a Rule,
-    rng: Rng,
+    choices: Choices,
     graph: Graph,
     env: Vec<Option<Val>>,
     inputs: usize,
     open: Sizes,
+    /// The largest size, where all choices are gone through.
+    bound: Option<i64>,
 }
 
+/// Operands of integers and booleans with more elements take [`PATTERNS`] values rather than all.
+const MOST_LISTED: usize = 4;
+/// Patterns of values of larger operands.
+const PATTERNS: u64 = 8;
+
 impl Sampler<'_> {
+    /// The source's roots, built.
+    fn roots(&mut self, known: &mut Known) -> Result<Vec<ValueId>, Stop> {
+        let rule = self.rule;
+        for (at, (var, choices)) in rule.instance.parameters.iter().enumerate() {
+            if let (Some(path), Some((forks, value))) = (self.choices.path(), known.get(at))
+                && path.pass(*forks)
+            {
+                self.env[*var] = Some(value.clone());
+                continue;
+            }
+            known.truncate(at);
+            let value = match (self.symbol(*var, choices), self.bound) {
+                (Some(symbol), _) => symbol,
+                (None, Some(bound)) if rule.instance.sizes.contains(var) => Val::int(1 + self.choices.below(bound.max(1) as u64) as i64),
+                (None, Some(_)) => self.unrepeated(choices)?,
+                (None, None) => self.pick(choices)?,
+            };
+            self.env[*var] = Some(value);
+            if let Some(bound) = self.bound {
+                self.inside(bound)?;
+            }
+            if let (Some(path), Some(value)) = (self.choices.path(), &self.env[*var]) {
+                known.push((path.passed(), value.clone()));
+            }
+        }
+        let mut roots = Vec::new();
+        for pattern in &rule.source {
+            roots.push(self.build(pattern)?);
+        }
+        for (at, root) in roots.iter().enumerate() {
+            self.graph.add_output(&format!("y{at}"), *root);
+        }
+        Ok(roots)
+    }
+
+    /// A choice whose value no earlier one has.
+    fn unrepeated(&mut self, choices: &[Expr]) -> Result<Val, Stop> {
+        let at = self.choices.below(choices.len() as u64) as usize;
+        let value = self.eval(choices.get(at).ok_or("no choices")?)?;
+        for earlier in &choices[..at] {
+            if self.eval(earlier)? == value {
+                return Err(Stop::Repeated);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Holds what is chosen so far against the bound and the mirrors.
+    fn inside(&self, bound: i64) -> Result<(), Stop> {
+        for size in &self.rule.instance.within {
+            if self.eval(size).is_ok_and(|v| v.as_int().is_some_and(|n| n > bound)) {
+                return Err(Stop::Repeated);
+            }
+        }
+        for (one, other) in &self.rule.instance.mirrors {
+            for (a, b) in one.iter().zip(other) {
+                let number = |v: &Var| self.env[*v].as_ref().and_then(Val::as_int);
+                let (Some(a), Some(b)) = (number(a), number(b)) else { break };
+                if a > b {
+                    return Err(Stop::Mirrored);
+                }
+                if a < b {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a constant of integers or booleans: all values, or a few patterns of them if there are many.
+    fn listed(&mut self, dtype: DType, sizes: &[i64], values: &Values) -> Result<Const, String> {
+        let count = sizes.iter().product::<i64>() as usize;
+        let (low, ways) = match values {
+            Values::Index(e) => (-1, self.eval(e)?.as_int().ok_or("an index needs a bound")? as u64 + 2),
+            _ if dtype == DType::Bool => (0, 2),
+            _ => (0, 3),
+        };
+        let elements: Vec<f64> = if count <= MOST_LISTED {
+            (0..count).map(|_| (low + self.choices.below(ways) as i64) as f64).collect()
+        } else {
+            let mut pattern = Rng(self.choices.below(PATTERNS));
+            (0..count).map(|_| (low + pattern.below(ways) as i64) as f64).collect()
+        };
+        Const::from_f64(dtype, sizes, &elements).ok_or_else(|| "data does not fit".into())
+    }
+
     /// A symbol for a parameter whose choices are all plain numbers.
     fn symbol(&mut self, var: Var, choices: &[Expr]) -> Option<Val> {
         let plain =
             !self.rule.instance.fixed.contains(&var) && choices.iter().all(|c| matches!(c, Expr::Literal(v) if v.as_int().is_some()));
         let symbolic = match self.open {
             Sizes::Known => false,
-            Sizes::Some => self.rng.below(2) == 0,
+            Sizes::Some => self.choices.below(2) == 0,
             Sizes::Open => true,
         };
         (plain && symbolic).then(|| Val::Dim(Dim::symbol(&self.rule.variables[var])))
@@ -254,7 +398,7 @@ impl Sampler<'_> {
     }
 
     fn pick(&mut self, choices: &[Expr]) -> Result<Val, String> {
-        let at = self.rng.below(choices.len() as u64) as usize;
+        let at = self.choices.below(choices.len() as u64) as usize;
         self.eval(choices.get(at).ok_or("no choices")?)
     }
 
@@ -270,7 +414,7 @@ impl Sampler<'_> {
                 Ok(v)
             }
             Pattern::Number(value) => {
-                let shape = [&[][..], &[1], &[1, 1]][self.rng.below(3) as usize];
+                let shape = [&[][..], &[1], &[1, 1]][self.choices.below(3) as usize];
                 let constant = Const::from_f64(DType::F64, shape, &[*value]).ok_or("a number")?;
                 Ok(self.graph.add_const(constant))
             }
@@ -297,7 +441,7 @@ impl Sampler<'_> {
                 Pattern::Each(inner, vars) => {
                     let rule = self.rule;
                     let same = |var: &Var| rule.instance.operands.iter().any(|(v, o)| v == var && matches!(o, Operand::Same(_)));
-                    for item in 0..1 + self.rng.below(3) {
+                    for item in 0..1 + self.choices.below(3) {
                         for var in vars.iter().filter(|v| item == 0 || !same(v)) {
                             self.env[*var] = None;
                         }
@@ -312,7 +456,7 @@ impl Sampler<'_> {
             }
         }
         // A commutative source must be found either way round.
-        if pattern.kind.commutative() && operands.len() == 2 && self.rng.below(2) == 0 {
+        if self.bound.is_none() && pattern.kind.commutative() && operands.len() == 2 && self.choices.below(2) == 0 {
             operands.swap(0, 1);
         }
         let types: Vec<TensorType> = operands.iter().map(|v| self.graph.ty(*v).cloned().ok_or("unknown type")).collect::<Result<_, _>>()?;
@@ -325,7 +469,7 @@ impl Sampler<'_> {
         let id: NodeId = self.graph.add(op, &operands).map_err(|e| e.to_string())?;
         let port = self.eval(&pattern.port).ok().and_then(|v| v.as_int()).unwrap_or_else(|| {
             let ports = self.graph.node(id).types.len() as u64;
-            self.rng.below(ports) as i64
+            self.choices.below(ports) as i64
         });
         if let Expr::Var(var) = &pattern.port {
             self.env[*var] = Some(Val::int(port));
@@ -349,7 +493,7 @@ impl Sampler<'_> {
         match spec {
             Operand::Choice(choices) => self.pick(choices),
             Operand::Optional(inner) => {
-                if self.rng.below(2) == 0 {
+                if self.choices.below(2) == 0 {
                     Ok(Val::Absent)
                 } else {
                     self.operand(inner)
@@ -378,9 +522,15 @@ impl Sampler<'_> {
                 }
                 // Instances are exact: reals are doubles.
                 let dtype = if dtype.is_float() { DType::F64 } else { *dtype };
-                if let (true, Some(sizes)) = (*constant, &known) {
+                let given = matches!(values, Values::Splat(_) | Values::Data(_));
+                if let (Some(_), Some(sizes), false) = (self.bound, &known, given) {
+                    if dtype.class() != Class::Real {
+                        let value = self.listed(dtype, sizes, values)?;
+                        return Ok(Val::Value(PatchValue::Old(self.graph.add_const(value))));
+                    }
+                } else if let (true, Some(sizes)) = (*constant, &known) {
                     let env = self.env.clone();
-                    let value = data(&mut self.rng, dtype, sizes, values, &env, &self.graph)?;
+                    let value = data(&mut self.choices, dtype, sizes, values, &env, &self.graph)?;
                     return Ok(Val::Value(PatchValue::Old(self.graph.add_const(value))));
                 }
                 let tag = match values {
@@ -434,8 +584,9 @@ impl Sampler<'_> {
         let rank = types.first().map_or(0, TensorType::rank);
         let spatial = rank.saturating_sub(2);
         let known = |t: usize, axis: usize| types.get(t).and_then(|t| t.shape.get(axis)).and_then(Dim::known);
-        let mut ints =
-            |n: usize, low: u64, high: u64| Val::List((0..n).map(|_| Val::int((low + self.rng.below(high - low + 1)) as i64)).collect());
+        let mut ints = |n: usize, low: u64, high: u64| {
+            Val::List((0..n).map(|_| Val::int((low + self.choices.below(high - low + 1)) as i64)).collect())
+        };
         Ok(match name {
             "strides" | "dilations" => match ints(1, 0, 2).as_list().and_then(|l| l[0].as_int()) {
                 Some(0) => ints(spatial, 1, 2),
@@ -452,44 +603,25 @@ impl Sampler<'_> {
                 let (channels, per_group) = (known(0, 1).unwrap_or(1), known(1, 1).unwrap_or(1).max(1));
                 Val::int((channels / per_group).max(1))
             }
-            "axis" => Val::int(self.rng.below(rank.max(1) as u64) as i64),
-            "axes" => Val::List(vec![Val::int(self.rng.below(rank.max(1) as u64) as i64)]),
+            "axis" => Val::int(self.choices.below(rank.max(1) as u64) as i64),
+            "axes" => Val::List(vec![Val::int(self.choices.below(rank.max(1) as u64) as i64)]),
             "perm" => {
                 let mut perm: Vec<i64> = (0..rank as i64).collect();
                 for i in (1..perm.len()).rev() {
-                    perm.swap(i, self.rng.below(i as u64 + 1) as usize);
+                    perm.swap(i, self.choices.below(i as u64 + 1) as usize);
                 }
                 Val::List(perm.into_iter().map(Val::int).collect())
             }
             "epsilon" => Val::Float(1e-3),
-            "ceil_mode" | "count_include_pad" | "keepdims" | "trans_a" | "trans_b" => Val::Bool(self.rng.below(2) == 0),
-            "alpha" | "beta" | "gamma" | "bias" | "value" => Val::Float(0.25 + self.rng.unit()),
-            "min" => Val::Float(-self.rng.unit()),
-            "max" => Val::Float(0.5 + self.rng.unit()),
+            "ceil_mode" | "count_include_pad" | "keepdims" | "trans_a" | "trans_b" => Val::Bool(self.choices.below(2) == 0),
+            "alpha" | "beta" | "gamma" | "bias" | "value" => Val::Float(0.25 + self.choices.unit()),
+            "min" => Val::Float(-self.choices.unit()),
+            "max" => Val::Float(0.5 + self.choices.unit()),
             "mode" => Val::Str(if kind == OpKind::Pad { "constant" } else { "DCR" }.into()),
             "approximate" => Val::Str("none".into()),
             "repeats" => ints(rank, 1, 2),
             "scales" => Val::List((0..rank).map(|axis| Val::int(if axis < 2 { 1 } else { 1 + (axis as i64 + 1) % 3 })).collect()),
             _ => return Err(format!("the instance clause must give choices for `:{qualified}`")),
         })
-    }
-}
-
-/// SplitMix64: small, seedable, the same on every platform.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }

@@ -18,7 +18,7 @@ const MISH: &[Since] = &[(18, Types::FLOATS), (22, Types::BF16)];
 
 pointwise! {
     /// `max(x, 0)`.
-    Relu {}, RELU, Elementwise, 1.0, |_op, x| if negative(x)? { S::zero() } else { x.clone() }, |_, i| i.max(0);
+    Relu {}, RELU, Elementwise, 1.0, |_op, x| S::extreme(Ordering::Greater, x, &S::zero())?, |_, i| i.max(0);
     /// `1 / (1 + exp(-x))`.
     Sigmoid {}, FLOATS, Transcendental, 10.0, |_op, x| sigmoid(x)?;
     /// The hyperbolic tangent.

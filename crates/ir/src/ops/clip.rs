@@ -47,17 +47,12 @@ impl Operator for Clip {
         let dtype = context.output_types[0].dtype;
         match inputs {
             [Value::Real(x)] => {
-                let bound = |b: &Option<Float>| b.map(|b| S::from_f64(b.0));
+                // What is no number is no bound.
+                let bound = |b: &Option<Float>| b.filter(|b| !b.0.is_nan()).map(|b| S::from_f64(b.0));
                 let (low, high) = (bound(&self.min), bound(&self.max));
                 let clip = |x: &S| -> Result<S, EvalError> {
-                    let x = match &low {
-                        Some(low) if x.compare(low)? == Some(Ordering::Less) => low,
-                        _ => x,
-                    };
-                    Ok(match &high {
-                        Some(high) if x.compare(high)? == Some(Ordering::Greater) => high.clone(),
-                        _ => x.clone(),
-                    })
+                    let x = low.as_ref().map_or_else(|| Ok(x.clone()), |low| S::extreme(Ordering::Greater, x, low))?;
+                    Ok(high.as_ref().map_or_else(|| Ok(x.clone()), |high| S::extreme(Ordering::Less, &x, high))?)
                 };
                 Ok(vec![Value::real(x.map(clip)?)])
             }

@@ -177,17 +177,12 @@ pub(crate) fn int_div(dtype: DType, a: i64, b: i64) -> Result<i64, EvalError> {
 
 /// The one of two values that comes first in `order`: the second only if it is strictly better; not-a-number wins over numbers.
 pub(crate) fn pick<S: Scalar>(order: Ordering, a: &S, b: &S) -> Result<S, Unsupported> {
-    Ok(match b.compare(a)? {
-        Some(found) if found == order => b.clone(),
-        None if b.compare(b)?.is_none() => b.clone(),
-        _ => a.clone(),
-    })
+    S::extreme(order, a, b)
 }
 
-/// `x` held between two bounds, the upper one winning; not-a-number stays.
+/// `x` held between two bounds that are numbers, the upper one winning; not-a-number stays.
 pub(crate) fn clamp<S: Scalar>(x: &S, low: &S, high: &S) -> Result<S, Unsupported> {
-    let x = if x.compare(low)? == Some(Ordering::Less) { low } else { x };
-    Ok(if x.compare(high)? == Some(Ordering::Greater) { high.clone() } else { x.clone() })
+    S::extreme(Ordering::Less, &S::extreme(Ordering::Greater, x, low)?, high)
 }
 
 /// One pass over the results, `flops` operations each.

@@ -1,7 +1,5 @@
 //! Pools over all spatial positions.
 
-use std::cmp::Ordering;
-
 use crate::dim::Dim;
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
@@ -67,13 +65,11 @@ global_pool!(GlobalMaxPool, |plane| largest(plane));
 
 fn largest<S: Scalar>(plane: &[S]) -> Result<S, EvalError> {
     let Some((first, rest)) = plane.split_first() else { return Err(EvalError::value("the maximum of no elements")) };
-    let mut best = first;
+    let mut best = first.clone();
     for x in rest {
-        if x.compare(best)? == Some(Ordering::Greater) {
-            best = x;
-        }
+        best.raise(x)?;
     }
-    Ok(best.clone())
+    Ok(best)
 }
 
 fn planes<S: Scalar>(x: &Tensor<S>, f: impl Fn(&[S]) -> Result<S, EvalError>) -> Result<Tensor<S>, EvalError> {

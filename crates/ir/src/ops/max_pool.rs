@@ -1,7 +1,5 @@
 //! Maximum over windows.
 
-use std::cmp::Ordering;
-
 use crate::attr::Attr;
 use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
@@ -55,8 +53,11 @@ impl Operator for MaxPool {
         let grid = self.window().grid("MaxPool", spatial, self.ceil_mode)?;
         grid.check_windows("MaxPool")?;
         Ok(vec![match x {
-            Value::Real(t) => Value::real(largest(t, &grid, |a, b| Ok(a.compare(b)? == Some(Ordering::Greater)))?),
-            Value::Int(t) => Value::int(largest(t, &grid, |a, b| Ok(a > b))?),
+            Value::Real(t) => Value::real(largest(t, &grid, |best, x| Ok(best.raise(x)?))?),
+            Value::Int(t) => Value::int(largest(t, &grid, |best, x| {
+                *best = *x.max(best);
+                Ok(())
+            })?),
             Value::Bool(_) => return Err(EvalError::value("MaxPool of booleans")),
         }])
     }
@@ -124,7 +125,7 @@ pub(crate) fn pool_shape(input: &[usize], grid: &Grid) -> Vec<usize> {
 fn largest<T: Clone>(
     x: &Tensor<T>,
     grid: &Grid,
-    greater: impl Fn(&T, &T) -> Result<bool, EvalError> + Copy,
+    raised: impl Fn(&mut T, &T) -> Result<(), EvalError> + Copy,
 ) -> Result<Tensor<T>, EvalError> {
     let shape = pool_shape(&x.shape, grid);
     let mut data = Vec::with_capacity(shape.iter().product());
@@ -143,32 +144,17 @@ fn largest<T: Clone>(
                 let Some(base) = grid.source_row(row, *tap) else { continue };
                 let span = width.span(tap[2]);
                 let Some(first) = width.source(span.start, tap[2]).filter(|_| !span.is_empty()) else { continue };
-                raise(&mut line[span], &plane[base + first..], width.stride, greater)?;
+                raise(&mut line[span], &plane[base + first..], width.stride, raised)?;
             }
         }
     }
     Ok(Tensor::new(shape, data))
 }
 
-/// Replaces each of `best` by the element of `from`, taken every `stride`, that is greater.
-fn raise<T: Clone>(
-    best: &mut [T],
-    from: &[T],
-    stride: usize,
-    greater: impl Fn(&T, &T) -> Result<bool, EvalError>,
-) -> Result<(), EvalError> {
+/// Raises each of `best` to the element of `from`, taken every `stride`, if that is greater.
+fn raise<T>(best: &mut [T], from: &[T], stride: usize, raised: impl Fn(&mut T, &T) -> Result<(), EvalError>) -> Result<(), EvalError> {
     if stride == 1 {
-        for (best, x) in best.iter_mut().zip(from) {
-            if greater(x, best)? {
-                best.clone_from(x);
-            }
-        }
-        return Ok(());
+        return best.iter_mut().zip(from).try_for_each(|(best, x)| raised(best, x));
     }
-    for (best, x) in best.iter_mut().zip(from.iter().step_by(stride)) {
-        if greater(x, best)? {
-            best.clone_from(x);
-        }
-    }
-    Ok(())
+    best.iter_mut().zip(from.iter().step_by(stride)).try_for_each(|(best, x)| raised(best, x))
 }

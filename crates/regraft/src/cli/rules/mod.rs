@@ -1,5 +1,6 @@
 //! `regraft rules`.
 
+mod axioms;
 mod derive;
 mod exercise;
 mod explain;
@@ -25,6 +26,7 @@ pub enum Command {
     Explain(explain::Args),
     Exercise(exercise::Args),
     Verify(verify::Args),
+    Axioms(axioms::Args),
     Import(import::Args),
     Generate(generate::Args),
 }
@@ -44,6 +46,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(args, console),
         Command::Exercise(args) => exercise::run(args, console),
         Command::Verify(args) => verify::run(args, console),
+        Command::Axioms(args) => axioms::run(args, console),
         Command::Import(args) => import::run(args, console),
         Command::Generate(args) => generate::run(args, console),
     }

@@ -1,0 +1,216 @@
+//! `regraft rules axioms`.
+
+mod journal;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use regraft_prove::{Tally, validate};
+use regraft_rules::{Domain, Library, Rule};
+use serde::Serialize;
+
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt;
+use crate::cli::progress::Progress;
+use crate::cli::rules::{ended, find, read};
+use crate::error::Failure;
+use crate::render::{lines, plain_table, seconds};
+
+use journal::{Journal, Part};
+
+/// Compare both sides of the axioms, exactly, on every instance with small sizes
+///
+/// Goes through all combinations of an axiom's parameters: every size up to the bound, and every group, stride, pad, kernel, dilation, axis, permutation and mode that its instance clause
+/// names. Both sides are computed as expressions over named entries with exact coefficients, so an instance is an identity or it is not.
+///
+/// Ends with exit code 1 if an instance is refuted or left open.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  regraft rules axioms
+  regraft rules axioms --bound 2                                   in seconds
+  regraft rules axioms --journal axioms.journal                    can be interrupted, then:
+  regraft rules axioms --journal axioms.journal --resume
+  regraft rules axioms my-law --rules my.rules")]
+pub struct Args {
+    /// Names of axioms [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Largest size of every dimension that an axiom leaves open
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    bound: u8,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Note every finished part in this file
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Go on where the journal ends
+    #[arg(long, requires = "journal")]
+    resume: bool,
+    /// Rules of your own instead of the axioms
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the instances of one axiom came to.
+#[derive(Debug, Serialize)]
+struct Row {
+    axiom: String,
+    file: String,
+    /// Combinations that were looked at, those that the operators or guards refuse included.
+    obligations: u64,
+    /// Instances whose sides are the same expressions.
+    equal: u64,
+    guarded: u64,
+    untyped: u64,
+    undecided: u64,
+    refuted: u64,
+    why: Option<String>,
+    /// Time of all threads together.
+    seconds: f64,
+}
+
+/// Parts of an axiom's domain that are handed out one at a time.
+const PARTS: usize = 48;
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let library = match &args.rules {
+        Some(path) => Library::default().with_file(path, &read(path)?)?,
+        None => Library::axioms()?,
+    };
+    let axioms: Vec<&Rule> = match args.names.as_slice() {
+        [] => library.rules().iter().collect(),
+        names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
+    };
+    let bound = i64::from(args.bound);
+    let (journal, done) = match &args.journal {
+        Some(path) => Journal::open(path, args.resume, bound)?,
+        None => (Journal::none(), Vec::new()),
+    };
+    interrupt::catch(if args.journal.is_some() { "--resume goes on from here" } else { "telling what was compared so far" });
+    let work = Work { axioms: &axioms, bound, journal, console };
+    let done: Vec<Part> = done.into_iter().filter(|part| axioms.iter().any(|axiom| part.is_of(axiom))).collect();
+    let parts = work.run(args.threads, &done)?;
+    let rows = rows(&axioms, parts.iter().chain(&done));
+    if args.json {
+        console.json(&rows)?;
+    } else {
+        console.print(&shown(&rows, bound, start, console))?;
+    }
+    Ok(ended(rows.iter().any(|r| r.refuted + r.undecided > 0)))
+}
+
+struct Work<'a> {
+    axioms: &'a [&'a Rule],
+    bound: i64,
+    journal: Journal,
+    console: &'a Console,
+}
+
+impl Work<'_> {
+    /// All parts that are not done, on several threads.
+    fn run(&self, threads: Option<u16>, done: &[Part]) -> Result<Vec<Part>, Failure> {
+        let mut open = Vec::new();
+        for axiom in self.axioms {
+            for prefix in Domain::parts(axiom, self.bound, PARTS) {
+                if !done.iter().any(|part| part.axiom == axiom.name.as_ref() && part.prefix == prefix) {
+                    open.push((*axiom, prefix));
+                }
+            }
+        }
+        let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+        let (next, parts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let progress = Mutex::new(Progress::new(self.console));
+        let failure = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..threads.min(open.len()) {
+                scope.spawn(|| {
+                    loop {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((axiom, prefix)) = open.get(at) else { break };
+                        if let Ok(mut progress) = progress.lock() {
+                            progress.step("compare", &format!("{} of {}: {}", at + 1, open.len(), axiom.name));
+                        }
+                        let start = Instant::now();
+                        let Some(tally) = validate(axiom, self.bound, prefix, &interrupt::requested) else { break };
+                        let part = Part::new(axiom, prefix, &tally, start.elapsed().as_secs_f64());
+                        if let Err(why) = self.journal.note(&part) {
+                            failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(why);
+                            break;
+                        }
+                        parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(part);
+                    }
+                });
+            }
+        });
+        match failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(why) => Err(why),
+            None => Ok(parts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        }
+    }
+}
+
+/// One row for each axiom, in the library's order.
+fn rows<'a>(axioms: &[&Rule], parts: impl Iterator<Item = &'a Part>) -> Vec<Row> {
+    let mut tallies: BTreeMap<&str, (Tally, f64)> = BTreeMap::new();
+    for part in parts {
+        let entry = tallies.entry(&part.axiom).or_default();
+        entry.0 += part.tally();
+        entry.1 += part.seconds;
+    }
+    let row = |axiom: &&Rule| {
+        let (tally, seconds) = tallies.get(axiom.name.as_ref()).cloned().unwrap_or_default();
+        Row {
+            axiom: axiom.name.to_string(),
+            file: axiom.file.to_string(),
+            obligations: tally.obligations(),
+            equal: tally.equal,
+            guarded: tally.guarded,
+            untyped: tally.untyped,
+            undecided: tally.undecided,
+            refuted: tally.refuted,
+            why: tally.first,
+            seconds,
+        }
+    };
+    axioms.iter().map(row).collect()
+}
+
+fn shown(rows: &[Row], bound: i64, start: Instant, console: &Console) -> String {
+    let mut text = String::new();
+    if !console.quiet && !rows.is_empty() {
+        let header = ["axiom", "combinations", "equal", "guarded away", "ill-typed", "open", "refuted", "time"];
+        let mut table = plain_table(&header, &[1, 2, 3, 4, 5, 6, 7]);
+        for r in rows {
+            let numbers = [r.obligations, r.equal, r.guarded, r.untyped, r.undecided, r.refuted].map(|n| n.to_string());
+            table.add_row([[r.axiom.clone()].as_slice(), numbers.as_slice(), &[seconds(r.seconds)]].concat());
+        }
+        text = format!("{}\n", lines(&table));
+    }
+    for r in rows.iter().filter(|r| r.refuted + r.undecided > 0) {
+        let word = if r.refuted > 0 { "refuted" } else { "open" };
+        text.push_str(&format!("{word}: {}: {}\n", r.axiom, r.why.as_deref().unwrap_or_default()));
+    }
+    let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
+    text + &format!(
+        "verdict: {} of {} axioms hold on every instance with sizes up to {bound} · {} combinations · {} instances compared · {} open · {} refuted · {} ({} on all threads)",
+        rows.iter().filter(|r| r.refuted + r.undecided == 0 && r.equal > 0).count(),
+        rows.len(),
+        sum(|r| r.obligations),
+        sum(|r| r.equal + r.undecided + r.refuted),
+        sum(|r| r.undecided),
+        sum(|r| r.refuted),
+        seconds(start.elapsed().as_secs_f64()),
+        seconds(rows.iter().map(|r| r.seconds).sum()),
+    )
+}

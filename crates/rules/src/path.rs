@@ -1,0 +1,147 @@
+//! Choices that are made at random, or all of them one after the other.
+
+/// Where choices come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Choices {
+    /// A seeded generator.
+    Random(Rng),
+    /// A way through the tree of all choices.
+    Path(Path),
+}
+
+impl Choices {
+    /// One of `0..n`.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        match self {
+            Choices::Random(rng) => rng.below(n),
+            Choices::Path(path) => path.below(n),
+        }
+    }
+
+    /// The path, if it is one.
+    pub(crate) fn path(&mut self) -> Option<&mut Path> {
+        match self {
+            Choices::Random(_) => None,
+            Choices::Path(path) => Some(path),
+        }
+    }
+
+    /// A number of [0, 1); one half on a path.
+    pub(crate) fn unit(&mut self) -> f64 {
+        match self {
+            Choices::Random(rng) => rng.unit(),
+            Choices::Path(_) => 0.5,
+        }
+    }
+}
+
+/// A way through a tree of choices that steps to the next one in lexicographic order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path {
+    /// The choice taken at each fork, and how many there are.
+    forks: Vec<(u64, u64)>,
+    /// Forks passed on this way.
+    at: usize,
+    /// Forks that are given.
+    given: usize,
+}
+
+impl Path {
+    /// The first way whose first choices are given.
+    pub(crate) fn new(prefix: &[u64]) -> Path {
+        Path { forks: prefix.iter().map(|digit| (*digit, u64::MAX)).collect(), at: 0, given: prefix.len() }
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        if n <= 1 {
+            return 0;
+        }
+        if self.at == self.forks.len() {
+            self.forks.push((0, n));
+        }
+        self.at += 1;
+        self.forks[self.at - 1].0.min(n - 1)
+    }
+
+    /// Forks passed so far.
+    pub(crate) fn passed(&self) -> usize {
+        self.at
+    }
+
+    /// Passes forks up to the `to`-th, if all of them are as on the way before; false if not.
+    pub(crate) fn pass(&mut self, to: usize) -> bool {
+        let same = to < self.forks.len().max(1);
+        if same {
+            self.at = to;
+        }
+        same
+    }
+
+    /// Steps to the next way that differs in a fork that was passed; false if there is none.
+    pub(crate) fn advance(&mut self) -> bool {
+        self.forks.truncate(self.at.max(self.given));
+        self.at = 0;
+        while self.forks.len() > self.given {
+            let last = self.forks.len() - 1;
+            if self.forks[last].0 + 1 < self.forks[last].1 {
+                self.forks[last].0 += 1;
+                return true;
+            }
+            self.forks.pop();
+        }
+        false
+    }
+}
+
+/// SplitMix64: small, seedable, the same on every platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// One of `0..n`.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    /// A number of [0, 1).
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_passes_every_leaf_once() {
+        let mut path = Path::default();
+        let mut seen = Vec::new();
+        loop {
+            // The second fork has as many ways as the first choice says.
+            let first = path.below(3);
+            let second = path.below(first + 1);
+            seen.push((first, second));
+            if !path.advance() {
+                break;
+            }
+        }
+        assert_eq!(seen, [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn given_choices_stay() {
+        let mut path = Path::new(&[1]);
+        let mut seen = vec![(path.below(2), path.below(2))];
+        while path.advance() {
+            seen.push((path.below(2), path.below(2)));
+        }
+        assert_eq!(seen, [(1, 0), (1, 1)]);
+    }
+}
