@@ -47,6 +47,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
         instances: 0,
         families: 0,
         proofs: 0,
+        pairs: Vec::new(),
         typings: Vec::new(),
         same_as: None,
     };
@@ -69,6 +70,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
             judgement.instances = witnesses.len();
             let proof = proof::prove(&plan, &kinds, &witnesses, guards, &names, proofs);
             (judgement.trust, judgement.families, judgement.proofs) = (proof.trust, proof.families, proof.proofs);
+            judgement.pairs = proof.pairs;
         }
     }
     judgement.counterexample = court.counterexample();

@@ -64,4 +64,4 @@ pub use operator::{Activation, Binary, Operator, Padding, Unary};
 pub use proof::MOST_PROOFS;
 pub use reading::Reading;
 pub use rule::{MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Node, Ref, Rule, Side};
-pub use verdict::{Counterexample, Judgement, Trust, Verdict};
+pub use verdict::{Counterexample, Judgement, Pair, Trust, Verdict};

@@ -11,7 +11,7 @@ use crate::instance::Instance;
 use crate::judge::Trial;
 use crate::kind::{Kind, MOST_TYPINGS};
 use crate::plan::{Leaf, Plan};
-use crate::verdict::Trust;
+use crate::verdict::{Pair, Trust};
 
 /// Families of a rule that are given to the prover at most, if nothing else is asked for.
 pub const MOST_PROOFS: usize = 16;
@@ -27,11 +27,13 @@ pub(crate) struct Proof {
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
+    /// Both sides in those that were chosen to be proved.
+    pub pairs: Vec<Pair>,
 }
 
 impl Proof {
     fn none(why: String) -> Proof {
-        Proof { trust: Trust::Tested(why), families: 0, proofs: 0 }
+        Proof { trust: Trust::Tested(why), families: 0, proofs: 0, pairs: Vec::new() }
     }
 }
 
@@ -41,9 +43,14 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
         return Proof::none("no proofs were asked for".into());
     }
     if let Some(instance) = pointwise(plan, witnesses) {
-        return match family(plan, &instance, guards, names).and_then(|family| outcome(&family)) {
-            Ok(()) => Proof { trust: Trust::Proved, families: 1, proofs: 1 },
-            Err(why) => Proof::none(why),
+        let family = match family(plan, &instance, guards, names) {
+            Ok(family) => family,
+            Err(why) => return Proof::none(why),
+        };
+        let pairs = vec![Pair::of(&family)];
+        return match outcome(&family) {
+            Ok(()) => Proof { trust: Trust::Proved, families: 1, proofs: 1, pairs },
+            Err(why) => Proof { pairs, families: 1, ..Proof::none(why) },
         };
     }
     let counted: Option<Vec<Vec<Instance>>> = kinds.iter().map(|kinds| census(plan, kinds, guards)).collect();
@@ -59,15 +66,16 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
         }
     }
     let step = families.len().div_ceil(most).max(1);
+    let pairs = families.values().step_by(step).map(Pair::of).collect();
     let mut proofs = 0;
     for family in families.values().step_by(step) {
         if let Err(why) = outcome(family) {
-            return Proof { trust: Trust::Tested(why), families: families.len(), proofs };
+            return Proof { trust: Trust::Tested(why), families: families.len(), proofs, pairs };
         }
         proofs += 1;
     }
     let all = complete && proofs == families.len();
-    Proof { trust: if all { Trust::Proved } else { Trust::ProvedInRange }, families: families.len(), proofs }
+    Proof { trust: if all { Trust::Proved } else { Trust::ProvedInRange }, families: families.len(), proofs, pairs }
 }
 
 fn outcome(family: &Family) -> Result<(), String> {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use regraft_ir::text;
+
 use crate::evaluate::Difference;
+use crate::family::Family;
 use crate::guard::Guards;
 
 /// Whether a rule is true.
@@ -80,6 +83,21 @@ impl fmt::Display for Counterexample {
     }
 }
 
+/// Both sides of a rule in one of its families, as graphs in the text format of `regraft-ir`. They have the same inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The left side.
+    pub before: String,
+    /// The right side.
+    pub after: String,
+}
+
+impl Pair {
+    pub(crate) fn of(family: &Family) -> Pair {
+        Pair { before: text::print(&family.before), after: text::print(&family.after) }
+    }
+}
+
 /// All that was found out about a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
@@ -99,8 +117,19 @@ pub struct Judgement {
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
+    /// Both sides in the families that were chosen to be proved: all of them, unless there are too many.
+    pub pairs: Vec<Pair>,
     /// The kinds of the variables, for every typing that was tried.
     pub typings: Vec<String>,
     /// The first rule of the file that is the same up to the names of variables.
     pub same_as: Option<usize>,
+}
+
+impl Judgement {
+    /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were proved: a rule that was only tested is proved then.
+    pub fn take_derivations(&mut self) {
+        if matches!(self.trust, Trust::Tested(_)) && !self.pairs.is_empty() {
+            (self.trust, self.proofs) = (Trust::ProvedInRange, self.pairs.len());
+        }
+    }
 }

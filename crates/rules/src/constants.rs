@@ -25,18 +25,16 @@ pub fn small(graph: &Graph, value: ValueId) -> Option<Const> {
     constant_value(graph, value).ok()
 }
 
-/// The common value of all elements of a constant, if it has one and is cheap to see.
+/// The common value of all elements, if there is one and it is cheap to see. The size may be a symbol.
 pub fn splat(graph: &Graph, value: ValueId) -> Option<f64> {
     let node = graph.node(value.node);
-    if !node.constant {
-        return None;
-    }
     match &node.op {
         Op::Constant(c) => c.value.splat(),
         Op::ConstantOfShape(c) => c.value.splat(),
         Op::Reshape(_) | Op::Unsqueeze(_) | Op::Squeeze(_) | Op::Expand(_) | Op::Transpose(_) | Op::Identity(_) | Op::Tile(_) => {
             splat(graph, node.inputs[0])
         }
+        _ if !node.constant => None,
         _ => small(graph, value)?.splat(),
     }
 }

@@ -66,7 +66,7 @@ impl Writable for AtOpset {
 
 /// The patch that applies `rule` to a match.
 pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Patch, Refusal> {
-    let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable };
+    let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable, twins: false };
     for (var, body) in &rule.lets {
         let value = builder.single(body)?;
         builder.env[*var] = Some(Val::Value(value));
@@ -92,9 +92,10 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     if replace.is_empty() {
         return Err(Refusal::Nothing);
     }
-    let create = builder.create;
-    let patch = prune(Patch { cause: Arc::clone(&rule.name), create, replace });
-    if makes_cycle(graph, &patch, None) {
+    // A target may read what lies below its root: another root, or an operator that it uses again and that reads the root.
+    let lower = found.roots.len() > 1 || builder.twins;
+    let patch = prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace });
+    if lower && reads_replaced(graph, &patch, None) {
         return Err(Refusal::Cycle);
     }
     Ok(patch)
@@ -105,6 +106,8 @@ struct Builder<'a> {
     env: Vec<Option<Val>>,
     create: Vec<NewNode>,
     writable: &'a dyn Writable,
+    /// An operator of the graph was used again.
+    twins: bool,
 }
 
 impl Scope for Builder<'_> {
@@ -345,6 +348,7 @@ impl Builder<'_> {
             return Ok(SmallVec::from_iter([PatchValue::New { index: at as u32, port: 0 }]));
         }
         if let Some(twin) = twin(self.graph, &op, &inputs) {
+            self.twins = true;
             return Ok(SmallVec::from_iter([PatchValue::Old(twin.out())]));
         }
         let types: Option<Vec<TensorType>> = inputs.iter().map(|v| self.ty(*v).cloned()).collect();
@@ -412,18 +416,23 @@ fn prune(mut patch: Patch) -> Patch {
 
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 ///
-/// A single root cannot do so: all that it reads lies above it. With several roots it is a search upwards, which ends at nodes that `ranks`
-/// ([`Graph::ranks`]) places before all the roots.
+/// A single root that was found to make none cannot do so later: all that it reads stays above it. With several roots it is a search upwards, which
+/// ends at nodes that `ranks` ([`Graph::ranks`]) places before all the roots.
 pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
-    if patch.replace.len() == 1 {
-        return false;
-    }
+    patch.replace.len() > 1 && reads_replaced(graph, patch, ranks)
+}
+
+fn reads_replaced(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
     let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(v, _)| v.node).collect();
     let rank = |id: NodeId| ranks.map(|ranks| ranks[id.0 as usize]);
     let lowest = replaced.iter().map(|id| rank(*id)).min().flatten();
     let mut seen = vec![0u64; graph.capacity() / 64 + 1];
     let news = patch.create.iter().flat_map(|n| n.inputs.iter()).chain(patch.replace.iter().map(|(_, v)| v));
     let mut stack: Vec<ValueId> = news.filter_map(|v| if let PatchValue::Old(v) = v { Some(*v) } else { None }).collect();
+    // A new node may read the only root itself: it keeps reading what stood there.
+    if let [root] = replaced[..] {
+        stack.retain(|v| v.node != root);
+    }
     while let Some(v) = stack.pop() {
         if replaced.contains(&v.node) {
             return true;

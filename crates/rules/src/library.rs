@@ -32,6 +32,7 @@ pub const AXIOMS: &[(&str, &str)] = &[
     ("axioms/matmul.rules", include_str!("../../../rules/axioms/matmul.rules")),
     ("axioms/conv.rules", include_str!("../../../rules/axioms/conv.rules")),
     ("axioms/pool.rules", include_str!("../../../rules/axioms/pool.rules")),
+    ("axioms/constants.rules", include_str!("../../../rules/axioms/constants.rules")),
     ("axioms/cook-toom.rules", include_str!("../../../rules/axioms/cook-toom.rules")),
     ("axioms/reduce.rules", include_str!("../../../rules/axioms/reduce.rules")),
     ("axioms/softmax.rules", include_str!("../../../rules/axioms/softmax.rules")),

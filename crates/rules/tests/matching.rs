@@ -78,3 +78,21 @@ fn a_root_that_is_its_own_target_stays() {
     let nothing = build("(rule r (all (as ?n (neg ?x)) (as ?r (relu ?x))) => (all ?n ?r) (numeric exact))");
     assert!(matches!(nothing, Err(Refusal::Nothing)), "{nothing:?}");
 }
+
+#[test]
+fn a_target_that_uses_a_reader_of_its_root_again_is_refused() {
+    // relu(x) would become the relu(relu(x)) that is there, which reads it.
+    let mut graph = Graph::new("t");
+    let x = input(&mut graph, "x");
+    let inner = add(&mut graph, OpKind::Relu, &[], &[x]);
+    let outer = add(&mut graph, OpKind::Relu, &[], &[inner.out()]);
+    graph.add_output("y", outer.out());
+    let rules = parse("t", "(rule r (relu ?x) => (relu (relu ?x)) (shared) (numeric exact))").unwrap();
+    let refused = |anchor: NodeId| {
+        let found = matches_at(&graph, &rules[0], 0, anchor);
+        assert_eq!(found.len(), 1);
+        instantiate(&graph, &rules[0], &found[0], &Anything)
+    };
+    assert_eq!(refused(inner), Err(Refusal::Cycle));
+    assert!(refused(outer).is_ok(), "nothing reads it");
+}

@@ -39,7 +39,7 @@ impl Meaning<'_> {
                 let (image, kernel) = (self.shape(x)?, self.shape(w)?);
                 let groups = Poly::number(op.group);
                 let per_group = kernel[0].exact(&groups).ok_or_else(|| Trouble("groups that do not divide the channels".into()))?;
-                let group = self.floor(&index[1], &per_group);
+                let group = self.group_of(&index[1], &per_group, op.group);
                 let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
                 let sum = self.sum_over_all(&kernel[1..], &mut |m, taps| {
                     let mut at = vec![index[0].clone(), group.mul(&kernel[1]).add(&taps[0])];
@@ -63,7 +63,7 @@ impl Meaning<'_> {
                 let (image, kernel) = (self.shape(x)?, self.shape(w)?);
                 let groups = Poly::number(op.group);
                 let rows = kernel[0].exact(&groups).ok_or_else(|| Trouble("groups that do not divide the channels".into()))?;
-                let group = self.floor(&index[1], &kernel[1]);
+                let group = self.group_of(&index[1], &kernel[1], op.group);
                 let column = index[1].sub(&group.mul(&kernel[1]));
                 let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
                 // Positions of the image and taps with stride * position + dilation * tap - pad = index.
@@ -169,5 +169,10 @@ impl Meaning<'_> {
             Some(bias) => Ok(sum.add(&self.at(bias, std::slice::from_ref(channel))?)),
             None => Ok(sum),
         }
+    }
+
+    /// The group of a channel, where each of `count` groups has `size` channels.
+    fn group_of(&self, channel: &Poly, size: &Poly, count: i64) -> Poly {
+        if count == 1 { Poly::default() } else { self.floor(channel, size) }
     }
 }

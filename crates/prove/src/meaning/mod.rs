@@ -9,7 +9,7 @@ mod table;
 
 use std::collections::HashMap;
 
-use regraft_ir::{Class, DType, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{Class, DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -197,7 +197,9 @@ impl<'a> Meaning<'a> {
                 if input.ty.dtype.class() == Class::Int {
                     self.shared.facts.all_whole(&source);
                 }
-                return Ok(Sum::read(source, index.to_vec()));
+                // There is only one index along an axis of size one.
+                let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
+                return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}

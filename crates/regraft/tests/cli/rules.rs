@@ -133,6 +133,30 @@ fn rules_of_others_are_judged() {
 }
 
 #[test]
+fn rules_of_others_are_derived() {
+    let bench = Bench::new();
+    bench.write("foreign.txt", FOREIGN);
+    let ended = bench.run("rules import foreign.txt --derive --derivations chains.txt");
+    assert!(ended.verdict().contains(" · 3 of 3 true rules derived · "), "{ended:?}");
+    let merge = ended.out.lines().find(|l| l.contains("true if groups = 1")).unwrap_or_default();
+    assert!(merge.contains("conv-of-filters'") || merge.contains("conv-merge-concat"), "{ended:?}");
+    let chains = String::from_utf8(bench.read("chains.txt")).expect("text");
+    assert!(chains.contains("; rule 1, family 0: ") && chains.contains("\nby conv-"), "{chains}");
+
+    let json = bench.run("rules import foreign.txt --derive --json --threads 1 --proofs 2");
+    let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));
+    let derived = |row: usize| rows[row]["derivation"]["derived"].as_u64();
+    assert_eq!([derived(0), derived(1), derived(2)], [Some(1), Some(2), None], "what is false is not derived: {rows}");
+    assert!(rows[0]["derivation"]["steps"].as_array().is_some_and(Vec::is_empty), "both sides are one graph: {rows}");
+
+    let markdown = bench.run("rules import foreign.txt --derive --markdown --proofs 1");
+    assert!(markdown.out.contains("| derivation |") && markdown.out.contains("Axioms used"), "{markdown:?}");
+    // Without the option nothing is said of it.
+    assert!(!bench.run("rules import foreign.txt --json").out.contains("derivation"));
+    bench.fails("rules import foreign.txt --derive --derivations no/such/chains.txt", &["no/such", "create it first"]);
+}
+
+#[test]
 fn mistakes_in_files_of_others_are_told() {
     let bench = Bench::new();
     bench.write("cut.txt", "(relu ?x)=>(relu ?x)\n(relu ?x)=>(relu");
@@ -157,7 +181,7 @@ fn the_document_says_what_the_command_says() {
     };
     let bench = Bench::new();
     bench.write("taso_graph_subst.pb", bytes);
-    let said = bench.run("rules import taso_graph_subst.pb --markdown").out;
+    let said = bench.run("rules import taso_graph_subst.pb --derive --markdown").out;
     let document = root.join("docs/foreign-rules.md");
     if std::env::var_os("REGRAFT_UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&document, &said).unwrap_or_else(|e| panic!("{}: {e}", document.display()));

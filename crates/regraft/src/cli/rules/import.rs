@@ -12,6 +12,7 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt;
 use crate::cli::progress::Progress;
+use crate::cli::rules::derive::{self, Derived, chains, derive_all, laws};
 use crate::error::Failure;
 use crate::render::{count, lines, plain_table, seconds};
 
@@ -39,6 +40,12 @@ pub struct Args {
     /// Families of sizes to prove of each rule at most; with 0, rules are tested only
     #[arg(long, value_name = "N", default_value_t = MOST_PROOFS)]
     proofs: usize,
+    /// Also derive the true rules from the shipped rules and the axioms: chains of steps, each of them proved
+    #[arg(long)]
+    derive: bool,
+    /// Write the derivations to this file
+    #[arg(long, value_name = "FILE", requires = "derive")]
+    derivations: Option<PathBuf>,
     /// Print as a table for documents
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -67,6 +74,8 @@ struct Row<'a> {
     proofs: usize,
     typings: &'a [String],
     same_as: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    derivation: Option<&'a Derived>,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,7 +86,7 @@ struct Counterexample<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(j: &'a Judgement) -> Row<'a> {
+    fn new(j: &'a Judgement, derivation: Option<&'a Derived>) -> Row<'a> {
         let (verdict, guards) = match &j.verdict {
             Verdict::True => ("true", Vec::new()),
             Verdict::TrueIf(guards) => ("true-if", guards.iter().map(|g| g.to_string()).collect()),
@@ -108,6 +117,7 @@ impl<'a> Row<'a> {
             proofs,
             typings,
             same_as: j.same_as,
+            derivation,
         }
     }
 }
@@ -115,6 +125,9 @@ impl<'a> Row<'a> {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
+    if let Some(path) = &args.derivations {
+        crate::file::check_writable(path, "--derivations")?;
+    }
     let bytes = read(args)?;
     let named = args.format.as_ref().and_then(|name| Format::NAMES.iter().find(|(n, _)| n == name));
     let format = named.map_or_else(|| Format::of(&bytes), |(_, format)| *format);
@@ -128,19 +141,37 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         !interrupt::requested()
     };
-    let judgements = judge_all(&rules, threads, args.proofs, &before);
+    let mut judgements = judge_all(&rules, threads, args.proofs, &before);
+    let derived = match args.derive {
+        true => {
+            let step = |begun: usize| {
+                if let Ok(mut progress) = progress.lock() {
+                    progress.step("derive", &format!("{begun} rules"));
+                }
+                !interrupt::requested()
+            };
+            derive_all(&judgements, &laws()?, threads, &step)
+        }
+        false => vec![None; judgements.len()],
+    };
     drop(progress);
+    for (judgement, _) in judgements.iter_mut().zip(&derived).filter(|(_, d)| d.as_ref().is_some_and(Derived::is_whole)) {
+        judgement.take_derivations();
+    }
+    if let Some(path) = &args.derivations {
+        crate::file::write_atomic(path, chains(&judgements, &derived).as_bytes())?;
+    }
     let time = seconds(start.elapsed().as_secs_f64());
     if args.json {
-        console.json(&judgements.iter().map(Row::new).collect::<Vec<_>>())?;
+        console.json(&judgements.iter().zip(&derived).map(|(j, d)| Row::new(j, d.as_ref())).collect::<Vec<_>>())?;
     } else if args.markdown {
-        console.print(&markdown(args, &judgements))?;
+        console.print(&markdown(args, &judgements, &derived)?)?;
     } else {
-        let mut table = if console.quiet { String::new() } else { table(&judgements) };
+        let mut table = if console.quiet { String::new() } else { table(args, &judgements, &derived) };
         if console.verbose {
             table.push_str(&unproved(&judgements));
         }
-        console.print(&format!("{table}verdict: {} · {time}", summary(&judgements)))?;
+        console.print(&format!("{table}verdict: {} · {time}", summary(args, &judgements, &derived)))?;
     }
     Ok(match judgements.iter().all(|j| j.verdict == Verdict::True) {
         _ if interrupt::requested() => Exit::Interrupted,
@@ -165,7 +196,7 @@ fn failure(args: &Args, error: ImportError) -> Failure {
 }
 
 /// Counts of verdicts.
-fn summary(judgements: &[Judgement]) -> String {
+fn summary(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> String {
     let with = |holds: fn(&Judgement) -> bool| judgements.iter().filter(|j| holds(j)).count();
     let all = with(|j| j.verdict == Verdict::True);
     let guarded = with(|j| matches!(j.verdict, Verdict::TrueIf(_)));
@@ -180,6 +211,9 @@ fn summary(judgements: &[Judgement]) -> String {
         let _ = write!(text, ", {unjudged} not judged");
     }
     let _ = write!(text, " · {proved} proved, {ranged} proved-in-range, {tested} tested · {} distinct", judgements.len() - same);
+    if args.derive {
+        let _ = write!(text, " · {}", derive::summary(derived));
+    }
     text
 }
 
@@ -200,10 +234,15 @@ fn remark(j: &Judgement) -> String {
     same.into_iter().chain(wrong).collect::<Vec<_>>().join("; ")
 }
 
-fn table(judgements: &[Judgement]) -> String {
-    let mut table = plain_table(&["rule", "verdict", "trust", "algebra", "counterexample"], &[0]);
-    for j in judgements {
-        table.add_row([j.number.to_string(), j.verdict.to_string(), ground(j), j.algebra.clone(), remark(j)]);
+fn table(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> String {
+    let columns = ["rule", "verdict", "trust", "algebra", "counterexample", "derivation"];
+    let mut table = plain_table(&columns[..if args.derive { 6 } else { 5 }], &[0]);
+    for (j, derived) in judgements.iter().zip(derived) {
+        let mut row = vec![j.number.to_string(), j.verdict.to_string(), ground(j), j.algebra.clone(), remark(j)];
+        if args.derive {
+            row.push(derived.as_ref().map(Derived::shown).unwrap_or_default());
+        }
+        table.add_row(row);
     }
     format!("{}\n", lines(&table))
 }
@@ -234,14 +273,34 @@ axes along axis 1. `split1(x).0` is the first part of `x`, which is cut where it
 `enlarge3x3` puts weights into the middle of larger ones, `Kavg3x3`, `Kid3x3`, `I` and `One` are constants. Results are separated by `;`.
 ";
 
-fn markdown(args: &Args, judgements: &[Judgement]) -> String {
+/// Above the laws that were used.
+const DERIVATIONS: &str = "\
+Derivations: a true rule follows from the shipped rules (`rules/*.rules`) and the axioms (`rules/axioms/*.rules`), each of which may be read in both directions, by the
+steps that are named; a `'` marks one from right to left. They lead from the left side to the right one in the simplest family of sizes; the other families that were
+chosen to be proved were derived as well. Every step was checked twice: the law, applied once, leads from one graph to the next; and the prover shows for all
+sizes that what differs between them is equal. *One graph* means that both sides are the same once activations and cuts are written out and operands of `+` and `*` are
+sorted. `--derivations FILE` writes all graphs on the way.
+";
+
+fn markdown(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> Result<String, Failure> {
     let file = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let command = format!("regraft rules import {file} --markdown");
-    let mut text =
-        format!("<!-- Made by `{command}`. Do not edit. -->\n\n# The rules of {file}, judged\n\n{}.\n\n{LEGEND}\n", summary(judgements));
-    text.push_str("| rule | algebra | verdict | trust | counterexample |\n|---:|---|---|---|---|\n");
-    for j in judgements {
-        let _ = writeln!(text, "| {} | `{}` | {} | {} | {} |", j.number, j.algebra, j.verdict, ground(j), remark(j));
+    let mut flags = if args.derive { " --derive" } else { "" }.to_owned();
+    if args.proofs != MOST_PROOFS {
+        let _ = write!(flags, " --proofs {}", args.proofs);
     }
-    text
+    let mut text = format!(
+        "<!-- Made by `regraft rules import {file}{flags} --markdown`. Do not edit. -->\n\n# The rules of {file}, judged\n\n{}.\n\n{LEGEND}\n",
+        summary(args, judgements, derived)
+    );
+    if args.derive {
+        let _ = write!(text, "{DERIVATIONS}\n{}", derive::used(judgements, derived)?);
+    }
+    let (heading, rule) = if args.derive { (" derivation |", "---|") } else { ("", "") };
+    let _ = writeln!(text, "| rule | algebra | verdict | trust |{heading} counterexample |\n|---:|---|---|---|{rule}---|");
+    for (j, derived) in judgements.iter().zip(derived) {
+        let derivation =
+            if args.derive { format!(" {} |", derived.as_ref().map(Derived::shown).unwrap_or_default()) } else { String::new() };
+        let _ = writeln!(text, "| {} | `{}` | {} | {} |{derivation} {} |", j.number, j.algebra, j.verdict, ground(j), remark(j));
+    }
+    Ok(text)
 }

@@ -1,6 +1,7 @@
 //! `regraft rules`.
 
 mod axioms;
+mod derive;
 mod exercise;
 mod explain;
 mod generate;

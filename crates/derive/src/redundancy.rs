@@ -1,0 +1,30 @@
+//! Which laws follow from the others.
+
+use regraft_rules::Rule;
+use regraft_rules::sample::{Instance, Sizes, draw_sized};
+
+use crate::derivation::Derivation;
+use crate::laws::Laws;
+use crate::search::{Limits, derive};
+
+/// Draws for each instance that is wanted: guards refuse many.
+const DRAWS: u64 = 40;
+
+/// Derivations of a rule from laws, one for every instance, which do not use the rule itself; `None` if there is an instance without one, or no instance.
+///
+/// Takes `wanted` instances whose sizes are symbols, and as many some of whose are. What the rule says on other ranks, attributes and numbers of
+/// operands is not shown by that. Deterministic in `seed`. Every derivation was replayed.
+pub fn redundant(rule: &Rule, laws: &Laws, wanted: usize, seed: u64, limits: &Limits) -> Option<Vec<Derivation>> {
+    let others = laws.filter(|law| law.name != rule.name);
+    let mut derivations = Vec::new();
+    for sizes in [Sizes::Open, Sizes::Some] {
+        let seeds = (0..wanted as u64 * DRAWS).map(|at| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let instances = seeds.filter_map(|seed| draw_sized(rule, seed, sizes).ok()).take(wanted);
+        for Instance { before, after, .. } in instances {
+            let derivation = derive(&before, &after, &others, limits).ok()?;
+            derivation.replay(&before, &after, &others).ok()?;
+            derivations.push(derivation);
+        }
+    }
+    (!derivations.is_empty()).then_some(derivations)
+}

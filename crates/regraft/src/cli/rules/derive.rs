@@ -1,0 +1,144 @@
+//! Derivations of the rules of others, from the shipped rules and the axioms.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use regraft_derive::{Derivation, Laws, Limits, derive};
+use regraft_foreign::{Judgement, Pair, Verdict};
+use regraft_ir::text;
+use regraft_rules::Library;
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// How a rule follows from others.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Derived {
+    /// Families of sizes that were tried.
+    pub families: usize,
+    /// In how many of them both sides were derived from each other.
+    pub derived: usize,
+    /// The laws of the first derivation, in order; those that are read from right to left have a `'`.
+    pub steps: Vec<String>,
+    /// Why there is none for the first family that has none.
+    pub why: Option<String>,
+    /// The derivations, as text.
+    #[serde(skip)]
+    pub chains: Vec<String>,
+    /// How often laws were used.
+    #[serde(skip)]
+    pub used: BTreeMap<String, usize>,
+}
+
+impl Derived {
+    /// Whether the rule was derived in all families.
+    pub fn is_whole(&self) -> bool {
+        self.families > 0 && self.derived == self.families
+    }
+
+    /// In few words.
+    pub fn shown(&self) -> String {
+        match (self.is_whole(), self.steps.is_empty(), &self.why) {
+            (true, true, _) => "one graph".into(),
+            (true, false, _) => self.steps.join(", "),
+            (false, _, why) => format!("not derived: {}", why.as_deref().unwrap_or("no family is known")),
+        }
+    }
+
+    fn of(judgement: &Judgement, laws: &Laws) -> Derived {
+        let mut result = Derived { families: judgement.pairs.len(), ..Derived::default() };
+        for pair in &judgement.pairs {
+            match derivation(pair, laws) {
+                Ok(derivation) => {
+                    if result.derived == 0 {
+                        result.steps = derivation.names();
+                    }
+                    result.derived += 1;
+                    derivation.links.iter().for_each(|link| *result.used.entry(link.law.to_string()).or_default() += 1);
+                    result.chains.push(derivation.to_string());
+                }
+                Err(why) => drop(result.why.get_or_insert(why)),
+            }
+        }
+        result
+    }
+}
+
+/// A derivation of one side from the other that was replayed.
+fn derivation(pair: &Pair, laws: &Laws) -> Result<Derivation, String> {
+    let read = |side: &str| text::parse(side).map_err(|e| e.to_string());
+    let (before, after) = (read(&pair.before)?, read(&pair.after)?);
+    let derivation = derive(&before, &after, laws, &Limits::default()).map_err(|e| e.to_string())?;
+    derivation.replay(&before, &after, laws).map_err(|e| e.to_string())?;
+    Ok(derivation)
+}
+
+/// What rules are derived from: the shipped rules and the axioms, each in both directions.
+pub fn laws() -> Result<Laws, Failure> {
+    let (shipped, axioms) = (Library::shipped()?, Library::axioms()?);
+    Ok(Laws::new(shipped.rules().iter().chain(axioms.rules()).cloned())?)
+}
+
+/// Derivations of all rules that are true, with this many threads; `None` for the others. The same for any number of threads.
+///
+/// `before` is told how many rules were begun before each one; when it says no, the rest is left out.
+pub fn derive_all(judgements: &[Judgement], laws: &Laws, threads: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Derived>> {
+    let is_true = |j: &&Judgement| matches!(j.verdict, Verdict::True | Verdict::TrueIf(_));
+    let distinct: Vec<&Judgement> = judgements.iter().filter(is_true).filter(|j| j.same_as.is_none()).collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<HashMap<usize, Derived>> = Mutex::new(HashMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, distinct.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let begun = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(judgement) = distinct.get(begun).filter(|_| before(begun)) else { return };
+                    let derived = Derived::of(judgement, laws);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(judgement.number, derived);
+                }
+            });
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    judgements.iter().map(|j| done.get(&j.same_as.unwrap_or(j.number)).cloned()).collect()
+}
+
+/// Counts of what was derived.
+pub fn summary(derived: &[Option<Derived>]) -> String {
+    let tried = derived.iter().flatten().count();
+    let whole = derived.iter().flatten().filter(|d| d.is_whole()).count();
+    format!("{whole} of {tried} true rules derived")
+}
+
+/// The laws that were used and how often, most often first: one line for the axioms and one for the shipped rules.
+pub fn used(judgements: &[Judgement], derived: &[Option<Derived>]) -> Result<String, Failure> {
+    let axioms = Library::axioms()?;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, derived) in judgements.iter().zip(derived).filter(|(j, _)| j.same_as.is_none()) {
+        let used = derived.iter().flat_map(|d| &d.used);
+        used.for_each(|(law, count)| *counts.entry(law).or_default() += count);
+    }
+    let mut sorted: Vec<(&str, usize)> = counts.into_iter().collect();
+    sorted.sort_by_key(|(law, count)| (std::cmp::Reverse(*count), *law));
+    let mut text = String::new();
+    for (title, wanted) in [("Axioms", true), ("Shipped rules", false)] {
+        let of_kind = sorted.iter().filter(|(law, _)| axioms.get(law).is_some() == wanted);
+        let shown: Vec<String> = of_kind.map(|(law, count)| format!("`{law}` {count}")).collect();
+        let _ =
+            writeln!(text, "{title} used, with how many steps: {}.\n", if shown.is_empty() { "none".into() } else { shown.join(" · ") });
+    }
+    Ok(text)
+}
+
+/// All derivations as text, one family after the other.
+pub fn chains(judgements: &[Judgement], derived: &[Option<Derived>]) -> String {
+    let mut text = String::new();
+    for (judgement, derived) in judgements.iter().zip(derived).filter(|(j, _)| j.same_as.is_none()) {
+        for (at, chain) in derived.iter().flat_map(|d| &d.chains).enumerate() {
+            let _ = writeln!(text, "; rule {}, family {at}: {}\n{chain}", judgement.number, judgement.algebra);
+        }
+    }
+    text
+}
