@@ -3,8 +3,8 @@
 use std::fmt;
 
 use regraft_ir::{Graph, Op};
-use regraft_rules::Rule;
 use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
+use regraft_rules::{Proof, Rule, Trust};
 
 use crate::{Assumptions, Verdict, equal_where};
 
@@ -43,9 +43,21 @@ pub struct Judgement {
     pub unproved: usize,
     /// The seed of the first instance that was not proved, and why.
     pub first: Option<String>,
+    /// The instances that were proved.
+    pub instances: Vec<(Sizes, u64)>,
 }
 
 impl Judgement {
+    /// What can be kept of it: the proof that a rule of this text has.
+    pub fn proof(&self, rule: &Rule) -> Proof {
+        let trust = match self.word() {
+            Word::Proved => Trust::Proved,
+            Word::ProvedInRange => Trust::ProvedInRange,
+            Word::Unproved => Trust::Tested,
+        };
+        Proof { rule: rule.name.clone(), digest: rule.digest(), trust, instances: self.instances.clone() }
+    }
+
     /// The word for it.
     pub fn word(&self) -> Word {
         match (self.unproved, self.open, self.known) {
@@ -83,6 +95,9 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
                 Err(_) => continue,
             };
             made += 1;
+            if verdict == Verdict::Proved {
+                judgement.instances.push((sizes, seed));
+            }
             match verdict {
                 Verdict::Proved if symbolic => judgement.open += 1,
                 Verdict::Proved => judgement.known += 1,
@@ -94,6 +109,27 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
         }
     }
     judgement
+}
+
+/// Shows again what a proof says: draws its instances, without looking for any, and proves each. Says what does not hold, if something does not.
+pub fn replay(rule: &Rule, proof: &Proof) -> Result<(), String> {
+    if proof.rule != rule.name || proof.digest != rule.digest() {
+        return Err("the proof is of another text".into());
+    }
+    let mut symbols = false;
+    for (sizes, seed) in &proof.instances {
+        let instance = draw_sized(rule, *seed, *sizes).map_err(|why| format!("seed {seed}: {why:?}"))?;
+        if let Verdict::Unproved(why) = prove(&instance) {
+            return Err(format!("seed {seed}: {why}"));
+        }
+        symbols |= has_symbols(&instance.before);
+    }
+    let worth = match (proof.instances.is_empty(), symbols) {
+        (true, _) => Trust::Tested,
+        (false, false) => Trust::ProvedInRange,
+        (false, true) => Trust::Proved,
+    };
+    if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(()) }
 }
 
 /// Whether both sides of an instance are equal. Inputs that were drawn positive are known to be.

@@ -18,6 +18,6 @@ pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
-pub use judge::{Judgement, Word, judge};
+pub use judge::{Judgement, Word, judge, replay};
 pub use validate::{Tally, validate};
 pub use verdict::Verdict;

@@ -118,7 +118,7 @@ fn one(
     (run.runtime_library, run.cost_store) = (request.runtime_library.clone(), Some(store.to_path_buf()));
     if !request.gains {
         // Without rules only the input is measured.
-        run.deny = Numeric::NAMES.iter().map(|(name, _)| (*name).to_string()).collect();
+        run.rules.deny = Numeric::NAMES.iter().map(|(name, _)| (*name).to_string()).collect();
     }
     let done = optimize::optimize(&run, observer)?;
 

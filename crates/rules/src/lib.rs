@@ -14,6 +14,7 @@ pub mod library;
 pub mod matcher;
 pub mod parse;
 mod path;
+pub mod proof;
 pub mod rule;
 pub mod sample;
 pub mod sexp;
@@ -25,4 +26,5 @@ pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_c
 pub use library::Library;
 pub use matcher::{Found, accept, matches_at, sources_at};
 pub use parse::parse;
+pub use proof::{Proof, Proofs};
 pub use rule::{Numeric, Rule, Trust};

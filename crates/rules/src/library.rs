@@ -7,7 +7,8 @@ use regraft_ir::OpKind;
 
 use crate::error::RuleError;
 use crate::parse::parse;
-use crate::rule::{Pattern, Rule};
+use crate::proof::Proofs;
+use crate::rule::{Pattern, Rule, Trust};
 
 /// The files of the shipped library, compiled in.
 pub const SHIPPED: &[(&str, &str)] = &[
@@ -71,7 +72,9 @@ fn depth(pattern: &Pattern) -> usize {
 impl Library {
     /// The shipped library.
     pub fn shipped() -> Result<Library, RuleError> {
-        Library::of(SHIPPED)
+        let mut library = Library::of(SHIPPED)?;
+        Proofs::shipped().grant(&mut library.rules);
+        Ok(library)
     }
 
     /// The axioms: laws of operators, each usable in both directions, that other rules are derived from.
@@ -116,6 +119,12 @@ impl Library {
     pub fn with_file(mut self, path: &Path, text: &str) -> Result<Library, RuleError> {
         self.rules.extend(parse(&path.display().to_string(), text)?);
         Library::new(self.rules)
+    }
+
+    /// The rules with other trust.
+    pub fn trusting(mut self, trust: impl Fn(&Rule) -> Trust) -> Library {
+        self.rules.iter_mut().for_each(|rule| rule.trust = trust(rule));
+        self
     }
 
     /// Only the rules that `keep` wants.

@@ -40,18 +40,29 @@ impl fmt::Display for Numeric {
     }
 }
 
-/// How far a rule is trusted; see the words of trust in the guide.
+/// How far a rule is trusted; see the words of trust in the guide. More trust is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
     /// Exercised on random instances only.
     Tested,
+    /// Proved for sizes that are numbers.
+    ProvedInRange,
+    /// Proved for all sizes.
+    Proved,
+}
+
+impl Trust {
+    /// All words, the least first.
+    pub const ALL: [Trust; 3] = [Trust::Tested, Trust::ProvedInRange, Trust::Proved];
 }
 
 impl fmt::Display for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trust::Tested => f.write_str("tested"),
-        }
+        f.write_str(match self {
+            Trust::Tested => "tested",
+            Trust::ProvedInRange => "proved-in-range",
+            Trust::Proved => "proved",
+        })
     }
 }
 
@@ -243,6 +254,17 @@ impl Rule {
         let mut hasher = rustc_hash::FxHasher::default();
         format!("{:?}", (&self.source, &self.wheres, &self.lets, &self.target, &self.guards, &self.instance)).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// A digest of its name and its text: of what a proof is about.
+    pub fn digest(&self) -> u128 {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(self.name.as_bytes());
+        hasher.update(&[0]);
+        hasher.update(self.text.as_bytes());
+        let mut short = [0; 16];
+        short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        u128::from_be_bytes(short)
     }
 
     /// Values of an empty environment.

@@ -12,7 +12,7 @@ use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
 use crate::file::{check_writable, is_same, write_atomic};
-use crate::optimize::{CostKind, Request, SearchKind, load_library};
+use crate::optimize::{Choice, CostKind, Request, SearchKind, load_library};
 use crate::render;
 use crate::report::Report;
 use crate::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
@@ -98,8 +98,11 @@ pub struct Args {
     /// Do not use this rule, or any of this numeric class (such as fast-bilinear)
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
     deny: Vec<String>,
-    /// Use only rules that are trusted at least this far
-    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "proved-in-range", "bounded", "tested"])]
+    /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes
+    #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = ["proved-in-range", "tested"])]
+    allow: Vec<String>,
+    /// Use only rules that are trusted at least this far, whatever is allowed
+    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "proved-in-range", "tested"])]
     require: Option<String>,
     /// End with exit code 1 if the result is not this many times faster
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
@@ -159,7 +162,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let failure = Failure::new(format!("the certificate would overwrite the result, {}", path.display()));
         return Err(failure.hint("name another file with --certificate, or add --no-certificate"));
     }
-    let usable = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?.rules().len();
+    let usable = load_library(&request.rules, "onnxruntime")?.rules().len();
     interrupt::catch("writing the best valid model so far");
     let report = {
         let mut progress = Progress::new(console);
@@ -198,10 +201,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         budget: args.budget,
         threads: usize::from(args.threads),
         seed: args.seed,
-        rules: args.rules.clone(),
-        deny: args.deny.clone(),
+        rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require.clone() },
         min_speedup: args.min_speedup,
-        require: args.require.clone(),
         allow_growth: args.allow_growth,
         opset: args.opset,
         memory: args.memory,
@@ -225,10 +226,7 @@ fn default_output(input: &Path) -> Result<PathBuf, Failure> {
 fn remarks(args: &Args, missed: Option<f64>, usable: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     if usable == 0 {
-        remarks.push(match &args.require {
-            Some(word) => format!("no rule is {word} yet, so none was used"),
-            None => "all rules were denied".into(),
-        });
+        remarks.push("all rules were denied".into());
     }
     if let Some(least) = missed {
         remarks.push(format!("below the {least}x asked for"));

@@ -2,20 +2,42 @@
 
 use std::path::PathBuf;
 
-use regraft_rules::{Library, Numeric, Trust};
+use regraft_prove::judge;
+use regraft_rules::{Library, Numeric, Proofs, Trust};
 
 use crate::error::Failure;
 use crate::optimize::request::denied;
 
-/// The shipped rules and those of `files`, without denied ones and those of other runtimes.
-pub fn load_library(files: &[PathBuf], deny: &[String], require: Option<&str>, runtime: &str) -> Result<Library, Failure> {
+/// Instances of each kind of sizes on which a rule of a file is proved.
+const INSTANCES: usize = 2;
+
+/// Which rules a run may apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Files of more rules, beside the shipped ones.
+    pub files: Vec<PathBuf>,
+    /// Names of rules and numeric classes that are not used.
+    pub deny: Vec<String>,
+    /// Words of trust below `proved` that will do too.
+    pub allow: Vec<String>,
+    /// The least word of trust that will do, whatever is allowed.
+    pub require: Option<String>,
+}
+
+/// The shipped rules and those of files, without denied ones, those of other runtimes, and those that are not trusted far enough.
+///
+/// Rules of files are proved here; what the prover does not show is `tested`.
+pub fn load_library(choice: &Choice, runtime: &str) -> Result<Library, Failure> {
     let mut library = Library::shipped()?;
-    for path in files {
+    let shipped = library.rules().len();
+    for path in &choice.files {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))?;
         library = library.with_file(path, &text)?;
     }
-    for word in deny {
+    let proofs = Proofs::new(library.rules()[shipped..].iter().map(|rule| judge(rule, INSTANCES, 0).proof(rule)).collect());
+    let library = library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust));
+    for word in &choice.deny {
         let known = library.get(word).is_some() || Numeric::NAMES.iter().any(|(name, _)| name == word);
         if !known {
             let near = library
@@ -30,13 +52,51 @@ pub fn load_library(files: &[PathBuf], deny: &[String], require: Option<&str>, r
             return Err(Failure::new(format!("--deny names `{word}`, which is neither a rule nor a numeric class")).hint(hint));
         }
     }
-    let accepted: &[Trust] = match require {
-        None | Some("tested" | "unproved") => &[Trust::Tested],
-        Some("proved" | "proved-in-range" | "bounded") => &[],
-        Some(other) => {
-            return Err(Failure::new(format!("--require `{other}` is no word of trust")).hint("proved, proved-in-range, bounded, tested"));
-        }
+    let least = least(choice)?;
+    Ok(library.filter(|r| {
+        !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && r.trust >= least
+    }))
+}
+
+/// The least trust that a rule needs.
+fn least(choice: &Choice) -> Result<Trust, Failure> {
+    let word = |word: &String, option: &str| match word.as_str() {
+        "proved" => Ok(Trust::Proved),
+        "proved-in-range" => Ok(Trust::ProvedInRange),
+        "tested" => Ok(Trust::Tested),
+        other => Err(Failure::new(format!("{option} `{other}` is no word of trust of a rule")).hint("proved, proved-in-range, tested")),
     };
-    Ok(library
-        .filter(|r| !denied(deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && accepted.contains(&r.trust)))
+    let mut allowed = Trust::Proved;
+    for name in &choice.allow {
+        allowed = allowed.min(word(name, "--allow")?);
+    }
+    match &choice.require {
+        Some(name) => Ok(allowed.max(word(name, "--require")?)),
+        None => Ok(allowed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A law that the prover does not know: f(x) = x where f is a softplus is false, but an unproved rule is all that is needed here.
+    const UNPROVED: &str = ";; a\n(rule odd (softplus (relu ?x)) => (relu (softplus ?x)) (numeric exact) (doc \"d\") (instance (?x 2 3)))";
+    const PROVED: &str = ";; a\n(rule even (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"d\") (instance (n 2 3) (?x n 3)))";
+
+    #[test]
+    fn rules_of_files_are_proved_or_have_to_be_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("my.rules");
+        std::fs::write(&file, format!("{UNPROVED}\n\n{PROVED}\n")).unwrap();
+        let has = |choice: &Choice| {
+            let library = load_library(choice, "onnxruntime").unwrap();
+            ["odd", "even", "relu-clip"].map(|name| library.get(name).is_some())
+        };
+        let files = Choice { files: vec![file], ..Choice::default() };
+        assert_eq!(has(&files), [false, true, true]);
+        assert_eq!(has(&Choice { allow: vec!["tested".into()], ..files.clone() }), [true, true, true]);
+        assert_eq!(has(&Choice { allow: vec!["tested".into()], require: Some("proved".into()), ..files.clone() }), [false, true, true]);
+        assert!(load_library(&Choice { require: Some("sure".into()), ..files }, "onnxruntime").is_err());
+    }
 }

@@ -35,7 +35,7 @@ use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
 pub use evidence::Rewritten;
-pub use library::load_library;
+pub use library::{Choice, load_library};
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
 pub use propose::{Proposal, Proposals, everywhere, propose, scramble};
@@ -61,7 +61,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let start = Instant::now();
     let mut seconds = Seconds::default();
     observer.phase(Phase::Load, &request.input.display().to_string());
-    let library = load_library(&request.rules, &request.deny, request.require.as_deref(), "onnxruntime")?;
+    let library = load_library(&request.rules, "onnxruntime")?;
     let model = Model::read(&request.input)?;
     let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
     let model = match request.opset {

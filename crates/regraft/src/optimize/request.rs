@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use regraft_rules::Numeric;
 
+use crate::optimize::Choice;
 use crate::units::ShapeArg;
 
 /// Which strategy searches.
@@ -50,14 +51,10 @@ pub struct Request {
     pub threads: usize,
     /// Seed of everything random.
     pub seed: u64,
-    /// Further rule files.
-    pub rules: Vec<PathBuf>,
-    /// Rules or numeric classes that must not be used.
-    pub deny: Vec<String>,
+    /// Rules that may be applied.
+    pub rules: Choice,
     /// Least speed-up asked for.
     pub min_speedup: Option<f64>,
-    /// Only rules with this trust word or better.
-    pub require: Option<String>,
     /// Bytes that the file may grow by.
     pub allow_growth: Option<u64>,
     /// Version of the standard opset to write the model at, if another than its own.
@@ -92,10 +89,8 @@ impl Request {
             budget: Duration::from_secs(60),
             threads: 1,
             seed: 0,
-            rules: Vec::new(),
-            deny: Vec::new(),
+            rules: Choice::default(),
             min_speedup: None,
-            require: None,
             allow_growth: None,
             opset: None,
             memory: None,

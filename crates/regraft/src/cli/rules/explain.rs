@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use regraft_ir::{Graph, text};
-use regraft_rules::{Anything, Numeric, Rule, Trust, instantiate, matches_at, sample};
+use regraft_rules::sample::{self, Sizes};
+use regraft_rules::{Anything, Numeric, Proofs, Rule, Trust, instantiate, matches_at};
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
@@ -55,7 +56,7 @@ fn explanation(rule: &Rule, example: Option<(String, String)>) -> String {
     section("Rule", &rule.text);
     section("Applies", &conditions(rule));
     section("Numeric class", &format!("{}: {}", rule.numeric, meaning(rule.numeric)));
-    section("Trust", &format!("{}: {}", rule.trust, reason(rule.trust)));
+    section("Trust", &format!("{}: {}", rule.trust, reason(rule)));
     match example {
         Some((before, after)) => {
             section("Example, before", &before);
@@ -96,10 +97,20 @@ fn meaning(numeric: Numeric) -> &'static str {
     }
 }
 
-fn reason(trust: Trust) -> &'static str {
-    match trust {
+fn reason(rule: &Rule) -> String {
+    let proof = Proofs::shipped().of(rule).cloned();
+    let instances = proof.map_or_else(String::new, |proof| {
+        let count = |wanted: &[Sizes]| proof.instances.iter().filter(|(sizes, _)| wanted.contains(sizes)).count();
+        let (symbols, numbers) = (count(&[Sizes::Open, Sizes::Some]), count(&[Sizes::Known]));
+        let digest = proof.digest;
+        format!("\nproof {digest:032x}: both sides have one normal form on {symbols} instances with symbols for sizes and {numbers} with numbers\n`regraft rules verify {}` proves it again", rule.name)
+    });
+    let what = match rule.trust {
+        Trust::Proved => "for all sizes that satisfy its conditions, over the real numbers",
+        Trust::ProvedInRange => "over the real numbers, for the sizes of its instances",
         Trust::Tested => "both sides were computed on random instances in double precision and agreed; `regraft rules exercise` repeats it",
-    }
+    };
+    format!("{what}{instances}")
 }
 
 /// The smallest of many random instances, before and after.
