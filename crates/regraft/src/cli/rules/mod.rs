@@ -5,6 +5,7 @@ mod explain;
 mod generate;
 mod import;
 mod list;
+mod prune;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub enum Command {
     Verify(verify::Args),
     Import(import::Args),
     Generate(generate::Args),
+    Prune(prune::Args),
 }
 
 /// Rule files of the user's.
@@ -45,6 +47,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Verify(args) => verify::run(args, console),
         Command::Import(args) => import::run(args, console),
         Command::Generate(args) => generate::run(args, console),
+        Command::Prune(args) => prune::run(args, console),
     }
 }
 
