@@ -104,5 +104,5 @@ fn key(terms: &Terms, id: TermId) -> Key {
 
 fn head(terms: &Terms, value: ValueId) -> Head {
     let term = terms.get(terms.owner(value));
-    term.instance.map_or(0, |i| (terms.types.instance(i).operator as Head) << 3 | ((value - term.first) as Head).min(6) + 1)
+    term.instance.map_or(0, |i| ((terms.types.instance(i).operator as Head) << 3) | (((value - term.first) as Head).min(6) + 1))
 }

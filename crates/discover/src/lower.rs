@@ -56,13 +56,16 @@ fn one_size(attr: &Attr) -> Option<Dim> {
     }
 }
 
+/// An operator of the specification, where it cuts, its operands, and its results in the graph.
+type Applied = (usize, Option<Dim>, Vec<ValueId>, Vec<ValueId>);
+
 struct Lowering<'a> {
     spec: &'a Spec,
     bindings: &'a Bindings,
     constants: Constants,
     graph: Graph,
     variables: Vec<(usize, ValueId)>,
-    done: Vec<(usize, Option<Dim>, Vec<ValueId>, Vec<ValueId>)>,
+    done: Vec<Applied>,
 }
 
 impl Lowering<'_> {
