@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt bench bench-quick bench-models stability costmodel table clean
+.PHONY: help demo test fmt bench bench-quick bench-models stability costmodel table generated-rules clean
 
 # Models to bench, as a pattern of names: `make bench ONLY='ppocr-*'`.
 ONLY ?= *
@@ -45,6 +45,11 @@ costmodel: ## predicted against measured times on twelve models
 
 table: ## render the results section of README.md from bench/results
 	python3 bench/table.py
+
+generated-rules: ## find rules by machine again and write rules/generated.rules (a minute)
+	mkdir -p target
+	cargo run --release -p regraft -- rules generate taso --size 3 -o target/taso.pairs
+	cargo run --release -p regraft -- rules prune taso target/taso.pairs --operators 2 --without generated.rules --format rules -o rules/generated.rules
 
 clean: ## remove what demo and bench left behind (not .venv, not target)
 	rm -rf demo models

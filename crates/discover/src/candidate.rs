@@ -58,6 +58,13 @@ impl Written {
         Written::Result { operator: instance.operator, cut: instance.cut.clone(), port: (value - term.first) as usize, operands }
     }
 
+    /// As text, in the operators of the specification.
+    pub fn shown(&self, spec: &Spec) -> String {
+        let mut text = String::new();
+        self.text(spec, &mut text);
+        text
+    }
+
     fn text(&self, spec: &Spec, out: &mut String) {
         match self {
             Written::Variable(at) => out.push_str(&spec.variables[*at].name),
@@ -195,11 +202,17 @@ impl Candidate {
     ///
     /// Fails only for pairs that were written by hand, where an operator does not take its operands.
     pub fn graphs(&self, spec: &Spec) -> Result<[Graph; 2], TypeError> {
+        let types: Vec<TensorType> = spec.variables.iter().map(|v| v.ty.clone()).collect();
+        self.graphs_over(spec, &types)
+    }
+
+    /// As [`graphs`](Candidate::graphs), over variables of other types.
+    pub fn graphs_over(&self, spec: &Spec, types: &[TensorType]) -> Result<[Graph; 2], TypeError> {
         let side = |side: &[Written]| {
             let mut builder = Builder { spec, graph: Graph::new(""), inputs: Vec::new(), done: Vec::new() };
             for at in self.variables() {
                 let variable = &spec.variables[at];
-                let value = builder.graph.add_input(&variable.name, variable.ty.clone());
+                let value = builder.graph.add_input(&variable.name, types[at].clone());
                 builder.inputs.push((at, value));
             }
             for (at, written) in side.iter().enumerate() {

@@ -3,7 +3,9 @@
 
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
+use crate::readers::Readers;
 use crate::set::TermId;
 use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
@@ -20,9 +22,7 @@ pub struct Closure<'a> {
     next: Vec<ValueId>,
     /// Values of a class and terms that read them, under its name.
     weight: Vec<u32>,
-    /// Terms that read a value: `readers[starts[v]..starts[v + 1]]`.
-    starts: Vec<u32>,
-    readers: Vec<TermId>,
+    readers: Rc<Readers>,
     /// A term for what is applied to which classes, where that is not how the term is written.
     applied: FxHashMap<u64, TermId>,
     open: Vec<(ValueId, ValueId)>,
@@ -30,35 +30,13 @@ pub struct Closure<'a> {
 
 impl<'a> Closure<'a> {
     /// No two values are equal.
-    pub fn new(spec: &Spec, terms: &'a Terms) -> Closure<'a> {
-        let values = terms.values();
-        let mut starts = vec![0u32; values + 1];
-        let reads = || terms.list().iter().enumerate().filter(|(_, term)| term.instance.is_some());
-        let once = |term: &'a crate::terms::Term| {
-            let operands = term.operands.as_slice();
-            operands.iter().enumerate().filter(|(at, v)| !operands[..*at].contains(v)).map(|(_, v)| *v as usize)
-        };
-        for (_, term) in reads() {
-            once(term).for_each(|v| starts[v + 1] += 1);
-        }
-        for at in 0..values {
-            starts[at + 1] += starts[at];
-        }
-        let mut readers = vec![0; starts[values] as usize];
-        let mut free = starts.clone();
-        for (id, term) in reads() {
-            for v in once(term) {
-                readers[free[v] as usize] = id as TermId;
-                free[v] += 1;
-            }
-        }
+    pub fn new(spec: &Spec, terms: &'a Terms, readers: Rc<Readers>) -> Closure<'a> {
         let mut closure = Closure {
             terms,
             commutative: spec.operators.iter().map(|o| o.commutative).collect(),
             class: Vec::new(),
             next: Vec::new(),
-            weight: free,
-            starts,
+            weight: Vec::new(),
             readers,
             applied: FxHashMap::default(),
             open: Vec::new(),
@@ -72,7 +50,7 @@ impl<'a> Closure<'a> {
         let values = self.terms.values();
         self.class = (0..values as ValueId).collect();
         self.next = (0..values as ValueId).collect();
-        self.weight = (0..values).map(|v| 1 + self.starts[v + 1] - self.starts[v]).collect();
+        self.weight = (0..values as ValueId).map(|v| 1 + self.readers.of(v).len() as u32).collect();
         self.applied.clear();
     }
 
@@ -105,8 +83,8 @@ impl<'a> Closure<'a> {
             }
         }
         loop {
-            for reader in self.starts[at as usize]..self.starts[at as usize + 1] {
-                self.written_anew(self.readers[reader as usize]);
+            for reader in self.readers.clone().of(at) {
+                self.written_anew(*reader);
             }
             at = self.next[at as usize];
             if at == lose {

@@ -5,6 +5,10 @@
 //! whose sides are equal by then follows from those that were learned: the closure under congruence is what replacing equals by equals gives
 //! (Birkhoff, On the structure of abstract algebras, 1935). Only proofs that need a value which the table lacks, because it is larger, are missed.
 
+use std::ops::Range;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::closure::Closure;
@@ -12,6 +16,7 @@ use crate::heads::Heads;
 use crate::instance::Instances;
 use crate::judge::Pair;
 use crate::pattern::Patterns;
+use crate::readers::Readers;
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 use crate::values::Values;
@@ -24,18 +29,24 @@ pub struct Derivation<'a> {
     heads: Heads,
     patterns: Patterns<'a>,
     closure: Closure<'a>,
+    /// What pairs say, in `equations`, once they were learned.
+    said: FxHashMap<Pair, Range<usize>>,
+    equations: Vec<(ValueId, ValueId)>,
 }
 
 impl<'a> Derivation<'a> {
     /// Knows nothing yet.
     pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> Derivation<'a> {
+        let readers = Rc::new(Readers::new(terms));
         Derivation {
             terms,
             values,
             instances: Instances::new(spec, terms, values),
-            heads: Heads::new(spec, terms),
+            heads: Heads::new(spec, terms, readers.clone()),
             patterns: Patterns::new(spec, terms),
-            closure: Closure::new(spec, terms),
+            closure: Closure::new(spec, terms, readers),
+            said: FxHashMap::default(),
+            equations: Vec::new(),
         }
     }
 
@@ -46,33 +57,43 @@ impl<'a> Derivation<'a> {
 
     /// Makes equal what this pair says.
     pub fn learn(&mut self, pair: &Pair) {
-        for (l, r) in self.instances.equations(pair) {
-            self.closure.merge(l, r);
-            let Some((from, to)) = self.directed(l, r) else { continue };
-            for (value, other) in self.instances_of(from, to) {
+        let said = match self.said.get(pair) {
+            Some(said) => said.clone(),
+            None => {
+                let start = self.equations.len();
+                for (l, r) in self.instances.equations(pair) {
+                    self.equations.push((l, r));
+                    if let Some((from, to)) = self.directed(l, r) {
+                        self.add_instances(from, to);
+                    }
+                }
+                self.said.insert(*pair, start..self.equations.len());
+                start..self.equations.len()
+            }
+        };
+        for (l, r) in &self.equations[said] {
+            self.closure.merge(*l, *r);
+        }
+    }
+
+    /// Adds all instances of an equation whose sides are both in the table to the equations.
+    fn add_instances(&mut self, from: ValueId, to: ValueId) {
+        let port = from - self.terms.get(self.terms.owner(from)).first;
+        let mut matches = Vec::new();
+        for id in self.heads.like(self.terms, from) {
+            let value = self.terms.get(id).first + port;
+            self.patterns.matches(from, value, &mut matches);
+            for one in matches.drain(..) {
+                let Some(other) = self.patterns.rebuilt(to, &one) else { continue };
                 // Fingerprints only warn: what holds at the sizes of the specification need not hold at others.
-                if !self.values.differ(value, other) {
-                    self.closure.merge(value, other);
+                if other != value && !self.values.differ(value, other) {
+                    self.equations.push((value, other));
                 }
             }
         }
     }
 
-    /// All instances of an equation whose sides are both in the table.
-    fn instances_of(&mut self, from: ValueId, to: ValueId) -> Vec<(ValueId, ValueId)> {
-        let port = from - self.terms.get(self.terms.owner(from)).first;
-        let (mut found, mut matches) = (Vec::new(), Vec::new());
-        for id in self.heads.like(self.terms, from) {
-            let value = self.terms.get(id).first + port;
-            self.patterns.matches(from, value, &mut matches);
-            for one in matches.drain(..) {
-                found.extend(self.patterns.rebuilt(to, &one).map(|other| (value, other)));
-            }
-        }
-        found
-    }
-
-    /// Knows nothing again.
+    /// Knows nothing again; what was learned before is learned faster.
     pub fn clear(&mut self) {
         self.closure.clear();
     }

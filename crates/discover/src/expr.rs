@@ -102,6 +102,11 @@ impl Program {
         Ok(program)
     }
 
+    /// The type of an operand.
+    pub fn operand(&self, at: usize) -> Option<&TensorType> {
+        self.slots.get(at)
+    }
+
     /// Types of the results.
     pub fn types(&self) -> impl Iterator<Item = &TensorType> {
         self.results.iter().map(|slot| &self.slots[*slot])

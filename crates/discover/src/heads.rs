@@ -1,7 +1,10 @@
 //! Terms by what they apply to what: all terms that a pattern may match, without looking at the others.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
+use crate::readers::Readers;
 use crate::set::TermId;
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
@@ -23,11 +26,12 @@ pub struct Heads {
     keys: Vec<Vec<(Key, std::ops::Range<usize>)>>,
     list: Vec<TermId>,
     commutative: Vec<bool>,
+    readers: Rc<Readers>,
 }
 
 impl Heads {
     /// All terms.
-    pub fn new(spec: &Spec, terms: &Terms) -> Heads {
+    pub fn new(spec: &Spec, terms: &Terms, readers: Rc<Readers>) -> Heads {
         let mut counts: FxHashMap<(usize, Key), usize> = FxHashMap::default();
         let applied = |id: TermId| Some((terms.types.instance(terms.get(id).instance?).operator, key(terms, id)));
         let ids = || (0..terms.list().len() as TermId).filter_map(|id| Some((id, applied(id)?)));
@@ -51,15 +55,27 @@ impl Heads {
                 *place += 1;
             }
         }
-        Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect() }
+        Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect(), readers }
     }
 
-    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far as heads tell; in the order of keys.
-    pub fn like(&self, terms: &Terms, pattern: ValueId) -> impl Iterator<Item = TermId> {
-        self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied())
+    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far as heads tell: its own, and those of one operand.
+    pub fn like(&self, terms: &Terms, pattern: ValueId) -> Vec<TermId> {
+        let all = || self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied());
+        let term = terms.get(terms.owner(pattern));
+        let is_deep = |v: &&ValueId| terms.get(terms.owner(**v)).operands.iter().any(|o| !terms.is_variable(*o));
+        let deep = term.operands.iter().filter(|v| !terms.is_variable(**v)).filter(is_deep).min_by_key(|v| self.count(terms, **v));
+        let (Some(deep), Some(instance)) = (deep, term.instance) else { return all().collect() };
+        let operator = terms.types.instance(instance).operator;
+        let port = deep - terms.get(terms.owner(*deep)).first;
+        let inner = self.ranges(terms, *deep).flat_map(|range| self.list[range].iter());
+        let mut found: Vec<TermId> =
+            inner.flat_map(|id| self.readers.applying(terms, terms.get(*id).first + port, operator)).copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
-    /// How many terms [`like`](Heads::like) gives.
+    /// How many terms have the pattern's operator and operands like the pattern's.
     pub fn count(&self, terms: &Terms, pattern: ValueId) -> usize {
         self.ranges(terms, pattern).map(|range| range.len()).sum()
     }
@@ -88,5 +104,5 @@ fn key(terms: &Terms, id: TermId) -> Key {
 
 fn head(terms: &Terms, value: ValueId) -> Head {
     let term = terms.get(terms.owner(value));
-    term.instance.map_or(0, |i| (terms.types.instance(i).operator as Head) << 3 | ((value - term.first) as Head).min(6) + 1)
+    term.instance.map_or(0, |i| ((terms.types.instance(i).operator as Head) << 3) | (((value - term.first) as Head).min(6) + 1))
 }

@@ -13,6 +13,9 @@ use crate::types::{InstanceId, TypeId};
 /// Number of an assignment of sizes to size parameters.
 pub type SizesId = u32;
 
+/// An instance for operands of other types at some sizes.
+type Application = (InstanceId, SmallVec<[TypeId; 3]>, SizesId);
+
 /// No size is given yet.
 pub const OPEN: SizesId = 0;
 
@@ -23,7 +26,7 @@ pub struct SizeTable<'a> {
     index: FxHashMap<Vec<(String, Dim)>, SizesId>,
     fitted: FxHashMap<(TypeId, TypeId, SizesId), Option<SizesId>>,
     cuts: FxHashMap<(InstanceId, InstanceId, SizesId), bool>,
-    instances: FxHashMap<(InstanceId, SmallVec<[TypeId; 3]>, SizesId), Option<InstanceId>>,
+    instances: FxHashMap<Application, Option<InstanceId>>,
 }
 
 impl<'a> SizeTable<'a> {

@@ -22,6 +22,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("layout.rules", include_str!("../../../rules/layout.rules")),
     ("normalize.rules", include_str!("../../../rules/normalize.rules")),
     ("attention.rules", include_str!("../../../rules/attention.rules")),
+    ("generated.rules", include_str!("../../../rules/generated.rules")),
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 

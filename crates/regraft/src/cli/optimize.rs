@@ -176,7 +176,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.json {
         console.json(&report)?;
     } else {
-        console.print(&shown(&report, &remarks(args, missed, usable), console))?;
+        console.print(&shown(&report, &remarks(missed, usable), console))?;
     }
     Ok(match (report.ended.as_str(), missed) {
         ("interrupted", _) => Exit::Interrupted,
@@ -223,7 +223,7 @@ fn default_output(input: &Path) -> Result<PathBuf, Failure> {
     Ok(input.with_file_name(name))
 }
 
-fn remarks(args: &Args, missed: Option<f64>, usable: usize) -> Vec<String> {
+fn remarks(missed: Option<f64>, usable: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     if usable == 0 {
         remarks.push("all rules were denied".into());

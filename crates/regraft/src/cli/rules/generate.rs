@@ -83,8 +83,16 @@ fn parse_shard(text: &str) -> Result<Shard, String> {
     }
 }
 
+/// The specification of a file, or of a shipped name.
+pub fn specification(name: &str) -> Result<Spec, Failure> {
+    Ok(match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        Some((name, text)) => Spec::parse(name, text)?,
+        None => Spec::parse(name, &read(Path::new(name))?)?,
+    })
+}
+
 /// Shows the passes.
-struct Watched(Progress);
+pub struct Watched(pub Progress);
 
 impl Observer for Watched {
     fn step(&mut self, phase: &str, detail: &str) {
@@ -99,10 +107,7 @@ impl Observer for Watched {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let spec = match SHIPPED.iter().find(|(name, _)| *name == args.spec) {
-        Some((name, text)) => Spec::parse(name, text)?,
-        None => Spec::parse(&args.spec, &read(Path::new(&args.spec))?)?,
-    };
+    let spec = specification(&args.spec)?;
     if let Some(output) = &args.output {
         file::check_writable(output, "-o")?;
     }

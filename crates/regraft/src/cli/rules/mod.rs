@@ -7,6 +7,7 @@ mod explain;
 mod generate;
 mod import;
 mod list;
+mod prune;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ pub enum Command {
     Axioms(axioms::Args),
     Import(import::Args),
     Generate(generate::Args),
+    Prune(prune::Args),
 }
 
 /// Rule files of the user's.
@@ -49,6 +51,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Axioms(args) => axioms::run(args, console),
         Command::Import(args) => import::run(args, console),
         Command::Generate(args) => generate::run(args, console),
+        Command::Prune(args) => prune::run(args, console),
     }
 }
 

@@ -64,7 +64,7 @@ impl Row {
         let start = Instant::now();
         let judgement = judge(rule, wanted, seed);
         let word = judgement.word().to_string();
-        let Judgement { open, known, unproved, first } = judgement;
+        let Judgement { open, known, unproved, first, .. } = judgement;
         let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
         Row {
             rule: rule.name.to_string(),
