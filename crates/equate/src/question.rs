@@ -87,8 +87,10 @@ impl<'r> Asker<'r> {
     fn rewritten(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
         let none = FxHashMap::default();
         for (from, to) in [(p, q), (q, p)] {
-            let Some(forms) = self.rewriter.forms(joint, from, to) else { continue };
+            let Some(mut forms) = self.rewriter.forms(joint, from, to) else { continue };
             let wanted = joint.graph.node(to.node).op.clone();
+            // What ends in the same operator first: to compute large constants takes time.
+            forms.graphs.sort_by_key(|form| form.outputs().first().is_none_or(|o| form.node(o.value.node).op != wanted));
             for form in &forms.graphs {
                 let Some(value) = forms.place(joint, form) else { continue };
                 if joint.graph.node(value.node).op == wanted

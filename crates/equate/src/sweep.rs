@@ -28,7 +28,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Effort {
-        Effort { failures: 60, work: 4e8 }
+        Effort { failures: 60, work: 2e10 }
     }
 }
 
@@ -61,12 +61,14 @@ pub fn equate_over(
         by_name: FxHashMap::default(),
         names: FxHashMap::default(),
         roundings: Roundings::default(),
+        first: 0,
         found: Equivalence::default(),
     };
     sweep.look(a, b, inputs, effort);
     match sweep.inputs(a, b, inputs) {
         Ok(()) => {
             sweep.walk(Side::A, a);
+            sweep.first = sweep.joint.graph.capacity() as u32;
             sweep.walk(Side::B, b);
             sweep.outputs(a, b)
         }
@@ -90,6 +92,8 @@ struct Sweep<'r> {
     /// Names of values of the joint graph.
     names: FxHashMap<ValueId, String>,
     roundings: Roundings,
+    /// Nodes below it are those of the first graph.
+    first: u32,
     found: Equivalence,
 }
 
@@ -274,13 +278,22 @@ impl Sweep<'_> {
         let sample = self.samples.get(&(side, own));
         let namesake = name(graph, own).and_then(|name| self.by_name.get(&name).copied()).filter(|_| side == Side::B);
         let typed = self.by_type.get(ty).map_or(&[][..], Vec::as_slice);
-        let Some(sample) = sample else { return namesake.filter(|v| self.joint.graph.ty(*v) == Some(ty)).into_iter().collect() };
+        let Some(sample) = sample else { return self.neighbours(namesake, ty) };
         let near = typed.iter().rev().filter(|(known, other)| *known != value && sample.is_near(other));
         let mut guesses: Vec<ValueId> = near.map(|(known, _)| *known).collect();
         guesses.sort_by_key(|known| Some(*known) != namesake);
         // Values that are the same number everywhere say too little of where they come from.
         guesses.truncate(if sample.flat { 1 } else { GUESSES });
         guesses
+    }
+
+    /// Where nothing could be computed: the value of the same name, and what directly follows from it.
+    fn neighbours(&self, namesake: Option<ValueId>, ty: &TensorType) -> Vec<ValueId> {
+        let Some(namesake) = namesake else { return Vec::new() };
+        let graph = &self.joint.graph;
+        let readers = graph.users(namesake).map(|(user, _)| user.out());
+        let fits = |value: &ValueId| graph.ty(*value) == Some(ty) && value.node.0 < self.first;
+        std::iter::once(namesake).chain(readers).filter(fits).take(GUESSES).collect()
     }
 
     fn outputs(mut self, a: &Graph, b: &Graph) -> Equivalence {

@@ -104,13 +104,14 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
             }
         }
         from = until;
-        eprintln!("{from} models, {:.0} s", start.elapsed().as_secs_f64());
+        campaign.seconds = start.elapsed().as_secs_f64();
+        eprintln!("{from} models, {:.0} s", campaign.seconds);
+        // After every batch, so that little is lost if the runtime takes the process with it.
+        if let Some(path) = &args.json {
+            std::fs::write(path, serde_json::to_vec_pretty(&campaign)?).with_context(|| path.display().to_string())?;
+        }
     }
-    campaign.seconds = start.elapsed().as_secs_f64();
     println!("{campaign}");
-    if let Some(path) = &args.json {
-        std::fs::write(path, serde_json::to_vec_pretty(&campaign)?).with_context(|| path.display().to_string())?;
-    }
     Ok(campaign.conclude())
 }
 

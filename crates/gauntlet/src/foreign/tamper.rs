@@ -4,10 +4,10 @@ use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 
 use crate::generate::random::Random;
 
-/// Operators that stand for each other, by number of operands.
+/// Operators that stand for each other. None divides: a runtime may die of a whole number divided by 0.
 const FAMILIES: &[&[&str]] = &[
     &["Relu", "Tanh", "Sigmoid", "Exp", "Neg", "Abs", "Sin", "Softplus", "Erf", "HardSigmoid", "Elu"],
-    &["Add", "Sub", "Mul", "Div"],
+    &["Add", "Sub", "Mul"],
     &["Max", "Min", "Sum", "Mean"],
     &["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"],
     &["MaxPool", "AveragePool"],
@@ -71,7 +71,8 @@ fn attribute(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
     let place = place(node);
     let attribute = pick(node.attribute.iter_mut().filter(|a| changeable(a)), random)?;
     if let Some(i) = &mut attribute.i {
-        *i += if *i > 0 && random.once_in(2) { -1 } else { 1 };
+        // Groups, strides and blocks of 0 are no sizes.
+        *i += if *i > 1 && random.once_in(2) { -1 } else { 1 };
     } else if let Some(f) = &mut attribute.f {
         *f = *f * 1.5 + 0.125;
     } else if !attribute.ints.is_empty() {
@@ -118,7 +119,32 @@ fn operator(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
 
 fn swap(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
     let different = |n: &NodeProto| n.input.len() >= 2 && n.input[0] != n.input[1] && !n.input[1].is_empty();
-    let node = pick(graph.node.iter_mut().filter(|n| different(n)), random)?;
+    let divides = |n: &NodeProto| matches!(n.op_type(), "Div" | "Mod");
+    let node = pick(graph.node.iter_mut().filter(|n| different(n) && !divides(n)), random)?;
     node.input.swap(0, 1);
     Some(format!("operands of {}", place(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate;
+
+    #[test]
+    fn one_thing_is_changed() {
+        let mut random = Random::new(7, 0);
+        let mut counts = [0; Kind::ALL.len()];
+        for number in 0..60 {
+            let model = generate::case(5, number).model;
+            for (kind, count) in Kind::ALL.into_iter().zip(&mut counts) {
+                let Some((wrong, what)) = tampered(&model, kind, &mut random) else { continue };
+                let (a, b) = (model.graph.clone().unwrap_or_default(), wrong.graph.clone().unwrap_or_default());
+                let nodes = a.node.iter().zip(&b.node).filter(|(x, y)| x != y).count();
+                let weights = a.initializer.iter().zip(&b.initializer).filter(|(x, y)| x != y).count();
+                assert_eq!((nodes + weights, weights == 1), (1, kind == Kind::Weight), "{what}");
+                *count += 1;
+            }
+        }
+        assert!(counts.iter().all(|count| *count >= 20), "{counts:?}");
+    }
 }
