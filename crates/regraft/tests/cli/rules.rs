@@ -84,6 +84,32 @@ fn exercising_finds_counterexamples() {
 }
 
 #[test]
+fn axioms_are_compared_on_every_small_instance() {
+    let bench = bench();
+    let counts = |words: &str| -> Vec<Vec<u64>> {
+        let rows = bench.json(words);
+        let row =
+            |r: &serde_json::Value| ["obligations", "equal", "guarded", "refuted"].iter().filter_map(|key| r[*key].as_u64()).collect();
+        rows.as_array().into_iter().flatten().map(row).collect()
+    };
+    let wanted = [vec![32, 32, 0, 0], vec![66, 38, 28, 0]];
+    assert_eq!(counts("rules axioms concat-associates mul-of-one --bound 2 --threads 2 --journal j --json"), wanted);
+    bench.fails("rules axioms --journal j", &["the journal j is there already", "--resume"]);
+    bench.fails("rules axioms --journal j --resume --bound 3", &["the journal j is of another bound"]);
+    // The last line was cut off when the run was killed.
+    let mut journal = bench.read("j");
+    journal.truncate(journal.len() - 20);
+    bench.write("j", &journal);
+    assert_eq!(counts("rules axioms concat-associates mul-of-one --bound 2 --journal j --resume --json"), wanted);
+
+    let good = bench.run("rules axioms my-double-relu --rules my.rules --bound 1");
+    assert!(good.verdict().starts_with("verdict: 1 of 1 axioms hold on every instance with sizes up to 1 · "), "{good:?}");
+    let bad = bench.run("rules axioms --rules my.rules");
+    assert_eq!(bad.code, Some(1), "{bad:?}");
+    assert!(bad.out.contains("refuted: my-wrong-abs: "), "{bad:?}");
+}
+
+#[test]
 fn mistakes_are_told() {
     let bench = bench();
     bench.fails("rules explain my-double-rleu --rules my.rules", &["no rule `my-double-rleu`", "did you mean `my-double-relu`"]);
