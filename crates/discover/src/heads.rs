@@ -85,7 +85,7 @@ impl Heads {
         let operator = terms.get(owner).instance.map(|i| terms.types.instance(i).operator);
         let keys = operator.map_or(&[][..], |at| self.keys[at].as_slice());
         let (wanted, turns) = (key(terms, owner), operator.is_some_and(|at| self.commutative[at]));
-        let fitting = move |have: Key| fits(wanted, have) || (turns && fits(wanted, have >> BITS | (have & 0xffff) << BITS));
+        let fitting = move |have: Key| fits(wanted, have) || (turns && fits(wanted, (have >> BITS) | ((have & 0xffff) << BITS)));
         keys.iter().filter(move |(have, _)| fitting(*have)).map(|(_, range)| range.clone())
     }
 }

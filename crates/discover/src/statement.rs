@@ -98,7 +98,7 @@ impl<'a> Statement<'a> {
             instance.push(format!("({}{constant}{}{})", self.variable(*at), if sizes.is_empty() { "" } else { " " }, sizes.join(" ")));
         }
         instance.extend(source.instance);
-        let _ = write!(text, "  (instance {}))\n", instance.join(" "));
+        let _ = writeln!(text, "  (instance {}))", instance.join(" "));
         Ok(text)
     }
 
