@@ -53,9 +53,8 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Library, Failure> 
         }
     }
     let least = least(choice)?;
-    Ok(library.filter(|r| {
-        !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && r.trust >= least
-    }))
+    Ok(library
+        .filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && r.trust >= least))
 }
 
 /// The least trust that a rule needs.
