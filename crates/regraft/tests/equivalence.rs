@@ -23,7 +23,7 @@ fn declared(name: &str) -> ValueInfoProto {
 fn node(text: &str) -> NodeProto {
     let (out, call) = text.split_once(" = ").expect("a result");
     let (kind, inputs) = call.trim_end_matches(')').split_once('(').expect("operands");
-    let (domain, kind) = kind.split_once('.').unwrap_or(("", kind));
+    let (domain, kind) = kind.rsplit_once('.').unwrap_or(("", kind));
     NodeProto {
         output: vec![out.into()],
         input: inputs.split(", ").filter(|n| !n.is_empty()).map(Into::into).collect(),

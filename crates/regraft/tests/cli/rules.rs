@@ -260,7 +260,7 @@ fn rules_are_generated() {
     bench.fails("rules generate my.spec -o 1.part --shard 1/2 --work w", &["w is not empty", "--resume"]);
     bench.ok("rules generate my.spec -o again.part --shard 1/2 --work w --resume");
     assert_eq!(bench.read("again.part"), bench.read("1.part"));
-    bench.fails("rules generate my.spec -o 1.part --shard 1/2 --work w --resume --seed 7", &["it belongs to", "name another folder"]);
+    bench.fails("rules generate my.spec -o 1.part --shard 1/2 --work w --resume --seed 7", &["it belongs to", "name another work folder"]);
 }
 
 #[test]
