@@ -93,7 +93,8 @@ fn attribute(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
 fn weight(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
     let single = |t: &&mut regraft_onnx::proto::TensorProto| t.data_type() == 1 && (t.raw_data().len() >= 4 || !t.float_data.is_empty());
     let tensor = pick(graph.initializer.iter_mut().filter(single), random)?;
-    let changed = |v: f32| v * 1.25 + 0.25;
+    // Nothing is changed to itself, as -1, infinities and what is no number would be.
+    let changed = |v: f32| if v == -1.0 || !v.is_finite() { 1.0 } else { v * 1.25 + 0.25 };
     if let Some(raw) = tensor.raw_data.take().filter(|raw| raw.len() >= 4) {
         let mut raw = raw.to_vec();
         let at = random.below(raw.len() / 4) * 4;
