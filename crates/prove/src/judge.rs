@@ -112,24 +112,20 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
 }
 
 /// Shows again what a proof says: draws its instances, without looking for any, and proves each. Says what does not hold, if something does not.
-pub fn replay(rule: &Rule, proof: &Proof) -> Result<(), String> {
+pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     if proof.rule != rule.name || proof.digest != rule.digest() {
         return Err("the proof is of another text".into());
     }
-    let mut symbols = false;
+    let mut judgement = Judgement { instances: proof.instances.clone(), ..Judgement::default() };
     for (sizes, seed) in &proof.instances {
         let instance = draw_sized(rule, *seed, *sizes).map_err(|why| format!("seed {seed}: {why:?}"))?;
         if let Verdict::Unproved(why) = prove(&instance) {
             return Err(format!("seed {seed}: {why}"));
         }
-        symbols |= has_symbols(&instance.before);
+        *(if has_symbols(&instance.before) { &mut judgement.open } else { &mut judgement.known }) += 1;
     }
-    let worth = match (proof.instances.is_empty(), symbols) {
-        (true, _) => Trust::Tested,
-        (false, false) => Trust::ProvedInRange,
-        (false, true) => Trust::Proved,
-    };
-    if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(()) }
+    let worth = judgement.proof(rule).trust;
+    if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(judgement) }
 }
 
 /// Whether both sides of an instance are equal. Inputs that were drawn positive are known to be.

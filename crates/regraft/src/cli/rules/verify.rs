@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use regraft_prove::{Judgement, Word, judge};
-use regraft_rules::Rule;
+use regraft_prove::{Judgement, Word, judge, replay};
+use regraft_rules::{Proofs, Rule};
 use serde::Serialize;
 
 use crate::cli::console::Console;
@@ -11,6 +11,9 @@ use crate::cli::exit::Exit;
 use crate::cli::rules::{Files, ended, place, rows};
 use crate::error::Failure;
 use crate::render::{lines, plain_table, seconds};
+
+/// Instances of each kind of sizes of a rule that has no proof yet.
+const INSTANCES: u32 = 2;
 
 /// Prove rules for all sizes
 ///
@@ -30,8 +33,9 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Instances of each rule with symbols for all sizes, for some, and for none
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    instances: u32,
+    /// [default: the instances of the proof that is kept with a shipped rule; 2 for other rules]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    instances: Option<u32>,
     /// Seed of the instances
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -60,9 +64,14 @@ struct Row {
 }
 
 impl Row {
-    fn of(rule: &Rule, wanted: usize, seed: u64) -> Row {
+    fn of(rule: &Rule, wanted: Option<u32>, seed: u64, proofs: &Proofs) -> Row {
         let start = Instant::now();
-        let judgement = judge(rule, wanted, seed);
+        let kept = proofs.of(rule).filter(|_| wanted.is_none());
+        let judgement = match kept.map(|proof| replay(rule, proof)) {
+            Some(Ok(judgement)) => judgement,
+            Some(Err(why)) => Judgement { unproved: 1, first: Some(why), ..Judgement::default() },
+            None => judge(rule, wanted.unwrap_or(INSTANCES) as usize, seed),
+        };
         let word = judgement.word().to_string();
         let Judgement { open, known, unproved, first, .. } = judgement;
         let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
@@ -82,7 +91,8 @@ impl Row {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
-    let made = |rule: &Rule| Row::of(rule, args.instances as usize, args.seed);
+    let proofs = Proofs::shipped();
+    let made = |rule: &Rule| Row::of(rule, args.instances, args.seed, &proofs);
     let rows = rows((&args.names, &args.files), console, "verify", "telling what was proved so far", made)?;
     if args.json {
         console.json(&rows)?;
