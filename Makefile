@@ -49,7 +49,7 @@ table: ## render the results section of README.md from bench/results
 generated-rules: ## find rules by machine again and write rules/generated.rules (a minute)
 	mkdir -p target
 	cargo run --release -p regraft -- rules generate taso --size 3 -o target/taso.pairs
-	cargo run --release -p regraft -- rules prune taso target/taso.pairs --operators 2 --without generated.rules --format rules -o rules/generated.rules
+	cargo run --release -p regraft -- rules prune taso target/taso.pairs --operators 2 --format rules -o rules/generated.rules
 
 clean: ## remove what demo and bench left behind (not .venv, not target)
 	rm -rf demo models

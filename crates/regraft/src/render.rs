@@ -287,6 +287,7 @@ mod tests {
         let speedup = if applied == 0 { Speedup::NONE } else { speedup };
         let timing = |model: &str, median_ns, speedup| Timing { model: model.into(), median_ns, speedup };
         Report {
+            rules: 1,
             schema: SCHEMA,
             tool: "regraft 0".into(),
             input: "m.onnx".into(),

@@ -14,6 +14,9 @@ pub struct Report {
     pub schema: u32,
     /// `regraft` and its version.
     pub tool: String,
+    /// Rules that the run could apply.
+    #[serde(skip)]
+    pub rules: usize,
     /// Input file.
     pub input: String,
     /// Output file, if one was written.

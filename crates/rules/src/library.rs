@@ -86,11 +86,6 @@ impl Library {
         Library::of(AXIOMS)
     }
 
-    /// The rules found by machine.
-    pub fn found() -> Result<Library, RuleError> {
-        Library::of(FOUND)
-    }
-
     fn of(files: &[(&str, &str)]) -> Result<Library, RuleError> {
         let mut rules = Vec::new();
         for (file, text) in files {

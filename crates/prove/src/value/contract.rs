@@ -31,13 +31,12 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
         };
         let (rest, names) = ordered(&split.rest);
         // Variables of tables by their names in the rest; those that are not there are summed here.
-        let kept: Vec<(Var, usize)> = split
+        let mut kept: Vec<(Var, usize)> = split
             .variables
             .iter()
             .enumerate()
             .filter_map(|(at, (var, _))| Some((names.iter().find(|(old, _)| old == var)?.1, at)))
             .collect();
-        let mut kept = kept;
         kept.sort_unstable();
         let table = tables.entry((rest, kept.iter().map(|(name, _)| *name).collect())).or_default();
         split.add(c, &mut numbers, &mut |index, value| {

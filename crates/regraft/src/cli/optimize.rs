@@ -12,7 +12,7 @@ use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
 use crate::file::{check_writable, is_same, write_atomic};
-use crate::optimize::{Choice, CostKind, Request, SearchKind, load_library};
+use crate::optimize::{Choice, CostKind, Request, SearchKind};
 use crate::render;
 use crate::report::Report;
 use crate::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
@@ -162,7 +162,6 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let failure = Failure::new(format!("the certificate would overwrite the result, {}", path.display()));
         return Err(failure.hint("name another file with --certificate, or add --no-certificate"));
     }
-    let usable = load_library(&request.rules, "onnxruntime")?.rules().len();
     interrupt::catch("writing the best valid model so far");
     let report = {
         let mut progress = Progress::new(console);
@@ -176,7 +175,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.json {
         console.json(&report)?;
     } else {
-        console.print(&shown(&report, &remarks(missed, usable), console))?;
+        console.print(&shown(&report, &remarks(missed, report.rules), console))?;
     }
     Ok(match (report.ended.as_str(), missed) {
         ("interrupted", _) => Exit::Interrupted,

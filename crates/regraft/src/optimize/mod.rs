@@ -62,6 +62,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let mut seconds = Seconds::default();
     observer.phase(Phase::Load, &request.input.display().to_string());
     let library = load_library(&request.rules, "onnxruntime")?;
+    let rules = library.rules().len();
     let model = Model::read(&request.input)?;
     let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
     let model = match request.opset {
@@ -248,6 +249,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     hunt.seconds.total = start.elapsed().as_secs_f64();
     let machine = MachineKey::detect();
     Ok(Report {
+        rules,
         schema: SCHEMA,
         tool: format!("regraft {}", env!("CARGO_PKG_VERSION")),
         input: request.input.display().to_string(),

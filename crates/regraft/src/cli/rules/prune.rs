@@ -43,9 +43,6 @@ pub struct Args {
     format: Format,
     #[command(flatten)]
     files: Files,
-    /// Leave shipped rules of these files out of the library: such as generated.rules, to make it anew
-    #[arg(long, value_name = "FILE")]
-    without: Vec<String>,
     /// Rules only for sources of up to so many operators: larger ones are met more rarely, and cost every search time [default: any]
     #[arg(long, value_name = "N")]
     operators: Option<usize>,
@@ -73,7 +70,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let spec = specification(&args.spec)?;
     let pairs = Candidate::parse(&spec, &args.pairs.display().to_string(), &read(&args.pairs)?)?;
     file::check_writable(&args.output, "-o")?;
-    let library = library(&args.files)?.filter(|rule| !args.without.iter().any(|file| *file == *rule.file));
+    let library = library(&args.files)?;
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let how = Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed };
     let mut watched = Watched(Progress::new(console));
