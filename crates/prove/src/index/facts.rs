@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::index::answers::Answers;
 use crate::index::corner::Corner;
+use crate::index::poly::without;
 use crate::index::{Atom, Fuel, Poly, Source, Var};
 use crate::value::Signs;
 
@@ -287,8 +288,7 @@ impl Facts {
                 return false;
             }
             let fact = &self.known[at];
-            let multiple = multiple(fact, sum, &|atoms| atoms.is_empty())
-                .or_else(|| multiple(fact, sum, &|atoms| atoms.iter().all(|atom| self.is_natural(atom))));
+            let multiple = number_of_times(fact, sum).or_else(|| multiple(fact, sum, |atom| self.is_natural(atom)));
             let Some(multiple) = multiple else { return false };
             used.push(at);
             let shown = self.search(&sum.sub(&fact.mul(&multiple)), used, patience);
@@ -307,16 +307,27 @@ impl Facts {
     }
 }
 
-/// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if `allowed` holds for the product.
-fn multiple(fact: &Poly, sum: &Poly, allowed: &dyn Fn(&[Atom]) -> bool) -> Option<Poly> {
+/// The positive number that takes a term of `fact` to a term of `sum`.
+fn number_of_times(fact: &Poly, sum: &Poly) -> Option<Poly> {
     fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
-        let by = Poly::term(atoms, *c);
-        sum.terms().iter().find_map(|(mine, n)| {
-            let quotient = Poly::term(mine, *n).exact(&by)?;
-            let [(left, number)] = quotient.terms() else { return None };
-            (*number > 0 && allowed(left)).then_some(quotient.clone())
+        let (_, n) = sum.terms().iter().find(|(mine, n)| mine == atoms && divides(*c, *n))?;
+        Some(Poly::number(n / c))
+    })
+}
+
+/// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if `allowed` holds for the atoms.
+fn multiple(fact: &Poly, sum: &Poly, allowed: impl Fn(&Atom) -> bool) -> Option<Poly> {
+    fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
+        sum.terms().iter().filter(|(_, n)| divides(*c, *n)).find_map(|(mine, n)| {
+            let left = without(mine, atoms)?;
+            left.iter().all(&allowed).then(|| Poly::term(&left, n / c))
         })
     })
+}
+
+/// Whether `n / c` is a positive whole number.
+fn divides(c: i64, n: i64) -> bool {
+    (c < 0) == (n < 0) && n.checked_rem(c) == Some(0)
 }
 
 /// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0`

@@ -1,6 +1,7 @@
 //! Integer polynomials over sizes, index variables and floor divisions.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -138,10 +139,30 @@ impl Poly {
     }
 
     pub fn add(&self, other: &Poly) -> Poly {
-        if other.is_zero() {
-            return self.clone();
+        let mut terms = Vec::with_capacity(self.0.len() + other.0.len());
+        let (mut left, mut right) = (self.0.as_slice(), other.0.as_slice());
+        while let ([a, rest_a @ ..], [b, rest_b @ ..]) = (left, right) {
+            match a.0.cmp(&b.0) {
+                Ordering::Less => {
+                    terms.push(a.clone());
+                    left = rest_a;
+                }
+                Ordering::Greater => {
+                    terms.push(b.clone());
+                    right = rest_b;
+                }
+                Ordering::Equal => {
+                    let Some(sum) = a.1.checked_add(b.1) else { return Poly::var(fresh()) };
+                    if sum != 0 {
+                        terms.push((a.0.clone(), sum));
+                    }
+                    (left, right) = (rest_a, rest_b);
+                }
+            }
         }
-        Poly::collect(self.0.iter().chain(&other.0).map(|(atoms, c)| (atoms.clone(), Some(*c))))
+        terms.extend_from_slice(left);
+        terms.extend_from_slice(right);
+        Poly(terms)
     }
 
     pub fn sub(&self, other: &Poly) -> Poly {
@@ -156,7 +177,10 @@ impl Poly {
         match by {
             0 => Poly::default(),
             1 => self.clone(),
-            _ => Poly::collect(self.0.iter().map(|(atoms, c)| (atoms.clone(), c.checked_mul(by)))),
+            _ => {
+                let scaled: Option<Vec<_>> = self.0.iter().map(|(atoms, c)| Some((atoms.clone(), c.checked_mul(by)?))).collect();
+                scaled.map_or_else(|| Poly::var(fresh()), Poly)
+            }
         }
     }
 
@@ -312,7 +336,10 @@ impl Atom {
 }
 
 /// The product `atoms` without the factors `by`, if it has them all.
-fn without(atoms: &[Atom], by: &[Atom]) -> Option<Vec<Atom>> {
+pub(crate) fn without(atoms: &[Atom], by: &[Atom]) -> Option<Vec<Atom>> {
+    if by.len() > atoms.len() || !by.iter().all(|atom| atoms.contains(atom)) {
+        return None;
+    }
     let mut left = atoms.to_vec();
     for atom in by {
         let at = left.iter().position(|a| a == atom)?;

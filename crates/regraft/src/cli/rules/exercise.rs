@@ -86,7 +86,7 @@ impl Row {
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
     let made = |rule: &Rule| Row::of(rule, args.instances as usize, args.seed);
-    let rows = rows((&args.names, &args.files), console, "exercise", "telling what was exercised so far", made)?;
+    let rows = rows((&args.names, &args.files), console, ("exercise", "telling what was exercised so far"), made)?;
     let bad = rows.iter().filter(|r| r.outcome != "ok").count();
     if args.json {
         console.json(&rows)?;

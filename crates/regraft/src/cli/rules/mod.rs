@@ -11,6 +11,8 @@ mod prune;
 mod verify;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use regraft_rules::{Library, Rule};
 
@@ -70,15 +72,15 @@ fn library(files: &Files) -> Result<Library, Failure> {
     Ok(library)
 }
 
-/// What `row` makes of the rules of these names, or of all rules if there are none: of as many as are reached before Ctrl-C.
+/// What `row` makes of the rules of these names, or of all rules if there are none: in the library's order, whatever the threads, and of as many as are
+/// reached before Ctrl-C.
 ///
 /// `verb` names the work in the progress line, and `after` what is done after Ctrl-C.
-fn rows<R>(
+fn rows<R: Send>(
     (names, files): (&[String], &Files),
     console: &Console,
-    verb: &str,
-    after: &'static str,
-    row: impl Fn(&Rule) -> R,
+    (verb, after): (&str, &'static str),
+    row: impl Fn(&Rule) -> R + Sync,
 ) -> Result<Vec<R>, Failure> {
     let library = library(files)?;
     let rules: Vec<&Rule> = match names {
@@ -86,16 +88,28 @@ fn rows<R>(
         names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
     };
     interrupt::catch(after);
-    let mut progress = Progress::new(console);
-    let mut rows = Vec::new();
-    for (at, rule) in rules.iter().enumerate() {
-        if interrupt::requested() {
-            break;
+    let progress = Mutex::new(Progress::new(console));
+    let next = AtomicUsize::new(0);
+    let rows = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(rules.len()) {
+            scope.spawn(|| {
+                while !interrupt::requested() {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(rule) = rules.get(at) else { return };
+                    if let Ok(mut progress) = progress.lock() {
+                        progress.step(verb, &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
+                    }
+                    let made = row(rule);
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).push((at, made));
+                }
+            });
         }
-        progress.step(verb, &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
-        rows.push(row(rule));
-    }
-    Ok(rows)
+    });
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(at, _)| *at);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
 /// How a command over rules ends: a rule that does not hold counts more than Ctrl-C.

@@ -93,7 +93,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
     let proofs = Proofs::shipped();
     let made = |rule: &Rule| Row::of(rule, args.instances, args.seed, &proofs);
-    let rows = rows((&args.names, &args.files), console, "verify", "telling what was proved so far", made)?;
+    let rows = rows((&args.names, &args.files), console, ("verify", "telling what was proved so far"), made)?;
     if args.json {
         console.json(&rows)?;
     } else {
