@@ -30,8 +30,14 @@ SCHEMA = 1
 """Version of the layout of the results."""
 SLOWER = 0.98
 """An independent speed-up whose whole interval lies below this is reported as slower than the input."""
+PATIENCE = 300.0
+"""Seconds that replaying one certificate may take."""
 GRACE = 3.0
 """The command is stopped after this many times its budget."""
+
+
+PROVED = ("identical graph", "proved")
+"""What `regraft check` says of a result that is proved to be the input, up to the rounding of constants."""
 
 
 def seconds_of(text):
@@ -99,6 +105,20 @@ def judge(row, path, out, options):
     return row | {"independent": asdict(verdict)}
 
 
+def prove(row, path, out):
+    """Replays the certificate of the result: what is proved of it, and how long that takes."""
+    command = [str(models.program()), "check", str(path), str(out), "--effort", "0", "--no-reference", "--json"]
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        said = json.loads(done.stdout) if done.stdout else {}
+    except subprocess.TimeoutExpired:
+        said = {"word": f"stopped after {PATIENCE:.0f} s"}
+    certificate = said.get("certificate") or {}
+    kept = {key: certificate[key] for key in ("word", "steps", "proved", "tested", "rounded", "bound") if key in certificate}
+    return row | {"proof": {"word": said.get("word"), "seconds": time.perf_counter() - start, "certificate": kept}}
+
+
 def line(row):
     if "independent" not in row:
         return f"{row['model']:32} {row.get('error', '')}"
@@ -106,6 +126,7 @@ def line(row):
     rules = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in list(row["rules"].items())[:4])
     more = f", {len(row['rules']) - 4} more" if len(row["rules"]) > 4 else ""
     remark = " SLOWER" if other["high"] < SLOWER else ""
+    remark += "" if row.get("proof", {}).get("word") in PROVED else " NOT PROVED"
     remark += "" if row["growth_allowed"] else " TOO LARGE"
     return (
         f"{row['model']:32} {other['base_ms']:9.3f} {other['other_ms']:9.3f} {other['speedup']:7.3f}"
@@ -176,7 +197,7 @@ def main():
         path = models.ensure(name)
         with tempfile.TemporaryDirectory() as scratch:
             row, out = optimize(name, path, options.keep or Path(scratch), options)
-            row = judge(row, path, out, options) if out else row
+            row = prove(judge(row, path, out, options), path, out) if out else row
         rows.append(row)
         save(rows, options)
         print(line(row), flush=True)

@@ -18,13 +18,23 @@ NOT_MEASURED = "Not measured yet: `make bench && make table` fills this in."
 
 def row(model):
     if "independent" not in model:
-        return f"| {model['model']} | | | failed: {model.get('error', 'no result')} | | | |"
+        return f"| {model['model']} | | | failed: {model.get('error', 'no result')} | | | | |"
     found = model["independent"]
     rules = ", ".join(f"`{rule}` ×{count}" if count > 1 else f"`{rule}`" for rule, count in model["rules"].items())
     return (
         f"| {model['model']} | {found['base_ms']:.2f} | {found['other_ms']:.2f} | **{found['speedup']:.3f}** [{found['low']:.3f},"
-        f" {found['high']:.3f}] | {found['difference']:.0e} ({found['floor']:.0e}) | {model['seconds']:.0f} | {rules or 'none'} |"
+        f" {found['high']:.3f}] | {found['difference']:.0e} ({found['floor']:.0e}) | {model['seconds']:.0f} | {proof(model)} | {rules or 'none'} |"
     )
+
+
+def proof(model):
+    """What the replayed certificate says."""
+    said = model.get("proof")
+    if not said:
+        return "not replayed"
+    certificate = said["certificate"]
+    steps = f" ({certificate['proved']} of {certificate['steps']} steps)" if "steps" in certificate else ""
+    return f"{said['word']}{steps}, {said['seconds']:.1f} s"
 
 
 def section(results):
@@ -33,12 +43,13 @@ def section(results):
         f"{results['runtime']} with all its optimizations on, {results['threads']} thread(s), {results['processor']};"
         f" revision {results['revision']}, {results['date']}, budget {results['budget']}, seed {results['seed']}."
         " Times and speed-ups are those of `bench/ab.py`, which shares no code with the program."
-        " The error is the largest difference of an output relative to its largest magnitude, the runtime's own noise floor beside it.",
+        " The error is the largest difference of an output relative to its largest magnitude, the runtime's own noise floor beside it."
+        " The certificate is replayed by `regraft check`, which proves every step again.",
         "",
         f"**Geometric mean over all {len(models)} models: {results['geometric_mean']:.3f}.**",
         "",
-        "| model | input, ms | ours, ms | speed-up, 95 % interval | error (floor) | optimized in, s | rules |",
-        "|---|---:|---:|---|---|---:|---|",
+        "| model | input, ms | ours, ms | speed-up, 95 % interval | error (floor) | optimized in, s | certificate, replayed in | rules |",
+        "|---|---:|---:|---|---|---:|---|---|",
     ]
     return "\n".join(head + [row(model) for model in models])
 

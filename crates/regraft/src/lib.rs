@@ -29,6 +29,7 @@ pub mod calibrate;
 pub mod certificate;
 pub mod check;
 pub mod cli;
+mod corpus;
 mod data;
 pub mod diff;
 pub mod discrete;

@@ -166,6 +166,21 @@ impl<'a> Meaning<'a> {
         self.ask(Need::Sign(condition.clone()))
     }
 
+    /// Asks for the value of an output variable of few values that chooses a part together with a summed one: what is left is decided by the sum.
+    fn chosen(&mut self, poly: &Poly) -> Result<(), Trouble> {
+        if !self.shared.summed.iter().any(|(var, _)| poly.has(*var)) {
+            return Ok(());
+        }
+        self.short(std::slice::from_ref(poly)).map_or(Ok(()), |var| self.ask(Need::Value(var)))
+    }
+
+    /// An output variable of few values that the index depends on.
+    pub(super) fn short(&self, index: &[Poly]) -> Option<Var> {
+        let most = Poly::number(self.simplifier.choose - 1);
+        let short = |var: Var| self.shared.facts.at_least(&most, &Poly::var(var));
+        self.shared.asked.iter().map(|(var, _)| *var).find(|var| index.iter().any(|p| p.has(*var)) && short(*var))
+    }
+
     fn ask<T>(&mut self, need: Need) -> Result<T, Trouble> {
         self.shared.need = Some(need);
         Trouble::new("it depends on the output index")

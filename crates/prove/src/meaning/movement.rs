@@ -57,6 +57,7 @@ impl Meaning<'_> {
             Op::Pad(op) => self.padded(value, &op.clone(), index)?,
             Op::Concat(op) => {
                 let axis = usize::try_from(op.axis).unwrap_or(0);
+                self.chosen(&index[axis])?;
                 let mut sum = Sum::default();
                 let mut start = Poly::default();
                 for x in self.operands(node) {

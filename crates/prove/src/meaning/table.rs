@@ -2,7 +2,7 @@
 
 use regraft_ir::{Class, Const};
 
-use crate::index::{Facts, Poly, Source, Table, Var};
+use crate::index::{Facts, Poly, Source, Table};
 use crate::meaning::{Meaning, Need};
 use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, whole};
 
@@ -32,12 +32,8 @@ impl Meaning<'_> {
                 if constant.dtype().class() == Class::Real && values.iter().all(|v| *v > 0.0) {
                     self.shared.facts.all_positive(source.clone());
                 }
-                let most = Poly::number(self.simplifier.choose - 1);
-                let short = |var: Var| self.shared.facts.at_least(&most, &Poly::var(var));
-                let asked = self.shared.asked.iter().find(|(var, _)| index.iter().any(|p| p.has(*var)) && short(*var));
-                if let Some((var, _)) = asked {
-                    let need = Need::Value(*var);
-                    return self.ask(need);
+                if let Some(var) = self.short(index) {
+                    return self.ask(Need::Value(var));
                 }
                 self.shared.learn(&source, Table { shape: constant.shape().to_vec(), elements: values });
             }

@@ -9,6 +9,7 @@ use regraft_rules::{Anything, Numeric, Proofs, Rule, Trust, instantiate, matches
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::rules::{Files, find, library, list, place};
+use crate::corpus::Corpus;
 use crate::error::Failure;
 
 /// Random instances among which the smallest is shown.
@@ -16,7 +17,7 @@ const DRAWS: u64 = 400;
 /// Numbers of a constant that are shown.
 const NUMBERS_SHOWN: usize = 4;
 
-/// Tell all about one rule: its algebra, its conditions, how it rounds, and an example
+/// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays, and an example
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  regraft rules explain relu-clip")]
 pub struct Args {
@@ -36,15 +37,20 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let example = example(rule);
     if args.json {
         let mut value = list::json(rule);
+        value["pays"] = serde_json::json!(corpus()?.uses(&rule.name));
         value["example"] = serde_json::json!(example.map(|(before, after)| serde_json::json!({ "before": before, "after": after })));
         console.json(&value)?;
     } else {
-        console.print(&explanation(rule, example))?;
+        console.print(&explanation(rule, &corpus()?, example))?;
     }
     Ok(Exit::Done)
 }
 
-fn explanation(rule: &Rule, example: Option<(String, String)>) -> String {
+fn corpus() -> Result<Corpus, Failure> {
+    Corpus::shipped().map_err(|e| Failure::new(format!("the benchmark's results that came with this program cannot be read: {e}")))
+}
+
+fn explanation(rule: &Rule, corpus: &Corpus, example: Option<(String, String)>) -> String {
     let mut out = format!("{}  ({})\n\n  {}\n", rule.name, place(rule), rule.doc);
     let mut section = |title: &str, body: &str| {
         let _ = write!(out, "\n{title}\n");
@@ -57,6 +63,7 @@ fn explanation(rule: &Rule, example: Option<(String, String)>) -> String {
     section("Applies", &conditions(rule));
     section("Numeric class", &format!("{}: {}", rule.numeric, meaning(rule.numeric)));
     section("Trust", &format!("{}: {}", rule.trust, reason(rule)));
+    section("Where it pays", &uses(rule, corpus));
     match example {
         Some((before, after)) => {
             section("Example, before", &before);
@@ -111,6 +118,24 @@ fn reason(rule: &Rule) -> String {
         Trust::Tested => "both sides were computed on random instances in double precision and agreed; `regraft rules exercise` repeats it",
     };
     format!("{what}{instances}")
+}
+
+/// The models of the corpus whose fastest form needs the rule.
+fn uses(rule: &Rule, corpus: &Corpus) -> String {
+    let uses = corpus.uses(&rule.name);
+    let mut lines: Vec<String> = uses
+        .iter()
+        .map(|u| {
+            let places = if u.places == 1 { "once".to_string() } else { format!("{} times", u.places) };
+            format!("{}: applied {places}; all its rewrites together made it {:.3} times as fast", u.model, u.speedup)
+        })
+        .collect();
+    if lines.is_empty() {
+        let nowhere = "nowhere yet in the benchmark's corpus; the report of `regraft optimize` tells whether it does in a model of yours";
+        lines.push(nowhere.into());
+    }
+    lines.push(format!("({corpus}; `make bench` measures it again)"));
+    lines.join("\n")
 }
 
 /// The smallest of many random instances, before and after.
