@@ -4,7 +4,7 @@ use regraft_ir::op::{EvalContext, OpKind};
 use regraft_ir::{Bindings, Class, Const, DType, Graph, NodeId, Op, TensorType, Value, ValueId, eval};
 use rustc_hash::FxHashMap;
 
-use crate::rounded::{self, Rounded};
+use crate::rounded::{self, Nearness, Rounded};
 
 /// Constants of more elements are not computed with bounds.
 const LARGEST: i64 = 1 << 22;
@@ -103,9 +103,14 @@ impl Joint {
         Placed { values: (0..results).map(|port| id.port(port)).collect(), new }
     }
 
-    /// What a node computes from constants, if no step rounds.
+    /// What a node computes from constants, if no step rounds, or from sizes that are known.
     fn folded(&self, id: NodeId) -> Option<Vec<Const>> {
         let node = self.graph.node(id);
+        if let (Op::Shape(of), [operand]) = (&node.op, &node.inputs[..]) {
+            let all = self.graph.ty(*operand)?.known_shape()?;
+            let shape = all.get(usize::try_from(of.start).ok()?..usize::try_from(of.end).ok()?)?;
+            return Const::from_i64(DType::I64, &[shape.len() as i64], shape).map(|c| vec![c]);
+        }
         let operands: Option<Vec<&Const>> = node.inputs.iter().map(|v| self.graph.constant(*v)).collect();
         let types: Option<Vec<TensorType>> = node.types.iter().cloned().collect();
         let (operands, types) = (operands?, types?);
@@ -142,14 +147,14 @@ impl Joint {
         found
     }
 
-    /// How far the elements of two constant expressions are from each other, whatever their shapes, if rounding explains it.
-    pub fn difference(&mut self, x: ValueId, y: ValueId) -> Option<f64> {
+    /// How near the elements of two constant expressions are to each other, whatever their shapes, if rounding explains what differs.
+    pub fn nearness(&mut self, x: ValueId, y: ValueId) -> Option<Nearness> {
         let (dtype, elements) = self.graph.ty(x).map(|ty| (ty.dtype, ty.elements()))?;
         if self.graph.ty(y).is_none_or(|ty| ty.dtype != dtype || ty.elements() != elements) || dtype.class() == Class::Other {
             return None;
         }
         let (x, y) = (self.cone(x)?, self.cone(y)?);
-        rounded::difference(&x, &y, dtype)
+        rounded::nearness(&x, &y, dtype)
     }
 
     fn is_bounded(&self, value: ValueId) -> bool {

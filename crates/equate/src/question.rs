@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::joint::Joint;
 use crate::region::{Claim, Content, Cut, Region, Scope};
 use crate::rewrite::Rewriter;
+use crate::rounded::Nearness;
 
 /// How much is shown, from one attempt at a proof to the next.
 const SCOPES: [Scope; 6] = [
@@ -181,10 +182,13 @@ fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Ro
     let (ours, theirs) = (only(joint, [true, false]), only(joint, [false, true]));
     let (mut instead, mut roundings) = (FxHashMap::default(), Roundings::default());
     for constant in theirs {
-        let nearest = ours.iter().filter_map(|other| Some((*other, joint.difference(*other, constant)?)));
-        if let Some((other, difference)) = nearest.min_by(|x, y| x.1.total_cmp(&y.1)) {
+        let nearest = ours.iter().filter_map(|other| Some((*other, joint.nearness(*other, constant)?)));
+        let difference = |near: &Nearness| if let Nearness::Within(difference) = near { *difference } else { -1.0 };
+        if let Some((other, near)) = nearest.min_by(|x, y| difference(&x.1).total_cmp(&difference(&y.1))) {
             instead.insert(constant, other);
-            roundings.insert((other, constant), difference);
+            if let Nearness::Within(difference) = near {
+                roundings.insert((other, constant), difference);
+            }
         }
     }
     (instead, roundings)
@@ -204,8 +208,10 @@ pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundin
             continue;
         }
         if joint.graph.is_constant(p) && joint.graph.is_constant(q) {
-            let difference = joint.difference(p, q).filter(|_| joint.graph.ty(p) == joint.graph.ty(q))?;
-            roundings.insert((p, q), difference);
+            let near = joint.nearness(p, q).filter(|_| joint.graph.ty(p) == joint.graph.ty(q))?;
+            if let Nearness::Within(difference) = near {
+                roundings.insert((p, q), difference);
+            }
             continue;
         }
         let (x, y) = (joint.graph.node(p.node), joint.graph.node(q.node));

@@ -13,6 +13,8 @@ use regraft_ir::{Class, Const, DType, Value};
 const SLACK: f64 = 4.0;
 /// The largest unit of roundoff of all types (that of `bf16`), for telling what rounding cannot turn around.
 const COARSEST: f64 = 1.0 / 256.0;
+/// Whole powers up to it are products.
+const LARGEST_POWER: f64 = 8.0;
 /// Roundoffs of a library function.
 const LIBRARY: f64 = 2.0;
 
@@ -60,7 +62,7 @@ impl Rounded {
     /// A function of slope `slope` here.
     fn function(&self, value: f64, slope: f64) -> Rounded {
         let inherited = if self.spread == 0.0 { 0.0 } else { slope.abs() * self.spread };
-        Rounded::new(value, inherited, LIBRARY * value.abs(), false)
+        Rounded::new(value, inherited, library(value), false)
     }
 
     /// A function that jumps, the nearest time so far from here.
@@ -73,6 +75,11 @@ impl Rounded {
 /// `a * b`, where a number that is exactly 0 bounds anything.
 fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
+}
+
+/// How far a library function's result can be from the number that it stands for.
+fn library(value: f64) -> f64 {
+    LIBRARY * value.abs()
 }
 
 /// True if `sum` is `a + b` without rounding (Knuth's two-sum).
@@ -118,17 +125,24 @@ impl Scalar for Rounded {
     fn pow(&self, other: &Rounded) -> Result<Rounded, Unsupported> {
         let (a, b) = (self.value, other.value);
         let power = a.powf(b);
-        if b == 2.0 && other.spread == 0.0 {
-            return Ok(self.mul(self));
+        if other.spread == 0.0 && b.fract() == 0.0 && (2.0..=LARGEST_POWER).contains(&b) {
+            return Ok((1..b as usize).fold(*self, |product, _| product.mul(self)));
+        }
+        if other.spread == 0.0 && b == 0.5 {
+            return self.apply(Function::Sqrt);
         }
         let by_base = if self.spread == 0.0 { 0.0 } else { (b * a.powf(b - 1.0)).abs() * self.spread };
         let by_exponent = if other.spread == 0.0 { 0.0 } else { (power * a.abs().ln()).abs() * other.spread };
-        Ok(Rounded::new(power, by_base + by_exponent, LIBRARY * power.abs(), b == 0.0 || b == 1.0))
+        let own = if a == 0.0 { 0.0 } else { library(power).max(f64::MIN_POSITIVE) };
+        Ok(Rounded::new(power, by_base + by_exponent, own, b == 0.0 || b == 1.0))
     }
 
     fn apply(&self, f: Function) -> Result<Rounded, Unsupported> {
         let x = self.value;
         let y = Scalar::apply(&x, f)?;
+        if x == 0.0 && self.spread == 0.0 && y == 1.0 {
+            return Ok(Rounded::from_f64(1.0));
+        }
         let slope = match f {
             Function::Abs => return Ok(Rounded { value: y, spread: self.spread }),
             Function::Floor | Function::Ceil => return Ok(self.step(y, (x - x.round()).abs())),
@@ -138,7 +152,8 @@ impl Scalar for Rounded {
                 let inherited = if self.spread == 0.0 { 0.0 } else { self.spread / (2.0 * y) };
                 return Ok(Rounded::new(y, inherited, y, y.mul_add(y, -x) == 0.0));
             }
-            Function::Exp => y,
+            // What is too small for its type is not 0.
+            Function::Exp => return Ok(Rounded { spread: self.function(y, y).spread.max(f64::MIN_POSITIVE), value: y }),
             Function::Log => 1.0 / x,
             Function::Erf => std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp(),
             Function::Sin => x.cos(),
@@ -190,19 +205,34 @@ pub(crate) fn exact(value: &Value<Rounded>, dtype: DType) -> Option<Const> {
     Some(constant)
 }
 
-/// How far the elements of two values are from each other, in order, relative to the larger magnitude, if rounding to `dtype` in the steps that led to them explains it.
-pub(crate) fn difference(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> Option<f64> {
+/// How near two constants are to each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Nearness {
+    /// The same numbers, and no step to them rounds, or what one rounded made no difference to the numbers.
+    Same,
+    /// Within this, relative to the largest magnitude, which rounding explains.
+    Within(f64),
+}
+
+/// How near the elements of two values are, in order, if rounding to `dtype` in the steps that led to them explains what differs.
+pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> Option<Nearness> {
     let (x, y) = match (x, y) {
         (Value::Real(x), Value::Real(y)) if dtype.class() == Class::Real && x.data.len() == y.data.len() => (x, y),
-        (Value::Int(x), Value::Int(y)) => return (x.data == y.data).then_some(0.0),
-        (Value::Bool(x), Value::Bool(y)) => return (x.data == y.data).then_some(0.0),
+        (Value::Int(x), Value::Int(y)) => return (x.data == y.data).then_some(Nearness::Same),
+        (Value::Bool(x), Value::Bool(y)) => return (x.data == y.data).then_some(Nearness::Same),
         _ => return None,
     };
+    let is_same = |(x, y): (&Rounded, &Rounded)| x.value == y.value && x.spread == 0.0 && y.spread == 0.0;
+    if x.data.iter().zip(&y.data).all(is_same) {
+        return Some(Nearness::Same);
+    }
     let largest = x.data.iter().map(|v| v.value.abs()).filter(|v| v.is_finite()).fold(f64::from(f32::MIN_POSITIVE), f64::max);
     let mut worst: f64 = 0.0;
     for (x, y) in x.data.iter().zip(&y.data) {
         let spread = x.spread + y.spread;
-        if x.value == y.value || (x.value.is_nan() && y.value.is_nan()) {
+        // A step that rounding may have taken another way is not the same for being the same here.
+        let jumped = spread.is_infinite() && x.value.is_finite();
+        if (x.value == y.value && !jumped) || (x.value.is_nan() && y.value.is_nan()) {
             continue;
         }
         let off = (x.value - y.value).abs();
@@ -215,7 +245,7 @@ pub(crate) fn difference(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -
         }
         worst = worst.max(off / largest);
     }
-    Some(worst)
+    Some(Nearness::Within(worst))
 }
 
 #[cfg(test)]
@@ -233,6 +263,11 @@ mod tests {
         assert!(n(1.0).div(&n(3.0)).is_ok_and(|v| v.spread > 0.0));
         assert!(n(16_777_216.0).add(&n(1.0)).spread > 0.0, "single precision does not hold the sum");
         assert!(n(2.0).apply(Function::Exp).is_ok_and(|v| v.spread >= v.value));
+        assert!(n(-1000.0).apply(Function::Exp).is_ok_and(|v| v.value == 0.0 && v.spread > 0.0), "too small is not 0");
+        assert_eq!(n(0.0).apply(Function::Exp), Ok(n(1.0)));
+        assert_eq!(n(3.0).pow(&n(3.0)), Ok(n(27.0)));
+        assert!(n(0.1).pow(&n(3.0)).is_ok_and(|v| v.spread > 0.0));
+        assert!(n(0.5).pow(&n(5000.0)).is_ok_and(|v| v.value == 0.0 && v.spread > 0.0));
     }
 
     #[test]

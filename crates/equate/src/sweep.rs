@@ -259,6 +259,7 @@ impl Sweep<'_> {
         if matches!(self.joint.graph.node(value.node).op, Op::Opaque(_)) || self.joint.graph.is_constant(value) {
             return None;
         }
+        let allowance = self.asker.allowance;
         for guess in self.guesses(side, graph, own, value) {
             if side == Side::A {
                 if self.asker.proved(&self.joint, guess, value, true).is_ok() {
@@ -266,6 +267,8 @@ impl Sweep<'_> {
                 }
             } else if let Answer::Equal(roundings) = self.asker.equal(&mut self.joint, guess, value) {
                 self.roundings.extend(roundings);
+                // Guesses that were wrong before the right one cost nothing: activations often change nothing on the sample.
+                self.asker.allowance = allowance;
                 return Some(guess);
             }
         }
@@ -281,9 +284,12 @@ impl Sweep<'_> {
         let Some(sample) = sample else { return self.neighbours(namesake, ty) };
         let near = typed.iter().rev().filter(|(known, other)| *known != value && sample.is_near(other));
         let mut guesses: Vec<ValueId> = near.map(|(known, _)| *known).collect();
-        guesses.sort_by_key(|known| Some(*known) != namesake);
         // Values that are the same number everywhere say too little of where they come from.
-        guesses.truncate(if sample.flat { 1 } else { GUESSES });
+        let most = if sample.flat { 1 } else { GUESSES };
+        // The latest ones, and of these what others are computed from comes first.
+        guesses.sort_by_key(|known| Some(*known) != namesake);
+        guesses.truncate(most);
+        guesses.sort_by_key(|known| (Some(*known) != namesake, *known));
         guesses
     }
 

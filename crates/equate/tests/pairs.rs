@@ -84,6 +84,28 @@ fn folded_constants_are_bounded_and_wrong_ones_are_not() {
 }
 
 #[test]
+fn what_no_step_rounds_or_rounding_does_not_reach_is_proved() {
+    let inputs = "x: f32[N,4]";
+    let pairs = [
+        // The sum is rounded, and what is next to it is not.
+        (
+            "const s: f32[4] = [0, 1, 2, 3] const t: f32[] = 0.7 const u: f32[] = 0.13 y = Mul(x, Round(Add(Mul(s, t), u))) output y",
+            "const s: f32[4] = [0, 1, 2, 2] y = Mul(x, s) output y",
+        ),
+        (
+            "const s: f32[4] = [1, 2, 3, 4] const p: f32[] = 3 y = Mul(x, Pow(s, p)) output y",
+            "const s: f32[4] = [1, 8, 27, 64] y = Mul(x, s) output y",
+        ),
+    ];
+    check(Word::Proved, inputs, &pairs);
+    let near = "const s: f32[4] = [0, 1, 2, 2.0000002] y = Mul(x, s) output y";
+    check(Word::Unproved, inputs, &[(pairs[0].0, near)]);
+    // Where a step is that close, it is not known.
+    let close = "const s: f32[4] = [0.1, 1, 2, 3] const t: f32[] = 5 y = Mul(x, Round(Mul(s, t))) output y";
+    check(Word::Unproved, inputs, &[(close, "const s: f32[4] = [1, 5, 10, 15] y = Mul(x, s) output y")]);
+}
+
+#[test]
 fn constants_in_another_shape_or_order_are_known() {
     check(
         Word::Proved,

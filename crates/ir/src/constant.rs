@@ -163,11 +163,12 @@ impl Const {
     /// The one value that all elements share, if there is one.
     pub fn splat(&self) -> Option<f64> {
         let size = self.0.dtype.size();
-        let first = self.0.bytes.get(..size)?;
-        if self.0.bytes.chunks_exact(size).any(|c| c != first) {
+        let bytes = &self.0.bytes;
+        // All elements are alike if each is like the next one.
+        if bytes.get(size..)? != &bytes[..bytes.len() - size] {
             return None;
         }
-        Const::new(self.0.dtype, &[], self.0.bytes.slice(..size))?.to_f64()?.first().copied()
+        Const::new(self.0.dtype, &[], bytes.slice(..size))?.to_f64()?.first().copied()
     }
 }
 

@@ -173,6 +173,16 @@ impl OnnxNode {
         }
     }
 
+    /// The attribute `name` as a flag, 0 or 1. Runtimes do not agree on what another number says.
+    pub fn flag(&self, name: &str, default: bool) -> Result<bool, Opaque> {
+        match self.int(name) {
+            None => Ok(default),
+            Some(0) => Ok(false),
+            Some(1) => Ok(true),
+            Some(other) => Err(Opaque(format!("{name} is {other}, and neither 0 nor 1"))),
+        }
+    }
+
     /// The attribute `name` as a float.
     pub fn float(&self, name: &str) -> Option<f64> {
         match self.attrs.get(name)? {

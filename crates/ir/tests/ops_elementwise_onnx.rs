@@ -323,6 +323,11 @@ fn unsafe_forms_stay_opaque() {
         node("Dropout", 6, &[], vec![x()]),
         node("Dropout", 12, &[], vec![x(), None, computed(TensorType::new(DType::Bool, [0i64; 0]))]),
         node("Dropout", 12, &[], vec![x(), None, given(Const::from_i64(DType::Bool, &[], &[1]).unwrap())]),
+        // Flags that are neither 0 nor 1.
+        node("ReduceL2", 11, &[("keepdims", i(2))], vec![x()]),
+        node("ReduceSum", 13, &[("noop_with_empty_axes", i(-1))], vec![x()]),
+        node("ArgMin", 13, &[("select_last_index", i(2))], vec![x()]),
+        node("IsInf", 10, &[("detect_negative", i(2))], vec![x()]),
         node("Clip", 11, &[], vec![x(), scalar()]),
         node(
             "Clip",

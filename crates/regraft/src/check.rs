@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use regraft_equate::Effort;
-use regraft_ir::{Graph, OpKind, eval};
+use regraft_ir::{DType, Graph, OpKind, eval};
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
@@ -22,6 +22,9 @@ use crate::signature::Signature;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
+/// Roundoffs of half precision that are tolerated: constants are rounded to it when they are combined.
+const ROUNDOFFS: f64 = 4.0;
+
 /// What to compare, and how.
 #[derive(Clone, Debug)]
 pub struct CheckRequest {
@@ -35,7 +38,7 @@ pub struct CheckRequest {
     pub binds: Vec<(String, i64)>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,
-    /// Relative difference of reals that is tolerated. Ten times the noise floor always is.
+    /// Relative difference of reals that is tolerated. Ten times the noise floor always is, and where values are of half precision, four of its roundoffs.
     pub tolerance: f64,
     /// Also run both graphs on the reference executor.
     pub reference: bool,
@@ -294,6 +297,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
+    report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
     let mut cases: Vec<(String, Feeds)> = Vec::new();
@@ -317,6 +321,17 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
         reference(a.graph(), b.graph(), &sizes, &cases, report, observer);
     }
     Ok(())
+}
+
+/// The unit of roundoff of the coarsest real type in a graph, of those coarser than single precision; 0 if there are none.
+fn coarsest(graph: &Graph) -> f64 {
+    let types = graph.ids().flat_map(|id| graph.node(id).types.iter().flatten());
+    let units = types.map(|ty| match ty.dtype {
+        DType::F16 => 1.0 / 2048.0,
+        DType::BF16 => 1.0 / 256.0,
+        _ => 0.0,
+    });
+    units.fold(0.0, f64::max)
 }
 
 struct Trial<'a> {

@@ -12,6 +12,7 @@ use regraft_rules::Library;
 use serde::Serialize;
 
 use crate::error::Failure;
+use crate::plain::plain;
 
 /// Failed questions that comparing two bodies may cost.
 const INSIDE: usize = 12;
@@ -59,7 +60,10 @@ pub struct Gap {
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
-    let mut found = match defaults(a, b) {
+    let same_inputs = defaults(a, b);
+    let plainer = [plain(a), plain(b)];
+    let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
+    let mut found = match same_inputs {
         Ok(()) => {
             let found = Comparer::new(a, b, &rules).compare(effort);
             let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
@@ -281,9 +285,12 @@ impl Opaques for Comparer<'_> {
         };
         let mut name = name;
         name.push(kind);
-        // Captured values are operands of their own right: the name says where each of them goes, and they count once, in one order.
+        // Captured values are operands of their own right: the name says where each of them goes, and they count once, in one order. Constants are what
+        // they are in the body too: one that is captured is equal to the body's own, and the name stands for the body with them.
         let mut order: Vec<usize> = (0..own).collect();
-        let mut captured: Vec<usize> = (own..operands.len()).collect();
+        let graph = model.graph();
+        let is_constant = |at: &usize| graph.node(id).inputs.get(*at).is_some_and(|value| graph.constant(*value).is_some());
+        let mut captured: Vec<usize> = (own..operands.len()).filter(|at| !is_constant(at)).collect();
         captured.sort_by_key(|at| operands[*at]);
         captured.dedup_by_key(|at| operands[*at]);
         order.extend(captured);
@@ -324,7 +331,7 @@ fn presence(names: &[String]) -> Vec<String> {
 }
 
 /// A body with outer names replaced and without what means nothing.
-fn renamed(body: &GraphProto, names: &HashMap<String, String>) -> GraphProto {
+pub(crate) fn renamed(body: &GraphProto, names: &HashMap<String, String>) -> GraphProto {
     let defined = body.input.iter().map(|i| i.name()).chain(body.initializer.iter().map(|t| t.name()));
     let defined = defined.chain(body.node.iter().flat_map(|n| n.output.iter().map(String::as_str)));
     let mut names = names.clone();

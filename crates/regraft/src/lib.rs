@@ -39,6 +39,7 @@ mod exposed;
 pub mod file;
 pub mod histogram;
 pub mod optimize;
+mod plain;
 pub mod render;
 pub mod report;
 pub mod signature;

@@ -6,7 +6,7 @@ use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::type_proto::{Tensor, Value};
 use regraft_onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TypeProto, ValueInfoProto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
 };
 
 /// A value of type `f32[N,4]`, or a boolean scalar.
@@ -39,12 +39,38 @@ fn nodes(text: &str) -> Vec<NodeProto> {
 
 /// `r = If(c)` with a body of these nodes, which returns `out`.
 fn branch(body: &str, out: &str) -> NodeProto {
-    let graph = || GraphProto { name: Some("body".into()), node: nodes(body), output: vec![declared(out)], ..GraphProto::default() };
-    let attribute = |name: &str| AttributeProto { name: Some(name.into()), r#type: Some(5), g: Some(graph()), ..AttributeProto::default() };
-    NodeProto { attribute: vec![attribute("then_branch"), attribute("else_branch")], ..node("r = If(c)") }
+    branches("r = If(c)", [(body, out), (body, out)])
+}
+
+/// An If with these two bodies, and what they return.
+fn branches(call: &str, bodies: [(&str, &str); 2]) -> NodeProto {
+    let graph = |(body, out): (&str, &str)| GraphProto {
+        name: Some("body".into()),
+        node: nodes(body),
+        output: vec![declared(out)],
+        ..GraphProto::default()
+    };
+    let attribute =
+        |name: &str, body| AttributeProto { name: Some(name.into()), r#type: Some(5), g: Some(graph(body)), ..AttributeProto::default() };
+    NodeProto { attribute: vec![attribute("then_branch", bodies[0]), attribute("else_branch", bodies[1])], ..node(call) }
+}
+
+/// `name = Constant()` of whole numbers, or of truth values.
+fn constant(name: &str, code: i32, shape: &[i64], values: &[i64]) -> NodeProto {
+    let mut tensor = TensorProto { data_type: Some(code), dims: shape.to_vec(), ..TensorProto::default() };
+    match code {
+        7 => tensor.int64_data = values.to_vec(),
+        _ => tensor.int32_data = values.iter().map(|v| *v as i32).collect(),
+    }
+    let value = AttributeProto { name: Some("value".into()), r#type: Some(4), t: Some(tensor), ..AttributeProto::default() };
+    NodeProto { attribute: vec![value], ..node(&format!("{name} = Constant()")) }
 }
 
 fn model(nodes: Vec<NodeProto>, output: &str) -> Model {
+    model_of(17, nodes, output)
+}
+
+fn model_of(version: i64, nodes: Vec<NodeProto>, output: &str) -> Model {
     let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) };
     let graph = GraphProto {
         name: Some("g".into()),
@@ -55,7 +81,7 @@ fn model(nodes: Vec<NodeProto>, output: &str) -> Model {
     };
     let proto = ModelProto {
         ir_version: Some(8),
-        opset_import: vec![opset("", 17), opset("com.example", 1)],
+        opset_import: vec![opset("", version), opset("com.example", 1)],
         graph: Some(graph),
         ..ModelProto::default()
     };
@@ -99,4 +125,97 @@ fn bodies_are_compared_under_equal_captured_values() {
     deaf.push(branch("p = RandomNormalLike(i); o = Mul(p, z)", "o"));
     deaf.extend(nodes("y = Relu(r)"));
     check("unproved", &model(deaf.clone(), "y"), &model(deaf, "y"));
+}
+
+#[test]
+fn a_body_has_its_constants_outside_or_inside() {
+    let half = |name: &str, value: f32| {
+        let tensor = TensorProto { name: Some(name.into()), data_type: Some(1), float_data: vec![value], ..TensorProto::default() };
+        let value = AttributeProto { name: Some("value".into()), r#type: Some(4), t: Some(tensor), ..AttributeProto::default() };
+        NodeProto { attribute: vec![value], ..node(&format!("{name} = Constant()")) }
+    };
+    let outside =
+        |value: f32| model([vec![half("h", value), branch("p = Mul(x, h); o = Tanh(p)", "o")], nodes("y = Relu(r)")].concat(), "y");
+    let inside = |value: f32| {
+        let mut own = branch("p = Mul(x, k); o = Tanh(p)", "o");
+        for body in own.attribute.iter_mut().filter_map(|a| a.g.as_mut()) {
+            body.initializer = half("k", value).attribute[0].t.clone().into_iter().collect();
+        }
+        model([vec![own], nodes("y = Relu(r)")].concat(), "y")
+    };
+    check("proved", &outside(0.5), &inside(0.5));
+    check("proved", &inside(0.5), &outside(0.5));
+    check("unproved", &outside(0.5), &inside(0.25));
+    check("unproved", &outside(0.5), &outside(0.25));
+}
+
+#[test]
+fn a_branch_that_is_always_taken_stands_for_its_if() {
+    // The condition is computed from whole numbers; names inside hide nothing outside.
+    let a = |then: bool| {
+        let condition = [constant("n", 7, &[], &[i64::from(then)]), constant("one", 7, &[], &[1]), node("k = Equal(n, one)")];
+        let taken = branches("r = If(k)", [("t = Mul(i, z); o = Tanh(t)", "o"), ("t = Add(i, z); o = Tanh(t)", "o")]);
+        model([condition.to_vec(), nodes("t = Relu(x); i = Identity(t)"), vec![taken], nodes("u = Add(t, r); y = Relu(u)")].concat(), "y")
+    };
+    let b = |kind: &str| model(nodes(&format!("t = Relu(x); m = {kind}(t, z); r = Tanh(m); u = Add(t, r); y = Relu(u)")), "y");
+    check("proved", &a(true), &b("Mul"));
+    check("proved", &a(false), &b("Add"));
+    check("unproved", &a(true), &b("Add"));
+    // One branch inside of another, which returns an outer value as it is.
+    let inner = branches("o = If(k)", [("v = Identity(i)", "v"), ("v = Tanh(i)", "v")]);
+    let mut outer = branches("r = If(k)", [("", "o"), ("o = Sigmoid(i)", "o")]);
+    outer.attribute[0].g.as_mut().expect("a branch").node = vec![inner];
+    let nested = model([vec![constant("k", 9, &[], &[1])], nodes("i = Relu(x)"), vec![outer], nodes("y = Neg(r)")].concat(), "y");
+    check("proved", &nested, &model(nodes("i = Relu(x); y = Neg(i)"), "y"));
+    check("unproved", &nested, &model(nodes("i = Tanh(x); y = Neg(i)"), "y"));
+    // A condition that rounding decides is none that is known.
+    let close = [node("h = Cast(n)"), node("k = Greater(h, h)")].map(|mut n| {
+        if n.op_type() == "Cast" {
+            n.attribute.push(AttributeProto { name: Some("to".into()), r#type: Some(2), i: Some(1), ..AttributeProto::default() });
+        }
+        n
+    });
+    let taken = branches("r = If(k)", [("o = Tanh(x)", "o"), ("o = Relu(x)", "o")]);
+    let open = model([vec![constant("n", 7, &[], &[1])], close.to_vec(), vec![taken], nodes("y = Neg(r)")].concat(), "y");
+    check("unproved", &open, &model(nodes("r = Relu(x); y = Neg(r)"), "y"));
+}
+
+#[test]
+fn places_of_a_constant_are_a_constant() {
+    let a = model(vec![constant("k", 7, &[2, 3], &[0, 5, 0, -1, 0, 2]), node("y = NonZero(k)")], "y");
+    let b = |places: &[i64]| model(vec![constant("y", 7, &[2, 3], places)], "y");
+    check("proved", &a, &b(&[0, 1, 1, 1, 0, 2]));
+    check("unproved", &a, &b(&[0, 1, 1, 1, 2, 0]));
+    // The number of axes of a value of which one size is open.
+    let sizes = nodes("s = Shape(x); t = Shape(s); k = Range(zero, n, one); y = NonZero(k)");
+    let counted = || {
+        let constants = [constant("zero", 7, &[], &[0]), constant("one", 7, &[], &[1]), constant("f", 7, &[], &[0])];
+        let mut steps = sizes.clone();
+        steps.insert(2, node("n = Gather(t, f)"));
+        model([constants.to_vec(), steps].concat(), "y")
+    };
+    check("proved", &counted(), &model(vec![constant("y", 7, &[1, 1], &[1])], "y"));
+    let none = model(vec![constant("k", 7, &[3], &[0, 0, 0]), node("y = NonZero(k)")], "y");
+    check("proved", &none, &model(vec![constant("y", 7, &[1, 0], &[])], "y"));
+}
+
+#[test]
+fn a_normalization_by_the_mean_square_is_what_it_is_defined_as() {
+    let a = |epsilon: f32| {
+        let mut constants = vec![constant("axes", 7, &[1], &[-1])];
+        let tensor = TensorProto { data_type: Some(1), float_data: vec![epsilon], ..TensorProto::default() };
+        let value = AttributeProto { name: Some("value".into()), r#type: Some(4), t: Some(tensor), ..AttributeProto::default() };
+        constants.push(NodeProto { attribute: vec![value], ..node("e = Constant()") });
+        let steps = "s = Mul(x, x); m = ReduceMean(s, axes); p = Add(m, e); q = Sqrt(p); n = Div(x, q); y = Mul(n, z)";
+        model_of(23, [constants, nodes(steps)].concat(), "y")
+    };
+    let mut whole = node("y = RMSNormalization(x, z)");
+    whole.attribute = vec![
+        AttributeProto { name: Some("axis".into()), r#type: Some(2), i: Some(-1), ..AttributeProto::default() },
+        AttributeProto { name: Some("epsilon".into()), r#type: Some(1), f: Some(0.01), ..AttributeProto::default() },
+    ];
+    check("proved", &a(0.01), &model_of(23, vec![whole.clone()], "y"));
+    check("unproved", &a(0.02), &model_of(23, vec![whole.clone()], "y"));
+    whole.attribute[0].i = Some(0);
+    check("unproved", &a(0.01), &model_of(23, vec![whole], "y"));
 }

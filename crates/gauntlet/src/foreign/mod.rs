@@ -48,6 +48,9 @@ pub struct Foreign {
     /// Number of the first model.
     #[arg(long, default_value_t = 0)]
     from: u64,
+    /// Leave out models without open sizes.
+    #[arg(long)]
+    open: bool,
     /// A few models only.
     #[arg(long)]
     short: bool,
@@ -93,7 +96,7 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
     while from < args.from + models {
         let until = (from + BATCH).min(args.from + models);
         let folder = tempfile::tempdir().context("a temporary folder")?;
-        let cases = written(&bench, args.seed, from..until, folder.path())?;
+        let cases = written(&bench, args, from..until, folder.path())?;
         for tool in &tools {
             let out = folder.path().join(tool);
             simplify(&python, tool, folder.path(), &out)?;
@@ -132,10 +135,13 @@ fn simplify(python: &Path, tool: &str, folder: &Path, out: &Path) -> Result<()> 
 type Wanted = (Case, Vec<Vec<HostTensor>>);
 
 /// Writes models that the baseline can run.
-fn written(bench: &Bench, seed: u64, numbers: std::ops::Range<u64>, folder: &Path) -> Result<Vec<(u64, Wanted)>> {
+fn written(bench: &Bench, args: &Foreign, numbers: std::ops::Range<u64>, folder: &Path) -> Result<Vec<(u64, Wanted)>> {
     let mut cases = Vec::new();
     for number in numbers {
-        let mut case = generate::case(seed, number);
+        let mut case = generate::case(args.seed, number);
+        if args.open && !is_open(&case) {
+            continue;
+        }
         let Ok(want) = outputs(bench, &case.bytes(), &case.feeds) else { continue };
         declare(&mut case.model, &want);
         let bytes = case.bytes();
@@ -215,6 +221,15 @@ impl Subject<'_> {
         tally.times.push(found.seconds);
         let place = format!("model {} of seed {}, {}", self.number, args.seed, self.tool);
         let shown = found.word != "unproved";
+        if let Some(keep) = args.keep.as_ref().filter(|_| found.word != "proved") {
+            std::fs::create_dir_all(keep)?;
+            for (path, side) in [(&path_a, "a"), (&path_b, "b")] {
+                std::fs::copy(path, keep.join(format!("{}-{}-{}-{side}.onnx", found.word, self.number, self.tool)))?;
+            }
+        }
+        if args.verbose && found.word == "bounded" {
+            eprintln!("bounded: {place}: {}", found.summary);
+        }
         match found.word.as_str() {
             "proved" => tally.proved += 1,
             "bounded" => {
@@ -233,11 +248,6 @@ impl Subject<'_> {
                         found.summary,
                         found.gaps.first().map_or("", |g| &g.why)
                     );
-                }
-                if let Some(keep) = &args.keep {
-                    std::fs::create_dir_all(keep)?;
-                    std::fs::copy(&path_a, keep.join(format!("{}-{}-a.onnx", self.number, self.tool)))?;
-                    std::fs::copy(&path_b, keep.join(format!("{}-{}-b.onnx", self.number, self.tool)))?;
                 }
             }
         }

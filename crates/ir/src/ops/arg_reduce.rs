@@ -53,8 +53,8 @@ macro_rules! position {
             fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
                 node.import(Op::$name($name {
                     axis: node.axis(node.int("axis").unwrap_or(0), node.ty(0)?.rank())?,
-                    keepdims: node.int("keepdims").unwrap_or(1) != 0,
-                    select_last_index: node.int("select_last_index").unwrap_or(0) != 0,
+                    keepdims: node.flag("keepdims", true)?,
+                    select_last_index: node.flag("select_last_index", false)?,
                 }))
             }
             fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

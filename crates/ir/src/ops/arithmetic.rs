@@ -142,7 +142,7 @@ impl Operator for Mod {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        node.import(Op::Mod(Mod { fmod: node.int("fmod").unwrap_or(0) != 0 }))
+        node.import(Op::Mod(Mod { fmod: node.flag("fmod", false)? }))
     }
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

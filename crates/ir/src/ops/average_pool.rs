@@ -64,7 +64,7 @@ impl Operator for AveragePool {
         let kernel = pool_kernel(node)?;
         let window = import_window(node, &kernel, node.ty(0).ok(), true)?;
         let (strides, pads, dilations) = (window.strides, window.pads, window.dilations);
-        let count_include_pad = node.int("count_include_pad").unwrap_or(0) != 0;
+        let count_include_pad = node.flag("count_include_pad", false)?;
         let op = AveragePool { kernel, strides, pads, dilations, ceil_mode: window.ceil_mode, count_include_pad };
         node.import(crate::Op::AveragePool(op))
     }

@@ -67,7 +67,7 @@ impl Operator for BatchNormalization {
         if node.version < 7 && node.int("is_test").unwrap_or(0) == 0 {
             return Err(Opaque(format!("BatchNormalization of opset {} that may train", node.version)));
         }
-        if node.int("training_mode").unwrap_or(0) != 0 {
+        if node.flag("training_mode", false)? {
             return Err(Opaque("BatchNormalization in training mode".into()));
         }
         if node.int("spatial").unwrap_or(1) == 0 {

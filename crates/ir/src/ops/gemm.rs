@@ -86,8 +86,8 @@ impl Operator for Gemm {
         let op = crate::Op::Gemm(Gemm {
             alpha: float_or(node, "alpha", 1.0),
             beta: if adds { beta } else { Float(1.0) },
-            trans_a: node.int("transA").unwrap_or(0) != 0,
-            trans_b: node.int("transB").unwrap_or(0) != 0,
+            trans_a: node.flag("transA", false)?,
+            trans_b: node.flag("transB", false)?,
         });
         Ok(node.import_with(op, if adds { &[0, 1, 2] } else { &[0, 1] }))
     }

@@ -71,8 +71,8 @@ impl Operator for IsInf {
         &["IsInf"]
     }
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        let flag = |name: &str| node.int(name).unwrap_or(1) != 0;
-        node.import(Op::IsInf(IsInf { detect_negative: flag("detect_negative"), detect_positive: flag("detect_positive") }))
+        let (detect_negative, detect_positive) = (node.flag("detect_negative", true)?, node.flag("detect_positive", true)?);
+        node.import(Op::IsInf(IsInf { detect_negative, detect_positive }))
     }
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         accepts::spelled("IsInf", IS_INF, version, inputs[0].dtype)?;

@@ -130,7 +130,7 @@ fn import(node: &OnnxNode, kind: Kind) -> Result<(Vec<i64>, bool), Opaque> {
     let mut axes = given.unwrap_or_default().into_iter().map(|axis| node.axis(axis, ty.rank())).collect::<Result<Vec<i64>, Opaque>>()?;
     axes.sort_unstable();
     axes.dedup();
-    let none = node.int("noop_with_empty_axes").unwrap_or(0) != 0;
+    let none = node.flag("noop_with_empty_axes", false)?;
     if axes.is_empty() && !none {
         axes = (0..ty.rank() as i64).collect();
     }
@@ -140,7 +140,7 @@ fn import(node: &OnnxNode, kind: Kind) -> Result<(Vec<i64>, bool), Opaque> {
     if ty.dtype.class() == Class::Int && matches!(kind, Kind::L2 | Kind::LogSum | Kind::LogSumExp) {
         return Err(Opaque(format!("{} of integers", node.op_type)));
     }
-    Ok((axes, node.int("keepdims").unwrap_or(1) != 0))
+    Ok((axes, node.flag("keepdims", true)?))
 }
 
 fn spell(

@@ -58,7 +58,7 @@ impl Operator for Upsample {
         }
         // They are about interpolation, and about positions outside of the operand.
         node.attrs.ignore(&["antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value"]);
-        if node.int("antialias").unwrap_or(0) != 0 {
+        if node.flag("antialias", false)? {
             return Err(Opaque("Resize with antialias".into()));
         }
         let x = node.ty(0)?;

@@ -237,7 +237,7 @@ pub(crate) fn import_window(node: &OnnxNode, kernel: &[i64], input: Option<&Tens
     }
     let (strides, dilations) = (ints_or(node, "strides", rank, 1)?, ints_or(node, "dilations", rank, 1)?);
     let given = ints_or(node, "pads", 2 * rank, 0)?;
-    let ceil_mode = node.int("ceil_mode").unwrap_or(0) != 0;
+    let ceil_mode = node.flag("ceil_mode", false)?;
     let auto_pad = node.str("auto_pad").unwrap_or("NOTSET");
     let pads = match auto_pad {
         "NOTSET" => given,

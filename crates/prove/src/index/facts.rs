@@ -118,6 +118,12 @@ impl Facts {
         before
     }
 
+    /// Takes these sums to be all that is known to be at least 0, for as long as [`Facts::forget`] is not called with what this gives back.
+    pub fn instead(&mut self, known: Vec<Poly>) -> Vec<Poly> {
+        self.answers.clear();
+        std::mem::replace(&mut self.known, known)
+    }
+
     /// Forgets what was supposed.
     pub fn forget(&mut self, before: Vec<Poly>) {
         self.known = before;

@@ -4,6 +4,7 @@ mod contraction;
 mod movement;
 mod normalization;
 mod pointwise;
+mod position;
 mod reduction;
 mod table;
 
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub facts: Facts,
     /// Index variables that stand for any element of a tensor of a shape.
     generic: HashMap<Vec<Poly>, Vec<Var>>,
+    /// What is known outside of all conditions that elements are under, where there are any.
+    certain: Option<Vec<Poly>>,
     tables: HashMap<Source, Table>,
     /// Element types of inputs.
     dtypes: HashMap<Source, DType>,
@@ -219,8 +222,8 @@ impl<'a> Meaning<'a> {
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
         }
-        let kinds: [Kind<'a>; 5] =
-            [Meaning::pointwise, Meaning::movement, Meaning::contraction, Meaning::reduction, Meaning::normalization];
+        let kinds: [Kind<'a>; 6] =
+            [Meaning::pointwise, Meaning::movement, Meaning::contraction, Meaning::reduction, Meaning::normalization, Meaning::position];
         for kind in kinds {
             if let Some(sum) = kind(self, value, index)? {
                 return Ok(sum);
@@ -239,11 +242,23 @@ impl<'a> Meaning<'a> {
         for operand in self.operands(value.node) {
             let shape = self.shape(operand)?;
             let generic = self.shared.generic(&shape);
-            let element = canonical(&self.at(operand, &generic)?);
+            let element = canonical(&self.at_any(operand, &generic)?);
             text.push_str(&format!("\n{}: {element:?}", self.ty(operand)?));
         }
         let name = blake3::hash(text.as_bytes()).to_hex();
         Ok(Sum::read(Source::Opaque(name.as_str().into(), value.port), index.to_vec()))
+    }
+
+    /// The element of a value at an index into all of it, whatever conditions hold where its operator is read: they may be about the same variables.
+    fn at_any(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
+        let Some(certain) = self.shared.certain.take() else { return self.at(value, index) };
+        let supposed = self.shared.facts.instead(certain.clone());
+        let memo = std::mem::take(&mut self.memo);
+        let result = self.at(value, index);
+        self.memo = memo;
+        self.shared.facts.forget(supposed);
+        self.shared.certain = Some(certain);
+        result
     }
 
     /// What `body` gives where a condition holds, and 0 elsewhere.
@@ -252,10 +267,17 @@ impl<'a> Meaning<'a> {
             return Ok(Sum::default());
         }
         let before = self.shared.facts.suppose(condition.clone());
+        let outermost = self.shared.certain.is_none();
+        if outermost {
+            self.shared.certain = Some(before.clone());
+        }
         // Elements are remembered in the form that they have where the condition holds.
         let memo = std::mem::take(&mut self.memo);
         let result = body(self);
         self.memo = memo;
+        if outermost {
+            self.shared.certain = None;
+        }
         self.shared.facts.forget(before);
         Ok(result?.only_where(condition))
     }

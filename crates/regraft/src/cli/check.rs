@@ -42,7 +42,8 @@ pub struct Args {
     data: Vec<String>,
     /// Difference that is tolerated, relative to the largest magnitude of an output
     ///
-    /// Ten times the noise floor, which is the difference that the runtime's own optimizer makes to A, is always tolerated.
+    /// Ten times the noise floor, which is the difference that the runtime's own optimizer makes to A, is always tolerated; and where values are of half
+    /// precision, four of its roundoffs.
     #[arg(long, value_name = "RELATIVE", default_value_t = TOLERANCE, value_parser = parse_tolerance)]
     tolerance: f64,
     /// Do not run the reference executor, which is slow for large models

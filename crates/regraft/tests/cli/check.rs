@@ -70,6 +70,30 @@ fn outputs_are_compared_where_graphs_differ() {
     assert_eq!(tolerated.code, Some(0), "{tolerated:?}");
 }
 
+/// A product in half precision, with a weight of these bits.
+fn in_half(bits: u16) -> Builder {
+    let mut model = Builder::new().input("x", &["4", "16"]).output("y", &["4", "16"]);
+    model = model.node("Cast", &["x"], &["h"]).int("to", 10).node("Mul", &["h", "w"], &["p"]).node("Cast", &["p"], &["y"]).int("to", 1);
+    let raw_data = Some(bits.to_le_bytes().to_vec().into());
+    model.graph().initializer.push(TensorProto { name: Some("w".into()), data_type: Some(10), raw_data, ..TensorProto::default() });
+    model
+}
+
+#[test]
+fn half_precision_is_compared_by_what_it_holds() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("a.onnx", in_half(0x3c00).bytes());
+    // One unit in the last place, and eight of them.
+    for (bits, code) in [(0x3c01, 0), (0x3c08, 1)] {
+        bench.write("b.onnx", in_half(bits).bytes());
+        let ended = bench.run("check a.onnx b.onnx");
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+}
+
 /// The network with its first layer as one operator.
 fn with_gemm(rows: &str) -> Builder {
     let mut model = mlp(rows);

@@ -1,0 +1,257 @@
+//! A model in plainer words, for a comparison: nodes that are kept verbatim, and whose meaning can be said by others, are replaced.
+//!
+//! * `If` of a constant condition is the branch that it takes.
+//! * `NonZero` of a constant is a constant.
+//! * `Shape` of a value of known sizes is a constant, where an `If` or a `NonZero` is left.
+//! * `RMSNormalization` is what its definition in the ONNX standard says.
+
+use std::collections::{HashMap, HashSet};
+
+use regraft_ir::{Class, Const, DType, Graph, Op, ValueId, eval};
+use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use regraft_onnx::{Model, Verbatim};
+
+use crate::equivalence::renamed;
+
+/// Rounds at most: what is nested, or depends on what was replaced, takes one each.
+const ROUNDS: usize = 8;
+/// Constants of more elements are not searched.
+const LARGEST: usize = 1 << 20;
+/// Codes of the element types `f32` and `i64`.
+const FLOAT: i32 = 1;
+const INT64: i32 = 7;
+
+/// The model with these nodes replaced; `None` if there are none, or if it cannot be read any more.
+pub(crate) fn plain(model: &Model) -> Option<Model> {
+    let mut found = None;
+    for _ in 0..ROUNDS {
+        let current = found.as_ref().unwrap_or(model);
+        let Some(next) = round(current).and_then(|proto| Model::from_proto(proto).ok()) else { break };
+        found = Some(next);
+    }
+    found
+}
+
+/// The model with the nodes replaced that can be now.
+fn round(model: &Model) -> Option<ModelProto> {
+    let graph = model.graph();
+    let mut plain = Plain { proto: model.proto(), names: HashSet::new(), constants: Vec::new(), open: false };
+    let mut instead: HashMap<usize, Vec<NodeProto>> = HashMap::new();
+    for id in graph.ids() {
+        let Op::Opaque(opaque) = &graph.node(id).op else { continue };
+        let Some(Verbatim::Node { at, proto, .. }) = model.verbatim(opaque) else { continue };
+        if !matches!(proto.domain(), "" | "ai.onnx") {
+            continue;
+        }
+        let operands = &graph.node(id).inputs;
+        let nodes = match proto.op_type() {
+            "If" => plain.branch(graph, proto, operands),
+            "NonZero" => plain.places(graph, proto, operands),
+            "RMSNormalization" => plain.normalization(graph, proto, operands),
+            _ => None,
+        };
+        if let Some(nodes) = nodes {
+            instead.insert(at, nodes);
+        }
+    }
+    if plain.open {
+        instead.extend(plain.shapes(graph));
+    }
+    if instead.is_empty() {
+        return None;
+    }
+    let constants = plain.constants;
+    let mut proto = model.proto().clone();
+    let graph = proto.graph.as_mut()?;
+    let nodes = std::mem::take(&mut graph.node).into_iter().enumerate();
+    graph.node = nodes.flat_map(|(at, node)| instead.remove(&at).unwrap_or_else(|| vec![node])).collect();
+    graph.initializer.extend(constants);
+    Some(proto)
+}
+
+/// Says what nodes mean.
+struct Plain<'m> {
+    proto: &'m ModelProto,
+    /// All names of the model and of its bodies, once they are needed.
+    names: HashSet<String>,
+    /// New initializers.
+    constants: Vec<TensorProto>,
+    /// True if there is something of which it matters whether its operand is a constant.
+    open: bool,
+}
+
+impl Plain<'_> {
+    /// The branch that an `If` takes, with names of its own.
+    fn branch(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
+        let condition = self.known(graph, *operands.first()?)?;
+        let taken = match condition.to_i64()?.as_slice() {
+            [0] => "else_branch",
+            [_] => "then_branch",
+            _ => return None,
+        };
+        let body = node.attribute.iter().find(|a| a.name() == taken)?.g.as_ref()?;
+        if !body.sparse_initializer.is_empty() || !body.quantization_annotation.is_empty() || body.output.len() < node.output.len() {
+            return None;
+        }
+        let defined = body.initializer.iter().map(TensorProto::name);
+        let defined = defined.chain(body.node.iter().flat_map(|n| n.output.iter().map(String::as_str))).filter(|name| !name.is_empty());
+        let defined: Vec<String> = defined.map(Into::into).collect();
+        let names: HashMap<String, String> = defined.into_iter().map(|name| (name.clone(), self.fresh(&name))).collect();
+        let name = |name: &String| names.get(name).unwrap_or(name).clone();
+        for tensor in &body.initializer {
+            self.constants.push(TensorProto { name: tensor.name.as_ref().map(name), ..tensor.clone() });
+        }
+        let inner = |a: &AttributeProto| AttributeProto { g: a.g.as_ref().map(|g| renamed(g, &names)), ..a.clone() };
+        if body.node.iter().any(|n| n.attribute.iter().any(|a| !a.graphs.is_empty())) {
+            return None;
+        }
+        let mut nodes: Vec<NodeProto> = body
+            .node
+            .iter()
+            .map(|n| NodeProto {
+                input: n.input.iter().map(name).collect(),
+                output: n.output.iter().map(name).collect(),
+                attribute: n.attribute.iter().map(inner).collect(),
+                ..n.clone()
+            })
+            .collect();
+        let outputs = body.output.iter().map(|o| name(&o.name().to_string())).zip(&node.output).filter(|(_, own)| !own.is_empty());
+        nodes.extend(outputs.map(|(value, own)| call("Identity", &[&value], own)));
+        Some(nodes)
+    }
+
+    /// Where a constant is not 0.
+    fn places(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
+        let constant = self.known(graph, *operands.first()?)?;
+        let shape = constant.shape();
+        if shape.is_empty() || constant.elements() > LARGEST {
+            return None;
+        }
+        let found: Vec<usize> = match constant.dtype().class() {
+            Class::Real => constant.to_f64()?.iter().enumerate().filter(|(_, v)| **v != 0.0).map(|(at, _)| at).collect(),
+            _ => constant.to_i64()?.iter().enumerate().filter(|(_, v)| **v != 0).map(|(at, _)| at).collect(),
+        };
+        let strides = (0..shape.len()).map(|axis| shape[axis + 1..].iter().product::<i64>() as usize);
+        let along = strides.zip(shape).flat_map(|(stride, size)| found.iter().map(move |at| (at / stride) as i64 % size));
+        let places: Vec<i64> = along.collect();
+        let value = self.constant("places", &[shape.len() as i64, found.len() as i64], Elements::Whole(&places));
+        Some(vec![call("Identity", &[&value], node.output.first()?)])
+    }
+
+    /// The constant that decides what an operator is, if it is known.
+    fn known(&mut self, graph: &Graph, value: ValueId) -> Option<Const> {
+        let found = known(graph, value);
+        self.open |= found.is_none();
+        found
+    }
+
+    /// Constants in the place of sizes that are known.
+    fn shapes(&mut self, graph: &Graph) -> HashMap<usize, Vec<NodeProto>> {
+        let types = graph.ids().flat_map(|id| (0..).zip(&graph.node(id).names).map(move |(port, name)| (name.as_deref(), id.port(port))));
+        let types: HashMap<&str, ValueId> = types.filter_map(|(name, value)| Some((name?, value))).collect();
+        let nodes = self.proto.graph.iter().flat_map(|g| &g.node).enumerate();
+        let plain = |n: &NodeProto| n.op_type() == "Shape" && matches!(n.domain(), "" | "ai.onnx") && n.attribute.is_empty();
+        nodes
+            .filter(|(_, node)| plain(node))
+            .filter_map(|(at, node)| {
+                let ([operand], [result]) = (node.input.as_slice(), node.output.as_slice()) else { return None };
+                let shape = graph.ty(*types.get(operand.as_str())?)?.known_shape()?;
+                let value = self.constant("sizes", &[shape.len() as i64], Elements::Whole(&shape));
+                Some((at, vec![call("Identity", &[&value], result)]))
+            })
+            .collect()
+    }
+
+    /// `x / sqrt(mean(x²) + epsilon) * scale`, the mean over the axes from `axis` on.
+    fn normalization(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
+        let ([x, scale], [value, factor], [result]) = (operands, node.input.as_slice(), node.output.as_slice()) else { return None };
+        let (ty, factors) = (graph.ty(*x)?, graph.ty(*scale)?);
+        let attribute = |name: &str| node.attribute.iter().find(|a| a.name() == name);
+        let single = ty.dtype == DType::F32 && factors.dtype == DType::F32 && attribute("stash_type").is_none_or(|a| a.i() == 1);
+        let rank = ty.rank() as i64;
+        let axis = attribute("axis").map_or(-1, AttributeProto::i);
+        let axis = if axis < 0 { axis + rank } else { axis };
+        if !single || !(0..rank).contains(&axis) || factors.rank() > ty.rank() {
+            return None;
+        }
+        let epsilon = attribute("epsilon").map_or(1e-5, AttributeProto::f);
+        let axes: Vec<i64> = (axis..rank).collect();
+        let axes = self.constant("axes", &[rank - axis], Elements::Whole(&axes));
+        let epsilon = self.constant("epsilon", &[], Elements::Real(epsilon));
+        let [square, mean, sum, root, normalized] = ["square", "mean", "sum", "root", "normalized"].map(|name| self.fresh(name));
+        Some(vec![
+            call("Mul", &[value, value], &square),
+            call("ReduceMean", &[&square, &axes], &mean),
+            call("Add", &[&mean, &epsilon], &sum),
+            call("Sqrt", &[&sum], &root),
+            call("Div", &[value, &root], &normalized),
+            call("Mul", &[&normalized, factor], result),
+        ])
+    }
+
+    fn constant(&mut self, name: &str, shape: &[i64], elements: Elements<'_>) -> String {
+        let name = self.fresh(name);
+        let mut tensor = TensorProto { name: Some(name.clone()), dims: shape.to_vec(), ..TensorProto::default() };
+        match elements {
+            Elements::Whole(values) => (tensor.data_type, tensor.int64_data) = (Some(INT64), values.to_vec()),
+            Elements::Real(value) => (tensor.data_type, tensor.float_data) = (Some(FLOAT), vec![value]),
+        }
+        self.constants.push(tensor);
+        name
+    }
+
+    /// A name that nothing has.
+    fn fresh(&mut self, name: &str) -> String {
+        if self.names.is_empty() {
+            self.proto.graph.iter().for_each(|graph| collect(graph, &mut self.names));
+        }
+        let mut fresh = name.to_string();
+        while !self.names.insert(fresh.clone()) {
+            fresh.push('\u{2032}');
+        }
+        fresh
+    }
+}
+
+/// Elements of a new constant.
+enum Elements<'a> {
+    Whole(&'a [i64]),
+    Real(f32),
+}
+
+fn call(kind: &str, operands: &[&str], result: &str) -> NodeProto {
+    let input = operands.iter().map(|name| (*name).to_string()).collect();
+    NodeProto { op_type: Some(kind.into()), input, output: vec![result.into()], ..NodeProto::default() }
+}
+
+/// The constant that a value is, if it is one, or is computed from whole numbers and truth values alone: then no step rounds.
+fn known(graph: &Graph, value: ValueId) -> Option<Const> {
+    if let Some(constant) = graph.constant(value) {
+        return Some(constant.clone());
+    }
+    if !graph.is_constant(value) {
+        return None;
+    }
+    let (mut stack, mut seen) = (vec![value], HashSet::new());
+    while let Some(value) = stack.pop() {
+        let ty = graph.ty(value)?;
+        let small = ty.elements().known().is_some_and(|n| n <= LARGEST as i64);
+        if !small || !matches!(ty.dtype.class(), Class::Int | Class::Bool) {
+            return None;
+        }
+        stack.extend(graph.node(value.node).inputs.iter().filter(|v| seen.insert(**v)));
+    }
+    eval::constant_value(graph, value).ok()
+}
+
+/// All names in a graph and in its bodies.
+fn collect(graph: &GraphProto, names: &mut HashSet<String>) {
+    names.extend(graph.input.iter().chain(&graph.output).map(|v| v.name().to_string()));
+    names.extend(graph.initializer.iter().map(|t| t.name().to_string()));
+    names.extend(graph.sparse_initializer.iter().filter_map(|t| t.values.as_ref()).map(|t| t.name().to_string()));
+    for node in &graph.node {
+        names.extend(node.input.iter().chain(&node.output).cloned());
+        let bodies = node.attribute.iter().flat_map(|a| a.g.iter().chain(&a.graphs));
+        bodies.for_each(|body| collect(body, names));
+    }
+}
