@@ -102,6 +102,17 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         return Ok(body);
     }
     if fold == Fold::Product {
+        // The product of products.
+        if let [(term, c)] = body.terms()
+            && let [(Factor::Over(Fold::Product, more, wheres, inner), 1)] = term.factors.as_slice()
+            && (c.is_one() && term.binders.is_empty() && term.conds.is_empty() && apart(&binders, more))
+        {
+            let all = binders.iter().chain(more).cloned().collect();
+            let mut wheres: Vec<Poly> = conds.iter().chain(wheres).cloned().collect();
+            wheres.sort();
+            wheres.dedup();
+            return over(fold, all, wheres, inner.clone(), facts);
+        }
         return Ok(Sum::factor(Factor::Over(fold, binders, conds, body)));
     }
     if free(&body) {
@@ -111,7 +122,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         let inside = term.binders.is_empty() && term.conds.is_empty() && c.is_positive();
         match term.factors.as_slice() {
             // The largest of the largest.
-            [(Factor::Over(Fold::Max, more, wheres, inner), 1)] if inside => {
+            [(Factor::Over(Fold::Max, more, wheres, inner), 1)] if inside && apart(&binders, more) => {
                 let all = binders.iter().chain(more).cloned().collect();
                 let mut wheres: Vec<Poly> = conds.iter().chain(wheres).cloned().collect();
                 wheres.sort();
@@ -170,6 +181,11 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     let inside = product(&rest, &Sum::new([(inverse, scale.recip())]), facts)?;
     let outside = Sum::new([(Term { factors, ..Term::default() }, scale)]);
     Ok(apart.add(&product(&outside, &Sum::factor(Factor::Over(fold, binders, conds, inside)), facts)?))
+}
+
+/// Whether no variable has the name of one in the other list.
+fn apart(binders: &[(Var, Poly)], more: &[(Var, Poly)]) -> bool {
+    !more.iter().any(|(var, _)| binders.iter().any(|(other, _)| other == var))
 }
 
 /// The factor through which alone the body varies with the binders.
