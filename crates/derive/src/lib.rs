@@ -32,9 +32,11 @@ mod numbering;
 mod redundancy;
 mod reverse;
 mod search;
+mod walk;
 
 pub use derivation::{Derivation, DerivationError, Flaw, Link};
 pub use laws::Laws;
 pub use redundancy::redundant;
 pub use reverse::reverse;
 pub use search::{Limits, Open, derive};
+pub use walk::{Consistency, Walk, consistency, walk};
