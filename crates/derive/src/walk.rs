@@ -13,6 +13,7 @@ use rustc_hash::FxHashSet;
 use crate::derivation::{Derivation, Link};
 use crate::laws::Laws;
 use crate::moves::{Move, moves, normalize};
+use crate::surroundings::{Random, surrounded};
 
 /// Draws for each chain: guards refuse many.
 const DRAWS: u64 = 60;
@@ -24,11 +25,13 @@ pub struct Walk {
     pub steps: usize,
     /// Nodes that a graph on the way may have beyond those of the first.
     pub growth: usize,
+    /// Random operators that are put around an instance before the first step, so that more laws apply.
+    pub around: usize,
 }
 
 impl Default for Walk {
     fn default() -> Walk {
-        Walk { steps: 6, growth: 4 }
+        Walk { steps: 8, growth: 6, around: 4 }
     }
 }
 
@@ -86,7 +89,7 @@ impl AddAssign for Consistency {
     }
 }
 
-/// Walks `wanted` random chains from random instances of `rule`, and compares their ends exactly, as [`settled`] does. Deterministic in `seed`.
+/// Walks `wanted` random chains from random instances of `rule`, with random operators around them, and compares their ends exactly, as [`settled`] does. Deterministic in `seed`.
 pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u64) -> Consistency {
     let mut result = Consistency::default();
     for at in 0..wanted as u64 * DRAWS {
@@ -95,9 +98,10 @@ pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u6
         }
         let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let Ok(instance) = draw(rule, seed) else { continue };
-        let chain = walk(&instance.before, laws, how, seed);
+        let start = surrounded(&instance.before, how.around, &mut Random(seed));
+        let chain = walk(&start, laws, how, seed);
         let Some(last) = chain.graphs.last().filter(|_| !chain.links.is_empty()) else { continue };
-        let verdict = settled(&instance.before, last, &instance.feeds);
+        let verdict = settled(&start, last, &instance.feeds);
         if let Exactness::Undefined(_) = verdict {
             continue;
         }
@@ -111,18 +115,4 @@ pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u6
         }
     }
     result
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    /// One of `0..n`; 0 for none.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
-    }
 }

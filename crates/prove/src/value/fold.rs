@@ -13,14 +13,7 @@ const MOST_PARTS: u32 = 8;
 
 impl Simplifier {
     /// A reduction in a simpler form.
-    pub(super) fn fold(
-        self,
-        fold: Fold,
-        binders: &[(Var, Poly)],
-        conds: &[Poly],
-        body: &Sum,
-        facts: &Facts,
-    ) -> Result<Sum, Trouble> {
+    pub(super) fn fold(self, fold: Fold, binders: &[(Var, Poly)], conds: &[Poly], body: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
         let term = Term { binders: binders.to_vec(), conds: conds.to_vec(), factors: vec![(Factor::Of(body.clone()), 1)] };
         match fold {
             Fold::Max => self.maximum(term, facts, MOST_PARTS),

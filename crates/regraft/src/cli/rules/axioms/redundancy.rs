@@ -16,8 +16,6 @@ use crate::render::{lines, plain_table, seconds};
 
 /// Instances with symbols for all sizes, and with symbols for some, that are derived.
 const INSTANCES: usize = 2;
-/// How far a search for a derivation goes.
-const LIMITS: Limits = Limits { graphs: 150, growth: 6 };
 
 /// Whether an axiom follows from the others.
 #[derive(Debug, Serialize)]
@@ -36,7 +34,7 @@ struct Row {
 
 impl Row {
     fn of(axiom: &Rule, laws: &Laws, seed: u64) -> Row {
-        let derivations = redundant(axiom, laws, INSTANCES, seed, &LIMITS);
+        let derivations = redundant(axiom, laws, INSTANCES, seed, &Limits::default());
         let follows = derivations.is_some();
         let derivations = derivations.unwrap_or_default();
         Row {
