@@ -157,7 +157,7 @@ fn chains_of_axioms_are_compared_at_their_ends() {
         good.verdict().starts_with("verdict: 20 chains of ") && good.verdict().contains(" · 20 end in the same expressions · "),
         "{good:?}"
     );
-    bench.write("false.rules", &format!("{LAWS}(rule my-wrong (add ?x ?y) => ?x (numeric exact) (instance (n 1 2 3) (?x n) (?y n)))"));
+    bench.write("false.rules", format!("{LAWS}(rule my-wrong (add ?x ?y) => ?x (numeric exact) (instance (n 1 2 3) (?x n) (?y n)))"));
     let bad = bench.run("rules axioms --rules false.rules --consistency 5");
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.out.contains("the ends differ:\ngraph") && bad.out.contains("by my-wrong"), "{bad:?}");
