@@ -2,7 +2,6 @@
 
 mod consistency;
 mod journal;
-mod parallel;
 mod redundancy;
 
 use std::collections::BTreeMap;

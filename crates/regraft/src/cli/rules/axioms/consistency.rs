@@ -7,10 +7,10 @@ use regraft_derive::{Consistency, Laws, Walk, consistency};
 use regraft_rules::{Library, Rule};
 use serde_json::json;
 
-use super::parallel::each;
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::rules::ended;
+use crate::cli::rules::parallel::each;
 use crate::error::Failure;
 use crate::render::seconds;
 

@@ -1,4 +1,4 @@
-//! Work on every axiom, on several threads.
+//! Work on every rule, on several threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +9,21 @@ use crate::cli::console::Console;
 use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 
-/// What `work` makes of every axiom, in their order: of as many as are reached before Ctrl-C. `verb` names the work in the progress line.
-pub fn each<R: Send>(axioms: &[&Rule], threads: usize, console: &Console, verb: &str, work: impl Fn(&Rule) -> R + Sync) -> Vec<R> {
+/// What `work` makes of every rule: in their order, whatever the threads, and of as many as are reached before Ctrl-C. `verb` names the work in the
+/// progress line.
+pub fn each<R: Send>(rules: &[&Rule], threads: usize, console: &Console, verb: &str, work: impl Fn(&Rule) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let progress = Mutex::new(Progress::new(console));
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(axioms.len()) {
+        for _ in 0..threads.min(rules.len()) {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(axiom) = axioms.get(at).filter(|_| !interrupt::requested()) else { break };
+                    let Some(rule) = rules.get(at).filter(|_| !interrupt::requested()) else { break };
                     if let Ok(mut progress) = progress.lock() {
-                        progress.step(verb, &format!("{} of {}: {}", at + 1, axioms.len(), axiom.name));
+                        progress.step(verb, &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
                     }
-                    let made = work(axiom);
+                    let made = work(rule);
                     done.lock().unwrap_or_else(PoisonError::into_inner).push((at, made));
                 }
             });
