@@ -32,9 +32,12 @@ mod numbering;
 mod redundancy;
 mod reverse;
 mod search;
+mod surroundings;
+mod walk;
 
 pub use derivation::{Derivation, DerivationError, Flaw, Link};
 pub use laws::Laws;
 pub use redundancy::redundant;
 pub use reverse::reverse;
-pub use search::{Limits, Open, derive};
+pub use search::{Limits, Open, derive, derive_by_all};
+pub use walk::{Consistency, Walk, consistency, walk};

@@ -5,7 +5,7 @@ use regraft_rules::sample::{Instance, Sizes, draw_sized};
 
 use crate::derivation::Derivation;
 use crate::laws::Laws;
-use crate::search::{Limits, derive};
+use crate::search::{Limits, derive, derive_by_all};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 40;
@@ -21,7 +21,7 @@ pub fn redundant(rule: &Rule, laws: &Laws, wanted: usize, seed: u64, limits: &Li
         let seeds = (0..wanted as u64 * DRAWS).map(|at| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         let instances = seeds.filter_map(|seed| draw_sized(rule, seed, sizes).ok()).take(wanted);
         for Instance { before, after, .. } in instances {
-            let derivation = derive(&before, &after, &others, limits).ok()?;
+            let derivation = derive(&before, &after, &others, limits).or_else(|_| derive_by_all(&before, &after, &others, limits)).ok()?;
             derivation.replay(&before, &after, &others).ok()?;
             derivations.push(derivation);
         }

@@ -107,6 +107,17 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
         .or_else(|_| meet(before, after, &laws.about(&[before, after], true), true, limits))
 }
 
+/// As [`derive`], with all laws at every step, whatever they are about: there are more ways, so one search sees less of each.
+///
+/// # Errors
+/// No chain was found.
+pub fn derive_by_all(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Result<Derivation, Open> {
+    if interface(before) != interface(after) {
+        return Err(Open::Interface);
+    }
+    meet(before, after, laws, true, limits)
+}
+
 fn meet(before: &Graph, after: &Graph, laws: &Laws, copies: bool, limits: &Limits) -> Result<Derivation, Open> {
     let mut ends = [End::new(before), End::new(after)];
     let most = ends.iter().map(|end| end.states[0].graph.len()).max().unwrap_or(0) + limits.growth;

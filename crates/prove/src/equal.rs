@@ -84,6 +84,17 @@ fn tables_of(graph: &Graph) -> BTreeSet<u128> {
     tables.map(|value| value.fingerprint()).collect()
 }
 
+/// An input that has another element type in the other graph.
+fn other_type<'a>(before: &'a Graph, after: &'a Graph) -> Option<&'a str> {
+    let inputs = |graph: &'a Graph| {
+        graph.inputs().iter().filter_map(|id| match &graph.node(*id).op {
+            Op::Input(input) => Some((input.name.as_ref(), input.ty.dtype)),
+            _ => None,
+        })
+    };
+    inputs(before).find_map(|(name, dtype)| inputs(after).find(|(other, of)| *other == name && *of != dtype).map(|(name, _)| name))
+}
+
 /// One output of two graphs.
 struct Pair<'a> {
     before: &'a Graph,
@@ -118,6 +129,9 @@ impl Pair<'_> {
 
     /// Any output index.
     fn any(&self) -> Result<Case, Trouble> {
+        if let Some(name) = other_type(self.before, self.after) {
+            return Trouble::new(format!("the input {name} has two types"));
+        }
         let mut shared = Shared::default();
         for name in &self.assumptions.positive {
             shared.facts.all_positive(Source::Input(name.as_str().into()));

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
-use regraft_ir::{Class, Const, Graph, Op, Value, eval, text};
+use regraft_ir::text;
+use regraft_rules::sample::Instance;
 use regraft_rules::{Case, Domain, Rule};
 
-use crate::exact::{Exactness, exact_equal};
+use crate::exact::Exactness;
+use crate::numbers::settled;
 
 /// What the combinations of a rule's parameters came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,60 +68,22 @@ pub fn validate(rule: &Rule, bound: i64, prefix: &[u64], stopped: &dyn Fn() -> b
             Case::Guarded => tally.guarded += 1,
             Case::Mirrored => tally.mirrored += 1,
             Case::Wrong(why) => tally += Tally { refuted: 1, first: Some(why), ..Tally::default() },
-            Case::Instance(instance) => match exact_equal(&instance.before, &instance.after, &HashMap::new()) {
+            Case::Instance(instance) => match settled(&instance.before, &instance.after, &HashMap::new()) {
                 Exactness::Equal => tally.equal += 1,
                 Exactness::Undefined(_) => tally.untyped += 1,
-                verdict => tally += doubtful(&instance.before, &instance.after, &verdict),
+                Exactness::Different { output, element } => {
+                    let why = format!("element {element} of output {output} differs in\n{}", shown(&instance));
+                    tally += Tally { refuted: 1, first: Some(why), ..Tally::default() };
+                }
+                Exactness::Undecided(why) => {
+                    tally += Tally { undecided: 1, first: Some(format!("{why}, in\n{}", shown(&instance))), ..Tally::default() };
+                }
             },
         }
     }
     Some(tally)
 }
 
-/// An instance that expressions did not show: numbers refute it, or leave it open.
-fn doubtful(before: &Graph, after: &Graph, verdict: &Exactness) -> Tally {
-    let shown = || format!("{}=>\n{}", text::print(before), text::print(after));
-    match verdict {
-        Exactness::Different { output, element } => {
-            Tally { refuted: 1, first: Some(format!("element {element} of output {output} differs in\n{}", shown())), ..Tally::default() }
-        }
-        _ if numbers_differ(before, after) => {
-            Tally { refuted: 1, first: Some(format!("numbers differ in\n{}", shown())), ..Tally::default() }
-        }
-        Exactness::Undecided(why) => Tally { undecided: 1, first: Some(format!("{why}, in\n{}", shown())), ..Tally::default() },
-        Exactness::Equal | Exactness::Undefined(_) => Tally::default(),
-    }
-}
-
-/// Relative difference of two numbers that are not equal but for rounding.
-const DIFFERENT: f64 = 1e-7;
-
-/// Whether both sides give other numbers at some positive and mixed inputs.
-fn numbers_differ(before: &Graph, after: &Graph) -> bool {
-    [0.0, 1.5].into_iter().any(|shift| {
-        let mut state = 0x1234_5678_9abc_def1u64;
-        let mut feeds = HashMap::new();
-        for id in before.inputs() {
-            let Op::Input(input) = &before.node(*id).op else { continue };
-            let Some(shape) = input.ty.known_shape().filter(|_| input.ty.dtype.class() == Class::Real) else { return false };
-            let elements: Vec<f64> = (0..shape.iter().product::<i64>())
-                .map(|_| {
-                    state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                    (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0 + shift
-                })
-                .collect();
-            let value = Const::from_f64(input.ty.dtype, &shape, &elements).and_then(|c| Value::from_const(&c));
-            let Some(value) = value else { return false };
-            feeds.insert(input.name.to_string(), value);
-        }
-        let run = |graph: &Graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);
-        let (Ok(a), Ok(b)) = (run(before), run(after)) else { return false };
-        a.iter().zip(&b).any(|pair| match pair {
-            (Value::Real(x), Value::Real(y)) => {
-                let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
-                x.shape != y.shape || x.data.iter().zip(&y.data).any(|(p, q)| (p - q).abs() > DIFFERENT * scale)
-            }
-            (x, y) => x != y,
-        })
-    })
+fn shown(instance: &Instance) -> String {
+    format!("{}=>\n{}", text::print(&instance.before), text::print(&instance.after))
 }

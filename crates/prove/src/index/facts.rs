@@ -21,6 +21,7 @@ pub(crate) struct Facts {
     known: Vec<Poly>,
     positive: Vec<Source>,
     integers: Vec<Source>,
+    masks: Vec<Source>,
     tables: Rc<HashMap<Source, Table>>,
     answers: Answers,
     /// Signs of sums that a case assumes.
@@ -104,6 +105,18 @@ impl Facts {
         if !self.integers.contains(source) {
             self.integers.push(source.clone());
         }
+    }
+
+    /// Adds a tensor whose elements are 0 or 1.
+    pub fn all_masks(&mut self, source: &Source) {
+        if !self.masks.contains(source) {
+            self.masks.push(source.clone());
+        }
+    }
+
+    /// Whether all elements of a tensor are 0 or 1.
+    pub fn is_mask(&self, source: &Source) -> bool {
+        self.masks.contains(source)
     }
 
     /// Whether the sum is a whole number wherever it is defined.

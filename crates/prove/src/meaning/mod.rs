@@ -212,8 +212,10 @@ impl<'a> Meaning<'a> {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
                 self.shared.dtypes.insert(source.clone(), input.ty.dtype);
-                if input.ty.dtype.class() == Class::Int {
-                    self.shared.facts.all_whole(&source);
+                match input.ty.dtype.class() {
+                    Class::Int => self.shared.facts.all_whole(&source),
+                    Class::Bool => self.shared.facts.all_masks(&source),
+                    _ => {}
                 }
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };

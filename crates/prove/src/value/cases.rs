@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::index::{Facts, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, power, product};
 use crate::value::canonical::canonical;
+use crate::value::mask::{chosen, open_mask};
 use crate::value::scope::Replacement;
 use crate::value::sign::open_sign;
 use crate::value::simplify::{Simplifier, open_condition, output_cut};
@@ -76,6 +77,12 @@ impl Cases {
             return Ok(());
         }
         if facts.contradict() {
+            return Ok(());
+        }
+        if let Some(element) = open_mask(&sum, facts) {
+            for one in [true, false] {
+                self.vanishes(&chosen(&sum, &element, one, facts)?, variables, facts, depth + 1)?;
+            }
             return Ok(());
         }
         if let Some(sign) = open_sign(&sum) {

@@ -102,7 +102,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         return Ok(body);
     }
     if fold == Fold::Product {
-        return Ok(Sum::factor(Factor::Over(fold, binders, conds, body)));
+        return product_over(binders, conds, body, facts);
     }
     if free(&body) {
         return Ok(body);
@@ -111,7 +111,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         let inside = term.binders.is_empty() && term.conds.is_empty() && c.is_positive();
         match term.factors.as_slice() {
             // The largest of the largest.
-            [(Factor::Over(Fold::Max, more, wheres, inner), 1)] if inside => {
+            [(Factor::Over(Fold::Max, more, wheres, inner), 1)] if inside && apart(&binders, more) => {
                 let all = binders.iter().chain(more).cloned().collect();
                 let mut wheres: Vec<Poly> = conds.iter().chain(wheres).cloned().collect();
                 wheres.sort();
@@ -170,6 +170,36 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     let inside = product(&rest, &Sum::new([(inverse, scale.recip())]), facts)?;
     let outside = Sum::new([(Term { factors, ..Term::default() }, scale)]);
     Ok(apart.add(&product(&outside, &Sum::factor(Factor::Over(fold, binders, conds, inside)), facts)?))
+}
+
+/// A product over a domain: that of products is the product over both domains, and factors have products of their own.
+fn product_over(binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body: Sum, facts: &Facts) -> Result<Sum, Trouble> {
+    let whole = |body| Ok(Sum::factor(Factor::Over(Fold::Product, binders.clone(), conds.clone(), body)));
+    let [(term, c)] = body.terms() else { return whole(body) };
+    if !c.is_one() || !term.binders.is_empty() || !term.conds.is_empty() {
+        return whole(body);
+    }
+    match term.factors.as_slice() {
+        [] => Ok(Sum::one()),
+        [(Factor::Over(Fold::Product, more, wheres, inner), 1)] if apart(&binders, more) => {
+            let all = binders.iter().chain(more).cloned().collect();
+            let mut wheres: Vec<Poly> = conds.iter().chain(wheres).cloned().collect();
+            wheres.sort();
+            wheres.dedup();
+            over(Fold::Product, all, wheres, inner.clone(), facts)
+        }
+        [(_, 1)] => whole(body),
+        factors => factors.iter().try_fold(Sum::one(), |result, (factor, p)| {
+            let inside = if let Factor::Of(inside) = factor { inside.clone() } else { Sum::factor(factor.clone()) };
+            let one = over(Fold::Product, binders.clone(), conds.clone(), inside, facts)?;
+            product(&result, &power(&one, *p, facts)?, facts)
+        }),
+    }
+}
+
+/// Whether no variable has the name of one in the other list.
+fn apart(binders: &[(Var, Poly)], more: &[(Var, Poly)]) -> bool {
+    !more.iter().any(|(var, _)| binders.iter().any(|(other, _)| other == var))
 }
 
 /// The factor through which alone the body varies with the binders.

@@ -185,6 +185,17 @@ impl Factor {
     }
 }
 
+/// A sum of what stands inside of a term's domain: over the domain, in place of the term's factors.
+pub(crate) fn under(term: &Term, inside: Sum) -> Sum {
+    Sum::new(inside.into_terms().into_iter().map(|(inside, c)| {
+        let inside = if term.binders.is_empty() { inside } else { inside.refreshed() };
+        let mut conds: Vec<Poly> = term.conds.iter().chain(&inside.conds).cloned().collect();
+        conds.sort();
+        conds.dedup();
+        (Term { binders: term.binders.iter().chain(&inside.binders).cloned().collect(), conds, factors: inside.factors }, c)
+    }))
+}
+
 /// Sorts factors and adds up the powers of equal ones.
 pub(crate) fn merge_powers(factors: &mut Vec<(Factor, i32)>) {
     factors.sort();

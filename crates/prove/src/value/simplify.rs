@@ -5,13 +5,12 @@ use num_traits::One;
 use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, power, product};
 use crate::value::function::apply;
-use crate::value::maxima::over;
 use crate::value::number::number_of;
-use crate::value::sum::{Factor, Fold, Sum, Term};
-use crate::value::window::glided;
+use crate::value::scope::under;
+use crate::value::sum::{Factor, Sum, Term};
 
 /// Rewritings of one term.
-const MOST_STEPS: usize = 96;
+pub(super) const MOST_STEPS: usize = 96;
 
 /// Simplifies sums under facts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +22,7 @@ pub(crate) struct Simplifier {
 }
 
 /// What became of a term.
-enum Step {
+pub(super) enum Step {
     Same,
     Changed(Term),
     /// The term is this multiple of another.
@@ -74,7 +73,7 @@ impl Simplifier {
     }
 
     /// One step of simplifying the domain of a term. `additive` tells sums from maxima, where multiplicities do not count.
-    fn step(self, term: &Term, facts: &Facts, additive: bool) -> Result<Step, Trouble> {
+    pub(super) fn step(self, term: &Term, facts: &Facts, additive: bool) -> Result<Step, Trouble> {
         let Some(clean) = conditions(term, facts) else { return Ok(Step::Split(Vec::new())) };
         if clean != *term {
             return Ok(Step::Changed(clean));
@@ -186,39 +185,12 @@ impl Simplifier {
         }
         let reads = Sum::new([(Term { factors: plain, ..Term::default() }, One::one())]);
         let result = product(&result, &reads, &inner)?;
-        Ok(Sum::new(result.into_terms().into_iter().map(|(inside, c)| {
-            let inside = if term.binders.is_empty() { inside } else { inside.refreshed() };
-            let mut conds: Vec<Poly> = term.conds.iter().chain(&inside.conds).cloned().collect();
-            conds.sort();
-            conds.dedup();
-            (Term { binders: term.binders.iter().chain(&inside.binders).cloned().collect(), conds, factors: inside.factors }, c)
-        })))
-    }
-
-    fn fold(self, fold: Fold, binders: &[(Var, Poly)], conds: &[Poly], body: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
-        let mut term = Term { binders: binders.to_vec(), conds: conds.to_vec(), factors: vec![(Factor::Of(body.clone()), 1)] };
-        if fold == Fold::Max {
-            for _ in 0..MOST_STEPS {
-                match self.step(&term, facts, false)? {
-                    Step::Changed(changed) => term = changed,
-                    Step::Same => match glided(&term, facts) {
-                        Some(changed) => term = changed,
-                        None => break,
-                    },
-                    Step::Scaled(..) | Step::Split(_) => return Trouble::new("a maximum of nothing"),
-                }
-            }
-        }
-        let inner = facts.with(&term.binders, term.conds.clone());
-        let Term { binders, conds, factors } = term;
-        let Some((Factor::Of(body), _)) = factors.into_iter().next() else { return Trouble::new("a maximum lost its body") };
-        let body = self.sum(&body, &inner)?;
-        over(fold, binders, conds, body, facts)
+        Ok(under(term, result))
     }
 }
 
 impl Term {
-    fn where_also(&self, cond: Poly) -> Term {
+    pub(super) fn where_also(&self, cond: Poly) -> Term {
         let mut term = self.clone();
         if let Err(at) = term.conds.binary_search(&cond) {
             term.conds.insert(at, cond);
@@ -360,7 +332,7 @@ fn merged(term: &Term) -> Option<Term> {
 }
 
 /// A condition inside of a factor that speaks of the term's own summed variables, and of none bound further inside.
-fn inner_condition(term: &Term) -> Option<Poly> {
+pub(super) fn inner_condition(term: &Term) -> Option<Poly> {
     let own: Vec<Var> = term.binders.iter().map(|(var, _)| *var).collect();
     term.factors.iter().find_map(|(factor, _)| inside(factor, &mut Vec::new(), &|p| own.iter().any(|v| p.has(*v))))
 }

@@ -83,6 +83,18 @@ fn exercising_finds_counterexamples() {
     assert_eq!((json.code, rows[0]["outcome"].as_str()), (Some(1), Some("refuted")));
 }
 
+/// Laws, two of which are one law in its two directions, and one of which follows from the others.
+const LAWS: &str = "
+(rule my-distributes (mul (add ?x ?y) ?z) => (add (mul ?x ?z) (mul ?y ?z))
+  (numeric reassociates) (instance (n 1 2 3) (?x n) (?y n) (?z n)))
+(rule my-factors (add (mul ?x ?z) (mul ?y ?z)) => (mul (add ?x ?y) ?z)
+  (numeric reassociates) (instance (n 1 2 3) (?x n) (?y n) (?z n)))
+(rule my-associates (add (add ?x ?y) ?z) => (add ?x (add ?y ?z))
+  (numeric reassociates) (instance (n 1 2 3) (?x n) (?y n) (?z n)))
+(rule my-expands (mul (add ?x ?y) (add ?z ?w)) => (add (add (mul ?x ?z) (mul ?x ?w)) (add (mul ?y ?z) (mul ?y ?w)))
+  (numeric reassociates) (instance (n 1 2 3) (?x n) (?y n) (?z n) (?w n)))
+";
+
 #[test]
 fn axioms_are_compared_on_every_small_instance() {
     let bench = bench();
@@ -107,6 +119,54 @@ fn axioms_are_compared_on_every_small_instance() {
     let bad = bench.run("rules axioms --rules my.rules");
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.out.contains("refuted: my-wrong-abs: "), "{bad:?}");
+}
+
+#[test]
+fn axioms_that_follow_from_others_are_told() {
+    let bench = bench();
+    bench.write("laws.rules", LAWS);
+    let rows = bench.json("rules axioms --rules laws.rules --redundancy --threads 2 --json");
+    let shown: Vec<_> =
+        rows.as_array().into_iter().flatten().map(|r| (r["axiom"].as_str(), r["follows"].as_bool(), r["spare"].as_bool())).collect();
+    let row = |name: &'static str, follows, spare| (Some(name), Some(follows), Some(spare));
+    // Each direction of a law follows from the other one, but not both from nothing.
+    let wanted = [
+        row("my-distributes", true, true),
+        row("my-factors", true, false),
+        row("my-associates", false, false),
+        row("my-expands", true, true),
+    ];
+    assert_eq!(shown, wanted);
+    let told = bench.run("rules axioms --rules laws.rules --redundancy my-expands my-associates");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.out.contains("my-expands") && told.out.contains("my-distributes, my-factors"), "{told:?}");
+    assert!(
+        told.verdict().starts_with("verdict: 1 of 2 axioms follow from the others · 1 of them may be left out together · "),
+        "{told:?}"
+    );
+    bench.fails("rules axioms --redundancy --consistency 2", &["--redundancy", "--consistency"]);
+}
+
+#[test]
+fn chains_of_axioms_are_compared_at_their_ends() {
+    let bench = bench();
+    bench.write("laws.rules", LAWS);
+    let good = bench.run("rules axioms --rules laws.rules --consistency 5 --threads 2 --seed 3");
+    assert_eq!(good.code, Some(0), "{good:?}");
+    assert!(
+        good.verdict().starts_with("verdict: 20 chains of ") && good.verdict().contains(" · 20 end in the same expressions · "),
+        "{good:?}"
+    );
+    bench.write("false.rules", format!("{LAWS}(rule my-wrong (add ?x ?y) => ?x (numeric exact) (instance (n 1 2 3) (?x n) (?y n)))"));
+    let bad = bench.run("rules axioms --rules false.rules --consistency 5");
+    assert_eq!(bad.code, Some(1), "{bad:?}");
+    assert!(bad.out.contains("the ends differ:\ngraph") && bad.out.contains("by my-wrong"), "{bad:?}");
+    let counts = bench.json("rules axioms concat-associates mul-of-one --consistency 2 --json");
+    assert_eq!(
+        (counts["begun"].as_u64(), counts["chains"].as_u64(), counts["broken"].as_array().map(Vec::len)),
+        (Some(2), Some(4), Some(0)),
+        "{counts}"
+    );
 }
 
 #[test]

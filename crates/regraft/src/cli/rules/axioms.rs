@@ -1,6 +1,8 @@
 //! `regraft rules axioms`.
 
+mod consistency;
 mod journal;
+mod redundancy;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use std::time::Instant;
 
 use regraft_prove::{Tally, validate};
 use regraft_rules::{Domain, Library, Rule};
+use regraft_runtime::Clock;
 use serde::Serialize;
 
 use crate::cli::console::Console;
@@ -27,7 +30,10 @@ use journal::{Journal, Part};
 /// Goes through all combinations of an axiom's parameters: every size up to the bound, and every group, stride, pad, kernel, dilation, axis, permutation and mode that its instance clause
 /// names. Both sides are computed as expressions over named entries with exact coefficients, so an instance is an identity or it is not.
 ///
-/// Ends with exit code 1 if an instance is refuted or left open.
+/// With --redundancy, tells instead which axioms follow from the others: a chain of steps, each by another axiom in one of its directions, leads from
+/// one side to the other on instances whose sizes are symbols. With --consistency, walks random chains of axioms and compares their ends.
+///
+/// Ends with exit code 1 if an instance is refuted or left open, or a chain ends in another value.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +41,9 @@ Examples:
   regraft rules axioms --bound 2                                   in seconds
   regraft rules axioms --journal axioms.journal                    can be interrupted, then:
   regraft rules axioms --journal axioms.journal --resume
-  regraft rules axioms my-law --rules my.rules")]
+  regraft rules axioms my-law --rules my.rules
+  regraft rules axioms --redundancy
+  regraft rules axioms --consistency 20                            chains from each axiom")]
 pub struct Args {
     /// Names of axioms [default: all]
     #[arg(value_name = "NAME")]
@@ -52,6 +60,15 @@ pub struct Args {
     /// Go on where the journal ends
     #[arg(long, requires = "journal")]
     resume: bool,
+    /// Tell which axioms follow from the others
+    #[arg(long, conflicts_with_all = ["journal", "consistency"])]
+    redundancy: bool,
+    /// Walk so many random chains of axioms from instances of each, and compare their ends
+    #[arg(long, value_name = "N", conflicts_with = "journal", value_parser = clap::value_parser!(u16).range(1..))]
+    consistency: Option<u16>,
+    /// Seed of the instances and chains of --redundancy and --consistency
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
     /// Rules of your own instead of the axioms
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -74,7 +91,7 @@ struct Row {
     undecided: u64,
     refuted: u64,
     why: Option<String>,
-    /// Time of all threads together.
+    /// Processor time of all threads together.
     seconds: f64,
 }
 
@@ -92,6 +109,16 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         [] => library.rules().iter().collect(),
         names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
     };
+    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    if args.redundancy || args.consistency.is_some() {
+        interrupt::catch("telling what was found so far");
+    }
+    if args.redundancy {
+        return redundancy::run(&library, &axioms, threads, args.seed, args.json, console);
+    }
+    if let Some(chains) = args.consistency {
+        return consistency::run(&library, &axioms, (usize::from(chains), threads, args.seed), args.json, console);
+    }
     let bound = i64::from(args.bound);
     let (journal, done) = match &args.journal {
         Some(path) => Journal::open(path, args.resume, bound)?,
@@ -100,7 +127,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     interrupt::catch(if args.journal.is_some() { "--resume goes on from here" } else { "telling what was compared so far" });
     let work = Work { axioms: &axioms, bound, journal, console };
     let done: Vec<Part> = done.into_iter().filter(|part| axioms.iter().any(|axiom| part.is_of(axiom))).collect();
-    let parts = work.run(args.threads, &done)?;
+    let parts = work.run(threads, &done)?;
     let rows = rows(&axioms, parts.iter().chain(&done));
     if args.json {
         console.json(&rows)?;
@@ -119,7 +146,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// All parts that are not done, on several threads.
-    fn run(&self, threads: Option<u16>, done: &[Part]) -> Result<Vec<Part>, Failure> {
+    fn run(&self, threads: usize, done: &[Part]) -> Result<Vec<Part>, Failure> {
         let mut open = Vec::new();
         for axiom in self.axioms {
             for prefix in Domain::parts(axiom, self.bound, PARTS) {
@@ -128,7 +155,6 @@ impl Work<'_> {
                 }
             }
         }
-        let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
         let (next, parts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let progress = Mutex::new(Progress::new(self.console));
         let failure = Mutex::new(None);
@@ -141,9 +167,10 @@ impl Work<'_> {
                         if let Ok(mut progress) = progress.lock() {
                             progress.step("compare", &format!("{} of {}: {}", at + 1, open.len(), axiom.name));
                         }
-                        let start = Instant::now();
+                        let start = Clock::ThreadCpu.now_ns();
                         let Some(tally) = validate(axiom, self.bound, prefix, &interrupt::requested) else { break };
-                        let part = Part::new(axiom, prefix, &tally, start.elapsed().as_secs_f64());
+                        let spent = Clock::ThreadCpu.now_ns().saturating_sub(start) as f64 / 1e9;
+                        let part = Part::new(axiom, prefix, &tally, spent);
                         if let Err(why) = self.journal.note(&part) {
                             failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(why);
                             break;
@@ -203,7 +230,7 @@ fn shown(rows: &[Row], bound: i64, start: Instant, console: &Console) -> String 
     }
     let sum = |of: fn(&Row) -> u64| rows.iter().map(of).sum::<u64>();
     text + &format!(
-        "verdict: {} of {} axioms hold on every instance with sizes up to {bound} · {} combinations · {} instances compared · {} open · {} refuted · {} ({} on all threads)",
+        "verdict: {} of {} axioms hold on every instance with sizes up to {bound} · {} combinations · {} instances compared · {} open · {} refuted · {} ({} of processor time)",
         rows.iter().filter(|r| r.refuted + r.undecided == 0 && r.equal > 0).count(),
         rows.len(),
         sum(|r| r.obligations),

@@ -7,19 +7,18 @@ mod explain;
 mod generate;
 mod import;
 mod list;
+mod parallel;
 mod prune;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use regraft_rules::{Library, Rule};
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::interrupt;
-use crate::cli::progress::Progress;
+use crate::cli::rules::parallel::each;
 use crate::error::Failure;
 
 /// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
@@ -88,28 +87,8 @@ fn rows<R: Send>(
         names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
     };
     interrupt::catch(after);
-    let progress = Mutex::new(Progress::new(console));
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(rules.len()) {
-            scope.spawn(|| {
-                while !interrupt::requested() {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(rule) = rules.get(at) else { return };
-                    if let Ok(mut progress) = progress.lock() {
-                        progress.step(verb, &format!("{} of {}: {}", at + 1, rules.len(), rule.name));
-                    }
-                    let made = row(rule);
-                    rows.lock().unwrap_or_else(PoisonError::into_inner).push((at, made));
-                }
-            });
-        }
-    });
-    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    rows.sort_by_key(|(at, _)| *at);
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
+    Ok(each(&rules, threads, console, verb, row))
 }
 
 /// How a command over rules ends: a rule that does not hold counts more than Ctrl-C.

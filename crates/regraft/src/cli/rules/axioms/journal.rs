@@ -27,7 +27,7 @@ pub struct Part {
     undecided: u64,
     refuted: u64,
     why: Option<String>,
-    /// How long it took.
+    /// Processor time that it took.
     pub seconds: f64,
 }
 

@@ -1,0 +1,55 @@
+//! Two graphs of known small sizes compared exactly, and by numbers where expressions leave them open.
+
+use std::collections::HashMap;
+
+use regraft_ir::{Class, Const, Graph, Op, Value, eval};
+
+use crate::exact::{Exactness, exact_equal};
+
+/// Relative difference of two numbers that are not equal but for rounding.
+const DIFFERENT: f64 = 1e-7;
+
+/// As [`exact_equal`]; graphs that expressions leave open are [`Exactness::Different`] if they give other numbers.
+///
+/// Integers and booleans are those of `given`, by the input's name. So are reals where numbers are compared; those that are not given are positive once,
+/// and mixed once.
+pub fn settled(before: &Graph, after: &Graph, given: &HashMap<String, Const>) -> Exactness {
+    let verdict = exact_equal(before, after, given);
+    let Exactness::Undecided(_) = verdict else { return verdict };
+    [0.0, 1.5].into_iter().find_map(|shift| differing(before, after, given, shift)).unwrap_or(verdict)
+}
+
+/// Where both sides give other numbers, reals that are not given being those of [-1, 1) + `shift`; `None` too if they cannot be computed.
+fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shift: f64) -> Option<Exactness> {
+    let mut state = 0x1234_5678_9abc_def1u64;
+    let mut feeds = HashMap::new();
+    for id in before.inputs() {
+        let Op::Input(input) = &before.node(*id).op else { continue };
+        let name = input.name.to_string();
+        if let Some(value) = given.get(&name).and_then(Value::from_const) {
+            feeds.insert(name, value);
+            continue;
+        }
+        let shape = input.ty.known_shape().filter(|_| input.ty.dtype.class() == Class::Real)?;
+        let elements: Vec<f64> = (0..shape.iter().product::<i64>())
+            .map(|_| {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0 + shift
+            })
+            .collect();
+        feeds.insert(name, Const::from_f64(input.ty.dtype, &shape, &elements).and_then(|c| Value::from_const(&c))?);
+    }
+    let run = |graph: &Graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);
+    let (Ok(a), Ok(b)) = (run(before), run(after)) else { return None };
+    a.iter().zip(&b).enumerate().find_map(|(output, pair)| {
+        let element = match pair {
+            (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
+                let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
+                x.data.iter().zip(&y.data).position(|(p, q)| (p - q).abs() > DIFFERENT * scale)?
+            }
+            (x, y) if x == y => return None,
+            _ => 0,
+        };
+        Some(Exactness::Different { output, element })
+    })
+}
