@@ -80,28 +80,34 @@ struct Step {
     outputs_share: u128,
 }
 
-/// The nodes that are alive, by identity; those without operands are left out.
+/// How many nodes have an identity, at most: counts by its lowest bits. Nodes without operands are left out.
 ///
 /// A node keeps its identity when it is rewired: anything else would rename all that depends on it. What is made later in its old place then finds its name
 /// taken, and gets another. Only copies, which read the same, share a name; where one of them is rewired without the others, it is named anew.
-#[derive(Default)]
-struct Names(FxHashMap<u128, SmallVec<[NodeId; 2]>>);
+struct Names {
+    counts: Vec<u32>,
+    mask: usize,
+}
+
+/// Counts for each node of the first graph: so many that few identities share one.
+const COUNTS_PER_NODE: usize = 16;
 
 impl Names {
-    fn holders(&self, identity: u128) -> &[NodeId] {
-        self.0.get(&identity).map_or(&[], |holders| holders)
+    fn new(nodes: usize) -> Names {
+        let counts = (COUNTS_PER_NODE * nodes.max(1)).next_power_of_two();
+        Names { counts: vec![0; counts], mask: counts - 1 }
     }
 
-    fn add(&mut self, identity: u128, id: NodeId) {
-        self.0.entry(identity).or_default().push(id);
+    fn most(&self, identity: u128) -> u32 {
+        self.counts[identity as usize & self.mask]
     }
 
-    fn release(&mut self, identity: u128, id: NodeId) {
-        let std::collections::hash_map::Entry::Occupied(mut entry) = self.0.entry(identity) else { return };
-        entry.get_mut().retain(|holder| *holder != id);
-        if entry.get().is_empty() {
-            entry.remove();
-        }
+    fn add(&mut self, identity: u128) {
+        self.counts[identity as usize & self.mask] += 1;
+    }
+
+    fn release(&mut self, identity: u128) {
+        self.counts[identity as usize & self.mask] -= 1;
     }
 }
 
@@ -124,9 +130,9 @@ impl<'a> Engine<'a> {
     pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
         let mut engine = Engine {
             facts: vec![Facts::default(); graph.capacity()],
+            names: Names::new(graph.len()),
             graph,
             model,
-            names: Names::default(),
             prices: FxHashMap::default(),
             key: 0,
             outputs_share: 0,
@@ -203,7 +209,7 @@ impl<'a> Engine<'a> {
             self.key = self.key.wrapping_sub(facts.share);
             self.cost -= facts.price;
             if !node.inputs.is_empty() {
-                self.names.release(facts.identity, *id);
+                self.names.release(facts.identity);
             }
             before.push((id.0, facts));
             touched.extend(node.inputs.iter().map(|v| v.node));
@@ -280,14 +286,14 @@ impl<'a> Engine<'a> {
         let Some(step) = self.steps.pop() else { return false };
         for created in &step.applied.created {
             if !self.graph.node(*created).inputs.is_empty() {
-                self.names.release(self.facts[created.0 as usize].identity, *created);
+                self.names.release(self.facts[created.0 as usize].identity);
             }
         }
         // What was removed stands first, in order.
         let removed = step.applied.removed.len();
-        for ((id, node), (_, facts)) in step.applied.removed.iter().zip(&step.before) {
+        for ((_, node), (_, facts)) in step.applied.removed.iter().zip(&step.before) {
             if !node.inputs.is_empty() {
-                self.names.add(facts.identity, *id);
+                self.names.add(facts.identity);
             }
         }
         self.graph.undo(step.applied);
@@ -296,8 +302,8 @@ impl<'a> Engine<'a> {
         for (turn, (at, facts)) in step.before.into_iter().enumerate().rev() {
             let now = self.facts[at as usize].identity;
             if turn >= removed && now != facts.identity {
-                self.names.release(now, NodeId(at));
-                self.names.add(facts.identity, NodeId(at));
+                self.names.release(now);
+                self.names.add(facts.identity);
             }
             self.facts[at as usize] = facts;
         }
@@ -351,11 +357,17 @@ impl<'a> Engine<'a> {
         if node.inputs.is_empty() {
             return identity;
         }
-        while self.names.holders(identity).first().is_some_and(|other| !self.read_alike(id, *other)) {
+        while self.names.most(identity) > 0 && !self.is_copy(id, identity) {
             identity = mix(identity);
         }
-        self.names.add(identity, id);
+        self.names.add(identity);
         identity
+    }
+
+    /// Whether all other nodes of this identity read what the node reads.
+    fn is_copy(&self, id: NodeId, identity: u128) -> bool {
+        let same = |other: &NodeId| *other != id && self.facts[other.0 as usize].identity == identity;
+        self.graph.ids().filter(same).all(|other| self.read_alike(id, other))
     }
 
     /// Whether two nodes of one core read the same, by name.
@@ -372,13 +384,13 @@ impl<'a> Engine<'a> {
         let mut renamed = false;
         while let Some(id) = doubtful.pop() {
             let facts = self.facts[id.0 as usize];
-            if self.names.holders(facts.identity).iter().all(|other| *other == id || self.read_alike(id, *other)) {
+            if self.names.most(facts.identity) < 2 || self.is_copy(id, facts.identity) {
                 continue;
             }
             if !applied.created.contains(&id) {
                 before.push((id.0, facts));
             }
-            self.names.release(facts.identity, id);
+            self.names.release(facts.identity);
             self.facts[id.0 as usize].identity = self.named(id);
             touched.push(id);
             for (user, _) in &self.graph.node(id).users {
