@@ -102,6 +102,13 @@ pub struct Pruning {
 impl Pruning {
     /// Any sources, on one thread.
     pub const DEFAULT: Pruning = Pruning { operators: usize::MAX, threads: 1, seed: 0, allowance: ALLOWANCE };
+
+    /// As it is, but for so much work for the closed forms of a proof, and for the rest in proportion.
+    pub fn within(self, closed: u64) -> Pruning {
+        let Allowance { by_cases, by_tables, .. } = ALLOWANCE;
+        let part = |all: u64| (u128::from(all) * u128::from(closed) / u128::from(ALLOWANCE.closed)) as u64;
+        Pruning { allowance: Allowance { closed, by_cases: part(by_cases), by_tables: part(by_tables) }, ..self }
+    }
 }
 
 /// Work that the proof of a pair may cost: a part of what proofs get elsewhere, because a pair that is not proved costs all of it.

@@ -90,7 +90,7 @@ struct Names {
 }
 
 /// Counts for each node of the first graph: so many that few identities share one.
-const COUNTS_PER_NODE: usize = 16;
+const COUNTS_PER_NODE: usize = 32;
 
 impl Names {
     fn new(nodes: usize) -> Names {
@@ -366,8 +366,9 @@ impl<'a> Engine<'a> {
 
     /// Whether all other nodes of this identity read what the node reads.
     fn is_copy(&self, id: NodeId, identity: u128) -> bool {
-        let same = |other: &NodeId| *other != id && self.facts[other.0 as usize].identity == identity;
-        self.graph.ids().filter(same).all(|other| self.read_alike(id, other))
+        // Facts of nodes that are gone, or not named yet, have no identity.
+        let same = self.facts.iter().enumerate().filter(|(_, facts)| facts.identity == identity);
+        same.map(|(at, _)| NodeId(at as u32)).filter(|other| *other != id).all(|other| self.read_alike(id, other))
     }
 
     /// Whether two nodes of one core read the same, by name.

@@ -19,7 +19,7 @@ use crate::optimize::hunt::InModel;
 use crate::optimize::library::{Choice, load_library};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::prices::{Bench, Prices};
-use crate::optimize::propose::{everywhere, propose};
+use crate::optimize::propose::propose;
 use crate::optimize::request::{Request, SearchKind};
 use crate::sizes::Sizes;
 
@@ -106,6 +106,9 @@ impl Networks {
         let library = load_library(&Choice::default(), "onnxruntime")?;
         let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
         for path in &request.models {
+            if observer.interrupted() {
+                break;
+            }
             let network = networks.read(path, observer)?;
             let network = networks.settled(network, &library, observer)?;
             networks.list.push(network);
@@ -128,9 +131,8 @@ impl Networks {
                 if observer.interrupted() {
                     return Ok(paid);
                 }
-                let library = Library::new(vec![rule.clone()])?;
-                let (alone, known_alone) = self.tried(network, &mut lab, &network.plain, rule, &library, observer)?;
-                let (beside, known_beside) = self.tried(network, &mut lab, &network.settled, rule, &library, observer)?;
+                let (alone, known_alone) = self.tried(network, &mut lab, &network.plain, rule)?;
+                let (beside, known_beside) = self.tried(network, &mut lab, &network.settled, rule)?;
                 if alone.places + beside.places > 0 {
                     paid.push(Paid {
                         rule: rule.name.to_string(),
@@ -162,17 +164,23 @@ impl Networks {
     /// The network with what a search under its prices makes of it.
     fn settled(&self, network: Network, library: &Library, observer: &mut dyn Observer) -> Result<Network, Failure> {
         let mut lab = self.lab(&network)?;
-        self.learn(&network, &mut lab, &network.plain, observer)?;
+        self.learn(&network, &mut lab, &network.plain)?;
         let writable = InModel::new(&network.model);
-        let mut settled = network.plain.clone();
-        for _ in 0..ROUNDS {
+        // As `optimize` does: what may be best is measured first, then the most is made of what is known.
+        let mut found = |prices: &mut Prices, stance: Stance| {
             observer.phase(Phase::Search, &network.name);
-            let found = propose(&network.plain, lab.prices.model(), library, &writable, SearchKind::Greedy, &mut Steps(STEPS));
-            settled = found.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph);
-            if lab.prices.knows(&settled) || !self.learn(&network, &mut lab, &settled, observer)? {
+            prices.take(stance);
+            let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy, &mut Steps(STEPS));
+            proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
+        };
+        for _ in 0..ROUNDS {
+            let hopeful = found(&mut lab.prices, Stance::Hopeful);
+            if lab.prices.knows(&hopeful) || !self.learn(&network, &mut lab, &hopeful)? {
                 break;
             }
         }
+        let settled = found(&mut lab.prices, Stance::Sober);
+        self.learn(&network, &mut lab, &settled)?;
         lab.prices.save()?;
         Ok(Network { settled, ..network })
     }
@@ -187,40 +195,29 @@ impl Networks {
         Ok(Lab { request, prices })
     }
 
-    /// What a rule saves in a graph, and whether all prices of what it makes are measured.
-    fn tried(
-        &self,
-        network: &Network,
-        lab: &mut Lab,
-        graph: &Graph,
-        rule: &Rule,
-        library: &Library,
-        observer: &mut dyn Observer,
-    ) -> Result<(Worth, bool), Failure> {
+    /// What a rule saves in a graph, and whether all prices that this rests on are measured. What it might save at best is measured first.
+    fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Worth, bool), Failure> {
         if !meets(graph, rule) {
             return Ok((Worth::default(), true));
         }
         let writable = InModel::new(&network.model);
-        let Some(proposal) = everywhere(graph, lab.prices.model(), library, &writable, &|_| true) else {
-            return Ok((Worth::default(), true));
-        };
-        self.learn(network, lab, &proposal.graph, observer)?;
-        let mut round = 0;
-        loop {
-            let (worth, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
-            let (worth, Some(after)) = (worth, after) else { return Ok((worth, lab.prices.knows(graph))) };
-            let known = lab.prices.knows(graph) && lab.prices.knows(&after);
-            round += 1;
-            if known || round == ROUNDS || !self.learn(network, lab, &after, observer)? {
-                return Ok((worth, known));
+        for _ in 0..ROUNDS {
+            lab.prices.take(Stance::Hopeful);
+            let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
+            let Some(after) = after else { break };
+            if lab.prices.knows(&after) || !self.learn(network, lab, &after)? {
+                break;
             }
         }
+        lab.prices.take(Stance::Sober);
+        let (worth, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
+        Ok((worth, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
 
     /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no time.
-    fn learn(&self, network: &Network, lab: &mut Lab, graph: &Graph, observer: &mut dyn Observer) -> Result<bool, Failure> {
+    fn learn(&self, network: &Network, lab: &mut Lab, graph: &Graph) -> Result<bool, Failure> {
         let until = self.until;
-        if self.request.frozen || lab.prices.knows(graph) || Instant::now() >= until || observer.interrupted() {
+        if self.request.frozen || lab.prices.knows(graph) || Instant::now() >= until {
             return Ok(false);
         }
         let Lab { request, prices } = lab;

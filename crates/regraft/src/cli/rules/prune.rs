@@ -22,6 +22,8 @@ use crate::optimize::{Networks, Paid, WorthRequest};
 use crate::render::{lines, plain_table, seconds};
 use crate::units::{parse_duration, show_ns};
 
+/// Steps that `--work` counts at once.
+const STEPS: u64 = 1000;
 /// Sets of rules that are listed, at most.
 const LISTED: usize = 12;
 
@@ -60,6 +62,9 @@ pub struct Args {
     /// A file that keeps which pairs are proved: the same command goes on with it
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    /// Work that the proof of a pair may cost, in thousands of steps; a pair that is not proved costs all of it
+    #[arg(long, value_name = "N", default_value_t = Pruning::DEFAULT.allowance.closed / STEPS, value_parser = clap::value_parser!(u64).range(1..))]
+    work: u64,
     /// What rules are ranked by
     #[arg(long, value_enum, default_value_t = Rank::Roofline)]
     rank: Rank,
@@ -118,7 +123,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     file::check_writable(&args.output, "-o")?;
     let library = library(&args.files)?;
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let how = Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed, ..Pruning::DEFAULT };
+    let how =
+        Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed, ..Pruning::DEFAULT }.within(args.work * STEPS);
     let mut journal = match &args.journal {
         Some(path) => Journal::open(path, &spec, how.allowance)?,
         None => Journal::none(),
