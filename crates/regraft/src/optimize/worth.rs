@@ -24,7 +24,7 @@ use crate::optimize::request::{Request, SearchKind};
 use crate::sizes::Sizes;
 
 /// Checks of the budget of the search that settles a network: deterministic, so that equal stores give equal rankings.
-const STEPS: u64 = 20_000;
+const STEPS: u64 = 500;
 /// Sittings in which the result of a search or of a rule may be measured, until its prices are known.
 const ROUNDS: usize = 3;
 /// Budget that the length of one sitting follows from.

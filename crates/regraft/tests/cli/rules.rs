@@ -298,11 +298,11 @@ fn pruning_goes_on_with_its_journal() {
     let journal = String::from_utf8(bench.read("j")).expect("text");
     assert_eq!(journal.lines().count(), 4, "{journal}");
     let cut: Vec<&str> = journal.lines().take(2).collect();
-    bench.write("j", &format!("{}\n0123", cut.join("\n")));
+    bench.write("j", format!("{}\n0123", cut.join("\n")));
     assert_eq!(counts(bench.json("rules prune my.spec my.pairs -o again.ranked --journal j --json")), whole);
     assert_eq!(bench.read("again.ranked"), bench.read("whole.ranked"));
     // What the journal says is taken, not looked for again.
-    bench.write("j", &journal.replace(" proved", " unproved"));
+    bench.write("j", journal.replace(" proved", " unproved"));
     assert_eq!(counts(bench.json("rules prune my.spec my.pairs -o none.ranked --journal j --json")).1, Some(0));
     bench.fails("rules prune my.spec my.pairs -o my.ranked --journal j --work 1", &["it belongs to", "name another file"]);
     bench.fails("rules prune my.spec my.pairs -o my.ranked --journal my.spec", &["my.spec: it is no journal"]);
