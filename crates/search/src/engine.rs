@@ -80,34 +80,36 @@ struct Step {
     outputs_share: u128,
 }
 
-/// How many nodes have an identity, at most: counts by its lowest bits. Nodes without operands are left out.
+/// Who has an identity, by its lowest bits: how many nodes at most, and the one named last. Nodes without operands are left out.
 ///
 /// A node keeps its identity when it is rewired: anything else would rename all that depends on it. What is made later in its old place then finds its name
 /// taken, and gets another. Only copies, which read the same, share a name; where one of them is rewired without the others, it is named anew.
 struct Names {
-    counts: Vec<u32>,
+    holders: Vec<(u32, NodeId)>,
     mask: usize,
 }
 
-/// Counts for each node of the first graph: so many that few identities share one.
-const COUNTS_PER_NODE: usize = 32;
+/// Places in the table for each node of the first graph: so many that few identities share one.
+const PLACES_PER_NODE: usize = 16;
 
 impl Names {
     fn new(nodes: usize) -> Names {
-        let counts = (COUNTS_PER_NODE * nodes.max(1)).next_power_of_two();
-        Names { counts: vec![0; counts], mask: counts - 1 }
+        let places = (PLACES_PER_NODE * nodes.max(1)).next_power_of_two();
+        Names { holders: vec![(0, NodeId(0)); places], mask: places - 1 }
     }
 
-    fn most(&self, identity: u128) -> u32 {
-        self.counts[identity as usize & self.mask]
+    /// How many nodes have this identity, at most; if one, which.
+    fn holders(&self, identity: u128) -> (u32, NodeId) {
+        self.holders[identity as usize & self.mask]
     }
 
-    fn add(&mut self, identity: u128) {
-        self.counts[identity as usize & self.mask] += 1;
+    fn add(&mut self, identity: u128, id: NodeId) {
+        let holders = &mut self.holders[identity as usize & self.mask];
+        *holders = (holders.0 + 1, id);
     }
 
     fn release(&mut self, identity: u128) {
-        self.counts[identity as usize & self.mask] -= 1;
+        self.holders[identity as usize & self.mask].0 -= 1;
     }
 }
 
@@ -291,9 +293,9 @@ impl<'a> Engine<'a> {
         }
         // What was removed stands first, in order.
         let removed = step.applied.removed.len();
-        for ((_, node), (_, facts)) in step.applied.removed.iter().zip(&step.before) {
+        for ((id, node), (_, facts)) in step.applied.removed.iter().zip(&step.before) {
             if !node.inputs.is_empty() {
-                self.names.add(facts.identity);
+                self.names.add(facts.identity, *id);
             }
         }
         self.graph.undo(step.applied);
@@ -303,7 +305,7 @@ impl<'a> Engine<'a> {
             let now = self.facts[at as usize].identity;
             if turn >= removed && now != facts.identity {
                 self.names.release(now);
-                self.names.add(facts.identity);
+                self.names.add(facts.identity, NodeId(at));
             }
             self.facts[at as usize] = facts;
         }
@@ -357,18 +359,27 @@ impl<'a> Engine<'a> {
         if node.inputs.is_empty() {
             return identity;
         }
-        while self.names.most(identity) > 0 && !self.is_copy(id, identity) {
+        while !self.is_copy(id, identity) {
             identity = mix(identity);
         }
-        self.names.add(identity);
+        self.names.add(identity, id);
         identity
     }
 
     /// Whether all other nodes of this identity read what the node reads.
     fn is_copy(&self, id: NodeId, identity: u128) -> bool {
+        let (most, last) = self.names.holders(identity);
+        if most == 0 {
+            return true;
+        }
         // Facts of nodes that are gone, or not named yet, have no identity.
-        let same = self.facts.iter().enumerate().filter(|(_, facts)| facts.identity == identity);
-        same.map(|(at, _)| NodeId(at as u32)).filter(|other| *other != id).all(|other| self.read_alike(id, other))
+        let differs = |other: NodeId| other != id && self.facts[other.0 as usize].identity == identity && !self.read_alike(id, other);
+        let in_place = |facts: &Facts| facts.identity != 0 && (facts.identity as usize ^ identity as usize) & self.names.mask == 0;
+        let known = self.facts.get(last.0 as usize).is_some_and(in_place);
+        if most == 1 && known && self.graph.get(last).is_some_and(|node| !node.inputs.is_empty()) {
+            return !differs(last);
+        }
+        !(0..self.facts.len() as u32).map(NodeId).any(differs)
     }
 
     /// Whether two nodes of one core read the same, by name.
@@ -385,7 +396,7 @@ impl<'a> Engine<'a> {
         let mut renamed = false;
         while let Some(id) = doubtful.pop() {
             let facts = self.facts[id.0 as usize];
-            if self.names.most(facts.identity) < 2 || self.is_copy(id, facts.identity) {
+            if self.names.holders(facts.identity).0 < 2 || self.is_copy(id, facts.identity) {
                 continue;
             }
             if !applied.created.contains(&id) {

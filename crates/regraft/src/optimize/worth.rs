@@ -75,7 +75,7 @@ pub struct Paid {
 impl Paid {
     /// Whether it is enough to be told from noise, and measured.
     pub fn pays(&self) -> bool {
-        self.measured && self.beside_ns as f64 >= PAYS * self.run_ns as f64
+        self.measured && self.beside_ns > 0 && self.beside_ns as f64 >= PAYS * self.run_ns as f64
     }
 }
 
@@ -198,7 +198,7 @@ impl Networks {
     /// What a rule saves in a graph, and whether all prices that this rests on are measured. What it might save at best is measured first.
     fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Worth, bool), Failure> {
         if !meets(graph, rule) {
-            return Ok((Worth::default(), true));
+            return Ok((Worth { before: lab.prices.total(graph), ..Worth::default() }, true));
         }
         let writable = InModel::new(&network.model);
         for _ in 0..ROUNDS {
