@@ -80,7 +80,7 @@ struct Step {
     outputs_share: u128,
 }
 
-/// Who has an identity, by its lowest bits: how many nodes at most, and the one named last. Nodes without operands are left out.
+/// Who has an identity, by its lowest bits: how many nodes at most, and the one that was named first. Nodes without operands are left out.
 ///
 /// A node keeps its identity when it is rewired: anything else would rename all that depends on it. What is made later in its old place then finds its name
 /// taken, and gets another. Only copies, which read the same, share a name; where one of them is rewired without the others, it is named anew.
@@ -105,7 +105,7 @@ impl Names {
 
     fn add(&mut self, identity: u128, id: NodeId) {
         let holders = &mut self.holders[identity as usize & self.mask];
-        *holders = (holders.0 + 1, id);
+        *holders = (holders.0 + 1, if holders.0 == 0 { id } else { holders.1 });
     }
 
     fn release(&mut self, identity: u128) {
@@ -368,16 +368,16 @@ impl<'a> Engine<'a> {
 
     /// Whether all other nodes of this identity read what the node reads.
     fn is_copy(&self, id: NodeId, identity: u128) -> bool {
-        let (most, last) = self.names.holders(identity);
+        let (most, first) = self.names.holders(identity);
         if most == 0 {
             return true;
         }
         // Facts of nodes that are gone, or not named yet, have no identity.
         let differs = |other: NodeId| other != id && self.facts[other.0 as usize].identity == identity && !self.read_alike(id, other);
         let in_place = |facts: &Facts| facts.identity != 0 && (facts.identity as usize ^ identity as usize) & self.names.mask == 0;
-        let known = self.facts.get(last.0 as usize).is_some_and(in_place);
-        if most == 1 && known && self.graph.get(last).is_some_and(|node| !node.inputs.is_empty()) {
-            return !differs(last);
+        let known = self.facts.get(first.0 as usize).is_some_and(in_place);
+        if most == 1 && known && self.graph.get(first).is_some_and(|node| !node.inputs.is_empty()) {
+            return !differs(first);
         }
         !(0..self.facts.len() as u32).map(NodeId).any(differs)
     }
