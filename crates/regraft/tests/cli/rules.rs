@@ -330,7 +330,7 @@ fn rules_are_ranked_by_what_they_save_in_a_network() {
     let paid = report["paid"].as_array().expect("a list");
     let rule = |words: &str| paid.iter().find(|one| one["rule"].as_str().is_some_and(|name| name.contains(words)));
     let merged = rule("add-matmul-as-matmul-add").unwrap_or_else(|| panic!("{report}"));
-    assert_eq!((merged["network"].as_str(), merged["places"].as_u64()), (Some("net"), Some(1)), "{report}");
+    assert_eq!((merged["network"].as_str(), merged["places"].as_u64()), (Some("net"), Some(2)), "{report}");
     assert_eq!(merged["measured"].as_bool(), Some(true), "{report}");
     assert!(rule("relu-relu").is_none(), "it is not met: {report}");
     let text = String::from_utf8(bench.read("my.paid")).expect("text");
