@@ -6,7 +6,7 @@
 
 use regraft_ir::dim::Factor;
 use regraft_ir::{Dim, TensorType};
-use regraft_prove::equal;
+use regraft_prove::{Allowance, Assumptions, equal_within};
 
 use crate::candidate::{Candidate, Written};
 use crate::spec::Spec;
@@ -44,8 +44,8 @@ struct Sites<'a> {
     names: Vec<String>,
 }
 
-/// The most general sizes for a pair that is proved at those of the specification.
-pub fn generalized(spec: &Spec, pair: &Candidate) -> General {
+/// The most general sizes for a pair that is proved at those of the specification. No try costs more than `allowance`.
+pub fn generalized(spec: &Spec, pair: &Candidate, allowance: Allowance) -> General {
     let mut sites = Sites::new(spec, pair);
     let (mut tries, mut fresh) = (0, 0);
     'renamed: loop {
@@ -59,7 +59,7 @@ pub fn generalized(spec: &Spec, pair: &Candidate) -> General {
             for at in &subset {
                 sites.names[*at] = format!("{}{fresh}", base(&before[*at]));
             }
-            if sites.general().is_some_and(|general| is_proved(spec, &general)) {
+            if sites.general().is_some_and(|general| is_proved(spec, &general, allowance)) {
                 continue 'renamed;
             }
             fresh -= 1;
@@ -70,8 +70,9 @@ pub fn generalized(spec: &Spec, pair: &Candidate) -> General {
     sites.general().unwrap_or_else(|| General { pair: pair.clone(), types: spec.variables.iter().map(|v| v.ty.clone()).collect() })
 }
 
-fn is_proved(spec: &Spec, general: &General) -> bool {
-    general.pair.graphs_over(spec, &general.types).is_ok_and(|[left, right]| equal(&left, &right).is_proved())
+fn is_proved(spec: &Spec, general: &General, allowance: Allowance) -> bool {
+    let graphs = general.pair.graphs_over(spec, &general.types);
+    graphs.is_ok_and(|[left, right]| equal_within(&left, &right, &Assumptions::default(), allowance).is_proved())
 }
 
 /// The parameter that a fresh one was made from.

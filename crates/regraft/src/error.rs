@@ -118,7 +118,7 @@ impl From<regraft_discover::DiscoverError> for Failure {
         match error {
             E::Spec(error) => error.into(),
             E::NoValue { .. } => failure.hint("the specification must keep operators from operands that they have no value for"),
-            E::Io { .. } => failure.hint("is the disk full? --work names another folder"),
+            E::Io { .. } => failure.hint("is the disk full? --work or --journal names another place"),
             _ => failure,
         }
     }

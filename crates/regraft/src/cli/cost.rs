@@ -261,7 +261,7 @@ fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
 }
 
 /// A network of the zoo as a file.
-fn emit(name: &Path, folder: &Path, progress: &mut Progress) -> Result<PathBuf, Failure> {
+pub fn emit(name: &Path, folder: &Path, progress: &mut Progress) -> Result<PathBuf, Failure> {
     let word = name.to_string_lossy();
     if name.components().count() > 1 || name.extension().is_some_and(|e| e == "onnx") {
         return Err(Failure::new(format!("there is no file {word}")).hint("name a model file, or a network that `regraft zoo list` names"));

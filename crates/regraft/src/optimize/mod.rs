@@ -23,6 +23,7 @@ mod regions;
 mod request;
 mod room;
 mod verify;
+mod worth;
 
 use std::path::Path;
 use std::time::Instant;
@@ -42,6 +43,7 @@ pub use propose::{Proposal, Proposals, everywhere, propose, scramble};
 pub use request::{CostKind, Request, SearchKind};
 pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
+pub use worth::{Networks, Paid, WorthRequest};
 
 use crate::certificate::{beside, discard};
 use crate::discrete::decided_by_floats;

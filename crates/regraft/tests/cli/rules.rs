@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::run::Bench;
+use crate::models::Builder;
+use crate::run::{Bench, has_runtime};
 
 const MINE: &str = "\
 ;; relu(relu(x)) = relu(x)
@@ -337,4 +338,66 @@ fn mistakes_in_generating_are_told() {
     bench.fails("rules generate my.spec -o my.pairs --merge 1.part --size 1", &["part 2 of 2 is missing"]);
     bench.fails("rules generate my.spec -o my.pairs --merge my.spec", &["my.spec: this is no part"]);
     assert!(!bench.files().contains(&"my.pairs".to_string()), "{:?}", bench.files());
+}
+
+const PAIRS: &str = "(pair 1 (inputs (x1 m k)) (left (relu (relu x1))) (right (relu x1)))
+(pair 2 (inputs (x1 m k) (x2 m k) (w1 k k)) (left (matmul (add x1 x2) w1)) (right (add (matmul x1 w1) (matmul x2 w1))))
+(pair 3 (inputs (x1 m k) (x2 m k)) (left (relu (add x1 x2))) (right (add (relu x1) (relu x2))))
+";
+
+#[test]
+fn pruning_goes_on_with_its_journal() {
+    let bench = Bench::new();
+    bench.write("my.spec", SPEC);
+    bench.write("my.pairs", PAIRS);
+    let counts = |report: serde_json::Value| (report["pairs"].as_u64(), report["proved"].as_u64(), report["saving"].as_u64());
+    let whole = counts(bench.json("rules prune my.spec my.pairs -o whole.ranked --json"));
+    assert_eq!((whole.0, whole.1), (Some(3), Some(2)));
+    // As if it had been interrupted after the first pair, or in the middle of a line.
+    assert_eq!(counts(bench.json("rules prune my.spec my.pairs -o whole.ranked --journal j --json")), whole);
+    let journal = String::from_utf8(bench.read("j")).expect("text");
+    assert_eq!(journal.lines().count(), 4, "{journal}");
+    let cut: Vec<&str> = journal.lines().take(2).collect();
+    bench.write("j", format!("{}\n0123", cut.join("\n")));
+    assert_eq!(counts(bench.json("rules prune my.spec my.pairs -o again.ranked --journal j --json")), whole);
+    assert_eq!(bench.read("again.ranked"), bench.read("whole.ranked"));
+    // What the journal says is taken, not looked for again.
+    bench.write("j", journal.replace(" proved", " unproved"));
+    assert_eq!(counts(bench.json("rules prune my.spec my.pairs -o none.ranked --journal j --json")).1, Some(0));
+    bench.fails("rules prune my.spec my.pairs -o my.ranked --journal j --work 1", &["it belongs to", "name another file"]);
+    bench.fails("rules prune my.spec my.pairs -o my.ranked --journal my.spec", &["my.spec: it is no journal"]);
+}
+
+#[test]
+fn rules_are_ranked_by_what_they_save_in_a_network() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("my.spec", SPEC);
+    bench.write("my.pairs", PAIRS);
+    let model = Builder::new()
+        .input("x", &["8", "16"])
+        .input("y", &["8", "16"])
+        .weight("w", &[16, 16])
+        .node("MatMul", &["x", "w"], &["p"])
+        .node("MatMul", &["y", "w"], &["q"])
+        .node("Add", &["p", "q"], &["s"])
+        .output("s", &["8", "16"]);
+    bench.write("net.onnx", model.bytes());
+    let prune = "rules prune my.spec my.pairs --rank measured --network net.onnx --cost-store s.db --json";
+    let report = bench.json(&format!("{prune} -o my.paid --budget 5s"));
+    let paid = report["paid"].as_array().expect("a list");
+    let rule = |words: &str| paid.iter().find(|one| one["rule"].as_str().is_some_and(|name| name.contains(words)));
+    let merged = rule("add-matmul-as-matmul-add").unwrap_or_else(|| panic!("{report}"));
+    assert_eq!((merged["network"].as_str(), merged["places"].as_u64()), (Some("net"), Some(2)), "{report}");
+    assert_eq!(merged["measured"].as_bool(), Some(true), "{report}");
+    assert!(rule("relu-relu").is_none(), "it is not met: {report}");
+    let text = String::from_utf8(bench.read("my.paid")).expect("text");
+    assert!(text.contains(";;   net: ") && text.contains("(rule found-add-matmul-as-matmul-add"), "{text}");
+    // The same store, the same ranks.
+    let (one, other) = (bench.json(&format!("{prune} -o 1.paid --frozen")), bench.json(&format!("{prune} -o 2.paid --frozen")));
+    assert_eq!(one["paid"], other["paid"]);
+    assert_eq!(bench.read("1.paid"), bench.read("2.paid"));
+    bench.fails("rules prune my.spec my.pairs --rank measured --network no.onnx -o my.paid", &["no.onnx", "zoo list"]);
 }

@@ -2,20 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use regraft_discover::{Candidate, Fate, Pruned, Pruning, Spec, prune};
+use regraft_discover::{Candidate, DiscoverError, Fate, Journal, Pruned, Pruning, Spec, Wanted, prune};
+use regraft_rules::{Rule, parse};
 use serde_json::json;
 
+use crate::calibrate::DEFAULT_MODELS;
 use crate::cli::console::Console;
+use crate::cli::cost::emit;
 use crate::cli::exit::Exit;
+use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::cli::rules::generate::{Watched, specification};
 use crate::cli::rules::{Files, library, read};
 use crate::error::Failure;
 use crate::file;
+use crate::optimize::{Networks, Paid, WorthRequest};
 use crate::render::{lines, plain_table, seconds};
+use crate::units::{parse_duration, show_ns};
 
+/// Steps that `--work` counts at once.
+const STEPS: u64 = 1000;
 /// Sets of rules that are listed, at most.
 const LISTED: usize = 12;
 
@@ -23,11 +31,16 @@ const LISTED: usize = 12;
 ///
 /// A pair in a direction that lowers the roofline's price somewhere is stated as a rule over the most general sizes that the prover accepts, unless a search
 /// with the library, or with the rules found before, reaches as low a price. Only rules that are proved come out as rules.
+///
+/// With --rank measured, every proved pair is stated, in both directions, whose source is met in a network, or in what the library makes of it; and its rule is
+/// ranked by what it saves there at measured prices. Only rules that save at least 1 % of a run beside the library come out as rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   regraft rules prune taso taso.pairs -o taso.ranked                    all pairs that save something, ranked, and what became of them
-  regraft rules prune taso taso.pairs --format rules -o mine.rules      only the rules")]
+  regraft rules prune taso taso.pairs --format rules -o mine.rules      only the rules
+  regraft rules prune taso large.pairs --journal j -o large.ranked      goes on where it was interrupted
+  regraft rules prune taso taso.pairs --rank measured -o taso.paid      by what they save in networks of the zoo, measured")]
 pub struct Args {
     /// The specification of the pairs: a file, or the name of a shipped one
     #[arg(value_name = "SPEC")]
@@ -46,6 +59,17 @@ pub struct Args {
     /// Rules only for sources of up to so many operators: larger ones are met more rarely, and cost every search time [default: any]
     #[arg(long, value_name = "N")]
     operators: Option<usize>,
+    /// A file that keeps which pairs are proved: the same command goes on with it
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Work that the proof of a pair may cost, in thousands of steps; a pair that is not proved costs all of it
+    #[arg(long, value_name = "N", default_value_t = Pruning::DEFAULT.allowance.closed / STEPS, value_parser = clap::value_parser!(u64).range(1..))]
+    work: u64,
+    /// What rules are ranked by
+    #[arg(long, value_enum, default_value_t = Rank::Roofline)]
+    rank: Rank,
+    #[command(flatten)]
+    grounds: Grounds,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -55,6 +79,33 @@ pub struct Args {
     /// Print as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Where rules are tried with --rank measured.
+#[derive(Debug, clap::Args)]
+struct Grounds {
+    /// With --rank measured: a model file, or a name in the zoo [default: twelve networks of the zoo]
+    #[arg(long, value_name = "MODEL")]
+    network: Vec<PathBuf>,
+    /// With --rank measured: time for measuring what the store does not know, all networks together
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    budget: Duration,
+    /// With --rank measured: file of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE")]
+    cost_store: Option<PathBuf>,
+    /// With --rank measured: measure nothing; the same store gives the same ranks
+    #[arg(long)]
+    frozen: bool,
+    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    #[arg(long, value_name = "FILE")]
+    runtime_library: Option<PathBuf>,
+}
+
+/// What rules are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Rank {
+    Roofline,
+    Measured,
 }
 
 /// What to write.
@@ -72,10 +123,32 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     file::check_writable(&args.output, "-o")?;
     let library = library(&args.files)?;
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let how = Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed };
+    let how =
+        Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed, ..Pruning::DEFAULT }.within(args.work * STEPS);
+    let mut journal = match &args.journal {
+        Some(path) => Journal::open(path, &spec, how.allowance)?,
+        None => Journal::none(),
+    };
+    interrupt::catch(match args.journal {
+        Some(_) => "the journal keeps what is proved so far",
+        None => "nothing is written; --journal keeps what is proved",
+    });
+    let folder = tempfile::tempdir().map_err(Failure::new)?;
+    let networks = match args.rank {
+        Rank::Roofline => None,
+        Rank::Measured => Some(grounds(args, folder.path(), console)?),
+    };
+    let meets = |rule: &Rule| networks.as_ref().is_some_and(|networks| networks.meets(rule));
+    let wanted = if networks.is_some() { Wanted::Met(&meets) } else { Wanted::Saving };
     let mut watched = Watched(Progress::new(console));
-    let pruned = prune(&spec, &pairs, &library, how, &mut watched)?;
+    let pruned = match prune(&spec, &pairs, &library, how, &wanted, &mut journal, &mut watched) {
+        Err(DiscoverError::Interrupted) => return Ok(Exit::Interrupted),
+        pruned => pruned?,
+    };
     drop(watched);
+    if let Some(networks) = &networks {
+        return measured(args, &spec, &pruned, networks, console, start);
+    }
     let text = match args.format {
         Format::Pairs => ranked(&spec, &pairs, &pruned),
         Format::Rules => pruned.file(&args.spec),
@@ -116,6 +189,114 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The networks that rules are tried in.
+fn grounds(args: &Args, folder: &Path, console: &Console) -> Result<Networks, Failure> {
+    let mut progress = Progress::new(console);
+    let grounds = &args.grounds;
+    let names = match grounds.network.as_slice() {
+        [] => DEFAULT_MODELS.iter().map(PathBuf::from).collect(),
+        named => named.to_vec(),
+    };
+    let models: Vec<PathBuf> = names
+        .into_iter()
+        .map(|name| if name.exists() { Ok(name) } else { emit(&name, folder, &mut progress) })
+        .collect::<Result<_, Failure>>()?;
+    let request = WorthRequest {
+        models,
+        budget: grounds.budget,
+        threads: 1,
+        seed: args.seed,
+        runtime_library: grounds.runtime_library.clone(),
+        cost_store: grounds.cost_store.clone(),
+        frozen: grounds.frozen,
+    };
+    Networks::open(&request, &mut progress)
+}
+
+/// What a rule saves in all networks together.
+struct Sum<'a> {
+    rule: &'a str,
+    alone: u64,
+    beside: u64,
+    paid: Vec<&'a Paid>,
+}
+
+/// Ranks the rules by what they save in networks, and writes them.
+fn measured(args: &Args, spec: &Spec, pruned: &Pruned, networks: &Networks, console: &Console, start: Instant) -> Result<Exit, Failure> {
+    let rules: Vec<Rule> = parse("generated.rules", &pruned.file(&args.spec))?;
+    let paid = networks.rank(&rules, &mut Progress::new(console))?;
+    if interrupt::requested() {
+        return Ok(Exit::Interrupted);
+    }
+    let mut sums: Vec<Sum<'_>> = Vec::new();
+    for one in &paid {
+        let at = sums.iter().position(|sum| sum.rule == one.rule).unwrap_or_else(|| {
+            sums.push(Sum { rule: &one.rule, alone: 0, beside: 0, paid: Vec::new() });
+            sums.len() - 1
+        });
+        sums[at].alone += one.alone_ns;
+        sums[at].beside += one.beside_ns;
+        sums[at].paid.push(one);
+    }
+    sums.sort_by(|a, b| (b.beside, b.alone).cmp(&(a.beside, a.alone)).then_with(|| a.rule.cmp(b.rule)));
+    let paying: Vec<&str> = sums.iter().filter(|sum| sum.paid.iter().any(|one| one.pays())).map(|sum| sum.rule).collect();
+    let text_of =
+        |name: &str| rules.iter().position(|rule| *rule.name == *name).and_then(|at| pruned.rules.get(at)).cloned().unwrap_or_default();
+    let text = match args.format {
+        Format::Rules => Pruned { rules: paying.iter().map(|name| text_of(name)).collect(), ..Pruned::default() }.file(&args.spec),
+        Format::Pairs => sums.iter().map(|sum| format!("{}{}\n", places(sum), text_of(sum.rule))).collect(),
+    };
+    file::write_atomic(&args.output, text.as_bytes())?;
+    let proved = pruned.proved.iter().filter(|proved| **proved).count();
+    let time = start.elapsed().as_secs_f64();
+    if args.json {
+        console.json(&json!({
+            "spec": spec.digest, "pairs": pruned.proved.len(), "proved": proved, "fates": fates(pruned), "rules": rules.len(), "met": sums.len(),
+            "paying": paying, "paid": paid, "seconds": time,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let mut shown = String::new();
+    if !console.quiet {
+        let mut counts = plain_table(&["", ""], &[1]);
+        counts.add_row(["pairs".to_string(), pruned.proved.len().to_string()]);
+        counts.add_row(["pairs: proved".to_string(), proved.to_string()]);
+        for (fate, count) in &fates(pruned) {
+            counts.add_row([format!("directions: {fate}"), count.to_string()]);
+        }
+        let mut table =
+            plain_table(&["rule", "networks", "places", "saves alone", "beside the library", "of the run, at most"], &[1, 2, 3, 4, 5]);
+        for sum in sums.iter().take(if console.verbose { usize::MAX } else { LISTED }) {
+            let most = sum.paid.iter().map(|one| one.beside_ns as f64 / one.run_ns.max(1) as f64).fold(0.0, f64::max);
+            table.add_row([
+                sum.rule.to_string(),
+                sum.paid.len().to_string(),
+                sum.paid.iter().map(|one| one.places).sum::<usize>().to_string(),
+                show_ns(sum.alone as f64),
+                show_ns(sum.beside as f64),
+                format!("{:.1} %", 100.0 * most),
+            ]);
+        }
+        shown = format!("{}\n{}\n", lines(&counts), lines(&table));
+    }
+    let (met, stated) = (sums.len(), rules.len());
+    shown +=
+        &format!("verdict: {} rules pay · {met} of {stated} stated ones apply · {proved} pairs proved · {}", paying.len(), seconds(time));
+    console.print(&shown)?;
+    Ok(Exit::Done)
+}
+
+/// Where a rule saves what, as comment lines.
+fn places(sum: &Sum<'_>) -> String {
+    let head = format!(";; proved · saves {} alone, {} beside the library\n", show_ns(sum.alone as f64), show_ns(sum.beside as f64));
+    sum.paid.iter().fold(head, |text, one| {
+        let (alone, beside) = (show_ns(one.alone_ns as f64), show_ns(one.beside_ns as f64));
+        let word = if one.measured { "measured" } else { "guessed in part" };
+        let Paid { network, places, places_beside, .. } = one;
+        text + &format!(";;   {network}: {alone} at {places} places, {beside} at {places_beside} beside the library, {word}\n")
+    })
+}
+
 /// How many directions came to what.
 fn fates(pruned: &Pruned) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
@@ -125,6 +306,7 @@ fn fates(pruned: &Pruned) -> BTreeMap<&'static str, usize> {
             Fate::Done(_) => "done by other rules",
             Fate::Unstated(_) => "not to be stated as a rule",
             Fate::Unproved(_) => "rule not proved",
+            Fate::Unmet => "met in no network",
         };
         *counts.entry(fate).or_default() += 1;
     }
@@ -141,6 +323,7 @@ fn ranked(spec: &Spec, pairs: &[Candidate], pruned: &Pruned) -> String {
             Fate::Done(rules) => format!("done by {}", rules.iter().cloned().collect::<Vec<_>>().join(", ")),
             Fate::Unstated(why) => format!("no rule: {why}"),
             Fate::Unproved(why) => format!("no rule: {why}"),
+            Fate::Unmet => "met in no network".to_string(),
         };
         let gain = ranked.rewrite.gain();
         text.push_str(&format!(

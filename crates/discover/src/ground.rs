@@ -1,0 +1,92 @@
+//! What rules save in networks, under any prices.
+
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::Graph;
+use regraft_rules::{Library, Rule, RuleError, Writable, accept, sources_at};
+use regraft_search::{Engine, Greedy, Matcher, Steps, Strategy, all_moves};
+
+/// Checks of the budget of one descent.
+const STEPS: u64 = 4096;
+
+/// What a rule saves in a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Worth {
+    /// Places that it can be applied at.
+    pub places: usize,
+    /// Times that it is applied, by steepest descent with this rule alone.
+    pub applied: usize,
+    /// What that saves, ns of one run.
+    pub saved: Ns,
+    /// What one run costs before, ns.
+    pub before: Ns,
+}
+
+/// Whether the source of a rule is met in a graph, as its guards have it. Where it is not, the rule is worth nothing.
+pub fn meets(graph: &Graph, rule: &Rule) -> bool {
+    graph.ids().any(|id| sources_at(graph, rule, 0, id).iter_mut().any(|found| accept(graph, rule, found)))
+}
+
+/// A network that rules are tried in.
+pub struct Ground<'a> {
+    engine: Engine<'a>,
+    writable: &'a dyn Writable,
+}
+
+impl<'a> Ground<'a> {
+    /// A network in normal form, under these prices; rules apply where the result can be written.
+    pub fn new(graph: Graph, prices: &'a dyn CostModel, writable: &'a dyn Writable) -> Ground<'a> {
+        Ground { engine: Engine::new(graph, prices), writable }
+    }
+
+    /// What a rule saves, applied wherever it saves something; and the graph after, if it is another one.
+    pub fn worth(&mut self, rule: &Rule) -> Result<(Worth, Option<Graph>), RuleError> {
+        let library = Library::new(vec![rule.clone()])?;
+        let mut matcher = Matcher::new(&library, self.writable);
+        let before = self.engine.cost();
+        let places = all_moves(&mut self.engine, &mut matcher).len();
+        let none = Worth { places, before, ..Worth::default() };
+        if places == 0 {
+            return Ok((none, None));
+        }
+        let descent = Greedy { depth: 1, ..Greedy::default() };
+        let outcome = descent.search(&mut self.engine, &mut matcher, &mut Steps(STEPS));
+        let Some(script) = outcome.scripts.first().filter(|script| script.cost < before) else { return Ok((none, None)) };
+        script.moves.iter().for_each(|step| self.engine.apply(step));
+        let after = self.engine.graph().clone();
+        script.moves.iter().for_each(|_| {
+            self.engine.undo();
+        });
+        Ok((Worth { applied: script.moves.len(), saved: before - script.cost, ..none }, Some(after)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regraft_cost::Roofline;
+    use regraft_ir::{Bindings, text};
+    use regraft_rules::{Anything, parse};
+
+    #[test]
+    fn a_rule_is_worth_what_it_saves_and_leaves_the_network_as_it_is() {
+        let graph = text::parse(
+            "graph (x: f32[64,64], y: f32[64,64]) { a = Relu(x) b = Relu(a) c = Relu(y) d = Relu(c) e = Add(b, d) f = Neg(e) output f }",
+        );
+        let model = Roofline::new(Bindings::new());
+        let mut ground = Ground::new(graph.unwrap(), &model, &Anything);
+        let rule = |text: &str| parse("t", text).unwrap().remove(0);
+        let twice = rule("(rule twice (relu (relu ?x)) => (relu ?x) (numeric exact))");
+        let before = ground.engine.key();
+        let (worth, after) = ground.worth(&twice).unwrap();
+        assert_eq!((worth.places, worth.applied, meets(ground.engine.graph(), &twice)), (2, 2, true));
+        let after = after.expect("it saves something");
+        assert_eq!((worth.saved, worth.before), (worth.before - model.total(&after), ground.engine.cost()));
+        assert_eq!(ground.engine.key(), before);
+        // More work, and work that is not there.
+        let dearer = rule("(rule dearer (neg ?x) => (sub (neg ?x) (sub ?x ?x)) (numeric exact))");
+        assert_eq!(ground.worth(&dearer).unwrap().0, Worth { places: 1, before: worth.before, ..Worth::default() });
+        let absent = rule("(rule absent (tanh ?x) => (tanh ?x) (numeric exact))");
+        assert!(!meets(ground.engine.graph(), &absent));
+        assert_eq!(ground.worth(&absent).unwrap().0.places, 0);
+    }
+}

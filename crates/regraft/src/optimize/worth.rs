@@ -1,0 +1,244 @@
+//! What rules save in networks, at prices that were measured there.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use regraft_cost::Stance;
+use regraft_discover::{Ground, Worth, meets};
+use regraft_ir::Graph;
+use regraft_onnx::{Model, WriteOptions};
+use regraft_rules::{Library, Rule};
+use regraft_runtime::{Feeds, Fill, ModelSource, OnnxRuntime};
+use regraft_search::Steps;
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::optimize::artifact::Artifact;
+use crate::optimize::clean;
+use crate::optimize::hunt::InModel;
+use crate::optimize::library::{Choice, load_library};
+use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::prices::{Bench, Prices};
+use crate::optimize::propose::propose;
+use crate::optimize::request::{Request, SearchKind};
+use crate::sizes::Sizes;
+
+/// Checks of the budget of the search that settles a network: deterministic, so that equal stores give equal rankings.
+const STEPS: u64 = 500;
+/// Sittings in which the result of a search or of a rule may be measured, until its prices are known.
+const ROUNDS: usize = 3;
+/// Budget that the length of one sitting follows from.
+const SITTING: Duration = Duration::from_secs(10);
+/// A rule pays where it saves at least this part of a run beside the library.
+const PAYS: f64 = 0.01;
+
+/// What to rank rules by.
+#[derive(Clone, Debug)]
+pub struct WorthRequest {
+    /// Model files.
+    pub models: Vec<PathBuf>,
+    /// Wall time for measuring, all models together.
+    pub budget: Duration,
+    /// Threads per operator in deployment.
+    pub threads: usize,
+    /// Seed of made-up inputs.
+    pub seed: u64,
+    /// Path of the runtime library.
+    pub runtime_library: Option<PathBuf>,
+    /// Path of the measurement store.
+    pub cost_store: Option<PathBuf>,
+    /// Use the store as it is: measure nothing.
+    pub frozen: bool,
+}
+
+/// What one rule saves in one network.
+#[derive(Clone, Debug, Serialize)]
+pub struct Paid {
+    /// Name of the rule.
+    pub rule: String,
+    /// Name of the network.
+    pub network: String,
+    /// Places in the network as it is.
+    pub places: usize,
+    /// What the rule saves there by itself, ns of one run.
+    pub alone_ns: u64,
+    /// Places in what the library makes of the network.
+    pub places_beside: usize,
+    /// What the rule saves there, ns of one run.
+    pub beside_ns: u64,
+    /// One run of what the library makes of the network, ns.
+    pub run_ns: u64,
+    /// Whether every price that this rests on was measured.
+    pub measured: bool,
+}
+
+impl Paid {
+    /// Whether it is enough to be told from noise, and measured.
+    pub fn pays(&self) -> bool {
+        self.measured && self.beside_ns > 0 && self.beside_ns as f64 >= PAYS * self.run_ns as f64
+    }
+}
+
+/// Networks that rules are tried in: each as it is, and as the library leaves it.
+pub struct Networks {
+    list: Vec<Network>,
+    runtime: OnnxRuntime,
+    request: WorthRequest,
+    until: Instant,
+}
+
+struct Network {
+    name: String,
+    path: PathBuf,
+    model: Model,
+    feeds: Feeds,
+    sizes: Sizes,
+    /// In normal form.
+    plain: Graph,
+    /// What a search with the library makes of it.
+    settled: Graph,
+}
+
+impl Networks {
+    /// Reads the models, measures them and what the library makes of them, unless the store knows both. The time for measuring begins here.
+    pub fn open(request: &WorthRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
+        let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
+        let library = load_library(&Choice::default(), "onnxruntime")?;
+        let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
+        for path in &request.models {
+            if observer.interrupted() {
+                break;
+            }
+            let network = networks.read(path, observer)?;
+            let network = networks.settled(network, &library, observer)?;
+            networks.list.push(network);
+        }
+        Ok(networks)
+    }
+
+    /// Whether the source of a rule is met in one of them.
+    pub fn meets(&self, rule: &Rule) -> bool {
+        self.list.iter().flat_map(|network| [&network.plain, &network.settled]).any(|graph| meets(graph, rule))
+    }
+
+    /// What the rules save, network by network; only rules that are met. Measures what the store does not know, as long as there is time.
+    pub fn rank(&self, rules: &[Rule], observer: &mut dyn Observer) -> Result<Vec<Paid>, Failure> {
+        let mut paid = Vec::new();
+        for network in &self.list {
+            observer.phase(Phase::Measure, &format!("{} rules in {}", rules.len(), network.name));
+            let mut lab = self.lab(network)?;
+            for rule in rules {
+                if observer.interrupted() {
+                    return Ok(paid);
+                }
+                let (alone, known_alone) = self.tried(network, &mut lab, &network.plain, rule)?;
+                let (beside, known_beside) = self.tried(network, &mut lab, &network.settled, rule)?;
+                if alone.places + beside.places > 0 {
+                    paid.push(Paid {
+                        rule: rule.name.to_string(),
+                        network: network.name.clone(),
+                        places: alone.places,
+                        alone_ns: alone.saved,
+                        places_beside: beside.places,
+                        beside_ns: beside.saved,
+                        run_ns: beside.before,
+                        measured: known_alone && known_beside,
+                    });
+                }
+            }
+            lab.prices.save()?;
+        }
+        Ok(paid)
+    }
+
+    fn read(&self, path: &Path, observer: &mut dyn Observer) -> Result<Network, Failure> {
+        let name = path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned());
+        observer.phase(Phase::Load, &name);
+        let model = Model::read(path)?;
+        let sizes = Sizes::resolve(&model, ModelSource::path(path), &self.runtime, &[], &[])?;
+        let feeds = sizes.feeds(Fill::Normal, self.request.seed)?;
+        let plain = clean(model.graph()).0;
+        Ok(Network { name, path: path.to_path_buf(), settled: plain.clone(), model, feeds, sizes, plain })
+    }
+
+    /// The network with what a search under its prices makes of it.
+    fn settled(&self, network: Network, library: &Library, observer: &mut dyn Observer) -> Result<Network, Failure> {
+        let mut lab = self.lab(&network)?;
+        self.learn(&network, &mut lab, &network.plain)?;
+        let writable = InModel::new(&network.model);
+        // As `optimize` does: what may be best is measured first, then the most is made of what is known.
+        let mut found = |prices: &mut Prices, stance: Stance| {
+            observer.phase(Phase::Search, &network.name);
+            prices.take(stance);
+            let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy, &mut Steps(STEPS));
+            proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
+        };
+        for _ in 0..ROUNDS {
+            let hopeful = found(&mut lab.prices, Stance::Hopeful);
+            if lab.prices.knows(&hopeful) || !self.learn(&network, &mut lab, &hopeful)? {
+                break;
+            }
+        }
+        let settled = found(&mut lab.prices, Stance::Sober);
+        self.learn(&network, &mut lab, &settled)?;
+        lab.prices.save()?;
+        Ok(Network { settled, ..network })
+    }
+
+    fn lab(&self, network: &Network) -> Result<Lab, Failure> {
+        let mut request = Request::new(&network.path, "");
+        (request.threads, request.seed, request.budget, request.frozen) =
+            (self.request.threads, self.request.seed, SITTING, self.request.frozen);
+        (request.runtime_library, request.cost_store) = (self.request.runtime_library.clone(), self.request.cost_store.clone());
+        let mut prices = Prices::open(&request, &self.runtime, &network.sizes)?;
+        prices.take(Stance::Sober);
+        Ok(Lab { request, prices })
+    }
+
+    /// What a rule saves in a graph, and whether all prices that this rests on are measured. What it might save at best is measured first.
+    fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Worth, bool), Failure> {
+        if !meets(graph, rule) {
+            return Ok((Worth { before: lab.prices.total(graph), ..Worth::default() }, true));
+        }
+        let writable = InModel::new(&network.model);
+        for _ in 0..ROUNDS {
+            lab.prices.take(Stance::Hopeful);
+            let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
+            let Some(after) = after else { break };
+            if lab.prices.knows(&after) || !self.learn(network, lab, &after)? {
+                break;
+            }
+        }
+        lab.prices.take(Stance::Sober);
+        let (worth, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
+        Ok((worth, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
+    }
+
+    /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no time.
+    fn learn(&self, network: &Network, lab: &mut Lab, graph: &Graph) -> Result<bool, Failure> {
+        let until = self.until;
+        if self.request.frozen || lab.prices.knows(graph) || Instant::now() >= until {
+            return Ok(false);
+        }
+        let Lab { request, prices } = lab;
+        let go_on = || Instant::now() < until;
+        let bench = Bench { runtime: &self.runtime, feeds: &network.feeds, request };
+        if !prices.has_input() {
+            let written = network.model.write(&network.plain, &WriteOptions::default())?;
+            prices.observe_input(&bench, &network.plain, &written, Artifact::new(&written)?.source(), &go_on)?;
+        }
+        if prices.knows(graph) {
+            return Ok(true);
+        }
+        // What cannot be written or run is not measured; its prices stay guesses, and are said to be.
+        let Ok(written) = network.model.write(graph, &WriteOptions::default()) else { return Ok(false) };
+        let artifact = Artifact::new(&written)?;
+        Ok(prices.observe(&bench, graph, &written, artifact.source(), &go_on).is_ok())
+    }
+}
+
+/// Prices of one network.
+struct Lab {
+    request: Request,
+    prices: Prices,
+}
