@@ -293,7 +293,7 @@ fn a_wrong_rule_is_found_out_named_and_left_out() {
         "wrong.rules",
         ";; softplus(x) is not relu(x)\n(rule softplus-as-relu\n  (softplus ?x)  =>  (relu ?x)\n  (numeric exact)\n  (doc \"Wrong.\")\n  (instance (?x 2 3)))\n",
     );
-    let ended = bench.run("optimize m.onnx -o f.onnx --rules wrong.rules --allow tested --cost-store s.sqlite --json --budget 20s");
+    let ended = bench.run("optimize m.onnx -o f.onnx --rules wrong.rules --allow tested --cost-store s.sqlite --json --budget 120s");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report: serde_json::Value = serde_json::from_str(&ended.out).expect("a report");
     let warnings = report["warnings"].to_string();

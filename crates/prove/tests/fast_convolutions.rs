@@ -1,0 +1,54 @@
+//! Fast convolutions of given sizes against the convolutions that they stand for, as a certificate meets them: weights are any, groups are several.
+
+use regraft_ir::{Graph, normal, text};
+use regraft_prove::{Allowance, Assumptions, Verdict, equal_within};
+use regraft_rules::{Anything, Library, instantiate, matches_at};
+
+/// A convolution of an image of 8 x 8 by kernels of 3 x 3, over weights that are numbers, so that rules which need constants apply.
+fn convolution(groups: usize, pads: &str) -> Graph {
+    let (channels, filters) = (32 * groups, 32 * groups);
+    let weights: Vec<String> = (0..filters * 32 * 9).map(|at| format!("{at}.5")).collect();
+    let weights = weights.join(", ");
+    let source = format!(
+        "graph (x: f32[1,{channels},8,8]) {{\n  const w: f32[{filters},32,3,3] = [{weights}]\n  y = Conv(x, w, strides=[1, 1], pads=[{pads}], dilations=[1, 1], \
+         group={groups})\n  output y\n}}\n"
+    );
+    text::parse(&source).expect("a graph")
+}
+
+/// The graph after the rule was applied at its output.
+fn rewritten(graph: &Graph, rule: &str) -> Graph {
+    let library = Library::shipped().expect("rules");
+    let rule = library.get(rule).expect("a rule");
+    let found = matches_at(graph, rule, 0, graph.outputs()[0].value.node);
+    let patch = instantiate(graph, rule, found.first().expect("a place"), &Anything).expect("a target");
+    let mut after = graph.clone();
+    after.apply(&patch);
+    normal::dce(&mut after);
+    after
+}
+
+/// The graph with its weights as an input.
+fn with_any_weights(graph: &Graph, groups: usize) -> Graph {
+    let printed = text::print(graph);
+    let kept: Vec<&str> = printed.lines().filter(|line| !line.trim_start().starts_with("const w:")).collect();
+    let source = kept.join("\n").replacen("]) {", &format!("], w: f32[{},32,3,3]) {{", 32 * groups), 1);
+    text::parse(&source).expect("a graph")
+}
+
+#[test]
+fn fast_convolutions_are_proved_for_any_weights() {
+    // The second graph is made from a convolution with these pads.
+    for (rule, groups, pads, equal) in [
+        ("winograd-2-split", 1, "1, 1, 1, 1", true),
+        ("winograd-2-split", 2, "1, 1, 1, 1", true),
+        ("winograd-2-batched", 2, "1, 1, 1, 1", true),
+        ("winograd-2-split", 2, "0, 1, 2, 1", false),
+    ] {
+        let plain = with_any_weights(&convolution(groups, "1, 1, 1, 1"), groups);
+        let fast = with_any_weights(&rewritten(&convolution(groups, pads), rule), groups);
+        let allowance = Allowance { by_tables: 4_000_000, by_cases: 100_000, ..Allowance::default() };
+        let verdict = equal_within(&plain, &fast, &Assumptions::default(), allowance);
+        assert_eq!(verdict == Verdict::Proved, equal, "{rule}, {groups} groups, pads {pads}: {verdict:?}");
+    }
+}
