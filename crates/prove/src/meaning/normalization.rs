@@ -1,6 +1,6 @@
 //! Normalizations, by their definitions.
 
-use regraft_ir::{Op, ValueId};
+use regraft_ir::{Const, Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
@@ -60,7 +60,9 @@ impl Meaning<'_> {
                     let conditions = vec![at[1].clone(), channels.plus(-1).sub(&at[1])];
                     m.where_inside(conditions, |m| power(&m.at(x, &at)?, 2, &m.shared.facts))
                 })?;
-                let weight = self.attribute(op.alpha.0)?.scale(&crate::value::whole(op.size).recip());
+                // The attribute is a number of single precision, and of its quotient the operand's precision is left.
+                let (weight, dtype) = (op.alpha.0 / op.size as f64, self.ty(x)?.dtype);
+                let weight = self.attribute(Const::scalar(dtype, weight).and_then(|c| c.splat()).unwrap_or(weight))?;
                 let inside = self.attribute(op.bias.0)?.add(&product(&weight, &squares, &self.shared.facts)?);
                 let divisor = self.to_power(&inside, &self.attribute(op.beta.0)?)?;
                 let x = self.at(x, index)?;

@@ -1,16 +1,17 @@
-//! Fast convolutions of given sizes against the convolutions that they stand for, as a certificate meets them: weights are any, groups are several.
+//! Rules at sizes and attributes that models have, as a certificate meets them: of fast convolutions, weights are any and groups are several; attributes
+//! are numbers of single precision.
 
 use regraft_ir::{Graph, normal, text};
-use regraft_prove::{Allowance, Assumptions, Verdict, equal_within};
+use regraft_prove::{Allowance, Assumptions, Verdict, equal, equal_within};
 use regraft_rules::{Anything, Library, instantiate, matches_at};
 
-/// A convolution of an image of 8 x 8 by kernels of 3 x 3, over weights that are numbers, so that rules which need constants apply.
+/// A convolution of an image of 14 x 14 by kernels of 3 x 3, over weights that are numbers, so that rules which need constants apply.
 fn convolution(groups: usize, pads: &str) -> Graph {
     let (channels, filters) = (32 * groups, 32 * groups);
     let weights: Vec<String> = (0..filters * 32 * 9).map(|at| format!("{at}.5")).collect();
     let weights = weights.join(", ");
     let source = format!(
-        "graph (x: f32[1,{channels},8,8]) {{\n  const w: f32[{filters},32,3,3] = [{weights}]\n  y = Conv(x, w, strides=[1, 1], pads=[{pads}], dilations=[1, 1], \
+        "graph (x: f32[1,{channels},14,14]) {{\n  const w: f32[{filters},32,3,3] = [{weights}]\n  y = Conv(x, w, strides=[1, 1], pads=[{pads}], dilations=[1, 1], \
          group={groups})\n  output y\n}}\n"
     );
     text::parse(&source).expect("a graph")
@@ -34,6 +35,20 @@ fn with_any_weights(graph: &Graph, groups: usize) -> Graph {
     let kept: Vec<&str> = printed.lines().filter(|line| !line.trim_start().starts_with("const w:")).collect();
     let source = kept.join("\n").replacen("]) {", &format!("], w: f32[{},32,3,3]) {{", 32 * groups), 1);
     text::parse(&source).expect("a graph")
+}
+
+#[test]
+fn attributes_of_single_precision_are_read_as_decimals() {
+    // The number of single precision next to 0.0005, and what is left of a fifth of it, which is not the one next to 0.0001.
+    for (alpha, size) in [(0.0005f32, 5), (0.0001, 5), (0.0001, 3), (1.0, 4)] {
+        let source = format!(
+            "graph (x: f32[1,96,N,N]) {{\n  y = LRN(x, size={size}, alpha={:?}, beta=0.75, bias=2.0)\n  output y\n}}\n",
+            f64::from(alpha)
+        );
+        let graph = text::parse(&source).unwrap_or_else(|e| panic!("{e}\n{source}"));
+        let verdict = equal(&graph, &rewritten(&graph, "lrn-three-quarters"));
+        assert_eq!(verdict, Verdict::Proved, "alpha {alpha}, size {size}");
+    }
 }
 
 #[test]
