@@ -204,28 +204,20 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let mut certified = None;
     let old = [Some(beside(&request.output)), request.certificate.clone()];
     old.iter().flatten().filter(|path| **path != request.output).try_for_each(|path| discard(path))?;
+    // The output may take the input's place.
+    let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
+    // A copy of the input is certified by no steps at all: what was done to it since is told as well.
+    let mut trails = Some(Vec::new());
     let (speedup, applied, predicted, output_size, nodes) = match winner {
         Some(at) => {
             let candidate = &candidates[at];
-            // The output may take the input's place.
-            let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
             candidate
                 .written
                 .save(&request.output, model.has_external_data())
                 .map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
-            if let (Some(path), Some(input)) = (&request.certificate, digest) {
-                let (place, read) = (GraphPlace::default(), model.graph().clone());
-                let main = Rewritten { place, label: String::new(), read, moves: candidate.moves.clone() };
-                let trails = std::iter::once(&main).chain(&candidate.rewritten).map(|r| r.trail(&library)).collect::<Option<Vec<_>>>();
-                if let Some(trails) = trails {
-                    let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| converted));
-                    let certificate = Certificate { tool: crate::tool(), input, output, opset, trails };
-                    crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
-                    certified = Some(path.display().to_string());
-                } else {
-                    warnings.push("no certificate was written: a rewrite reads a value of unknown type".into());
-                }
-            }
+            let (place, read) = (GraphPlace::default(), model.graph().clone());
+            let main = Rewritten { place, label: String::new(), read, moves: candidate.moves.clone() };
+            trails = std::iter::once(&main).chain(&candidate.rewritten).map(|r| r.trail(&library)).collect();
             let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
             (
                 timings[at + 1].speedup,
@@ -241,6 +233,16 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             (Speedup::NONE, Vec::new(), None, input_size, count(model.graph()))
         }
     };
+    match (&request.certificate, digest, trails) {
+        (Some(path), Some(input), Some(trails)) => {
+            let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| converted));
+            let certificate = Certificate { tool: crate::tool(), input, output, opset, trails };
+            crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
+            certified = Some(path.display().to_string());
+        }
+        (Some(_), _, None) => warnings.push("no certificate was written: a rewrite reads a value of unknown type".into()),
+        _ => {}
+    }
     let kept_input = winner.is_none();
     hunt.explain_losers(winner.map(|at| &candidates[at]), &candidates, &timings);
     if let Some(least) = hunt.pace.too_short() {
