@@ -62,7 +62,7 @@ pub struct Counters {
 struct Facts {
     /// Hash of operator, attributes and operand types.
     core: u64,
-    /// What the node is called: the core and the identities of the operands when it was named. See [`Names`].
+    /// Structural identity: the core and the identities of the operands at creation.
     identity: u128,
     /// What this node adds to the state key under its present wiring.
     share: u128,
@@ -80,45 +80,11 @@ struct Step {
     outputs_share: u128,
 }
 
-/// Who has an identity, by its lowest bits: how many nodes at most, and the one that was named first. Nodes without operands are left out.
-///
-/// A node keeps its identity when it is rewired: anything else would rename all that depends on it. What is made later in its old place then finds its name
-/// taken, and gets another. Only copies, which read the same, share a name; where one of them is rewired without the others, it is named anew.
-struct Names {
-    holders: Vec<(u32, NodeId)>,
-    mask: usize,
-}
-
-/// Places in the table for each node of the first graph: so many that few identities share one.
-const PLACES_PER_NODE: usize = 16;
-
-impl Names {
-    fn new(nodes: usize) -> Names {
-        let places = (PLACES_PER_NODE * nodes.max(1)).next_power_of_two();
-        Names { holders: vec![(0, NodeId(0)); places], mask: places - 1 }
-    }
-
-    /// How many nodes have this identity, at most; if one, which.
-    fn holders(&self, identity: u128) -> (u32, NodeId) {
-        self.holders[identity as usize & self.mask]
-    }
-
-    fn add(&mut self, identity: u128, id: NodeId) {
-        let holders = &mut self.holders[identity as usize & self.mask];
-        *holders = (holders.0 + 1, if holders.0 == 0 { id } else { holders.1 });
-    }
-
-    fn release(&mut self, identity: u128) {
-        self.holders[identity as usize & self.mask].0 -= 1;
-    }
-}
-
 /// A graph under rewriting.
 pub struct Engine<'a> {
     graph: Graph,
     model: &'a dyn CostModel,
     facts: Vec<Facts>,
-    names: Names,
     prices: FxHashMap<u64, Ns>,
     key: u128,
     outputs_share: u128,
@@ -132,7 +98,6 @@ impl<'a> Engine<'a> {
     pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
         let mut engine = Engine {
             facts: vec![Facts::default(); graph.capacity()],
-            names: Names::new(graph.len()),
             graph,
             model,
             prices: FxHashMap::default(),
@@ -170,10 +135,6 @@ impl<'a> Engine<'a> {
     }
 
     /// The commutative 128-bit key of the present state: the same for every order of independent moves, and restored by inverse moves.
-    ///
-    /// States with equal keys have graphs with equal [`canonical_key`](regraft_ir::canonical_key)s (up to collisions of 128-bit hashes): the key says which
-    /// identities there are, how many of each, and what they read; and nodes share an identity only if they are copies of each other. The
-    /// converse need not hold: a graph that moves reach in ways that depend on each other may have several keys.
     pub fn key(&self) -> u128 {
         self.key.wrapping_add(self.outputs_share)
     }
@@ -210,9 +171,6 @@ impl<'a> Engine<'a> {
             let facts = std::mem::take(&mut self.facts[id.0 as usize]);
             self.key = self.key.wrapping_sub(facts.share);
             self.cost -= facts.price;
-            if !node.inputs.is_empty() {
-                self.names.release(facts.identity);
-            }
             before.push((id.0, facts));
             touched.extend(node.inputs.iter().map(|v| v.node));
         }
@@ -230,7 +188,6 @@ impl<'a> Engine<'a> {
             // A value that was there before takes the place: its producer has more readers now.
             touched.extend(self.graph.get(*reader).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node)));
         }
-        let renamed = self.rename(&applied, &mut before, &mut touched);
         touched.sort_unstable();
         touched.dedup();
         touched.retain(|id| self.graph.get(*id).is_some());
@@ -255,7 +212,7 @@ impl<'a> Engine<'a> {
             facts.share = share;
             facts.price = price;
         }
-        if !applied.outputs.is_empty() || renamed {
+        if !applied.outputs.is_empty() {
             self.outputs_share = self.share_of_outputs();
         }
         self.counters.applied += 1;
@@ -286,27 +243,9 @@ impl<'a> Engine<'a> {
     /// Undoes the latest move; false at the start state.
     pub fn undo(&mut self) -> bool {
         let Some(step) = self.steps.pop() else { return false };
-        for created in &step.applied.created {
-            if !self.graph.node(*created).inputs.is_empty() {
-                self.names.release(self.facts[created.0 as usize].identity);
-            }
-        }
-        // What was removed stands first, in order.
-        let removed = step.applied.removed.len();
-        for ((id, node), (_, facts)) in step.applied.removed.iter().zip(&step.before) {
-            if !node.inputs.is_empty() {
-                self.names.add(facts.identity, *id);
-            }
-        }
         self.graph.undo(step.applied);
         self.facts.truncate(self.graph.capacity());
-        // Of several facts of one node the oldest stands first.
-        for (turn, (at, facts)) in step.before.into_iter().enumerate().rev() {
-            let now = self.facts[at as usize].identity;
-            if turn >= removed && now != facts.identity {
-                self.names.release(now);
-                self.names.add(facts.identity, NodeId(at));
-            }
+        for (at, facts) in step.before {
             self.facts[at as usize] = facts;
         }
         (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
@@ -340,15 +279,9 @@ impl<'a> Engine<'a> {
         dirty
     }
 
-    /// Records a node's core, and names it.
+    /// Records a node's core and identity.
     fn admit(&mut self, id: NodeId, core: u64) {
-        self.facts[id.0 as usize].core = core;
-        self.facts[id.0 as usize].identity = self.named(id);
-    }
-
-    /// A name for a node as it stands: its core and what it reads. If a node that reads something else has that name, another one.
-    fn named(&mut self, id: NodeId) -> u128 {
-        let (node, core) = (self.graph.node(id), self.facts[id.0 as usize].core);
+        let node = self.graph.node(id);
         let mut identity = mix(u128::from(core) | (u128::from(!core) << 64));
         if matches!(node.op, Op::Constant(_)) {
             identity = mix(identity);
@@ -356,62 +289,8 @@ impl<'a> Engine<'a> {
         for value in &node.inputs {
             identity = mix(identity.rotate_left(7) ^ self.facts[value.node.0 as usize].identity.wrapping_add(u128::from(value.port)));
         }
-        if node.inputs.is_empty() {
-            return identity;
-        }
-        while !self.is_copy(id, identity) {
-            identity = mix(identity);
-        }
-        self.names.add(identity, id);
-        identity
-    }
-
-    /// Whether all other nodes of this identity read what the node reads.
-    fn is_copy(&self, id: NodeId, identity: u128) -> bool {
-        let (most, first) = self.names.holders(identity);
-        if most == 0 {
-            return true;
-        }
-        // Facts of nodes that are gone, or not named yet, have no identity.
-        let differs = |other: NodeId| other != id && self.facts[other.0 as usize].identity == identity && !self.read_alike(id, other);
-        let in_place = |facts: &Facts| facts.identity != 0 && (facts.identity as usize ^ identity as usize) & self.names.mask == 0;
-        let known = self.facts.get(first.0 as usize).is_some_and(in_place);
-        if most == 1 && known && self.graph.get(first).is_some_and(|node| !node.inputs.is_empty()) {
-            return !differs(first);
-        }
-        !(0..self.facts.len() as u32).map(NodeId).any(differs)
-    }
-
-    /// Whether two nodes of one core read the same, by name.
-    fn read_alike(&self, a: NodeId, b: NodeId) -> bool {
-        let (a, b) = (&self.graph.node(a).inputs, &self.graph.node(b).inputs);
-        let identity = |id: NodeId| self.facts[id.0 as usize].identity;
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.port == b.port && identity(a.node) == identity(b.node))
-    }
-
-    /// Names rewired nodes anew that are no longer copies of those that they share a name with, and so on above them. Returns whether there were any.
-    fn rename(&mut self, applied: &Applied, before: &mut SmallVec<[(u32, Facts); 16]>, touched: &mut SmallVec<[NodeId; 24]>) -> bool {
-        let rewired = applied.rewired.iter().map(|(reader, ..)| *reader);
-        let mut doubtful: SmallVec<[NodeId; 8]> = rewired.filter(|id| self.graph.get(*id).is_some()).collect();
-        let mut renamed = false;
-        while let Some(id) = doubtful.pop() {
-            let facts = self.facts[id.0 as usize];
-            if self.names.holders(facts.identity).0 < 2 || self.is_copy(id, facts.identity) {
-                continue;
-            }
-            if !applied.created.contains(&id) {
-                before.push((id.0, facts));
-            }
-            self.names.release(facts.identity);
-            self.facts[id.0 as usize].identity = self.named(id);
-            touched.push(id);
-            for (user, _) in &self.graph.node(id).users {
-                touched.push(*user);
-                doubtful.push(*user);
-            }
-            renamed = true;
-        }
-        renamed
+        self.facts[id.0 as usize].core = core;
+        self.facts[id.0 as usize].identity = identity;
     }
 
     /// Identity and present wiring of a node.
@@ -478,7 +357,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     let touched = |id: &NodeId| dirty.binary_search(id).is_ok();
     // Targets use nodes again that exist: one that came or went changes the edit at places that the change does not touch.
     let outdated = |m: &Move| {
-        m.patch.reads().any(|v| graph.get(v.node).is_none() || (m.adds_paths && makes_touched(graph, m, v.node, &dirty)))
+        m.patch.reads().any(|v| graph.get(v.node).is_none())
             || m.patch.create.iter().any(|new| {
                 matches!(new.inputs.first(), Some(PatchValue::Old(v)) if touched(&v.node))
                     && regraft_rules::twin(graph, &new.op, &new.inputs).is_some()
@@ -527,25 +406,6 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     engine.count_matching(looked as u64, found.len() as u64);
     moves.extend(found);
     moves
-}
-
-/// Whether a node that a move uses again, beside the operands of its source, or one that it is made of, is among the `dirty`: it may no longer be what
-/// the target says.
-fn makes_touched(graph: &Graph, step: &Move, used: NodeId, dirty: &[NodeId]) -> bool {
-    let is_operand = |id: NodeId| step.nodes.iter().any(|node| graph.node(*node).inputs.iter().any(|v| v.node == id));
-    let mut stack: SmallVec<[NodeId; 8]> = SmallVec::from_iter([used]);
-    while let Some(id) = stack.pop() {
-        let node = graph.node(id);
-        // Sources are looked at elsewhere; inputs and constants have nothing that could be rewired.
-        if node.inputs.is_empty() || step.nodes.contains(&id) || is_operand(id) {
-            continue;
-        }
-        if dirty.binary_search(&id).is_ok() {
-            return true;
-        }
-        stack.extend(node.inputs.iter().map(|v| v.node));
-    }
-    false
 }
 
 /// These nodes and all that depend on them, as anchors.

@@ -101,16 +101,6 @@ pub fn fixtures() -> Vec<(&'static str, Graph)> {
     texts.into_iter().map(|(name, text)| (name, normalized(text::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"))))).collect()
 }
 
-/// Rules that make again what stood there before and was rewired since, and a graph for them. The rules are not true.
-pub fn rewired() -> (Library, Graph) {
-    let rules = "(rule rewire (abs ?x) => (sqrt (mul ?x ?x)) (numeric exact))
-                 (rule as-left (relu ?x) => (neg (abs ?x)) (numeric exact))
-                 (rule again (tanh (neg (sqrt (mul ?x ?x)))) => (tanh (neg (abs ?x))) (numeric exact) (shared))";
-    let library = Library::new(regraft_rules::parse("t", rules).unwrap_or_else(|e| panic!("{e}"))).unwrap_or_else(|e| panic!("{e}"));
-    let graph = text::parse("graph (x: f32[4]) { a = Abs(x) n = Neg(a) l = Relu(x) p = Tanh(n) q = Sigmoid(l) output p, q }");
-    (library, normalized(graph.unwrap_or_else(|e| panic!("{e}"))))
-}
-
 /// A graph as searches get it.
 pub fn normalized(mut graph: Graph) -> Graph {
     normal::dce(&mut graph);
