@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Applied, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType};
-use regraft_rules::{Found, Library};
+use regraft_rules::{Found, Library, Rule};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
@@ -29,20 +29,22 @@ pub struct Move {
 }
 
 impl Move {
-    /// Identity of the place: rule, operators, reading of the operands. The same in every run with the same library from the same graph.
+    /// Identity of the place: rule, operators, reading of the operands. The same in every run from the same graph, with whatever other rules.
     pub fn place(&self) -> u64 {
         self.place
     }
 
-    /// True if this move rewrites what was found there, read like this.
-    pub fn is_at(&self, found: &Found) -> bool {
-        self.place == place(self.rule, found)
+    /// True if this move rewrites by `rule` what was found there, read like this.
+    pub fn is_at(&self, rule: &Rule, found: &Found) -> bool {
+        self.place == place(rule, found)
     }
 }
 
-/// Identity of a place: of a rule, by its index, and what it found.
-fn place(rule: usize, found: &Found) -> u64 {
-    found.identity().wrapping_mul(31).wrapping_add(rule as u64)
+/// Identity of a place: of a rule, by its name, and what it found. Libraries from which rules were left out have other indices.
+fn place(rule: &Rule, found: &Found) -> u64 {
+    let mut hasher = FxHasher::default();
+    (&*rule.name, found.identity()).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Counters of what the engine did.
@@ -470,7 +472,7 @@ impl<'a> Matcher<'a> {
                     sources.sort_by(|a, b| a.roots.cmp(&b.roots));
                 }
                 for mut found in sources {
-                    let place = place(at, &found);
+                    let place = place(rule, &found);
                     if seen.contains(&place) || !regraft_rules::accept(graph, rule, &mut found) {
                         continue;
                     }

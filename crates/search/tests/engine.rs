@@ -104,6 +104,27 @@ fn the_price_of_a_reader_follows_the_other_readers() {
 }
 
 #[test]
+fn places_stay_where_other_rules_are_left_out() {
+    let (library, model) = (shipped(), roofline());
+    let places = |library: &Library, graph: &Graph| -> BTreeMap<u64, String> {
+        let mut engine = Engine::new(graph.clone(), &model);
+        let moves = all_moves(&mut engine, &mut Matcher::new(library, &Anything));
+        moves.iter().map(|m| (m.place(), library.rules()[m.rule].name.to_string())).collect()
+    };
+    let mut compared = 0;
+    for (name, graph) in fixtures() {
+        let all = places(&library, &graph);
+        let Some(left_out) = all.values().next() else { continue };
+        let fewer = places(&library.clone().filter(|rule| *rule.name != **left_out), &graph);
+        let expected: BTreeMap<u64, String> =
+            all.iter().filter(|(_, rule)| *rule != left_out).map(|(at, rule)| (*at, rule.clone())).collect();
+        assert_eq!(fewer, expected, "{name} without {left_out}");
+        compared += fewer.len();
+    }
+    assert!(compared > 0);
+}
+
+#[test]
 fn every_state_is_acyclic_well_typed_and_computes_the_same() {
     let (library, model) = (shipped(), roofline());
     let mut wrong = BTreeMap::new();

@@ -137,13 +137,21 @@ impl<'a> Hunt<'a> {
         self.prices.is_measured() && self.memory.settled && self.memory.library == self.library.fingerprint() && enough
     }
 
-    /// What was good in earlier runs.
-    fn remembered(&self, start: &Graph, writable: &dyn Writable) -> Vec<Proposal> {
+    /// What was good in earlier runs. A script that does not come up any more is forgotten, and with it that nothing else was found.
+    fn remembered(&mut self, start: &Graph, writable: &dyn Writable) -> Vec<Proposal> {
         if self.memory.library != self.library.fingerprint() {
             return Vec::new();
         }
-        let scripts = self.memory.scripts.iter();
-        scripts.filter_map(|script| Memory::replay(script, start, self.prices.model(), self.library, writable)).collect()
+        let (before, mut proposals) = (self.memory.scripts.len(), Vec::new());
+        let (prices, library) = (self.prices.model(), self.library);
+        self.memory.scripts.retain(|script| {
+            let proposal = Memory::replay(script, start, prices, library, writable);
+            let comes_up = proposal.is_some();
+            proposals.extend(proposal);
+            comes_up
+        });
+        self.memory.settled &= proposals.len() == before;
+        proposals
     }
 
     /// Keeps what this run found for later ones: `winner` passed the comparison and the check.

@@ -15,7 +15,7 @@ use crate::sizes::Sizes;
 /// What is remembered. It holds for one model at one set of sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Which rules were searched with: identities of places are those of one library.
+    /// Which rules were searched with: rewrites that were good under others may be less than the best under these.
     pub library: u64,
     /// Seconds that the hunt was given.
     pub budget: f64,

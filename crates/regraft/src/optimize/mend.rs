@@ -60,12 +60,10 @@ impl Hunt<'_> {
             mended.guilty.push((guilty.rule, guilty.at));
             let without: Vec<String> = mended.guilty.iter().map(|(rule, _)| rule.clone()).collect();
             library = library.filter(|r| !without.iter().any(|name| *name == *r.name));
-            let Some(mut candidate) = self.search_again(start, &library, deadline, observer)? else { return Ok(mended) };
+            let Some(candidate) = self.search_again(start, &library, deadline, observer)? else { return Ok(mended) };
             observer.phase(Phase::Check, &format!("{} without {}", failed.name, without.join(", ")));
             let check = examine(&candidate);
             if check.passed {
-                // Places are those of the smaller library: not for later runs.
-                candidate.places.clear();
                 mended.candidate = Some((candidate, check));
                 return Ok(mended);
             }

@@ -293,18 +293,13 @@ fn a_wrong_rule_is_found_out_named_and_left_out() {
         "wrong.rules",
         ";; softplus(x) is not relu(x)\n(rule softplus-as-relu\n  (softplus ?x)  =>  (relu ?x)\n  (numeric exact)\n  (doc \"Wrong.\")\n  (instance (?x 2 3)))\n",
     );
-    // What is tried first depends on measured times, and no rule is named where a script of rewrites cannot be replayed from the start.
-    let named = (0..6).any(|run| {
-        let ended = bench
-            .run(&format!("optimize m.onnx -o f.onnx --rules wrong.rules --allow tested --cost-store s{run}.sqlite --json --budget 60s"));
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        let report: serde_json::Value = serde_json::from_str(&ended.out).expect("a report");
-        let warnings = report["warnings"].to_string();
-        assert!(warnings.contains("failed its check"), "{warnings}");
-        assert!(!report["applied"].to_string().contains("softplus-as-relu"), "{report}");
-        warnings.contains("the rule `softplus-as-relu` at")
-    });
-    assert!(named, "the rule was never named");
+    let ended = bench.run("optimize m.onnx -o f.onnx --rules wrong.rules --allow tested --cost-store s.sqlite --json --budget 120s");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_str(&ended.out).expect("a report");
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("failed its check"), "{warnings}");
+    assert!(warnings.contains("the rule `softplus-as-relu` at"), "{warnings}");
+    assert!(!report["applied"].to_string().contains("softplus-as-relu"), "{report}");
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
 }
 
