@@ -139,8 +139,7 @@ impl Facts {
 
     /// Forgets what was supposed.
     pub fn forget(&mut self, before: Vec<Poly>) {
-        self.known = before;
-        self.answers.clear();
+        self.instead(before);
     }
 
     /// Makes the elements of constants known.

@@ -10,7 +10,7 @@ pub(super) struct Interval {
 }
 
 /// Units in the last place that a mathematical library may be wrong by: the usual ones stay below two.
-const LIBRARY: u32 = 4;
+pub(super) const LIBRARY: u32 = 4;
 /// How wrong the error function may be.
 const ERF: f64 = 1e-13;
 
@@ -27,7 +27,7 @@ impl Interval {
     }
 
     /// Bounds that were computed exactly but for `ulps` steps; no knowledge where one is no number.
-    fn widened(low: f64, high: f64, ulps: u32) -> Interval {
+    pub(super) fn widened(low: f64, high: f64, ulps: u32) -> Interval {
         if low.is_nan() || high.is_nan() {
             return Interval::ALL;
         }

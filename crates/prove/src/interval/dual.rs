@@ -1,6 +1,6 @@
 //! Expressions over boxes: the value and its slopes, as intervals.
 
-use super::arithmetic::Interval;
+use super::arithmetic::{Interval, LIBRARY};
 
 /// Most variables of an identity.
 pub(super) const VARIABLES: usize = 2;
@@ -135,11 +135,8 @@ fn power((base, exponent): (Dual, Dual)) -> Dual {
     let corners = [b.low.powf(e.low), b.low.powf(e.high), b.high.powf(e.low), b.high.powf(e.high)];
     let low = corners.iter().copied().fold(f64::INFINITY, f64::min);
     let high = corners.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Four steps for the library, as for every function.
-    let mut value = Interval { low, high };
-    for _ in 0..4 {
-        value = Interval { low: value.low.next_down().max(0.0), high: value.high.next_up() };
-    }
+    let wide = Interval::widened(low, high, LIBRARY);
+    let value = Interval { low: wide.low.max(0.0), ..wide };
     let (by_base, by_exponent) = (value.times(e).times(b.inverse()), value.times(b.log()));
     let mut slopes = base.slopes;
     for (slope, other) in slopes.iter_mut().zip(exponent.slopes) {
