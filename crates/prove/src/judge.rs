@@ -6,7 +6,7 @@ use regraft_ir::{Graph, Op};
 use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
 use regraft_rules::{Proof, Rule, Trust};
 
-use crate::{Assumptions, Verdict, equal_where};
+use crate::{Assumptions, Verdict, equal_where, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
@@ -37,6 +37,8 @@ impl fmt::Display for Word {
 pub struct Judgement {
     /// Proved instances some of whose sizes are symbols.
     pub open: usize,
+    /// Those of them in which a leading axis stands for any number of axes ([`leading_axes`]).
+    pub any_rank: usize,
     /// Proved instances all of whose sizes are numbers.
     pub known: usize,
     /// Instances that were not proved.
@@ -48,6 +50,16 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Adds an instance that was proved.
+    fn add(&mut self, instance: &Instance) {
+        if !has_symbols(&instance.before) {
+            self.known += 1;
+            return;
+        }
+        self.open += 1;
+        self.any_rank += usize::from(!leading_axes(&instance.before, &instance.after).is_empty());
+    }
+
     /// What can be kept of it: the proof that a rule of this text has.
     pub fn proof(&self, rule: &Rule) -> Proof {
         let trust = match self.word() {
@@ -71,7 +83,7 @@ impl Judgement {
 /// Asks the prover for `wanted` instances of each kind of sizes. Deterministic in `seed`.
 ///
 /// Ranks, attributes and numbers of operands are those of the instances: drawn as for [`regraft_rules::sample::exercise`]. A proof on an instance
-/// holds for all values of its symbols.
+/// holds for all values of its symbols, and where a leading axis is only passed over, for any number of axes in its place.
 pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
     let mut judgement = Judgement::default();
     for sizes in [Sizes::Open, Sizes::Some, Sizes::Known] {
@@ -81,27 +93,23 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
                 break;
             }
             let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let mut symbolic = false;
-            let verdict = match draw_sized(rule, seed, sizes) {
-                Ok(instance) => {
-                    symbolic = has_symbols(&instance.before);
-                    if !symbolic && sizes != Sizes::Known {
-                        continue;
-                    }
-                    prove(&instance)
-                }
+            let shown = match draw_sized(rule, seed, sizes) {
+                Ok(instance) if sizes != Sizes::Known && !has_symbols(&instance.before) => continue,
+                Ok(instance) => match prove(&instance) {
+                    Verdict::Proved => Ok(instance),
+                    Verdict::Unproved(why) => Err(why),
+                },
                 // With symbols, a target may ask for what is not known; the guards of a match with numbers know it.
-                Err(Miss::Wrong(why)) if sizes == Sizes::Known => Verdict::Unproved(why),
+                Err(Miss::Wrong(why)) if sizes == Sizes::Known => Err(why),
                 Err(_) => continue,
             };
             made += 1;
-            if verdict == Verdict::Proved {
-                judgement.instances.push((sizes, seed));
-            }
-            match verdict {
-                Verdict::Proved if symbolic => judgement.open += 1,
-                Verdict::Proved => judgement.known += 1,
-                Verdict::Unproved(why) => {
+            match shown {
+                Ok(instance) => {
+                    judgement.instances.push((sizes, seed));
+                    judgement.add(&instance);
+                }
+                Err(why) => {
                     judgement.unproved += 1;
                     judgement.first.get_or_insert_with(|| format!("seed {seed}, sizes {sizes:?}: {why}"));
                 }
@@ -122,7 +130,7 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
         if let Verdict::Unproved(why) = prove(&instance) {
             return Err(format!("seed {seed}: {why}"));
         }
-        *(if has_symbols(&instance.before) { &mut judgement.open } else { &mut judgement.known }) += 1;
+        judgement.add(&instance);
     }
     let worth = judgement.proof(rule).trust;
     if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(judgement) }

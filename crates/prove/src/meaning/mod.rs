@@ -8,6 +8,8 @@ mod position;
 mod reduction;
 mod table;
 
+pub(crate) use pointwise::is_pointwise;
+
 use std::collections::HashMap;
 
 use regraft_ir::{Class, DType, Dim, Graph, NodeId, Op, TensorType, ValueId};

@@ -25,7 +25,7 @@ impl Meaning<'_> {
                 self.at(x, &inner)?
             }
             Op::Reshape(_) | Op::Flatten(_) | Op::Squeeze(_) | Op::Unsqueeze(_) => {
-                let x = first(self)?;
+                let x = self.viewed(first(self)?)?;
                 let inner = self.reshaped(&self.shape(x)?, &self.shape(value)?, index)?;
                 self.at(x, &inner)?
             }
@@ -233,6 +233,14 @@ impl Meaning<'_> {
         let equal = |a: usize, b: usize| product(from, &inner[..a]) == product(to, &outer[..b]);
         let pairs = (2..=inner.len() + outer.len()).flat_map(|total| (1..total).map(move |a| (a, total - a)));
         pairs.filter(|(a, b)| *a <= inner.len() && *b <= outer.len()).find(|(a, b)| equal(*a, *b))
+    }
+
+    /// What is viewed, whatever views of it are between.
+    fn viewed(&self, value: ValueId) -> Result<ValueId, Trouble> {
+        match self.graph.node(value.node).op {
+            Op::Reshape(_) | Op::Flatten(_) | Op::Squeeze(_) | Op::Unsqueeze(_) => self.viewed(self.operand(value.node, 0)?),
+            _ => Ok(value),
+        }
     }
 
     fn padded(&mut self, value: ValueId, op: &regraft_ir::ops::pad::Pad, index: &[Poly]) -> Result<Sum, Trouble> {

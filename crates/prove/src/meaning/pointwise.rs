@@ -224,7 +224,7 @@ fn holds(to: DType, from: DType) -> bool {
     }
 }
 
-fn is_pointwise(kind: OpKind) -> bool {
+pub(crate) fn is_pointwise(kind: OpKind) -> bool {
     use OpKind::*;
     matches!(
         kind,

@@ -18,7 +18,9 @@ const INSTANCES: u32 = 2;
 /// Prove rules for all sizes
 ///
 /// Both sides of a rule are written as sums over index variables and brought to a normal form, over the real numbers. Sizes are symbols where guards
-/// and attributes do not ask for numbers, so one proof holds for all of them. Ranks, attributes and numbers of operands are those of random instances.
+/// and attributes do not ask for numbers, so one proof holds for all of them. Where all
+/// operators only pass over a leading axis, it stands for one or more axes (`any rank`). Other ranks, attributes and numbers of
+/// operands are those of random instances.
 ///
 /// The word is `proved` if every instance was proved and some of them have symbols for sizes, `proved-in-range` if every instance was proved and all
 /// have numbers, and `unproved` otherwise, which refutes nothing.
@@ -55,6 +57,8 @@ struct Row {
     word: String,
     /// Proved instances with symbols for sizes.
     symbols: usize,
+    /// Those of them that hold for any number of leading axes.
+    any_rank: usize,
     /// Proved instances with numbers for all sizes.
     numbers: usize,
     /// Instances that were not proved.
@@ -73,13 +77,14 @@ impl Row {
             None => judge(rule, wanted.unwrap_or(INSTANCES) as usize, seed),
         };
         let word = judgement.word().to_string();
-        let Judgement { open, known, unproved, first, .. } = judgement;
+        let Judgement { open, any_rank, known, unproved, first, .. } = judgement;
         let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
         Row {
             rule: rule.name.to_string(),
             defined: place(rule),
             word,
             symbols: open,
+            any_rank,
             numbers: known,
             unproved,
             why,
@@ -106,10 +111,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
 fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String {
     let mut text = String::new();
     if !console.quiet && !rows.is_empty() {
-        let mut table = plain_table(&["rule", "word", "symbols", "numbers", "unproved", "time"], &[2, 3, 4, 5]);
+        let mut table = plain_table(&["rule", "word", "symbols", "any rank", "numbers", "unproved", "time"], &[2, 3, 4, 5, 6]);
         for r in rows {
-            let numbers = [r.symbols.to_string(), r.numbers.to_string(), r.unproved.to_string(), seconds(r.seconds)];
-            table.add_row([[r.rule.clone(), r.word.clone()].as_slice(), numbers.as_slice()].concat());
+            let numbers = [r.symbols, r.any_rank, r.numbers, r.unproved].map(|n| n.to_string());
+            table.add_row([[r.rule.clone(), r.word.clone()].as_slice(), &numbers, &[seconds(r.seconds)]].concat());
         }
         text = format!("{}\n", lines(&table));
     }
@@ -120,9 +125,10 @@ fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String
     let count = |word: Word| rows.iter().filter(|r| r.word == word.to_string()).count();
     let time = seconds(start.elapsed().as_secs_f64());
     text + &format!(
-        "verdict: {} of {} rules proved for all sizes · {} for the sizes drawn · {} unproved · {time} · seed {}",
+        "verdict: {} of {} rules proved for all sizes, {} of them for any number of leading axes · {} for the sizes drawn · {} unproved · {time} · seed {}",
         count(Word::Proved),
         rows.len(),
+        rows.iter().filter(|r| r.any_rank > 0).count(),
         count(Word::ProvedInRange),
         count(Word::Unproved),
         args.seed

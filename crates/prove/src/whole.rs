@@ -1,0 +1,141 @@
+//! Sizes that are only met as a whole.
+
+use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
+
+use crate::rebuild::rebuilt;
+
+/// Both graphs with a symbol of its own for each size of an input that is computed from other symbols, if these are met nowhere but in that size: a proof
+/// for all sizes holds for what the size comes to. `None` if there is no such size.
+pub(crate) fn by_wholes(before: &Graph, after: &Graph) -> Option<[Graph; 2]> {
+    let wholes = Wholes::of([before, after])?;
+    Some([wholes.graph(before)?, wholes.graph(after)?])
+}
+
+/// A size, the symbols that it is computed from, and the symbol that stands for it.
+struct Whole {
+    size: Dim,
+    parts: Vec<String>,
+    symbol: Dim,
+}
+
+impl Whole {
+    fn new(size: &Dim, symbol: String) -> Whole {
+        Whole { size: size.clone(), parts: symbols(size), symbol: Dim::symbol(&symbol) }
+    }
+
+    /// Another size said by the symbol; `None` if it is made of parts of the whole.
+    fn within(&self, size: &Dim) -> Option<Dim> {
+        let free = |dim: &Dim| !symbols(dim).iter().any(|name| self.parts.contains(name));
+        if free(size) {
+            return Some(size.clone());
+        }
+        let more = size.clone() - self.size.clone();
+        let times = size.exact_div(&self.size);
+        let sum = free(&more).then(|| self.symbol.clone() + more);
+        sum.or_else(|| times.filter(free).map(|times| self.symbol.clone() * times))
+    }
+}
+
+/// The wholes of two graphs, in the order in which they are to be replaced.
+struct Wholes(Vec<Whole>);
+
+impl Wholes {
+    fn of(graphs: [&Graph; 2]) -> Option<Wholes> {
+        let (mut met, mut names) = (Vec::new(), Vec::new());
+        let mut candidates: Vec<Dim> = Vec::new();
+        for graph in graphs {
+            for id in graph.ids() {
+                match &graph.node(id).op {
+                    Op::Input(input) => candidates.extend(input.ty.shape.iter().cloned()),
+                    op => met.extend(op.attrs().into_iter().filter_map(|(_, attr)| sizes(attr)).flatten()),
+                }
+            }
+        }
+        met.extend(candidates.iter().cloned());
+        met.iter().for_each(|dim| dim.symbols(&mut names));
+        candidates.retain(|dim| dim.known().is_none() && dim.as_symbol().is_none());
+        let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name));
+        let mut wholes = Vec::new();
+        for size in &candidates {
+            // It was said by another one, or is the same.
+            if !met.contains(size) {
+                continue;
+            }
+            let whole = Whole::new(size, fresh.next()?);
+            if let Some(said) = met.iter().map(|dim| whole.within(dim)).collect() {
+                met = said;
+                wholes.push(whole);
+            }
+        }
+        (!wholes.is_empty()).then_some(Wholes(wholes))
+    }
+
+    fn size(&self, size: &Dim) -> Option<Dim> {
+        self.0.iter().try_fold(size.clone(), |size, whole| whole.within(&size))
+    }
+
+    fn sizes(&self, sizes: &[Dim]) -> Option<Vec<Dim>> {
+        sizes.iter().map(|size| self.size(size)).collect()
+    }
+
+    fn graph(&self, graph: &Graph) -> Option<Graph> {
+        let input = |ty: &TensorType| Some(TensorType { shape: self.sizes(&ty.shape)?.into(), ..ty.clone() });
+        rebuilt(graph, input, |node| self.operator(&node.op))
+    }
+
+    fn operator(&self, op: &Op) -> Option<Op> {
+        let mut attrs = op.attrs();
+        let mut changed = false;
+        for (_, attr) in &mut attrs {
+            if let Attr::Dims(dims) = attr {
+                (*dims, changed) = (self.sizes(dims)?, true);
+            }
+        }
+        if !changed {
+            return Some(op.clone());
+        }
+        let attrs: Vec<(String, Attr)> = attrs.into_iter().map(|(name, attr)| (name.to_string(), attr)).collect();
+        op.kind().with_attrs(&attrs).ok()
+    }
+}
+
+fn sizes(attr: Attr) -> Option<Vec<Dim>> {
+    if let Attr::Dims(dims) = attr { Some(dims) } else { None }
+}
+
+fn symbols(dim: &Dim) -> Vec<String> {
+    let mut names = Vec::new();
+    dim.symbols(&mut names);
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regraft_ir::text;
+
+    /// Types of the inputs and of the output, the graph read twice.
+    fn types(graph: &str) -> Option<String> {
+        let graph = text::parse(graph).expect("a graph");
+        let [before, _] = by_wholes(&graph, &graph)?;
+        let values = before.inputs().iter().map(|id| id.out()).chain(before.outputs().iter().map(|o| o.value));
+        Some(values.map(|v| before.ty(v).map_or_else(|| "?".into(), ToString::to_string)).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn sizes_that_are_met_as_a_whole_become_symbols() {
+        let twice = "floor(floor(H + 1, 2) + 1, 2)";
+        let reshaped = format!("graph (x: f32[N,4,{twice},W]) {{ y = Reshape(x, shape=[N, 4*{twice}, W]) output y }}");
+        assert_eq!(types(&reshaped).as_deref(), Some("f32[N,4,s0,W] f32[N,4*s0,W]"));
+        let longer =
+            format!("graph (x: f32[{twice},floor(W, 4)], z: f32[{twice} + 1,floor(W, 4)]) {{ y = Concat(x, z, axis=0) output y }}");
+        assert_eq!(types(&longer).as_deref(), Some("f32[s0,s1] f32[s0 + 1,s1] f32[2*s0 + 1,s1]"));
+    }
+
+    #[test]
+    fn sizes_whose_parts_are_met_elsewhere_stay() {
+        assert_eq!(types("graph (x: f32[N,W]) { y = Relu(x) output y }"), None);
+        assert_eq!(types("graph (x: f32[floor(H, 2)], z: f32[H]) { y = Concat(x, z, axis=0) output y }"), None);
+        assert_eq!(types("graph (x: f32[floor(s0, 2)]) { y = Relu(x) output y }").as_deref(), Some("f32[s1] f32[s1]"));
+    }
+}
