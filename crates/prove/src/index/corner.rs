@@ -38,7 +38,7 @@ impl Facts {
     fn corner(&self, sum: &Poly) -> Option<Vec<(Var, i64)>> {
         let mut corner = Vec::new();
         for (atoms, c) in sum.terms() {
-            match atoms.as_slice() {
+            match &atoms[..] {
                 [] => {}
                 [Atom::Var(var)] => {
                     let last = self.extent(*var)?.known()? - 1;

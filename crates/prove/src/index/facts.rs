@@ -70,7 +70,7 @@ impl Facts {
 
     /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
-        let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms);
+        let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter());
         let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
         vars.into_iter().find_map(|var| {
             let (factor, _) = sum.linear(var)?;
@@ -244,7 +244,7 @@ impl Facts {
     /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both.
     fn by_ends(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         let mut seen: Vec<&Atom> = Vec::new();
-        for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms) {
+        for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()) {
             if seen.contains(&atom) {
                 continue;
             }
@@ -287,7 +287,7 @@ impl Facts {
         let mut total = Poly::default();
         for (atoms, coefficient) in sum.terms() {
             let mut product = Poly::number(*coefficient);
-            for atom in atoms {
+            for atom in atoms.iter() {
                 let Atom::Size(_) = atom else { return false };
                 product = product.mul(&Poly::atom(atom.clone()).plus(1));
             }
@@ -338,7 +338,7 @@ fn multiple(fact: &Poly, sum: &Poly, allowed: impl Fn(&Atom) -> bool) -> Option<
     fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
         sum.terms().iter().filter(|(_, n)| divides(*c, *n)).find_map(|(mine, n)| {
             let left = without(mine, atoms)?;
-            left.iter().all(&allowed).then(|| Poly::term(&left, n / c))
+            left.iter().all(&allowed).then(|| Poly::term(left, n / c))
         })
     })
 }
@@ -351,7 +351,7 @@ fn divides(c: i64, n: i64) -> bool {
 /// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0`
 /// where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives `-c (a - b + 1) + b r ≥ 0`.
 fn without_floor(sum: &Poly) -> Option<Poly> {
-    let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms).filter(|atom| matches!(atom, Atom::Floor(..)));
+    let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()).filter(|atom| matches!(atom, Atom::Floor(..)));
     floors.into_iter().find_map(|atom| {
         let Atom::Floor(a, b) = atom else { return None };
         let (factor, rest) = sum.linear_in(atom)?;

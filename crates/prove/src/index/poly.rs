@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use regraft_ir::Dim;
@@ -56,24 +57,30 @@ pub(crate) enum Atom {
 ///
 /// Where a coefficient leaves 64 bits, the sum becomes a variable that stands for that number and of which nothing is known.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub(crate) struct Poly(Vec<(Vec<Atom>, i64)>);
+pub(crate) struct Poly(Vec<(Product, i64)>);
+
+/// Atoms of a product, ascending. Sums share them: most sums are made from others.
+pub(crate) type Product = Rc<[Atom]>;
 
 impl Poly {
     pub fn number(value: i64) -> Poly {
-        if value == 0 { Poly::default() } else { Poly(vec![(Vec::new(), value)]) }
+        thread_local! {
+            static ONE: Product = Rc::from([]);
+        }
+        if value == 0 { Poly::default() } else { Poly(vec![(ONE.with(Rc::clone), value)]) }
     }
 
     pub fn atom(atom: Atom) -> Poly {
-        Poly(vec![(vec![atom], 1)])
+        Poly(vec![(Rc::from([atom]), 1)])
     }
 
     pub fn var(var: Var) -> Poly {
         Poly::atom(Atom::Var(var))
     }
 
-    /// One product, its atoms ascending.
-    pub fn term(atoms: &[Atom], coefficient: i64) -> Poly {
-        if coefficient == 0 { Poly::default() } else { Poly(vec![(atoms.to_vec(), coefficient)]) }
+    /// One product.
+    pub fn term(atoms: Product, coefficient: i64) -> Poly {
+        if coefficient == 0 { Poly::default() } else { Poly(vec![(atoms, coefficient)]) }
     }
 
     /// A size of the graph.
@@ -92,7 +99,7 @@ impl Poly {
     }
 
     /// The terms, ascending.
-    pub fn terms(&self) -> &[(Vec<Atom>, i64)] {
+    pub fn terms(&self) -> &[(Product, i64)] {
         &self.0
     }
 
@@ -112,7 +119,7 @@ impl Poly {
     /// The variable, if it is nothing else.
     pub fn as_var(&self) -> Option<Var> {
         match self.0.as_slice() {
-            [(atoms, 1)] => match atoms.as_slice() {
+            [(atoms, 1)] => match &atoms[..] {
                 [Atom::Var(var)] => Some(*var),
                 _ => None,
             },
@@ -120,8 +127,8 @@ impl Poly {
         }
     }
 
-    fn collect(terms: impl IntoIterator<Item = (Vec<Atom>, Option<i64>)>) -> Poly {
-        let mut list: Vec<(Vec<Atom>, i64)> = Vec::new();
+    fn collect(terms: impl IntoIterator<Item = (Product, Option<i64>)>) -> Poly {
+        let mut list: Vec<(Product, i64)> = Vec::new();
         let mut all: Vec<_> = terms.into_iter().collect();
         all.sort();
         for (atoms, coefficient) in all {
@@ -194,9 +201,9 @@ impl Poly {
         let mut products = Vec::with_capacity(self.0.len() * other.0.len());
         for (a, ca) in &self.0 {
             for (b, cb) in &other.0 {
-                let mut atoms: Vec<Atom> = a.iter().chain(b).cloned().collect();
+                let mut atoms: Vec<Atom> = a.iter().chain(&b[..]).cloned().collect();
                 atoms.sort();
-                products.push((atoms, ca.checked_mul(*cb)));
+                products.push((atoms.into(), ca.checked_mul(*cb)));
             }
         }
         Poly::collect(products)
@@ -221,7 +228,7 @@ impl Poly {
         }
         // floor(floor(a / b) / c) = floor(a / (b c))
         if let [(atoms, 1)] = rest.0.as_slice()
-            && let [Atom::Floor(a, b)] = atoms.as_slice()
+            && let [Atom::Floor(a, b)] = &atoms[..]
         {
             return whole.add(&a.floor(&b.mul(divisor)));
         }
@@ -256,22 +263,18 @@ impl Poly {
         let (mut with, mut rest) = (Vec::new(), Vec::new());
         for (atoms, c) in &self.0 {
             match atoms.iter().position(|a| a == atom) {
-                Some(at) => {
-                    let mut left = atoms.clone();
-                    left.remove(at);
-                    with.push((left, Some(*c)));
-                }
-                None => rest.push((atoms.clone(), Some(*c))),
+                Some(at) => with.push(([&atoms[..at], &atoms[at + 1..]].concat().into(), Some(*c))),
+                None => rest.push((atoms.clone(), *c)),
             }
         }
-        let (with, rest) = (Poly::collect(with), Poly::collect(rest));
+        let (with, rest) = (Poly::collect(with), Poly(rest));
         let hidden = |p: &Poly| p.any(&mut |a| a == atom);
         (!hidden(&with) && !hidden(&rest)).then_some((with, rest))
     }
 
     /// Whether `test` holds for an atom, those inside of others included.
     pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
-        self.0.iter().flat_map(|(atoms, _)| atoms).any(|atom| {
+        self.0.iter().flat_map(|(atoms, _)| atoms.iter()).any(|atom| {
             test(atom)
                 || match atom {
                     Atom::Size(_) | Atom::Var(_) => false,
@@ -336,7 +339,7 @@ impl Atom {
 }
 
 /// The product `atoms` without the factors `by`, if it has them all.
-pub(crate) fn without(atoms: &[Atom], by: &[Atom]) -> Option<Vec<Atom>> {
+pub(crate) fn without(atoms: &[Atom], by: &[Atom]) -> Option<Product> {
     if by.len() > atoms.len() || !by.iter().all(|atom| atoms.contains(atom)) {
         return None;
     }
@@ -345,7 +348,7 @@ pub(crate) fn without(atoms: &[Atom], by: &[Atom]) -> Option<Vec<Atom>> {
         let at = left.iter().position(|a| a == atom)?;
         left.remove(at);
     }
-    Some(left)
+    Some(left.into())
 }
 
 impl fmt::Display for Poly {

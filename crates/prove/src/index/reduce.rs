@@ -66,7 +66,7 @@ impl Facts {
     /// The value of a linear expression where each variable is at the end of its range that makes it smallest.
     fn lowest(&self, poly: &Poly) -> Option<i64> {
         poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
-            let value = match atoms.as_slice() {
+            let value = match &atoms[..] {
                 [] => 1,
                 [Atom::Var(var)] if *c > 0 => self.first(*var),
                 [Atom::Var(var)] => self.extent(*var)?.known()? - 1,
@@ -85,7 +85,7 @@ impl Facts {
             return a.clone();
         }
         if let [(atoms, 1)] = a.terms()
-            && let [Atom::Stretch(inner, middle)] = atoms.as_slice()
+            && let [Atom::Stretch(inner, middle)] = &atoms[..]
             && broadcasts(middle, n)
         {
             return self.stretch(inner, n);
@@ -109,7 +109,7 @@ fn digit(atoms: &[Atom], c: i64) -> Option<(Var, Poly)> {
 fn broadcasts(whole: &Poly, part: &Poly) -> bool {
     whole == part
         || match whole.terms() {
-            [(atoms, 1)] => match atoms.as_slice() {
+            [(atoms, 1)] => match &atoms[..] {
                 [Atom::Broadcast(a, b)] => broadcasts(a, part) || broadcasts(b, part),
                 _ => false,
             },

@@ -96,7 +96,7 @@ impl Sum {
     pub fn whole(poly: &Poly) -> Sum {
         Sum::new(poly.terms().iter().map(|(atoms, coefficient)| {
             let mut factors: Vec<(Factor, i32)> = Vec::new();
-            for atom in atoms {
+            for atom in atoms.iter() {
                 factors.push(match atom {
                     Atom::Element(source, index) => (Factor::Read(source.clone(), index.clone()), 1),
                     other => (Factor::Whole(other.clone()), 1),
