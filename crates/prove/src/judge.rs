@@ -136,6 +136,12 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(judgement) }
 }
 
+/// How many instances of a proof hold for any number of leading axes ([`leading_axes`]).
+pub fn any_rank(rule: &Rule, proof: &Proof) -> usize {
+    let instances = proof.instances.iter().filter_map(|(sizes, seed)| draw_sized(rule, *seed, *sizes).ok());
+    instances.filter(|instance| !leading_axes(&instance.before, &instance.after).is_empty()).count()
+}
+
 /// Whether both sides of an instance are equal. Inputs that were drawn positive are known to be.
 fn prove(instance: &Instance) -> Verdict {
     let names = instance.before.inputs().iter().filter_map(|id| match &instance.before.node(*id).op {

@@ -24,7 +24,7 @@ pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
-pub use judge::{Judgement, Word, judge, replay};
+pub use judge::{Judgement, Word, any_rank, judge, replay};
 pub use leading::{leading_axes, with_leading_axes};
 pub use numbers::settled;
 pub use validate::{Tally, validate};

@@ -97,6 +97,23 @@ const LAWS: &str = "
 ";
 
 #[test]
+fn rules_are_proved_for_all_sizes_and_leading_axes() {
+    let bench = bench();
+    let rows = bench.json("rules verify conv-add matmul-associate-right my-double-relu --rules my.rules --json");
+    let told = |row: &serde_json::Value| (row["word"].clone(), row["unproved"].clone(), row["any_rank"].as_u64() > Some(0));
+    // A convolution takes exactly one axis of images.
+    assert_eq!(told(&rows[0]), ("proved".into(), 0.into(), false), "{rows}");
+    assert_eq!(told(&rows[1]), ("proved".into(), 0.into(), true), "{rows}");
+    assert_eq!(rows[2]["unproved"], 0, "{rows}");
+    let text = bench.ok("rules explain matmul-associate-right");
+    assert!(text.contains("of them hold for any number of leading axes"), "{text}");
+    assert!(!bench.ok("rules explain conv-add").contains("leading axes"));
+    let wrong = bench.run("rules verify my-wrong-abs --rules my.rules");
+    assert_eq!(wrong.code, Some(1), "{wrong:?}");
+    assert!(wrong.out.contains("unproved: my-wrong-abs (my.rules:9)"), "{wrong:?}");
+}
+
+#[test]
 fn axioms_are_compared_on_every_small_instance() {
     let bench = bench();
     let counts = |words: &str| -> Vec<Vec<u64>> {

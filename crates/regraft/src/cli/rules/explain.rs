@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use regraft_ir::{Graph, text};
+use regraft_prove::any_rank;
 use regraft_rules::sample::{self, Sizes};
 use regraft_rules::{Anything, Numeric, Proofs, Rule, Trust, instantiate, matches_at};
 
@@ -109,8 +110,15 @@ fn reason(rule: &Rule) -> String {
     let instances = proof.map_or_else(String::new, |proof| {
         let count = |wanted: &[Sizes]| proof.instances.iter().filter(|(sizes, _)| wanted.contains(sizes)).count();
         let (symbols, numbers) = (count(&[Sizes::Open, Sizes::Some]), count(&[Sizes::Known]));
-        let digest = proof.digest;
-        format!("\nproof {digest:032x}: both sides have one normal form on {symbols} instances with symbols for sizes and {numbers} with numbers\n`regraft rules verify {}` proves it again", rule.name)
+        let ranks = match any_rank(rule, &proof) {
+            0 => String::new(),
+            any => format!("\n{any} of them hold for any number of leading axes"),
+        };
+        let (digest, name) = (proof.digest, &rule.name);
+        format!(
+            "\nproof {digest:032x}: both sides have one normal form on {symbols} instances with symbols for sizes and {numbers} with numbers{ranks}\n\
+             `regraft rules verify {name}` proves it again"
+        )
     });
     let what = match rule.trust {
         Trust::Proved => "for all sizes that satisfy its conditions, over the real numbers",
