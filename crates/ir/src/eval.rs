@@ -1,10 +1,10 @@
 //! The reference executor: every operator's own definition, nothing fused, nothing reordered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::constant::Const;
 use crate::dim::Bindings;
-use crate::dtype::DType;
+use crate::dtype::{Class, DType};
 use crate::error::EvalError;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::op::{EvalContext, Op, OpKind};
@@ -106,6 +106,27 @@ pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError>
         values::<f64>(graph, &HashMap::new(), &[value], &mut NoOpaque)?.first().map(|v| v.to_const(dtype))
     };
     results.flatten().ok_or_else(|| EvalError::value("a constant of an exotic type"))
+}
+
+/// The constant that a value is, if it is one, or if it is computed from whole numbers and truth values alone, of at most `largest` elements at each step:
+/// then no step rounds.
+pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<Const> {
+    if let Some(constant) = graph.constant(value) {
+        return Some(constant.clone());
+    }
+    if !graph.is_constant(value) {
+        return None;
+    }
+    let (mut stack, mut seen) = (vec![value], HashSet::from([value]));
+    while let Some(value) = stack.pop() {
+        let ty = graph.ty(value)?;
+        let few = ty.elements().known().is_some_and(|n| n <= largest as i64);
+        if !few || !matches!(ty.dtype.class(), Class::Int | Class::Bool) {
+            return None;
+        }
+        stack.extend(graph.node(value.node).inputs.iter().filter(|v| seen.insert(**v)));
+    }
+    constant_value(graph, value).ok()
 }
 
 /// True if a constant cone moves single-precision elements about and computes none: single precision holds them all then.

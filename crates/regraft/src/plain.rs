@@ -140,7 +140,7 @@ impl Plain<'_> {
 
     /// The constant that decides what an operator is, if it is known.
     fn known(&mut self, graph: &Graph, value: ValueId) -> Option<Const> {
-        let found = known(graph, value);
+        let found = eval::exact_constant(graph, value, LARGEST);
         self.open |= found.is_none();
         found
     }
@@ -222,26 +222,6 @@ enum Elements<'a> {
 fn call(kind: &str, operands: &[&str], result: &str) -> NodeProto {
     let input = operands.iter().map(|name| (*name).to_string()).collect();
     NodeProto { op_type: Some(kind.into()), input, output: vec![result.into()], ..NodeProto::default() }
-}
-
-/// The constant that a value is, if it is one, or is computed from whole numbers and truth values alone: then no step rounds.
-fn known(graph: &Graph, value: ValueId) -> Option<Const> {
-    if let Some(constant) = graph.constant(value) {
-        return Some(constant.clone());
-    }
-    if !graph.is_constant(value) {
-        return None;
-    }
-    let (mut stack, mut seen) = (vec![value], HashSet::new());
-    while let Some(value) = stack.pop() {
-        let ty = graph.ty(value)?;
-        let small = ty.elements().known().is_some_and(|n| n <= LARGEST as i64);
-        if !small || !matches!(ty.dtype.class(), Class::Int | Class::Bool) {
-            return None;
-        }
-        stack.extend(graph.node(value.node).inputs.iter().filter(|v| seen.insert(**v)));
-    }
-    eval::constant_value(graph, value).ok()
 }
 
 /// All names in a graph and in its bodies.

@@ -11,8 +11,9 @@ mod table;
 pub(crate) use pointwise::is_pointwise;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use regraft_ir::{Class, DType, Dim, Graph, NodeId, Op, TensorType, ValueId};
+use regraft_ir::{Class, Const, DType, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::value::{Simplifier, Sum, Trouble, canonical};
@@ -88,6 +89,8 @@ pub(crate) struct Meaning<'a> {
     shared: &'a mut Shared,
     simplifier: Simplifier,
     memo: HashMap<(ValueId, Vec<Poly>), Sum>,
+    /// Constants that are computed from others, without rounding.
+    computed: HashMap<ValueId, Option<Rc<Const>>>,
     /// The element that was asked for last.
     last: Sum,
     /// Nodes whose elements are being written out, and how many of their sums are open.
@@ -107,7 +110,16 @@ struct Range {
 
 impl<'a> Meaning<'a> {
     pub fn new(graph: &'a Graph, shared: &'a mut Shared, simplifier: Simplifier) -> Meaning<'a> {
-        Meaning { graph, shared, simplifier, memo: HashMap::new(), last: Sum::default(), open: Vec::new(), names: HashMap::new() }
+        Meaning {
+            graph,
+            shared,
+            simplifier,
+            memo: HashMap::new(),
+            computed: HashMap::new(),
+            last: Sum::default(),
+            open: Vec::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// The element of a value at an index.
@@ -226,6 +238,9 @@ impl<'a> Meaning<'a> {
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
         }
+        if let Some(constant) = self.whole_numbers(value) {
+            return self.constant(&constant, index);
+        }
         let kinds: [Kind<'a>; 6] =
             [Meaning::pointwise, Meaning::movement, Meaning::contraction, Meaning::reduction, Meaning::normalization, Meaning::position];
         for kind in kinds {
@@ -234,6 +249,15 @@ impl<'a> Meaning<'a> {
             }
         }
         self.opaque(value, index)
+    }
+
+    /// The constant that whole numbers are computed to.
+    fn whole_numbers(&mut self, value: ValueId) -> Option<Rc<Const>> {
+        if !self.graph.is_constant(value) || !matches!(self.graph.ty(value)?.dtype.class(), Class::Int | Class::Bool) {
+            return None;
+        }
+        let graph = self.graph;
+        self.computed.entry(value).or_insert_with(|| eval::exact_constant(graph, value, table::LARGEST).map(Rc::new)).clone()
     }
 
     /// A result of an operator that is not looked into: the same for the same operands.

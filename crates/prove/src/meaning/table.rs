@@ -7,7 +7,7 @@ use crate::meaning::{Meaning, Need};
 use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, whole};
 
 /// Constants of more elements are not looked into.
-const LARGEST: usize = 1 << 16;
+pub(super) const LARGEST: usize = 1 << 16;
 
 impl Meaning<'_> {
     pub(super) fn constant(&mut self, constant: &Const, index: &[Poly]) -> Result<Sum, Trouble> {
