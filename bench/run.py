@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Optimizes every model of the corpus, judges each result independently (ab.py), prints a table and writes JSON.
 
-    run.py [PATTERN] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--discard]
+    run.py [PATTERN] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--keep FOLDER] [--replay] [--discard]
 
 The command is run as a user runs it, its exit code and its own claim are kept beside the independent measurement, and a model that fails is
 a row of the table like any other.
@@ -144,12 +144,17 @@ def mean(rows):
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
 
 
+def revision():
+    """Of the sources, as they are now."""
+    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=models.ROOT, capture_output=True, text=True)
+    return said.stdout.strip()
+
+
 def results(rows, options):
-    revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=models.ROOT, capture_output=True, text=True)
     return {
         "schema": SCHEMA,
         "date": time.strftime("%Y-%m-%d"),
-        "revision": revision.stdout.strip(),
+        "revision": options.revision,
         "processor": processor(),
         "runtime": f"onnxruntime {onnxruntime.__version__}",
         "threads": options.threads,
@@ -158,6 +163,18 @@ def results(rows, options):
         "geometric_mean": mean(rows),
         "models": rows,
     }
+
+
+def replay(options):
+    """Replays the certificates of kept results again, and puts what is proved now beside the times of then."""
+    known = json.loads(options.json.read_text())
+    for row in known["models"]:
+        out = options.keep / f"{row['model']}.onnx"
+        if out.exists():
+            row.update(prove(row, models.ensure(row["model"]), out))
+            print(f"{row['model']:32} {row['proof']['word']:24} {row['proof']['seconds']:6.1f} s", flush=True)
+    known["replayed"] = options.revision
+    options.json.write_text(json.dumps(known, indent=1) + "\n")
 
 
 def save(rows, options):
@@ -178,8 +195,14 @@ def main():
     parser.add_argument("--json", type=Path, default=DEFAULT_JSON, help="results")
     parser.add_argument("--resume", action="store_true", help="keep the rows that the results have already")
     parser.add_argument("--keep", type=Path, help="folder for the optimized models and reports; they are removed if not given")
+    parser.add_argument("--replay", action="store_true", help="only replay the certificates in the folder of --keep again")
     parser.add_argument("--discard", action="store_true", help="remove each model of the corpus after its turn: the whole takes gigabytes")
     options = parser.parse_args()
+    options.revision = revision()
+    if options.replay:
+        if not options.keep or not options.json.exists():
+            sys.exit("run: --replay needs a folder with --keep, and the results that belong to it")
+        return replay(options)
     chosen = models.names(options.pattern)
     if not chosen:
         sys.exit(f"run: no model matches {options.pattern}")

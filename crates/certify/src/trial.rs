@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Bindings, Class, Graph, Op, Tensor, TensorType, Value, eval};
+use regraft_ir::{Bindings, Class, Graph, Op, SplitMix64, Tensor, TensorType, Value, eval};
 use regraft_prove::Field;
 
 use crate::region::Region;
@@ -60,13 +60,8 @@ fn cost(graph: &Graph, bindings: &Bindings) -> Option<f64> {
 }
 
 fn feeds(graph: &Graph, bindings: &Bindings, round: u64) -> Option<HashMap<String, Value<Field>>> {
-    let mut state = round;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
+    let mut random = SplitMix64(round);
+    let mut next = || random.word();
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { continue };

@@ -1,20 +1,6 @@
 //! Graphs with more operators in them, so that more laws apply.
 
-use regraft_ir::{Attr, Class, Dim, Graph, Op, OpKind, TensorType, ValueId};
-
-/// SplitMix64.
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    /// One of `0..n`; 0 for none.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
-    }
-}
+use regraft_ir::{Attr, Class, Dim, Graph, Op, OpKind, SplitMix64, TensorType, ValueId};
 
 /// Operators that are put around a graph. Those of two operands read one value twice, or two values of one type.
 const AROUND: [OpKind; 12] = [
@@ -33,7 +19,7 @@ const AROUND: [OpKind; 12] = [
 ];
 
 /// The graph with up to `count` more operators, each of which reads values that are there and is an output of its own.
-pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut Random) -> Graph {
+pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut SplitMix64) -> Graph {
     let mut graph = graph.clone();
     for at in 0..count {
         let values: Vec<(ValueId, TensorType)> = graph
@@ -61,7 +47,7 @@ pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut Random) -> Gr
 }
 
 /// An operator of this kind that takes operands of this type, mostly.
-fn operator(kind: OpKind, ty: &TensorType, random: &mut Random) -> Option<Op> {
+fn operator(kind: OpKind, ty: &TensorType, random: &mut SplitMix64) -> Option<Op> {
     let axis = random.below(ty.rank()) as i64;
     let named = |name: &str, attr: Attr| (name.to_string(), attr);
     let attrs = match kind {

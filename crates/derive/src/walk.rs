@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use regraft_ir::Graph;
+use regraft_ir::{Graph, SplitMix64};
 use regraft_prove::{Exactness, settled};
 use regraft_rules::Rule;
 use regraft_rules::sample::draw;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashSet;
 use crate::derivation::{Derivation, Link};
 use crate::laws::Laws;
 use crate::moves::{Move, moves, normalize};
-use crate::surroundings::{Random, surrounded};
+use crate::surroundings::surrounded;
 
 /// Draws for each chain: guards refuse many.
 const DRAWS: u64 = 60;
@@ -41,7 +41,7 @@ pub fn walk(start: &Graph, laws: &Laws, how: &Walk, seed: u64) -> Derivation {
     let mut graph = start.clone();
     let mut key = normalize(&mut graph);
     let most = graph.len() + how.growth;
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let mut seen = FxHashSet::from_iter([key]);
     let mut derivation = Derivation { graphs: vec![graph], links: Vec::new() };
     while let Some(graph) = derivation.graphs.last().filter(|_| derivation.links.len() < how.steps) {
@@ -98,7 +98,7 @@ pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u6
         }
         let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let Ok(instance) = draw(rule, seed) else { continue };
-        let start = surrounded(&instance.before, how.around, &mut Random(seed));
+        let start = surrounded(&instance.before, how.around, &mut SplitMix64(seed));
         let chain = walk(&start, laws, how, seed);
         let Some(last) = chain.graphs.last().filter(|_| !chain.links.is_empty()) else { continue };
         let verdict = settled(&start, last, &instance.feeds);

@@ -1,7 +1,7 @@
 //! What values look like on one random input: values that look different are not compared any further.
 
 use regraft_ir::op::EvalContext;
-use regraft_ir::{Bindings, Class, DType, Graph, NodeId, Op, Tensor, TensorType, Value, ValueId};
+use regraft_ir::{Bindings, Class, DType, Graph, NodeId, Op, SplitMix64, Tensor, TensorType, Value, ValueId};
 use rustc_hash::FxHashMap;
 
 /// Weighted sums that are kept of a value.
@@ -52,12 +52,9 @@ fn weight(at: u64, which: u64) -> f64 {
     (mix(at.wrapping_mul(SUMS as u64).wrapping_add(which)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// A permutation of 64-bit words without structure (the finalizer of SplitMix64).
+/// A word that depends on another and follows no rule.
 fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    SplitMix64(word).word()
 }
 
 /// Samples of a graph's values, for at most `work` operations. `called` names inputs and results of opaque operators: equal names have equal elements

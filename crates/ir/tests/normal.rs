@@ -6,7 +6,9 @@ use regraft_ir::eval::{NoOpaque, run};
 use regraft_ir::normal::{CSE, DCE, cse, cse_steps, dce, dce_steps, undo};
 use regraft_ir::ops::{activation, arithmetic, concat, matmul, split, transpose};
 use regraft_ir::text::{parse, print};
-use regraft_ir::{DType, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, Tensor, TensorType, Value, ValueId, canonical_key};
+use regraft_ir::{
+    DType, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, SplitMix64, Tensor, TensorType, Value, ValueId, canonical_key,
+};
 use smallvec::SmallVec;
 
 fn graph(text: &str) -> Graph {
@@ -17,15 +19,11 @@ fn key(text: &str) -> u128 {
     canonical_key(&graph(text))
 }
 
-struct Random(u64);
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 33) as usize % bound
+        (self.0.word() >> 33) as usize % bound
     }
 }
 
@@ -45,7 +43,7 @@ fn random_op(random: &mut Random) -> (Op, usize) {
 
 /// A random graph whose values are 4×4, made of few operators so that equal nodes are common.
 fn random_graph(seed: u64) -> Graph {
-    let mut random = Random(seed);
+    let mut random = Random(SplitMix64(seed));
     let mut g = Graph::new("random");
     let ty = TensorType::new(DType::F32, [4i64, 4]);
     let mut values: Vec<ValueId> = (0..2).map(|i| g.add_input(&format!("x{i}"), ty.clone())).collect();
@@ -76,7 +74,7 @@ fn random_graph(seed: u64) -> Graph {
 
 /// The same graph with its nodes in another order and without names.
 fn shuffled(g: &Graph, seed: u64) -> Graph {
-    let mut random = Random(seed);
+    let mut random = Random(SplitMix64(seed));
     let mut copy = Graph::new("shuffled");
     let mut placed: HashMap<NodeId, NodeId> = HashMap::new();
     for (i, id) in g.inputs().iter().enumerate() {
@@ -199,7 +197,7 @@ fn patches_undo_exactly() {
     let (mut applied_in_all, mut removed_in_all) = (0, 0);
     for seed in 0..300 {
         let mut g = random_graph(seed);
-        let mut random = Random(seed ^ 0xabcd);
+        let mut random = Random(SplitMix64(seed ^ 0xabcd));
         let mut stack = Vec::new();
         for _ in 0..6 {
             let Some(patch) = random_patch(&g, &mut random) else { continue };
@@ -367,7 +365,7 @@ fn random_edits_change_the_key() {
     for seed in 0..200 {
         let mut g = random_graph(seed);
         dce(&mut g);
-        let mut random = Random(seed ^ 0x77);
+        let mut random = Random(SplitMix64(seed ^ 0x77));
         let before = canonical_key(&g);
         let Some(patch) = random_patch(&g, &mut random) else { continue };
         g.apply(&patch);

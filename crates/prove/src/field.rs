@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
+use regraft_ir::scramble;
 
 use crate::ratio::simplest;
 
@@ -63,16 +64,10 @@ impl Field {
 
     /// An element that depends on the key, the words and this element, and on nothing else.
     fn hashed(self, first: u64, second: u64) -> Field {
-        let mixed = mix(mix(mix(KEY.get() ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(first)).wrapping_add(second)).wrapping_add(self.0);
-        Field::new(mix(mixed))
+        let mixed =
+            scramble(scramble(scramble(KEY.get() ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(first)).wrapping_add(second)).wrapping_add(self.0);
+        Field::new(scramble(mixed))
     }
-}
-
-/// A permutation of 64-bit words without structure (the finalizer of SplitMix64).
-fn mix(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 /// The simplest ratio that is this double when it is rounded, if it has a small denominator.
@@ -171,7 +166,7 @@ mod tests {
     use super::*;
 
     fn element(seed: u64) -> Field {
-        Field::new(mix(seed))
+        Field::new(scramble(seed))
     }
 
     #[test]

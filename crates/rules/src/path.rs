@@ -1,5 +1,7 @@
 //! Choices that are made at random, or all of them one after the other.
 
+use regraft_ir::SplitMix64;
+
 /// Where choices come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Choices {
@@ -93,25 +95,24 @@ impl Path {
     }
 }
 
-/// SplitMix64: small, seedable, the same on every platform.
+/// Random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(pub(crate) u64);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+    /// The stream of a seed.
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(SplitMix64(seed))
     }
+
     /// One of `0..n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.0.word() % n.max(1)
     }
+
     /// A number of [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.unit()
     }
 }
 

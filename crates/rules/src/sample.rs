@@ -68,7 +68,7 @@ pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
 }
 
 fn sized_graph(rule: &Rule, seed: u64, open: Sizes) -> Result<(Graph, Vec<ValueId>), String> {
-    let mut rng = Rng(seed | 1);
+    let mut rng = Rng::new(seed | 1);
     let spelling = Spelling::draw(open, &mut |n| rng.below(n));
     let (sampled, _) = source(rule, Choices::Random(rng), open, spelling, None, &mut Known::default());
     sampled.map_err(|stop| match stop {
@@ -237,7 +237,7 @@ fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
 
 /// Random values for the inputs of an instance.
 fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
-    let mut rng = Choices::Random(Rng(seed.rotate_left(17) | 1));
+    let mut rng = Choices::Random(Rng::new(seed.rotate_left(17) | 1));
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { continue };
@@ -377,7 +377,7 @@ impl Sampler<'_> {
         let elements: Vec<f64> = if count <= MOST_LISTED {
             (0..count).map(|_| (low + self.choices.below(ways) as i64) as f64).collect()
         } else {
-            let mut pattern = Rng(self.choices.below(PATTERNS));
+            let mut pattern = Rng::new(self.choices.below(PATTERNS));
             (0..count).map(|_| (low + pattern.below(ways) as i64) as f64).collect()
         };
         Const::from_f64(dtype, sizes, &elements).ok_or_else(|| "data does not fit".into())

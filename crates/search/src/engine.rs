@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_cost::{CostModel, Ns};
-use regraft_ir::{Applied, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType};
+use regraft_ir::{Applied, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType, scramble};
 use regraft_rules::{Found, Library, Rule};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -557,11 +557,6 @@ impl Hasher for Stable {
 
 /// Scrambles 128 bits (two rounds of a 64-bit finalizer, crossed).
 fn mix(x: u128) -> u128 {
-    let scramble = |mut z: u64| {
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
     let (low, high) = (x as u64, (x >> 64) as u64);
     let a = scramble(low.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ high.rotate_left(29));
     let b = scramble(high.wrapping_add(0xd1b5_4a32_d192_ed03).wrapping_add(a));

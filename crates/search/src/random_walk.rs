@@ -1,5 +1,6 @@
 //! Applying moves at random, whatever they cost: to test rules, not to make models faster.
 
+use regraft_ir::SplitMix64;
 use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
@@ -21,7 +22,7 @@ impl Strategy for RandomWalk {
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        let mut state = self.seed;
+        let mut random = SplitMix64(self.seed);
         let mut moves = all_moves(engine, matcher);
         let mut seen = FxHashSet::from_iter([engine.key()]);
         let mut taken = Vec::new();
@@ -37,9 +38,9 @@ impl Strategy for RandomWalk {
             if rules.is_empty() {
                 break;
             }
-            let rule = rules[below(&mut state, rules.len())];
+            let rule = rules[random.below(rules.len())];
             let places: Vec<usize> = (0..moves.len()).filter(|at| moves[*at].rule == rule).collect();
-            let at = places[below(&mut state, places.len())];
+            let at = places[random.below(places.len())];
             let step = moves[at].clone();
             engine.apply(&step);
             if !seen.insert(engine.key()) {
@@ -58,13 +59,4 @@ impl Strategy for RandomWalk {
         }
         Outcome { scripts: vec![script], visited, complete }
     }
-}
-
-/// Uniform in `0..n`, by SplitMix64.
-fn below(state: &mut u64, n: usize) -> usize {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((u128::from(z ^ (z >> 31)) * n as u128) >> 64) as usize
 }

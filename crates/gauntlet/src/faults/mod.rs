@@ -1,6 +1,5 @@
 //! `faults`: runs of the real command that are killed, interrupted, or cannot write.
 
-mod random;
 mod run;
 mod scene;
 
@@ -10,8 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
+use regraft_ir::SplitMix64;
+
 use crate::verdict::Verdict;
-use random::Random;
 use run::{Disturbance, Runner};
 use scene::{Models, Setting};
 
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let models = Models::new(args.seed).context("the models cannot be made")?;
     let stores = tempfile::tempdir()?;
     let mut runner = Runner::new(regraft, stores.path().join("costs.sqlite"))?;
-    let (mut verdict, mut random) = (Verdict::default(), Random::new(args.seed));
+    let (mut verdict, mut random) = (Verdict::default(), SplitMix64(args.seed));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut trial = |disturbance: Disturbance, setting: Setting, runner: &mut Runner| {
         let ended = models.scene(setting).and_then(|scene| runner.disturb(&scene, disturbance));

@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use regraft_ir::SplitMix64;
 
-use crate::faults::random::Random;
 use crate::faults::scene::{Output, Scene, TOKENS, judge_store};
 
 /// The budget of a run. Short: what is tested is how it ends.
@@ -81,17 +81,17 @@ pub enum Disturbance {
 
 impl Disturbance {
     /// A kill: every other one while the run writes.
-    pub fn kill(random: &mut Random) -> Disturbance {
-        if random.next().is_multiple_of(2) {
+    pub fn kill(random: &mut SplitMix64) -> Disturbance {
+        if random.word().is_multiple_of(2) {
             Disturbance::Kill(random.unit())
         } else {
-            Disturbance::KillWriting(random.next() % LAST_WRITE)
+            Disturbance::KillWriting(random.word() % LAST_WRITE)
         }
     }
 
     /// The error whose turn it is.
-    pub fn error(at: usize, random: &mut Random) -> Disturbance {
-        Disturbance::Error(ERRORS[at % ERRORS.len()], random.next() % DISK)
+    pub fn error(at: usize, random: &mut SplitMix64) -> Disturbance {
+        Disturbance::Error(ERRORS[at % ERRORS.len()], random.word() % DISK)
     }
 
     /// A word for it.

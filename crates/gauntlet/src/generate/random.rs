@@ -1,29 +1,27 @@
 //! Seeded choices, the same on every machine.
 
-/// SplitMix64: good enough to choose models, not for secrets.
+use regraft_ir::SplitMix64;
+
+/// A stream of choices.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The stream for item `number` of a campaign with `seed`.
     pub fn new(seed: u64, number: u64) -> Random {
-        let mut random = Random(seed ^ number.wrapping_mul(0xd129_0d3f_9a35_b1c5));
+        let mut random = Random(SplitMix64(seed ^ number.wrapping_mul(0xd129_0d3f_9a35_b1c5)));
         random.next();
         random
     }
 
     /// Sixty-four bits.
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.word()
     }
 
     /// Uniform in `0..n`; 0 for `n = 0`.
     pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
+        self.0.below(n)
     }
 
     /// Uniform in `low..=high`.
@@ -43,7 +41,7 @@ impl Random {
 
     /// Uniform in `low..high`.
     pub fn real(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        low + (high - low) * self.0.unit()
     }
 
     /// `0..n` in random order.

@@ -2,6 +2,7 @@
 
 use crate::constant::Const;
 use crate::dtype::{Class, DType};
+use crate::random::SplitMix64;
 
 /// A number as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,21 +32,14 @@ pub(super) fn constant(dtype: DType, shape: &[i64], numbers: &[Number]) -> Optio
 /// The data that a constant without data has: it depends on the name, the type and nothing else.
 pub(super) fn seeded(dtype: DType, shape: &[i64], name: &str) -> Option<Const> {
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?)).filter(|n| *n <= 1 << 28)?;
-    let mut state = xxhash_rust::xxh3::xxh3_64(name.as_bytes());
-    let mut random = move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
+    let mut random = SplitMix64(xxhash_rust::xxh3::xxh3_64(name.as_bytes()));
     match dtype.class() {
         Class::Real => {
-            let real = |_| (random() >> 40) as f64 / f64::from(1 << 23) - 1.0;
+            let real = |_| (random.word() >> 40) as f64 / f64::from(1 << 23) - 1.0;
             Const::from_f64(dtype, shape, &(0..elements).map(real).collect::<Vec<_>>())
         }
-        Class::Int => Const::from_i64(dtype, shape, &(0..elements).map(|_| (random() >> 33) as i64 % 3).collect::<Vec<_>>()),
-        Class::Bool => Const::from_i64(dtype, shape, &(0..elements).map(|_| (random() >> 63) as i64).collect::<Vec<_>>()),
+        Class::Int => Const::from_i64(dtype, shape, &(0..elements).map(|_| (random.word() >> 33) as i64 % 3).collect::<Vec<_>>()),
+        Class::Bool => Const::from_i64(dtype, shape, &(0..elements).map(|_| (random.word() >> 63) as i64).collect::<Vec<_>>()),
         Class::Other => None,
     }
 }

@@ -1,0 +1,48 @@
+//! Pseudo-random numbers, the same on every machine: for samples and tests, not for secrets.
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Every state begins a stream of its own.
+#[derive(Clone, Debug)]
+pub struct SplitMix64(pub u64);
+
+impl SplitMix64 {
+    /// Sixty-four bits.
+    pub fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        scramble(self.0)
+    }
+
+    /// Uniform in [0, 1), with 53 bits.
+    pub fn unit(&mut self) -> f64 {
+        (self.word() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform in `0..n`, 0 for `n = 0`: the high bits of a product, so the bias is below n / 2^64.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.word()) * n as u128) >> 64) as usize
+    }
+}
+
+/// A permutation of 64-bit words without structure: what SplitMix64 makes of its state.
+pub fn scramble(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_is_the_published_one() {
+        let mut random = SplitMix64(1_234_567);
+        let first: Vec<u64> = (0..3).map(|_| random.word()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn numbers_are_in_their_range() {
+        let mut random = SplitMix64(0);
+        assert!((0..1000).all(|n| random.below(n) < n.max(1) && (0.0..1.0).contains(&random.unit())));
+    }
+}
