@@ -1,9 +1,12 @@
 //! How far two sets of outputs agree.
 
-use regraft_runtime::HostTensor;
+use regraft_runtime::{DType, HostTensor};
 use serde::Serialize;
 
 use crate::histogram::Histogram;
+
+/// Part of the largest number of a type from which on another order of steps may overflow.
+const EDGE: f64 = 0.125;
 
 /// The largest differences between two sets of outputs.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -42,7 +45,8 @@ impl Agreement {
 
 /// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double precision.
 ///
-/// A value that is infinite or NaN on both sides counts as equal: large inputs overflow in both models alike.
+/// What is infinite or NaN on both sides shows nothing: large inputs overflow in both models alike. Infinities of other signs are different, and so is an
+/// infinity or NaN where a number is expected, unless that is one at the edge of its type.
 pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Agreement {
     let mut worst = Agreement::default();
     if want.len() != have.len() {
@@ -60,21 +64,37 @@ pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Ag
             }
             continue;
         }
-        worst.join(compare_reals(name, &a.to_f64(), &b.to_f64()));
+        worst.join(compare_reals(name, &a.to_f64(), &b.to_f64(), edge(a.dtype())));
     }
     worst
 }
 
-fn compare_reals(name: &str, want: &[f64], have: &[f64]) -> Agreement {
+/// Numbers of this magnitude overflow when last bits differ a few times.
+fn edge(dtype: DType) -> f64 {
+    EDGE * match dtype {
+        DType::F16 => 65504.0,
+        DType::F64 => f64::MAX,
+        _ => f64::from(f32::MAX),
+    }
+}
+
+fn compare_reals(name: &str, want: &[f64], have: &[f64], edge: f64) -> Agreement {
     let scale = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
     // An output that is zero throughout is compared absolutely.
     let unit = if scale > 0.0 { scale } else { 1.0 };
     let mut result = Agreement { output: name.to_string(), ..Agreement::default() };
     for (x, y) in want.iter().zip(have) {
         if !x.is_finite() || !y.is_finite() {
-            result.non_finite |= !x.is_finite() && !y.is_finite();
-            // One side overflowed and the other did not: only right at the edge of the type.
-            if x.is_finite() != y.is_finite() && x.abs().max(y.abs()) < 1e37 {
+            let opposite = x.signum() != y.signum();
+            let alike = match (x.is_finite(), y.is_finite()) {
+                (false, false) => x.is_nan() || y.is_nan() || !opposite,
+                // One side overflowed and the other did not: only right at the edge of the type.
+                (true, _) => x.abs() >= edge && y.is_infinite() && !opposite,
+                (_, true) => y.abs() >= edge && x.is_infinite() && !opposite,
+            };
+            if alike {
+                result.non_finite = true;
+            } else {
                 result.broken = vec![format!("`{name}` is {y} where {x} is expected")];
             }
             continue;
@@ -107,6 +127,22 @@ mod tests {
         assert!(!compare(&["y".into()], &[tensor(&[1.0])], &[tensor(&[f32::NAN])]).broken.is_empty());
         let both = compare(&["y".into()], &[tensor(&[f32::NAN])], &[tensor(&[f32::NAN])]);
         assert!(both.broken.is_empty() && both.non_finite);
+    }
+
+    #[test]
+    fn infinities_are_no_numbers_and_have_signs() {
+        let broken = |want: f32, have: f32| !compare(&["y".into()], &[tensor(&[want, 1.0])], &[tensor(&[have, 1.0])]).broken.is_empty();
+        let infinity = f32::INFINITY;
+        for (want, have) in
+            [(100.0, infinity), (infinity, 100.0), (infinity, -infinity), (3e38, -infinity), (f32::NAN, 0.0), (0.0, infinity)]
+        {
+            assert!(broken(want, have), "{want} and {have}");
+        }
+        for (want, have) in [(infinity, infinity), (3e38, infinity), (-infinity, -3e38), (infinity, f32::NAN)] {
+            assert!(!broken(want, have), "{want} and {have}");
+        }
+        let both = compare(&["y".into()], &[tensor(&[infinity])], &[tensor(&[infinity])]);
+        assert!(both.non_finite);
     }
 
     #[test]

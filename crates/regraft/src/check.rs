@@ -176,13 +176,20 @@ impl CheckReport {
     /// folded constants.
     pub fn satisfies(&self, word: &str) -> bool {
         let rank = |word: &str| TRUST.iter().position(|w| *w == word);
-        let rounded = self.certificate.as_ref().is_some_and(|c| c.rounded > 0);
+        self.same && rank(self.known()) >= rank(word)
+    }
+
+    /// The word for all that is known: outputs that were compared as well take nothing from a proof.
+    pub fn known(&self) -> &str {
+        let certified = self.certificate.as_ref().map(|c| if c.word == "proved" && c.rounded > 0 { "bounded" } else { &c.word });
+        let compared = self.equivalence.as_ref().map(|e| e.word.as_str());
         let own = match self.word.as_str() {
             "identical graph" => "proved",
-            "proved" if rounded => "bounded",
+            "proved" => certified.or(compared).unwrap_or("proved"),
             word => word,
         };
-        self.same && rank(own) >= rank(word)
+        let rank = |word: &&str| TRUST.iter().position(|w| w == word);
+        [Some(own), certified, compared].into_iter().flatten().max_by_key(rank).unwrap_or(own)
     }
 
     /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
@@ -299,6 +306,17 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
+    if sizes.guessed {
+        let shapes: Vec<String> = sizes
+            .inputs
+            .iter()
+            .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
+            .collect();
+        report.notes.push(format!(
+            "sizes that the models leave open were guessed: outputs are those at {} (give yours with --shape)",
+            shapes.join(" ")
+        ));
+    }
     report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
     let mut cases: Vec<(String, Feeds)> = Vec::new();
     for fill in Fill::ALL {

@@ -49,6 +49,17 @@ pub fn is_same(existing: &Path, other: &Path) -> bool {
     place(existing).is_some_and(|a| place(other).is_some_and(|b| a == b))
 }
 
+/// Fails if a file that will be written, with its option, is one that is read or written besides. What it is comes first: "the report", "the input".
+pub fn check_apart(written: (&str, &Path, &str), others: &[(&str, &Path)]) -> Result<(), Failure> {
+    let (what, path, flag) = written;
+    match others.iter().find(|(_, other)| is_same(other, path) || *other == path) {
+        Some((other, _)) => {
+            Err(Failure::new(format!("{what} would overwrite {other}, {}", path.display())).hint(format!("name another file with {flag}")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The cause alone: errors on temporary files name these, and users know nothing of them.
 fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -1,6 +1,6 @@
 //! Concrete sizes for measuring: declared, given, or guessed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use regraft_ir::Bindings;
 use regraft_onnx::Model;
@@ -41,7 +41,7 @@ impl Sizes {
             Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
         })?;
         let infos = session.inputs().to_vec();
-        check_names(&infos, shapes)?;
+        check_names(&infos, shapes, binds)?;
         let tries = SPATIAL.len();
         let mut last = None;
         for guess in 0..tries {
@@ -66,7 +66,7 @@ impl Sizes {
     /// Sizes from the command line, completed by guesses, without running the model.
     pub fn declared(model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
         let infos = declared(model);
-        check_names(&infos, shapes)?;
+        check_names(&infos, shapes, binds)?;
         Sizes::attempt(model, &infos, shapes, binds, 0)
     }
 
@@ -179,7 +179,7 @@ fn guess_size(rank: usize, axis: usize, guess: usize) -> usize {
     }
 }
 
-fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg]) -> Result<(), Failure> {
+fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<(), Failure> {
     for shape in shapes {
         if !infos.iter().any(|i| i.name == shape.input) {
             let names: Vec<&str> = infos.iter().map(|i| i.name.as_str()).collect();
@@ -188,7 +188,18 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg]) -> Result<(), Failure> 
             );
         }
     }
-    Ok(())
+    let declared = infos.iter().flat_map(|i| &i.symbols).map(String::as_str);
+    let given =
+        shapes.iter().flat_map(|s| &s.sizes).filter_map(|size| if let Size::Symbol(name) = size { Some(name.as_str()) } else { None });
+    let names: BTreeSet<&str> = declared.chain(given).filter(|name| !name.is_empty() && *name != "?").collect();
+    match binds.iter().find(|(name, _)| !names.contains(name.as_str())) {
+        Some((name, _)) if names.is_empty() => {
+            Err(Failure::new(format!("--bind names `{name}`, but no size has a name")).hint("--shape gives sizes without a name"))
+        }
+        Some((name, _)) => Err(Failure::new(format!("--bind names `{name}`, which is no size of an input"))
+            .hint(format!("sizes: {}", names.into_iter().collect::<Vec<_>>().join(", ")))),
+        None => Ok(()),
+    }
 }
 
 fn example(info: &ValueInfo) -> String {

@@ -58,6 +58,10 @@ impl HostTensor {
     /// A tensor of zeros.
     pub fn zeros(dtype: DType, shape: Vec<usize>) -> Result<Self, TensorError> {
         let len = byte_len(dtype, &shape)?;
+        // A vector that cannot be had ends the program.
+        if Vec::<u64>::new().try_reserve_exact(len.div_ceil(8)).is_err() {
+            return Err(TensorError::TooLarge { shape });
+        }
         Ok(Self { dtype, shape, words: vec![0; len.div_ceil(8)], len })
     }
 

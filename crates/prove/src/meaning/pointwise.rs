@@ -2,11 +2,14 @@
 
 use num_traits::{One, ToPrimitive};
 
-use regraft_ir::{Class, DType, Op, OpKind, ValueId};
+use regraft_ir::{Class, Const, DType, Op, OpKind, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
 use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, rational_power, whole};
+
+/// Whole numbers below it are doubles.
+const EXACT: f64 = (1u64 << 53) as f64;
 
 /// Largest whole exponent that is multiplied out.
 const LARGEST_EXPONENT: i32 = 6;
@@ -162,11 +165,13 @@ impl Meaning<'_> {
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
     }
 
+    /// A number as another type: the same where that type holds it; what a cast may round is a function of which nothing is known.
     fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
+        let number = x.known().filter(|number| number.is_integer()).and_then(|number| number.to_f64());
+        let exact = number.is_some_and(|v| v.abs() < EXACT && Const::scalar(to, v).and_then(|c| c.splat()) == Some(v));
         let kept = match (from.class(), to.class()) {
-            (Class::Real | Class::Bool, Class::Real) | (Class::Bool, Class::Int | Class::Bool) => true,
-            // A whole number that the float type may round.
-            (Class::Int, Class::Real) => true,
+            (Class::Bool, Class::Real | Class::Int | Class::Bool) => true,
+            (Class::Real | Class::Int, Class::Real) => exact || holds(to, from),
             (Class::Int, Class::Int) => from == to || (from, to) == (DType::I32, DType::I64),
             _ => false,
         };
@@ -199,8 +204,16 @@ impl Meaning<'_> {
     }
 }
 
-/// Whether every number of the integer type `from` is one of type `to`.
+/// Whether every number of type `from` is one of type `to`.
 fn holds(to: DType, from: DType) -> bool {
+    // Whole numbers of so many bits, and how far exponents go.
+    let float = |dtype: DType| match dtype {
+        DType::F16 => Some((11, 5)),
+        DType::BF16 => Some((8, 8)),
+        DType::F32 => Some((24, 8)),
+        DType::F64 => Some((53, 11)),
+        _ => None,
+    };
     let range = |dtype: DType| match dtype {
         DType::I8 => Some((true, 8)),
         DType::U8 => Some((false, 8)),
@@ -212,6 +225,13 @@ fn holds(to: DType, from: DType) -> bool {
         DType::U64 => Some((false, 64)),
         _ => None,
     };
+    if let Some((bits, exponent)) = float(to) {
+        return match (float(from), range(from)) {
+            (Some((least, reach)), _) => bits >= least && exponent >= reach,
+            (_, Some((signed, least))) => bits >= least - i32::from(signed),
+            _ => false,
+        };
+    }
     match (range(to), range(from)) {
         (Some((to_signed, to_bits)), Some((signed, bits))) => {
             if to_signed == signed {

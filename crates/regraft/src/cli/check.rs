@@ -191,14 +191,14 @@ fn verdict(report: &CheckReport) -> String {
         }
         None => parts.push(format!("same: {}", report.word)),
     }
-    if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != "tampered") {
+    if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != "tampered" && !c.other_input) {
         parts.push(format!("certificate: {} in {}", certified.summary, seconds(certified.seconds)));
     }
     if let Some(equivalence) = &report.equivalence {
         parts.push(format!("{} in {}", equivalence.summary, seconds(equivalence.seconds)));
     }
     if let Some(word) = report.require.as_deref().filter(|word| report.same && !report.satisfies(word)) {
-        parts.push(format!("not {word}, as was asked for"));
+        parts.push(format!("{} only, where {word} was asked for", report.known()));
     }
     parts.push(seconds(report.seconds));
     format!("verdict: {}", parts.join(" · "))

@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
-use crate::file::{check_writable, is_same, write_atomic};
+use crate::file::{check_apart, check_writable, is_same, write_atomic};
 use crate::optimize::{Choice, CostKind, Request, SearchKind};
 use crate::render;
 use crate::report::Report;
@@ -109,7 +109,7 @@ pub struct Args {
     min_speedup: Option<f64>,
     /// Where to write the certificate: every rewrite as data, for `regraft check` to replay [default: OUT with the ending .certificate]
     ///
-    /// It is written if the result is another model than the input.
+    /// That of a kept input has no steps.
     #[arg(long, value_name = "FILE", help_heading = "Result", conflicts_with = "no_certificate")]
     certificate: Option<PathBuf>,
     /// Write no certificate
@@ -158,9 +158,14 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
         request.certificate.as_deref().map_or(Ok(()), |path| check_writable(path, "--certificate"))?;
     }
-    if let Some(path) = request.certificate.as_deref().filter(|path| is_same(path, &request.output) || **path == request.output) {
-        let failure = Failure::new(format!("the certificate would overwrite the result, {}", path.display()));
-        return Err(failure.hint("name another file with --certificate, or add --no-certificate"));
+    let mut others = vec![("the result", request.output.as_path()), ("the input", &request.input)];
+    others.extend(request.rules.files.iter().map(|path| ("a rule file", path.as_path())));
+    if let Some(path) = request.certificate.as_deref() {
+        check_apart(("the certificate", path, "--certificate, or add --no-certificate"), &others)?;
+        others.push(("the certificate", path));
+    }
+    if let Some(path) = args.report.as_deref() {
+        check_apart(("the report", path, "--report"), &others)?;
     }
     interrupt::catch("writing the best valid model so far");
     let report = {

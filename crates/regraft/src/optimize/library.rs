@@ -24,19 +24,30 @@ pub struct Choice {
     pub require: Option<String>,
 }
 
-/// The shipped rules and those of files, without denied ones, those of other runtimes, and those that are not trusted far enough.
-///
-/// Rules of files are proved here; what the prover does not show is `tested`.
-pub fn load_library(choice: &Choice, runtime: &str) -> Result<Library, Failure> {
+/// Rules that may be applied.
+pub struct Usable {
+    /// These rules.
+    pub library: Library,
+    /// Rules of files that are not trusted far enough, and how far they are.
+    pub left_out: Vec<(String, Trust)>,
+}
+
+/// The shipped rules and those of files. Rules of files are proved here; what the prover does not show is `tested`.
+pub fn read_library(files: &[PathBuf]) -> Result<Library, Failure> {
     let mut library = Library::shipped()?;
     let shipped = library.rules().len();
-    for path in &choice.files {
+    for path in files {
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))?;
         library = library.with_file(path, &text)?;
     }
     let proofs = Proofs::new(library.rules()[shipped..].iter().map(|rule| judge(rule, INSTANCES, 0).proof(rule)).collect());
-    let library = library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust));
+    Ok(library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust)))
+}
+
+/// The shipped rules and those of files, without denied ones, those of other runtimes, and those that are not trusted far enough.
+pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
+    let library = read_library(&choice.files)?;
     for word in &choice.deny {
         let known = library.get(word).is_some() || Numeric::NAMES.iter().any(|(name, _)| name == word);
         if !known {
@@ -53,8 +64,9 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Library, Failure> 
         }
     }
     let least = least(choice)?;
-    Ok(library
-        .filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime) && r.trust >= least))
+    let library = library.filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime));
+    let left_out = library.rules().iter().filter(|r| r.trust < least).map(|r| (r.name.to_string(), r.trust)).collect();
+    Ok(Usable { library: library.filter(|r| r.trust >= least), left_out })
 }
 
 /// The least trust that a rule needs.
@@ -89,7 +101,8 @@ mod tests {
         let file = folder.path().join("my.rules");
         std::fs::write(&file, format!("{UNPROVED}\n\n{PROVED}\n")).unwrap();
         let has = |choice: &Choice| {
-            let library = load_library(choice, "onnxruntime").unwrap();
+            let Usable { library, left_out } = load_library(choice, "onnxruntime").unwrap();
+            assert_eq!(left_out.iter().any(|(name, _)| name == "odd"), library.get("odd").is_none());
             ["odd", "even", "relu-clip"].map(|name| library.get(name).is_some())
         };
         let files = Choice { files: vec![file], ..Choice::default() };

@@ -36,7 +36,7 @@ use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use choose::{Comparison, Effort, MARGIN, compare};
 pub use evidence::Rewritten;
-pub use library::{Choice, load_library};
+pub use library::{Choice, Usable, load_library, read_library};
 pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
 pub use propose::{Proposal, Proposals, everywhere, propose, scramble};
@@ -63,7 +63,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let start = Instant::now();
     let mut seconds = Seconds::default();
     observer.phase(Phase::Load, &request.input.display().to_string());
-    let library = load_library(&request.rules, "onnxruntime")?;
+    let Usable { library, left_out } = load_library(&request.rules, "onnxruntime")?;
     let rules = library.rules().len();
     let model = Model::read(&request.input)?;
     let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
@@ -74,6 +74,10 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         None => model,
     };
     let mut warnings = warnings_of(&model)?;
+    let untrusted = |(rule, trust): &(String, regraft_rules::Trust)| {
+        format!("the rule `{rule}` is {trust} and was left out (hint: --allow {trust} takes it)")
+    };
+    warnings.extend(left_out.iter().map(untrusted));
     let room = Room::new(&model, request.memory);
     let request = &room_for(request, room);
     let library = if room.is_tight() { library.filter(|r| !r.explore && r.runtime.is_none()) } else { library };

@@ -35,7 +35,7 @@ pub struct Request {
     pub input: PathBuf,
     /// Model to write.
     pub output: PathBuf,
-    /// Where to write how the result was made, if it is another model than the input.
+    /// Where to write how the result was made.
     pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,

@@ -103,7 +103,7 @@ impl Networks {
     /// Reads the models, measures them and what the library makes of them, unless the store knows both. The time for measuring begins here.
     pub fn open(request: &WorthRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
         let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
-        let library = load_library(&Choice::default(), "onnxruntime")?;
+        let library = load_library(&Choice::default(), "onnxruntime")?.library;
         let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
         for path in &request.models {
             if observer.interrupted() {

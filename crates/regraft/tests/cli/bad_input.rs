@@ -3,7 +3,7 @@
 use regraft_onnx::proto::tensor_proto::DataType;
 
 use crate::models::{Builder, mlp};
-use crate::run::Bench;
+use crate::run::{Bench, has_runtime};
 
 /// A kind of bad input: the file's name, its bytes if there is a file, and what the error must say.
 pub struct Bad(pub &'static str, pub Option<Vec<u8>>, pub &'static [&'static str]);
@@ -90,8 +90,27 @@ fn places_that_cannot_be_written_are_told_before_the_run() {
     bench.fails("optimize m.onnx -o out.onnx --report no/r.json", &["no/r.json", "there is no folder"]);
     bench.fails("optimize m.onnx -o m.onnx", &["the input itself", "--force-overwrite"]);
     bench.fails("optimize m.onnx -o ./m.onnx", &["the input itself"]);
+    for (option, part) in [
+        ("--report m.onnx", "the report would overwrite the input"),
+        ("--report out.onnx", "the report would overwrite the result"),
+        ("--report out.certificate", "the report would overwrite the certificate"),
+        ("--certificate ./m.onnx", "the certificate would overwrite the input"),
+    ] {
+        bench.fails(&format!("optimize m.onnx -o out.onnx {option}"), &[part, "name another file"]);
+    }
     assert_eq!(bench.files(), ["m.onnx"]);
     assert_eq!(bench.read("m.onnx"), mlp("4").bytes());
+}
+
+#[test]
+fn sizes_that_no_memory_holds_are_told() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("N").bytes());
+    bench.fails("optimize m.onnx -o out.onnx --bind N=99999999999999", &["too large for memory"]);
+    assert_eq!(bench.files(), ["m.onnx"]);
 }
 
 #[test]

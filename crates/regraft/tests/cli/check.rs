@@ -126,7 +126,10 @@ fn less_than_was_asked_for_is_said() {
     }
     let ended = against_mlp(&with_weight_scaled(1.000_001), "--require bounded");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.verdict().contains("no proof for `y`") && ended.verdict().contains("not bounded, as was asked for"), "{ended:?}");
+    assert!(
+        ended.verdict().contains("no proof for `y`") && ended.verdict().contains("tested only, where bounded was asked for"),
+        "{ended:?}"
+    );
     assert!(ended.out.contains("no proof at "), "{ended:?}");
     assert_eq!(against_mlp(&with_weight_scaled(1.000_001), "--require tested").code, Some(0));
 }
@@ -183,8 +186,16 @@ fn reports_are_complete_and_data_is_used() {
     let json = bench.json("check a.onnx b.onnx --shape x:2,16 --data data --data x.npz --json");
     let fills: Vec<_> = json["runs"].as_array().expect("runs").iter().map(|r| r["fill"].as_str().unwrap_or_default()).collect();
     assert_eq!(fills, ["normal", "zeros", "large", "data/test_data_set_0", "data/test_data_set_1", "x.npz"]);
+    // Guesses are told, and data takes nothing from a proof.
+    let json = bench.json("check a.onnx b.onnx --json");
+    assert!(json["notes"].to_string().contains("were guessed"), "{json}");
+    bench.write("g.onnx", with_gemm("N").bytes());
+    let ended = bench.run("check a.onnx g.onnx --shape x:2,16 --data x:x.npy --require proved");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.verdict().contains("tested on 4 fills") && ended.verdict().contains("proved for all inputs"), "{ended:?}");
     bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["x.npy holds f32[2, 16]", "f32[3, 16]"]);
     bench.fails("check a.onnx b.onnx --shape z:3,16", &["`z`", "inputs: x"]);
+    bench.fails("check a.onnx b.onnx --bind M=3", &["`M`", "sizes: N"]);
 }
 
 /// A file of `f32` in NumPy's format.

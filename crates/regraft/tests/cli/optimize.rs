@@ -344,7 +344,8 @@ fn one_model_is_timed_and_checked_at_several_bindings() {
     assert!(fills.contains(&"N=48: normal") && fills.contains(&"N=96: large"), "{fills:?}");
     let sizes = |name: &str| decoded(&bench.read(name)).graph.map(|g| (g.input, g.output));
     assert_eq!(sizes("m.onnx"), sizes("f.onnx"));
-    bench.fails("optimize m.onnx -o f.onnx --bind M=1,8", &["give the same sizes", "hint: "]);
+    bench.fails("optimize m.onnx -o f.onnx --bind M=1,8", &["`M`", "hint: sizes: N"]);
+    bench.fails("optimize m.onnx -o f.onnx --bind N=8,8", &["give the same sizes", "hint: "]);
     bench.fails("optimize m.onnx -o f.onnx --bind N=1 --bind N=8", &["twice", "N=1,8"]);
 }
 

@@ -57,7 +57,7 @@ fn a_rule_is_explained_with_an_example() {
         "One is enough.",
         "(relu (relu ?x))",
         "exact: both sides give the same bits",
-        "tested: ",
+        "proved: ",
         "Example, before",
         "Example, after",
     ] {
@@ -66,6 +66,8 @@ fn a_rule_is_explained_with_an_example() {
     let (before, after) = text.split_once("Example, after").expect("two graphs");
     let (_, before) = before.split_once("Example, before").expect("two graphs");
     assert_eq!((before.matches("Relu(").count(), after.matches("Relu(").count()), (2, 1), "{text}");
+    let wrong = bench.ok("rules explain my-wrong-abs --rules my.rules");
+    assert!(wrong.contains("tested: the prover does not show it"), "{wrong}");
     let json = bench.json("rules explain my-double-relu --rules my.rules --json");
     assert!(json["example"]["before"].as_str().is_some_and(|t| t.contains("Relu(")), "{json}");
 }

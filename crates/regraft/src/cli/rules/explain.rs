@@ -123,7 +123,9 @@ fn reason(rule: &Rule) -> String {
     let what = match rule.trust {
         Trust::Proved => "for all sizes that satisfy its conditions, over the real numbers",
         Trust::ProvedInRange => "over the real numbers, for the sizes of its instances",
-        Trust::Tested => "both sides were computed on random instances in double precision and agreed; `regraft rules exercise` repeats it",
+        Trust::Tested => {
+            "the prover does not show it; `regraft rules exercise` computes both sides on random instances, and it is applied with --allow tested only"
+        }
     };
     format!("{what}{instances}")
 }

@@ -110,6 +110,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let spec = specification(&args.spec)?;
     if let Some(output) = &args.output {
         file::check_writable(output, "-o")?;
+        file::check_apart(("the pairs", output, "-o"), &[("the specification", Path::new(&args.spec))])?;
     }
     interrupt::catch(match args.work {
         Some(_) => "saving how far it came",

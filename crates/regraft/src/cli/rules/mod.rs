@@ -20,6 +20,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interrupt;
 use crate::cli::rules::parallel::each;
 use crate::error::Failure;
+use crate::optimize::read_library;
 
 /// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
 #[derive(Debug, clap::Subcommand)]
@@ -62,13 +63,9 @@ pub fn read(path: &Path) -> Result<String, Failure> {
         .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))
 }
 
-/// The shipped rules and the user's.
+/// The shipped rules and the user's, each with the word of trust that it has.
 fn library(files: &Files) -> Result<Library, Failure> {
-    let mut library = Library::shipped()?;
-    for path in &files.rules {
-        library = library.with_file(path, &read(path)?)?;
-    }
-    Ok(library)
+    read_library(&files.rules)
 }
 
 /// What `row` makes of the rules of these names, or of all rules if there are none: in the library's order, whatever the threads, and of as many as are

@@ -121,6 +121,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let spec = specification(&args.spec)?;
     let pairs = Candidate::parse(&spec, &args.pairs.display().to_string(), &read(&args.pairs)?)?;
     file::check_writable(&args.output, "-o")?;
+    let mut others = vec![("the specification", Path::new(&args.spec)), ("the pairs", &args.pairs)];
+    others.extend(args.journal.as_deref().map(|path| ("the journal", path)));
+    others.extend(args.files.rules.iter().map(|path| ("a rule file", path.as_path())));
+    file::check_apart(("the result", &args.output, "-o"), &others)?;
     let library = library(&args.files)?;
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let how =
