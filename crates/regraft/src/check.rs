@@ -196,7 +196,7 @@ impl CheckReport {
     fn judge(&mut self, place: &str, fill: &str, b: &Agreement, floor: &Agreement) -> Run {
         let bound = self.tolerance.max(optimize::FLOOR_FACTOR * floor.relative);
         let mut same = true;
-        if let Some(broken) = b.broken.first().filter(|_| floor.broken.is_empty()) {
+        if let Some(broken) = b.breach(fill).filter(|_| floor.breach(fill).is_none()) {
             self.differences.push(format!("{place}, fill `{fill}`: {broken}"));
             same = false;
         }
@@ -204,6 +204,9 @@ impl CheckReport {
             let (name, relative) = (&b.output, b.relative);
             self.differences.push(format!("{place}, fill `{fill}`: `{name}` differs by {relative:.1e} relative, {bound:.1e} is tolerated"));
             same = false;
+        }
+        if b.breach(fill).is_none() && !b.lost.is_empty() {
+            self.notes.push(format!("{place}, fill `{fill}`: A overflows where B does not: {}", b.lost.join("; ")));
         }
         if b.non_finite {
             self.notes.push(format!("{place}, fill `{fill}`: values overflow in both models alike"));

@@ -123,7 +123,7 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
     for (((name, _), want), (tuned, ours)) in cases.iter().zip(&plain).zip(tuned.iter().zip(&ours)) {
         let (theirs, ours) = (compare(&names, want, tuned), compare(&names, want, ours));
-        if let Some(broken) = ours.broken.first().filter(|_| theirs.broken.is_empty()) {
+        if let Some(broken) = ours.breach(name).filter(|_| theirs.breach(name).is_none()) {
             return Err(Failure::new(format!("fill `{name}`: {broken}")));
         }
         if ours.relative > pieces.tolerance.max(FLOOR_FACTOR * theirs.relative) {
