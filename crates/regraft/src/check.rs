@@ -310,15 +310,8 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     if sizes.guessed {
-        let shapes: Vec<String> = sizes
-            .inputs
-            .iter()
-            .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
-            .collect();
-        report.notes.push(format!(
-            "sizes that the models leave open were guessed: outputs are those at {} (give yours with --shape)",
-            shapes.join(" ")
-        ));
+        let shown = sizes.shown();
+        report.notes.push(format!("sizes that the models leave open were guessed: outputs are those at {shown} (give yours with --shape)"));
     }
     report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
     let mut cases: Vec<(String, Feeds)> = Vec::new();

@@ -28,6 +28,12 @@ const SPATIAL: [(usize, usize); 8] = [(224, 224), (48, 320), (48, 192), (640, 64
 const LENGTHS: [usize; 4] = [128, 32, 16, 1];
 
 impl Sizes {
+    /// The inputs' sizes as `--shape` takes them.
+    pub fn shown(&self) -> String {
+        let shape = |i: &InputSpec| i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        self.inputs.iter().map(|i| format!("{}:{}", i.name, shape(i))).collect::<Vec<_>>().join(" ")
+    }
+
     /// Sizes from the command line, completed by guesses under which the model runs.
     pub fn resolve(
         model: &Model,

@@ -94,13 +94,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let points = Point::all(request, &model, (!room.is_tight()).then_some((original, &runtime as &dyn Runtime)))?;
     let sizes = &points[0].sizes;
     if sizes.guessed {
-        let shown: Vec<String> = sizes
-            .inputs
-            .iter()
-            .map(|i| format!("{}:{}", i.name, i.shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
-            .collect();
         let done = if room.is_tight() { "priced" } else { "measured" };
-        warnings.push(format!("sizes that the model leaves open were guessed; {done} at {} (give yours with --shape)", shown.join(" ")));
+        warnings.push(format!("sizes that the model leaves open were guessed; {done} at {} (give yours with --shape)", sizes.shown()));
     }
     warnings.extend(decided_by_floats(model.graph()).iter().map(ToString::to_string));
     let (cleaned, cleanups) = clean(model.graph());
