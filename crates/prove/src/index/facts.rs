@@ -47,10 +47,12 @@ impl Facts {
 
     /// Adds a sum that is at least 0.
     pub fn assume(&mut self, sum: Poly) {
-        let sum = if self.is_whole(&sum) { sum.tightened() } else { sum };
+        let whole = self.is_whole(&sum);
+        let sum = if whole { sum.tightened() } else { sum };
         // A number below 0 is a contradiction that has to stay.
-        if sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum) {
-            let more = [without_floor(&sum), self.high_digit(&sum)];
+        let new = sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum);
+        if new && self.smallest_corner(&sum) != Corner::Above {
+            let more = [without_floor(&sum), whole.then(|| self.high_digit(&sum)).flatten()];
             self.known.push(sum);
             self.answers.clear();
             more.into_iter().flatten().for_each(|sum| self.assume(sum));
@@ -68,23 +70,37 @@ impl Facts {
         bounds.fold(0, i64::max)
     }
 
-    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
+    /// The greatest value of a variable, as far as its range and facts about it alone tell.
+    pub fn last(&self, var: Var) -> Option<i64> {
+        let range = self.extent(var).and_then(Poly::known).map(|extent| extent - 1);
+        self.known.iter().filter_map(|sum| sum.add(&Poly::var(var)).known()).chain(range).min()
+    }
+
+    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
         let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter());
         let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
         vars.into_iter().find_map(|var| {
-            let (factor, _) = sum.linear(var)?;
-            let unit = if let [(_, c)] = factor.terms() { factor.scale(c.signum()) } else { return None };
+            let (factor, rest) = sum.linear(var)?;
+            let sign = if let [(_, c)] = factor.terms() { c.signum() } else { return None };
+            let unit = factor.scale(sign);
             if unit.known() == Some(1) || !unit.terms().iter().all(|(atoms, _)| atoms.iter().all(|atom| self.is_natural(atom))) {
                 return None;
             }
-            let (whole, rest) = sum.divide(&unit);
-            let below = |bound: &Poly| self.at_least(&bound.plus(-1), &rest);
-            match whole.has(var) {
-                true if below(&Poly::default()) => Some(whole.plus(-1)),
-                true if below(&unit) => Some(whole),
-                _ => None,
-            }
+            // Other terms count as part of `a` where the unit divides them, and only the number does where they are subtracted.
+            let digits = |(whole, low): (Poly, Poly)| {
+                let below = |bound: &Poly| self.at_least(&bound.plus(-1), &low);
+                match whole.has(var) {
+                    true if below(&Poly::default()) => Some(whole.plus(-1)),
+                    true if below(&unit) => Some(whole),
+                    _ => None,
+                }
+            };
+            let alone = || {
+                let number = unit.known().map_or(0, |unit| rest.constant().div_euclid(unit));
+                (Poly::var(var).scale(sign).plus(number), rest.sub(&unit.scale(number)))
+            };
+            digits(sum.divide(&unit)).or_else(|| digits(alone()))
         })
     }
 
@@ -241,7 +257,7 @@ impl Facts {
         self.by_ends(sum, used, patience) || self.by_sizes(sum) || self.by_known(sum, used, patience)
     }
 
-    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both.
+    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both; at one, where the factor's sign is seen.
     fn by_ends(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         let mut seen: Vec<&Atom> = Vec::new();
         for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()) {
@@ -250,24 +266,30 @@ impl Facts {
             }
             seen.push(atom);
             let Some((factor, rest)) = sum.linear_in(atom) else { continue };
-            let ends = match atom {
-                Atom::Var(var) => {
-                    let Some(extent) = self.ranges.get(var) else { continue };
-                    [rest.clone(), factor.mul(&extent.plus(-1)).add(&rest)]
-                }
-                // b floor(a / b) lies between a - b + 1 and a.
-                Atom::Floor(a, b) => match factor.exact(b) {
-                    Some(factor) => [factor.mul(a).add(&rest), factor.mul(&a.sub(b).plus(1)).add(&rest)],
-                    None => {
-                        let rest = rest.mul(b);
-                        [factor.mul(a).add(&rest), factor.mul(&a.sub(b).plus(1)).add(&rest)]
-                    }
-                },
-                Atom::Stretch(_, extent) => [rest.clone(), factor.mul(&extent.plus(-1)).add(&rest)],
+            let last = match atom {
+                Atom::Var(var) => self.ranges.get(var),
+                Atom::Stretch(_, extent) => Some(extent),
+                Atom::Floor(..) => None,
                 Atom::Size(_) | Atom::Broadcast(..) | Atom::Element(..) => continue,
             };
-            let [low, high] = &ends;
-            if self.search(low, used, patience) && self.search(high, used, patience) {
+            let sign = self.sign(&factor);
+            let mut end = |low: bool| {
+                let end = match (atom, last) {
+                    // b floor(a / b) lies between a - b + 1 and a.
+                    (Atom::Floor(a, b), _) => {
+                        let bound = if low { a.sub(b).plus(1) } else { a.clone() };
+                        match factor.exact(b) {
+                            Some(factor) => factor.mul(&bound).add(&rest),
+                            None => factor.mul(&bound).add(&rest.mul(b)),
+                        }
+                    }
+                    (_, Some(extent)) if !low => factor.mul(&extent.plus(-1)).add(&rest),
+                    (_, Some(_)) => rest.clone(),
+                    (_, None) => return false,
+                };
+                self.search(&end, used, patience)
+            };
+            if (sign == Some(-1) || end(true)) && (sign == Some(1) || end(false)) {
                 return true;
             }
             // Of what is not negative, neither is the quotient, and it is not larger.
@@ -280,6 +302,13 @@ impl Facts {
             }
         }
         false
+    }
+
+    /// 1 if no term of the sum can be below 0, and -1 if none can be above.
+    fn sign(&self, sum: &Poly) -> Option<i64> {
+        let (_, first) = sum.terms().first()?;
+        let natural = |atoms: &[Atom]| atoms.iter().all(|atom| self.is_natural(atom));
+        sum.terms().iter().all(|(atoms, c)| c.signum() == first.signum() && natural(atoms)).then_some(first.signum())
     }
 
     /// All sizes are 1 and something that is not negative.
@@ -383,6 +412,39 @@ mod tests {
         assert!(!facts.at_least(&n, &m));
         let half = flat.floor(&Poly::number(2));
         assert!(facts.nonnegative(&half) && facts.at_least(&flat, &half) && !facts.at_least(&half, &flat));
+    }
+
+    #[test]
+    fn high_digits_are_bounded_by_what_is_known_of_flat_indices() {
+        Fuel::fill(1 << 20);
+        let (a, b) = (fresh(), fresh());
+        let mut facts = Facts::default();
+        facts.range(a, Poly::number(5));
+        facts.range(b, Poly::number(30));
+        let flat = Poly::var(a).scale(28).add(&Poly::var(b));
+        let values = |facts: &Facts| (facts.first(a), facts.last(a));
+        assert_eq!(values(&facts), (0, Some(4)));
+        assert_eq!(values(&facts.with(&[(b, Poly::number(28))], [flat.plus(-56)])), (2, Some(4)));
+        assert_eq!(values(&facts.with(&[], [Poly::number(55).sub(&flat)])), (0, Some(1)));
+        assert_eq!(values(&facts.with(&[], [Poly::number(56).sub(&flat)])), (0, Some(2)));
+        // A low digit of 30 values takes the high digit down by one.
+        assert!(facts.with(&[], [flat.plus(-56)]).first(a) < 2);
+        // Elements of real tensors lie between whole numbers.
+        let half = Poly::atom(Atom::Element(Source::Input("x".into()), Vec::new()));
+        assert!(!facts.with(&[], [Poly::var(a).add(&half).scale(28).add(&Poly::var(b))]).nonnegative(&Poly::var(a).add(&half)));
+    }
+
+    #[test]
+    fn one_end_is_enough_where_the_factor_has_a_sign() {
+        Fuel::fill(1 << 20);
+        let (n, a) = (Poly::size(&Dim::symbol("N")), fresh());
+        let mut facts = Facts::default();
+        facts.range(a, Poly::size(&Dim::symbol("M")));
+        let rest = Poly::atom(Atom::Element(Source::Input("x".into()), Vec::new()));
+        facts.assume(rest.clone());
+        assert!(facts.nonnegative(&Poly::var(a).mul(&n).add(&rest)));
+        assert!(!facts.nonnegative(&rest.sub(&Poly::var(a).mul(&n))));
+        assert!(!facts.nonnegative(&Poly::var(a).sub(&n).mul(&n).add(&rest)));
     }
 
     #[test]

@@ -116,6 +116,11 @@ impl Poly {
         }
     }
 
+    /// The number that is added to the products of atoms.
+    pub fn constant(&self) -> i64 {
+        self.0.first().filter(|(atoms, _)| atoms.is_empty()).map_or(0, |(_, value)| *value)
+    }
+
     /// The variable, if it is nothing else.
     pub fn as_var(&self) -> Option<Var> {
         match self.0.as_slice() {
