@@ -106,6 +106,45 @@ impl DType {
     pub fn is_float(self) -> bool {
         self.class() == Class::Real
     }
+
+    /// Whether every value of this type is one of type `wider`, so that a cast there loses nothing. Truth values are the numbers 0 and 1.
+    pub fn embeds(self, wider: DType) -> bool {
+        let fits = |narrow: Numbers, wide: Numbers| {
+            narrow.digits <= wide.digits && narrow.reach <= wide.reach && (wide.negative || !narrow.negative)
+        };
+        self == wider || self.numbers().zip(wider.numbers()).is_some_and(|(narrow, wide)| fits(narrow, wide))
+    }
+
+    fn numbers(self) -> Option<Numbers> {
+        let whole = |digits, negative| Some(Numbers { digits, reach: 0, negative });
+        let float = |digits, reach| Some(Numbers { digits, reach, negative: true });
+        match self {
+            DType::Bool => whole(1, false),
+            DType::U8 => whole(8, false),
+            DType::I8 => whole(7, true),
+            DType::U16 => whole(16, false),
+            DType::I16 => whole(15, true),
+            DType::U32 => whole(32, false),
+            DType::I32 => whole(31, true),
+            DType::U64 => whole(64, false),
+            DType::I64 => whole(63, true),
+            DType::F16 => float(11, 5),
+            DType::BF16 => float(8, 8),
+            DType::F32 => float(24, 8),
+            DType::F64 => float(53, 11),
+            DType::Str | DType::Other(_) => None,
+        }
+    }
+}
+
+/// The numbers of a type.
+struct Numbers {
+    /// Binary digits of the whole numbers that are all among them, signs apart.
+    digits: u32,
+    /// Bits of the exponent; none where all are whole.
+    reach: u32,
+    /// Whether some are below 0.
+    negative: bool,
 }
 
 impl fmt::Display for DType {
@@ -114,5 +153,37 @@ impl fmt::Display for DType {
             DType::Other(code) => write!(f, "dtype{code}"),
             known => f.write_str(Self::TABLE.iter().find(|row| row.0 == *known).map_or("?", |row| row.2)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_embed_where_no_number_is_lost() {
+        let expected = [
+            ("bool", "u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64"),
+            ("u8", "u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64"),
+            ("i8", "i16 i32 i64 f16 bf16 f32 f64"),
+            ("u16", "u32 i32 u64 i64 f32 f64"),
+            ("i16", "i32 i64 f32 f64"),
+            ("u32", "u64 i64 f64"),
+            ("i32", "i64 f64"),
+            ("u64", ""),
+            ("i64", ""),
+            ("f16", "f32 f64"),
+            ("bf16", "f32 f64"),
+            ("f32", "f64"),
+            ("f64", ""),
+            ("str", ""),
+        ];
+        for (name, wider) in expected {
+            let narrow = DType::from_name(name).unwrap();
+            for (other, _, text, _) in DType::TABLE {
+                assert_eq!(narrow.embeds(other), narrow == other || wider.split(' ').any(|w| w == text), "{name} to {text}");
+            }
+        }
+        assert!(DType::Other(77).embeds(DType::Other(77)) && !DType::Other(77).embeds(DType::F64));
     }
 }

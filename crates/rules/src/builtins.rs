@@ -1,6 +1,6 @@
 //! The functions of the expression language.
 
-use regraft_ir::{DType, Dim, Op, OpKind, PatchValue, TensorType};
+use regraft_ir::{Dim, Op, OpKind, PatchValue, TensorType};
 
 use crate::constants;
 use crate::cook_toom::cook_toom;
@@ -283,7 +283,7 @@ pub static TABLE: &[Builtin] = &[
         arity: (2, 2),
         help: "(embeds a b): every number of element type a is one of type b",
         run: |a, _| match (&a[0], &a[1]) {
-            (Val::DType(x), Val::DType(y)) => Ok(Val::Bool(embeds(*x, *y))),
+            (Val::DType(x), Val::DType(y)) => Ok(Val::Bool(x.embeds(*y))),
             _ => Err("not element types".into()),
         },
     },
@@ -509,24 +509,6 @@ fn given(a: &[Val]) -> Val {
 fn pick(a: &[Val], first: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
     let (x, y) = (float(&a[0])?, float(&a[1])?);
     Ok(if first(x, y) { a[0].clone() } else { a[1].clone() })
-}
-
-/// True if every number of type `a` is one of type `b`, so that a cast there loses nothing.
-fn embeds(a: DType, b: DType) -> bool {
-    use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
-    a == b
-        || match a {
-            Bool => matches!(b, U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64),
-            U8 => matches!(b, U16 | I16 | U32 | I32 | U64 | I64 | F16 | BF16 | F32 | F64),
-            I8 => matches!(b, I16 | I32 | I64 | F16 | BF16 | F32 | F64),
-            U16 => matches!(b, U32 | I32 | U64 | I64 | F32 | F64),
-            I16 => matches!(b, I32 | I64 | F32 | F64),
-            U32 => matches!(b, U64 | I64 | F64),
-            I32 => matches!(b, I64 | F64),
-            F16 | BF16 => matches!(b, F32 | F64),
-            F32 => b == F64,
-            _ => false,
-        }
 }
 
 fn compare(a: &[Val], f: impl Fn(f64, f64) -> bool) -> Result<Val, String> {

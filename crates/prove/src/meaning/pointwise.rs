@@ -171,13 +171,13 @@ impl Meaning<'_> {
         let exact = number.is_some_and(|v| v.abs() < EXACT && Const::scalar(to, v).and_then(|c| c.splat()) == Some(v));
         let kept = match (from.class(), to.class()) {
             (Class::Bool, Class::Real | Class::Int | Class::Bool) => true,
-            (Class::Real | Class::Int, Class::Real) => exact || holds(to, from),
+            (Class::Real | Class::Int, Class::Real) => exact || from.embeds(to),
             (Class::Int, Class::Int) => from == to || (from, to) == (DType::I32, DType::I64),
             _ => false,
         };
         // What comes from an integer type is held by the types that hold that one.
         let origin = self.integer_origin(&x);
-        if kept || origin.is_some_and(|origin| holds(to, origin)) {
+        if kept || origin.is_some_and(|origin| origin.embeds(to)) {
             return Ok(x);
         }
         let class = if origin.is_some() { Class::Int } else { from.class() };
@@ -201,46 +201,6 @@ impl Meaning<'_> {
     /// A number of an attribute.
     pub(super) fn attribute(&self, value: f64) -> Result<Sum, Trouble> {
         number_of(value).map(Sum::number).ok_or_else(|| Trouble(format!("the attribute {value}")))
-    }
-}
-
-/// Whether every number of type `from` is one of type `to`.
-fn holds(to: DType, from: DType) -> bool {
-    // Whole numbers of so many bits, and how far exponents go.
-    let float = |dtype: DType| match dtype {
-        DType::F16 => Some((11, 5)),
-        DType::BF16 => Some((8, 8)),
-        DType::F32 => Some((24, 8)),
-        DType::F64 => Some((53, 11)),
-        _ => None,
-    };
-    let range = |dtype: DType| match dtype {
-        DType::I8 => Some((true, 8)),
-        DType::U8 => Some((false, 8)),
-        DType::I16 => Some((true, 16)),
-        DType::U16 => Some((false, 16)),
-        DType::I32 => Some((true, 32)),
-        DType::U32 => Some((false, 32)),
-        DType::I64 => Some((true, 64)),
-        DType::U64 => Some((false, 64)),
-        _ => None,
-    };
-    if let Some((bits, exponent)) = float(to) {
-        return match (float(from), range(from)) {
-            (Some((least, reach)), _) => bits >= least && exponent >= reach,
-            (_, Some((signed, least))) => bits >= least - i32::from(signed),
-            _ => false,
-        };
-    }
-    match (range(to), range(from)) {
-        (Some((to_signed, to_bits)), Some((signed, bits))) => {
-            if to_signed == signed {
-                to_bits >= bits
-            } else {
-                to_signed && to_bits > bits
-            }
-        }
-        _ => false,
     }
 }
 
