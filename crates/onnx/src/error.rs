@@ -79,7 +79,7 @@ pub enum LoadFault {
     #[error("the graph has a cycle through `{0}`")]
     Cycle(String),
     /// External tensor data is missing or shorter than declared.
-    #[error("tensor `{tensor}` needs {need} bytes of `{file}`, which has {have}")]
+    #[error("tensor `{tensor}` needs {need} bytes of `{file}`, which {}", if *have > 0 { format!("has {have}") } else { "is missing or empty".into() })]
     ExternalData {
         /// The tensor's name.
         tensor: String,

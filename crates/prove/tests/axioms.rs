@@ -38,7 +38,7 @@ fn axioms_hold_on_random_instances() {
     for rule in library.rules() {
         let result = sample::exercise(rule, INSTANCES, INSTANCES * 100, 11);
         match result.counterexample {
-            Some(why) => failures.push(format!("{}: {why}", rule.name)),
+            Some(wrong) => failures.push(format!("{}: {wrong}", rule.name)),
             None if result.instances < INSTANCES => {
                 failures.push(format!("{}: {} instances; last miss: {}", rule.name, result.instances, result.last_miss));
             }

@@ -217,7 +217,7 @@ pub fn details(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
-    if report.timings.len() > 1 {
+    if report.timings.len() > 1 && report.timings.iter().any(|t| t.median_ns > 0.0) {
         let mut table = plain_table(&["timed end to end", "median", "speed-up", "pairs"], &[1, 2, 3]);
         for t in &report.timings {
             table.add_row([t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()]);

@@ -154,6 +154,9 @@ pub struct NotDone {
 pub struct Check {
     /// True if every comparison passed.
     pub passed: bool,
+    /// True if a comparison could not be made, which says nothing against the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
     /// Tolerance for reals, relative to the largest magnitude of each output.
     pub tolerance: f64,
     /// Largest relative difference of the output model (as deployed) from the input model without the runtime's optimizer.
@@ -182,6 +185,7 @@ impl Check {
     pub fn join(&mut self, label: &str, other: Check) {
         let at = |text: String| if label.is_empty() { text } else { format!("{label}: {text}") };
         self.passed &= other.passed;
+        self.incomplete |= other.incomplete;
         self.tolerance = self.tolerance.max(other.tolerance);
         self.worst = self.worst.max(other.worst);
         self.floor = self.floor.max(other.floor);

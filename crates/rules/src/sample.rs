@@ -4,6 +4,7 @@
 //! 1e-12 and a false one does not. Attributes that the source leaves open are drawn from adversarial defaults.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, Patch, PatchValue, TensorType, Value, ValueId, eval};
 
@@ -26,25 +27,41 @@ pub struct Exercise {
     pub draws: usize,
     /// Largest relative difference seen.
     pub worst: f64,
-    /// The first counterexample: what differs, where, and the seed that reproduces it.
-    pub counterexample: Option<String>,
+    /// The first counterexample.
+    pub counterexample: Option<Counterexample>,
     /// The most recent reason why a draw gave no instance, for the rule's author.
     pub last_miss: String,
+}
+
+/// An instance whose sides differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counterexample {
+    /// The seed that reproduces it; see [`graph`].
+    pub seed: u64,
+    /// What differs, and where.
+    pub why: String,
+}
+
+impl fmt::Display for Counterexample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.why)
+    }
 }
 
 /// Compares both sides of `rule` on `wanted` random instances, drawing at most `limit` times. Deterministic in `seed`.
 pub fn exercise(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Exercise {
     let mut result = Exercise::default();
     while result.instances < wanted && result.draws < limit && result.counterexample.is_none() {
-        let draw_seed = seed.wrapping_add((result.draws as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = seed.wrapping_add((result.draws as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let wrong = |why| Some(Counterexample { seed, why });
         result.draws += 1;
-        match compared(rule, draw_seed) {
+        match compared(rule, seed) {
             Ok(difference) if difference <= TOLERANCE => {
                 result.instances += 1;
                 result.worst = result.worst.max(difference);
             }
-            Ok(difference) => result.counterexample = Some(format!("seed {draw_seed}: the sides differ by {difference:e} relative")),
-            Err(Miss::Wrong(why)) => result.counterexample = Some(format!("seed {draw_seed}: {why}")),
+            Ok(difference) => result.counterexample = wrong(format!("the sides differ by {difference:e} relative")),
+            Err(Miss::Wrong(why)) => result.counterexample = wrong(why),
             Err(Miss::Draw(why)) => result.last_miss = why,
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use prost::Message;
 use regraft::agreement::compare;
 use regraft::check::CheckRequest;
@@ -120,8 +120,15 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
 
 /// Simplifiers that an interpreter has, with their versions.
 fn versions(python: &Path) -> Result<BTreeMap<String, String>> {
+    ensure!(Path::new(SCRIPT).is_file(), "there is no {SCRIPT} here: run this in the project's folder");
     let output =
         Command::new(python).args([SCRIPT, "--versions"]).output().with_context(|| format!("{} cannot be run", python.display()))?;
+    ensure!(
+        output.status.success(),
+        "{SCRIPT} --versions ended with {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| line.split_once(' ')).map(|(tool, version)| (tool.into(), version.into())).collect())
 }

@@ -138,21 +138,21 @@ impl Hunt<'_> {
         format!("ratio:{:032x}:{:032x}{bodies}{binding}", graphs[0], graphs[1])
     }
 
-    /// Adds what was measured and lost to the "not done, because" list.
-    pub fn explain_losers(&mut self, winner: Option<&Candidate>, candidates: &[Candidate], timings: &[Timing]) {
+    /// Adds what lost to the "not done, because" list. `dropped` tells what became of candidates, by place, that were faster.
+    pub fn explain_losers(&mut self, winner: Option<&Candidate>, candidates: &[Candidate], timings: &[Timing], dropped: &[(usize, &str)]) {
         let won: HashSet<&str> = winner.into_iter().flat_map(|c| c.applied.iter().map(|a| a.rule.as_str())).collect();
         let mut told: HashSet<String> = HashSet::new();
-        for (candidate, timing) in candidates.iter().zip(timings.iter().skip(1)) {
+        for (at, (candidate, timing)) in candidates.iter().zip(timings.iter().skip(1)).enumerate() {
+            let Speedup { median, low, high, pairs } = timing.speedup;
+            let fate = match dropped.iter().find(|(place, _)| *place == at) {
+                Some((_, fate)) => fate.to_string(),
+                None if pairs == 0 => format!("was not timed and runs {median:.3} times as fast as the input by what is known"),
+                None => format!("runs {median:.3} times as fast as the input [{low:.3}, {high:.3}]"),
+            };
             for applied in &candidate.applied {
                 if !won.contains(applied.rule.as_str()) && told.insert(applied.rule.clone()) {
-                    self.not_done.push(NotDone {
-                        what: applied.rule.clone(),
-                        at: applied.at.clone(),
-                        because: format!(
-                            "part of {}, which runs {:.3} times as fast as the input [{:.3}, {:.3}]",
-                            candidate.name, timing.speedup.median, timing.speedup.low, timing.speedup.high
-                        ),
-                    });
+                    let because = format!("part of {}, which {fate}", candidate.name);
+                    self.not_done.push(NotDone { what: applied.rule.clone(), at: applied.at.clone(), because });
                 }
             }
         }

@@ -160,6 +160,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     };
     let mut winner = None;
     let mut check = Check::default();
+    let mut dropped = Vec::new();
     for (turn, at) in order.into_iter().enumerate() {
         observer.phase(Phase::Check, &candidates[at].name);
         check = examine(&candidates[at]);
@@ -167,7 +168,12 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             winner = Some(at);
             break;
         }
-        warnings.push(format!("{} failed its check and was dropped: {}", candidates[at].name, check.notes.join("; ")));
+        let fate = if check.incomplete { "could not be checked" } else { "failed its check" };
+        warnings.push(format!("{} {fate} and was dropped: {}", candidates[at].name, check.notes.join("; ")));
+        dropped.push((at, fate));
+        if check.incomplete {
+            continue;
+        }
         keep_for_report(&candidates[at])?;
         // Rewrites inside bodies have no script of their own to bisect.
         if turn > 0 || candidates[at].applied.is_empty() || !candidates[at].bodies.is_empty() {
@@ -228,7 +234,8 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         }
         None => {
             copy_input(&model, &request.input, &request.output)?;
-            check.passed = true;
+            // What a candidate failed is told by a warning; it says nothing of the copy.
+            check = Check { passed: true, tolerance: check.tolerance, ..Check::default() };
             (Speedup::NONE, Vec::new(), None, input_size, count(model.graph()))
         }
     };
@@ -243,7 +250,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         _ => {}
     }
     let kept_input = winner.is_none();
-    hunt.explain_losers(winner.map(|at| &candidates[at]), &candidates, &timings);
+    hunt.explain_losers(winner.map(|at| &candidates[at]), &candidates, &timings, &dropped);
     if let Some(least) = hunt.pace.too_short() {
         let least = (1.2 * least.as_secs_f64()).ceil();
         warnings.push(format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)"));

@@ -42,7 +42,21 @@ struct Piece {
     inputs: Vec<InputSpec>,
 }
 
-/// Checks every region in which the models differ. A region that cannot be checked, for its size or its types, fails.
+/// Why a region does not pass.
+enum Fault {
+    /// It cannot be run: it is too large, or its types are not known.
+    Unable(Failure),
+    /// It cannot be run any more, or it computes something else.
+    Wrong(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Fault {
+    fn from(failure: E) -> Fault {
+        Fault::Wrong(failure.into())
+    }
+}
+
+/// Checks every region in which the models differ. Where one cannot be checked, for its size or its types, the check is incomplete.
 pub fn verify_pieces(runtime: &dyn Runtime, pieces: &Pieces<'_>) -> Result<Check, Failure> {
     let (old, new) = (Cutter::new(pieces.before.1), Cutter::new(pieces.after.1));
     let typed = |value| pieces.before.0.ty(value).is_some_and(|ty| ty.bind(&pieces.sizes.symbols).is_some());
@@ -51,17 +65,19 @@ pub fn verify_pieces(runtime: &dyn Runtime, pieces: &Pieces<'_>) -> Result<Check
     check.fills = Fill::ALL.iter().map(|fill| fill.name().to_string()).collect();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
     for region in &found {
-        let checked = piece(pieces, &old, &new, region).and_then(|piece| run(runtime, pieces, &piece, &mut check));
+        let checked = piece(pieces, &old, &new, region).map_err(Fault::Unable).and_then(|piece| run(runtime, pieces, &piece, &mut check));
         release_weights();
         match checked {
             Ok((ours, theirs)) => {
                 worst.join(ours);
                 floor.join(theirs);
             }
-            Err(why) => {
+            Err(fault) => {
                 check.passed = false;
+                check.incomplete = matches!(fault, Fault::Unable(_));
+                let (Fault::Unable(why) | Fault::Wrong(why)) = fault;
                 check.notes.push(format!("the region of {}: {}", place(pieces.before.0, region), why.cause));
-                break;
+                return Ok(check);
             }
         }
     }
@@ -96,12 +112,13 @@ fn piece(pieces: &Pieces<'_>, old: &Cutter<'_>, new: &Cutter<'_>, region: &Regio
 }
 
 /// What the region's outputs differ by, and what the runtime's own optimizer makes them differ by.
-fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Check) -> Result<(Agreement, Agreement), Failure> {
+fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Check) -> Result<(Agreement, Agreement), Fault> {
     let graph = Model::from_proto(piece.before.clone())?.graph().clone();
     let bytes = (piece.before.encoded_len().max(piece.after.encoded_len())) as u64 + values(&graph);
     if !pieces.room.fits(bytes) {
         let needed = crate::units::show_bytes(bytes);
-        return Err(Failure::new(format!("with {needed} it is too large to be checked in the memory that is allowed")));
+        let cause = format!("with {needed} it is too large to be checked in the memory that is allowed");
+        return Err(Fault::Unable(Failure::new(cause)));
     }
     let mut cases: Vec<(&str, Feeds)> = Vec::new();
     for fill in Fill::ALL {
@@ -124,11 +141,11 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
     for (((name, _), want), (tuned, ours)) in cases.iter().zip(&plain).zip(tuned.iter().zip(&ours)) {
         let (theirs, ours) = (compare(&names, want, tuned), compare(&names, want, ours));
         if let Some(broken) = ours.breach(name).filter(|_| theirs.breach(name).is_none()) {
-            return Err(Failure::new(format!("fill `{name}`: {broken}")));
+            return Err(Failure::new(format!("fill `{name}`: {broken}")).into());
         }
         if ours.relative > pieces.tolerance.max(FLOOR_FACTOR * theirs.relative) {
             let (ours, theirs) = (ours.relative, theirs.relative);
-            return Err(Failure::new(format!("fill `{name}`: it differs by {ours:.1e}, the noise floor is {theirs:.1e}")));
+            return Err(Failure::new(format!("fill `{name}`: it differs by {ours:.1e}, the noise floor is {theirs:.1e}")).into());
         }
         worst.join(ours);
         floor.join(theirs);
@@ -140,7 +157,7 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
     let after = Model::from_proto(piece.after.clone())?;
     if let Some(agreement) = reference(after.graph(), &cases[0].1, &names, &plain[0], check) {
         if !agreement.within(pieces.tolerance) && !agreement.within(FLOOR_FACTOR * floor.relative) {
-            return Err(Failure::new(format!("the reference executor differs by {:.1e}", agreement.relative)));
+            return Err(Failure::new(format!("the reference executor differs by {:.1e}", agreement.relative)).into());
         }
         check.worst_reference = Some(check.worst_reference.unwrap_or(0.0).max(agreement.relative));
         check.reference_fills = 1;

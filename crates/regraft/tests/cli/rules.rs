@@ -80,6 +80,7 @@ fn exercising_finds_counterexamples() {
     let bad = bench.run("rules exercise my-double-relu my-wrong-abs --rules my.rules --instances 20");
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.out.contains("refuted: my-wrong-abs (my.rules:9): seed "), "{bad:?}");
+    assert!(bad.out.contains("before\n  graph instance (") && bad.out.contains("after\n  graph instance ("), "{bad:?}");
     assert!(bad.verdict().starts_with("verdict: 1 of 2 rules held"), "{bad:?}");
     let json = bench.run("rules exercise my-wrong-abs --rules my.rules --instances 20 --json");
     let rows: serde_json::Value = serde_json::from_str(&json.out).unwrap_or_else(|e| panic!("{e}: {json:?}"));

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
+use crate::cli::rules::example::Example;
 use crate::cli::rules::{Files, ended, place, rows};
 use crate::error::Failure;
 use crate::render::{difference, lines, plain_table, seconds};
@@ -56,6 +57,8 @@ struct Row {
     /// Whether both sides are the same elements of the field of 2^61 - 1 on all instances.
     exact: bool,
     counterexample: Option<String>,
+    /// The graphs of the counterexample.
+    example: Option<Example>,
     seconds: f64,
 }
 
@@ -63,8 +66,9 @@ impl Row {
     fn of(rule: &Rule, wanted: usize, seed: u64) -> Row {
         let start = Instant::now();
         let result = sample::exercise(rule, wanted, wanted.saturating_mul(DRAWS), seed);
+        let example = result.counterexample.as_ref().and_then(|wrong| Example::of(rule, wrong.seed));
         let (outcome, counterexample) = match (result.counterexample, result.instances < wanted) {
-            (Some(why), _) => ("refuted", Some(why)),
+            (Some(wrong), _) => ("refuted", Some(wrong.to_string())),
             (None, true) => ("too few", Some(format!("last miss: {}", result.last_miss))),
             (None, false) => ("ok", None),
         };
@@ -77,6 +81,7 @@ impl Row {
             worst: result.worst,
             exact: fingerprint(rule, EXACT.min(wanted), EXACT * DRAWS, seed).is_identical(),
             counterexample,
+            example,
             seconds: start.elapsed().as_secs_f64(),
         }
     }
@@ -110,6 +115,10 @@ fn shown(rows: &[Row], bad: usize, args: &Args, start: Instant, console: &Consol
     for r in rows {
         if let Some(why) = &r.counterexample {
             text.push_str(&format!("{}: {} ({}): {why}\n", r.outcome, r.rule, r.defined));
+        }
+        if let Some(Example { before, after }) = r.example.as_ref().filter(|_| !console.quiet) {
+            let indented = |graph: &str| graph.lines().map(|line| format!("  {line}").trim_end().to_string() + "\n").collect::<String>();
+            text.push_str(&format!("before\n{}after\n{}\n", indented(before), indented(after)));
         }
     }
     let good = rows.len() - bad;

@@ -2,21 +2,16 @@
 
 use std::fmt::Write;
 
-use regraft_ir::{Graph, text};
 use regraft_prove::any_rank;
-use regraft_rules::sample::{self, Sizes};
-use regraft_rules::{Anything, Numeric, Proofs, Rule, Trust, instantiate, matches_at};
+use regraft_rules::sample::Sizes;
+use regraft_rules::{Numeric, Proofs, Rule, Trust};
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
+use crate::cli::rules::example::Example;
 use crate::cli::rules::{Files, find, library, list, place};
 use crate::corpus::Corpus;
 use crate::error::Failure;
-
-/// Random instances among which the smallest is shown.
-const DRAWS: u64 = 400;
-/// Numbers of a constant that are shown.
-const NUMBERS_SHOWN: usize = 4;
 
 /// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays, and an example
 #[derive(Debug, clap::Args)]
@@ -35,11 +30,11 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let library = library(&args.files)?;
     let rule = find(&library, &args.name)?;
-    let example = example(rule);
+    let example = Example::smallest(rule);
     if args.json {
         let mut value = list::json(rule);
         value["pays"] = serde_json::json!(corpus()?.uses(&rule.name));
-        value["example"] = serde_json::json!(example.map(|(before, after)| serde_json::json!({ "before": before, "after": after })));
+        value["example"] = serde_json::json!(example);
         console.json(&value)?;
     } else {
         console.print(&explanation(rule, &corpus()?, example))?;
@@ -51,7 +46,7 @@ fn corpus() -> Result<Corpus, Failure> {
     Corpus::shipped().map_err(|e| Failure::new(format!("the benchmark's results that came with this program cannot be read: {e}")))
 }
 
-fn explanation(rule: &Rule, corpus: &Corpus, example: Option<(String, String)>) -> String {
+fn explanation(rule: &Rule, corpus: &Corpus, example: Option<Example>) -> String {
     let mut out = format!("{}  ({})\n\n  {}\n", rule.name, place(rule), rule.doc);
     let mut section = |title: &str, body: &str| {
         let _ = write!(out, "\n{title}\n");
@@ -66,7 +61,7 @@ fn explanation(rule: &Rule, corpus: &Corpus, example: Option<(String, String)>) 
     section("Trust", &format!("{}: {}", rule.trust, reason(rule)));
     section("Where it pays", &uses(rule, corpus));
     match example {
-        Some((before, after)) => {
+        Some(Example { before, after }) => {
             section("Example, before", &before);
             section("Example, after", &after);
         }
@@ -146,61 +141,4 @@ fn uses(rule: &Rule, corpus: &Corpus) -> String {
     }
     lines.push(format!("({corpus}; `make bench` measures it again)"));
     lines.join("\n")
-}
-
-/// The smallest of many random instances, before and after.
-fn example(rule: &Rule) -> Option<(String, String)> {
-    let instances = (0..DRAWS).filter_map(|seed| instance(rule, seed));
-    let (before, after) = instances.min_by_key(|(before, after)| {
-        let inputs: i64 = before.ids().filter_map(|id| before.ty(id.out())?.elements().known()).sum();
-        (before.len() + after.len(), inputs)
-    })?;
-    Some((shortened(&text::print(&before)), shortened(&text::print(&after))))
-}
-
-fn instance(rule: &Rule, seed: u64) -> Option<(Graph, Graph)> {
-    let (graph, roots) = sample::graph(rule, seed).ok()?;
-    let found = matches_at(&graph, rule, 0, roots.first()?.node);
-    let found = found.into_iter().find(|f| f.roots.iter().all(|r| roots.contains(r)))?;
-    let patch = instantiate(&graph, rule, &found, &Anything).ok()?;
-    let mut after = graph.clone();
-    after.apply(&patch);
-    regraft_ir::normal::dce(&mut after);
-    Some((graph, after))
-}
-
-/// A graph's text with long lists of numbers cut.
-fn shortened(text: &str) -> String {
-    let cut = |line: &str| -> String {
-        let Some((head, rest)) = line.split_once(" = [").filter(|(head, _)| head.trim_start().starts_with("const ")) else {
-            return line.to_string();
-        };
-        let numbers: Vec<&str> = rest.trim_end().trim_end_matches(']').split(", ").collect();
-        if numbers.len() <= NUMBERS_SHOWN {
-            return line.to_string();
-        }
-        format!("{head} = [{}, ...]", numbers[..NUMBERS_SHOWN].join(", "))
-    };
-    text.lines().map(|line| format!("{}\n", cut(line))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_constants_are_cut() {
-        let text =
-            "graph (x: f32[2]) {\n  const a: f32[5] = [1, 2, 3, 4, 5]\n  const b: f32[2] = [1, 2]\n  y = Split(x, sizes=[1, 1])\n}\n";
-        let want = text.replace("3, 4, 5]", "3, 4, ...]");
-        assert_eq!(shortened(text), want);
-    }
-
-    #[test]
-    fn an_example_is_a_real_application() {
-        let text = ";; a\n(rule double-relu (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"d\") (instance (?x 2 3)))";
-        let rules = regraft_rules::parse("t.rules", text).unwrap_or_else(|e| panic!("{e}"));
-        let (before, after) = example(&rules[0]).expect("it has instances");
-        assert_eq!((before.matches("Relu(").count(), after.matches("Relu(").count()), (2, 1), "{before}{after}");
-    }
 }

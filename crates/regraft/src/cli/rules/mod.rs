@@ -2,6 +2,7 @@
 
 mod axioms;
 mod derive;
+mod example;
 mod exercise;
 mod explain;
 mod generate;
