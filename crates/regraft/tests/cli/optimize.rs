@@ -304,6 +304,27 @@ fn a_wrong_rule_is_found_out_named_and_left_out() {
 }
 
 #[test]
+fn what_memory_does_not_allow_to_check_is_not_written_and_blames_no_rule() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let model = Builder::new()
+        .input("x", &["1", "8", "64", "64"])
+        .weight("w", &[16, 8, 3, 3])
+        .weight("scale", &[16, 1, 1])
+        .node("Conv", &["x", "w"], &["c"])
+        .node("Mul", &["c", "scale"], &["y"])
+        .output("y", &["1", "16", "62", "62"]);
+    bench.write("m.onnx", model.bytes());
+    let ended = bench.run("optimize m.onnx -o f.onnx --memory 1K -v --budget 60s");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("could not be checked and was dropped") && !ended.err.contains("to blame"), "{ended:?}");
+    assert!(ended.out.contains("which could not be checked") && !ended.out.contains("timed end to end"), "{ended:?}");
+    assert_eq!(bench.read("f.onnx"), bench.read("m.onnx"), "{ended:?}");
+}
+
+#[test]
 fn the_opset_changes_only_when_asked() {
     if !has_runtime() {
         return;
