@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use regraft_ir::{Graph, Op};
+use regraft_ir::Graph;
 use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
 use regraft_rules::{Proof, Rule, Trust};
 
-use crate::{Assumptions, Verdict, equal_where, leading_axes};
+use crate::{Verdict, equal, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
@@ -95,7 +95,7 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
             let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let shown = match draw_sized(rule, seed, sizes) {
                 Ok(instance) if sizes != Sizes::Known && !has_symbols(&instance.before) => continue,
-                Ok(instance) => match prove(&instance) {
+                Ok(instance) => match equal(&instance.before, &instance.after) {
                     Verdict::Proved => Ok(instance),
                     Verdict::Unproved(why) => Err(why),
                 },
@@ -127,7 +127,7 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     let mut judgement = Judgement { instances: proof.instances.clone(), ..Judgement::default() };
     for (sizes, seed) in &proof.instances {
         let instance = draw_sized(rule, *seed, *sizes).map_err(|why| format!("seed {seed}: {why:?}"))?;
-        if let Verdict::Unproved(why) = prove(&instance) {
+        if let Verdict::Unproved(why) = equal(&instance.before, &instance.after) {
             return Err(format!("seed {seed}: {why}"));
         }
         judgement.add(&instance);
@@ -140,16 +140,6 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
 pub fn any_rank(rule: &Rule, proof: &Proof) -> usize {
     let instances = proof.instances.iter().filter_map(|(sizes, seed)| draw_sized(rule, *seed, *sizes).ok());
     instances.filter(|instance| !leading_axes(&instance.before, &instance.after).is_empty()).count()
-}
-
-/// Whether both sides of an instance are equal. Inputs that were drawn positive are known to be.
-fn prove(instance: &Instance) -> Verdict {
-    let names = instance.before.inputs().iter().filter_map(|id| match &instance.before.node(*id).op {
-        Op::Input(input) => Some(input.name.to_string()),
-        _ => None,
-    });
-    let positive = names.filter(|name| name.split('_').nth(1) == Some("positive")).collect();
-    equal_where(&instance.before, &instance.after, &Assumptions { positive })
 }
 
 fn has_symbols(graph: &Graph) -> bool {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use regraft_prove::{judge, replay};
+use regraft_prove::{Word, judge, replay};
 use regraft_rules::{Library, Proof, Proofs, Rule, Trust};
 
 /// Fast convolutions take a second each: one instance of each kind of sizes has to do.
@@ -50,4 +50,14 @@ fn every_shipped_rule_has_a_proof_that_replays() {
     });
     let failed: Vec<String> = failed.into_iter().flatten().collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// What an instance clause says of operands makes random instances; what a rule may assume is said by its guards.
+#[test]
+fn operands_that_are_drawn_positive_are_not_known_to_be() {
+    let text = "(rule abs-of-positive (abs ?x) => ?x (numeric exact) (doc \"False.\") (instance (n 1 2) (?x positive n 3)))
+                (rule relu-of-abs (relu (abs ?x)) => (abs ?x) (numeric exact) (doc \"True.\") (instance (n 1 2) (?x positive n 3)))";
+    let rules = regraft_rules::parse("narrow.rules", text).unwrap_or_else(|e| panic!("{e}"));
+    let words: Vec<Word> = rules.iter().map(|rule| judge(rule, 2, 0).word()).collect();
+    assert_eq!(words, [Word::Unproved, Word::Proved]);
 }

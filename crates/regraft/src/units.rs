@@ -32,6 +32,7 @@ pub fn parse_shape(text: &str) -> Result<ShapeArg, String> {
     let by_x = !inner.contains(',') && inner.split('x').all(|s| s.parse::<usize>().is_ok());
     let parts: Vec<&str> = if inner.is_empty() { Vec::new() } else { inner.split(if by_x { 'x' } else { ',' }).map(str::trim).collect() };
     let size = |word: &&str| match word.parse::<usize>() {
+        Ok(0) => Err(format!("size 0 in `{text}` must be at least 1")),
         Ok(n) => Ok(Size::Known(n)),
         Err(_) if word.starts_with(|c: char| c.is_alphabetic() || c == '_') => Ok(Size::Symbol((*word).to_string())),
         Err(_) => Err(format!("`{word}` in `{text}` is neither a size nor a symbol ({usage})")),
@@ -113,7 +114,7 @@ mod tests {
         }
         assert_eq!(parse_shape("a:b:N,3").map(|s| (s.input, s.sizes)), Ok(("a:b".into(), vec![Size::Symbol("N".into()), Size::Known(3)])));
         assert_eq!(parse_shape("x:").map(|s| s.sizes), Ok(vec![]));
-        for bad in ["x", ":1", "x:1,-3", "x:1,,3"] {
+        for bad in ["x", ":1", "x:1,-3", "x:1,,3", "x:0,3"] {
             assert!(parse_shape(bad).is_err(), "{bad}");
         }
     }

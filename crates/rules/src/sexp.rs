@@ -70,9 +70,13 @@ impl fmt::Display for Sexp {
     }
 }
 
+/// Lists inside of lists that are read; whoever follows an expression needs some of the stack for each.
+const DEPTH: usize = 200;
+
 /// All expressions of a file.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Sexp>, RuleError> {
-    let mut reader = Reader { file, chars: text.chars().collect(), at: 0, place: Place { line: 1, column: 1 }, comments: Vec::new() };
+    let place = Place { line: 1, column: 1 };
+    let mut reader = Reader { file, chars: text.chars().collect(), at: 0, place, comments: Vec::new(), depth: 0 };
     let mut found = Vec::new();
     while reader.skip_space() {
         found.push(reader.expression()?);
@@ -86,6 +90,8 @@ struct Reader<'a> {
     at: usize,
     place: Place,
     comments: Vec<String>,
+    /// Lists that are open.
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -140,6 +146,10 @@ impl Reader<'_> {
             Some('(') => {
                 let comments = std::mem::take(&mut self.comments);
                 self.next();
+                if self.depth == DEPTH {
+                    return Err(self.error(place, "too many `(` are open", &format!("{DEPTH} lists inside of lists are read")));
+                }
+                self.depth += 1;
                 let mut items = Vec::new();
                 loop {
                     if !self.skip_space() {
@@ -148,6 +158,7 @@ impl Reader<'_> {
                     if self.peek() == Some(')') {
                         self.next();
                         self.comments.clear();
+                        self.depth -= 1;
                         return Ok(Sexp::List(items, place, comments));
                     }
                     items.push(self.expression()?);
@@ -174,5 +185,20 @@ impl Reader<'_> {
                 Ok(Sexp::Atom(word, place))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_to_a_depth() {
+        let nested = |depth: usize| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
+        let read = |depth: usize| parse("deep.rules", &nested(depth));
+        assert!(read(DEPTH).is_ok());
+        let error = read(100_000).expect_err("too deep").to_string();
+        assert_eq!(error, "deep.rules:1:201: too many `(` are open (hint: 200 lists inside of lists are read)");
+        assert!(parse("wide.rules", &"(a) ".repeat(2 * DEPTH)).is_ok());
     }
 }
