@@ -94,7 +94,7 @@ pub struct CheckReport {
     /// Verdict.
     pub same: bool,
     /// How the verdict was reached: `identical graph`, `proved` (by the certificate, or from the graphs), `bounded` (proved up to rounded constants),
-    /// `tested`, `signature`, or `tampered`.
+    /// `tested`, `undecided` (outputs were compared, and tell nothing), `signature`, or `tampered`.
     pub word: String,
     /// What the certificate of B says, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +108,8 @@ pub struct CheckReport {
     pub tolerance: f64,
     /// Comparisons of outputs on the runtime, by fill.
     pub runs: Vec<Run>,
+    /// Elements of outputs that were compared, over all fills.
+    pub compared: usize,
     /// How many values of real outputs differ by how much, over all fills.
     pub histogram: Histogram,
     /// The same for values before a last softmax or sigmoid, where both models end in one.
@@ -145,6 +147,8 @@ pub struct Run {
     pub floor: f64,
     /// True if it is within tolerance.
     pub same: bool,
+    /// True if right could be told from wrong: not where the noise hides every difference.
+    pub tells: bool,
 }
 
 impl CheckReport {
@@ -161,6 +165,7 @@ impl CheckReport {
             differences: Vec::new(),
             tolerance: request.tolerance,
             runs: Vec::new(),
+            compared: 0,
             histogram: Histogram::default(),
             before_saturation: Vec::new(),
             reference: Vec::new(),
@@ -195,7 +200,7 @@ impl CheckReport {
     /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
     fn judge(&mut self, place: &str, fill: &str, b: &Agreement, floor: &Agreement) -> Run {
         let bound = self.tolerance.max(optimize::FLOOR_FACTOR * floor.relative);
-        let mut same = true;
+        let (mut same, tells) = (true, b.relative <= self.tolerance || bound <= optimize::BLURRED);
         if let Some(broken) = b.breach(fill).filter(|_| floor.breach(fill).is_none()) {
             self.differences.push(format!("{place}, fill `{fill}`: {broken}"));
             same = false;
@@ -211,7 +216,14 @@ impl CheckReport {
         if b.non_finite {
             self.notes.push(format!("{place}, fill `{fill}`: values overflow in both models alike"));
         }
-        Run { fill: fill.into(), output: b.output.clone(), difference: b.relative, floor: floor.relative, same }
+        Run { fill: fill.into(), output: b.output.clone(), difference: b.relative, floor: floor.relative, same, tells }
+    }
+
+    /// Whether some comparison of outputs told right from wrong. Zeros alone do not.
+    fn tells(&self) -> bool {
+        let runs = || self.runs.iter().chain(&self.reference);
+        let any = |fill: &str| runs().any(|run| run.tells && run.fill == fill);
+        self.compared > 0 && (self.runs.is_empty() || self.runs.iter().any(|run| run.fill != Fill::Zeros.name() && any(&run.fill)))
     }
 }
 
@@ -228,7 +240,9 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     let a = Model::read(&request.a)?;
     observer.phase(Phase::Load, &report.b.clone());
     let b = Model::read(&request.b)?;
-    let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
+    let (mut differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
+    let other = equivalence::other_defaults(&a, &b);
+    differences.extend(other.iter().map(|name| format!("input `{name}` has another value where it is not given")));
     report.notes.extend(remarks);
     if !differences.is_empty() {
         report.word = "signature".into();
@@ -307,16 +321,21 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
+    let others = sizes.others(a, source_a, &runtime, &request.shapes, &request.binds)?;
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     if sizes.guessed {
-        let shown = sizes.shown();
+        let shown: Vec<String> = std::iter::once(&sizes).chain(&others).map(Sizes::shown).collect();
+        let shown = shown.join(" and ");
         report.notes.push(format!("sizes that the models leave open were guessed: outputs are those at {shown} (give yours with --shape)"));
     }
     report.shapes = sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
     let mut cases: Vec<(String, Feeds)> = Vec::new();
     for fill in Fill::ALL {
         cases.push((fill.name().into(), sizes.feeds(fill, request.seed)?));
+    }
+    if let Some(others) = &others {
+        cases.push((others.shown(), others.feeds(Fill::Normal, request.seed)?));
     }
     cases.extend(load_data(&request.data, &sizes)?);
 
@@ -333,6 +352,14 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     if request.reference {
         reference(a.graph(), b.graph(), &sizes, &cases, report, observer);
+    }
+    if report.differences.is_empty() && !report.tells() {
+        report.word = "undecided".into();
+        let why = match report.compared {
+            0 => "the outputs have no elements",
+            _ => "A does not repeat itself: what it computes depends on chance, or amplifies rounding (inputs given with --data may tell)",
+        };
+        report.differences.push(format!("no comparison of outputs tells anything: {why}"));
     }
     Ok(())
 }
@@ -383,6 +410,7 @@ impl Trial<'_> {
             let (ours, floor) = (compare(&names, &want[at], &have[at]), compare(&names, &want[at], &tuned[at]));
             if self.skip == 0 {
                 report.histogram.join(&ours.histogram);
+                report.compared += want[at].iter().map(HostTensor::len).sum::<usize>();
             }
             runs.push(report.judge(place, fill, &ours, &floor));
         }

@@ -1,6 +1,6 @@
 //! Whether two models are the same, from the models alone: what `check` does where there is no certificate.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use prost::Message;
@@ -60,11 +60,11 @@ pub struct Gap {
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
-    let same_inputs = defaults(a, b);
+    let other = other_defaults(a, b);
     let plainer = [plain(a), plain(b)];
     let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
-    let mut found = match same_inputs {
-        Ok(()) => {
+    let mut found = match other.first() {
+        None => {
             let found = Comparer::new(a, b, &rules).compare(effort);
             let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
             match (found.word(), is_opaque(a) || is_opaque(b)) {
@@ -76,9 +76,9 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
                 _ => found,
             }
         }
-        Err(why) => regraft_equate::Equivalence {
+        Some(name) => regraft_equate::Equivalence {
             open: b.graph().outputs().iter().map(|o| o.name.to_string()).collect(),
-            gaps: vec![regraft_equate::Gap { value: "the inputs".into(), beside: None, why }],
+            gaps: vec![regraft_equate::Gap { value: name.clone(), beside: None, why: "it has another default value".into() }],
             ..Default::default()
         },
     };
@@ -134,10 +134,12 @@ impl Comparison {
     }
 }
 
-/// Whether inputs have the same values when they are not given.
-fn defaults(a: &Model, b: &Model) -> Result<(), String> {
+/// Inputs that have other values in the one model than in the other when they are not given.
+pub fn other_defaults(a: &Model, b: &Model) -> Vec<String> {
     let values = |model: &Model| model.inputs().into_iter().filter_map(|i| Some((i.name, i.default?))).collect::<BTreeMap<_, _>>();
-    if values(a) == values(b) { Ok(()) } else { Err("inputs have other default values".into()) }
+    let (a, b) = (values(a), values(b));
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
 
 /// Two models, or two bodies, and what is known of the bodies inside of them.

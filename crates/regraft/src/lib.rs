@@ -46,6 +46,7 @@ pub mod signature;
 pub mod sizes;
 pub mod speed;
 pub mod units;
+mod whole;
 
 pub use bench::bench;
 pub use calibrate::calibrate;

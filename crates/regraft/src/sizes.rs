@@ -10,6 +10,7 @@ use regraft_runtime::{DType, Feeds, Fill, FillOptions, InputSpec, ModelSource, O
 
 use crate::error::Failure;
 use crate::units::{ShapeArg, Size};
+use crate::whole::free_integers;
 
 /// Sizes of all inputs, and the symbols that they bind.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct Sizes {
     pub symbols: Bindings,
     /// True if a size was guessed.
     pub guessed: bool,
+    /// Integer inputs that may have any value.
+    pub free: BTreeSet<String>,
 }
 
 /// Sizes tried for open spatial dimensions, in this order, until the model runs.
@@ -51,7 +54,7 @@ impl Sizes {
         let tries = SPATIAL.len();
         let mut last = None;
         for guess in 0..tries {
-            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+            let sizes = Sizes::attempt(model, &infos, shapes, binds, Guess::Usual(guess))?;
             let feeds = sizes.feeds(Fill::Normal, 0)?;
             match session.run(&feeds) {
                 Ok(_) => return Ok(sizes),
@@ -69,15 +72,38 @@ impl Sizes {
         Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
     }
 
+    /// The same with other guesses: odd sizes above 1 that all differ, since at size 1 and at round sizes much is equal that is not so elsewhere. `None` if
+    /// nothing was guessed, or if the model does not run there.
+    pub fn others(
+        &self,
+        model: &Model,
+        bytes: ModelSource<'_>,
+        runtime: &dyn Runtime,
+        shapes: &[ShapeArg],
+        binds: &[(String, i64)],
+    ) -> Result<Option<Sizes>, Failure> {
+        if !self.guessed {
+            return Ok(None);
+        }
+        let mut session = runtime.open(bytes, &SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() })?;
+        let infos = session.inputs().to_vec();
+        for guess in [Guess::Odd { spatial: true }, Guess::Odd { spatial: false }] {
+            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+            if session.run(&sizes.feeds(Fill::Normal, 0)?).is_ok() {
+                return Ok(Some(sizes));
+            }
+        }
+        Ok(None)
+    }
+
     /// Sizes from the command line, completed by guesses, without running the model.
     pub fn declared(model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Result<Sizes, Failure> {
         let infos = declared(model);
         check_names(&infos, shapes, binds)?;
-        Sizes::attempt(model, &infos, shapes, binds, 0)
+        Sizes::attempt(model, &infos, shapes, binds, Guess::Usual(0))
     }
 
-    /// The sizes of attempt number `guess`.
-    fn attempt(model: &Model, infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)], guess: usize) -> Result<Sizes, Failure> {
+    fn attempt(model: &Model, infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)], guess: Guess) -> Result<Sizes, Failure> {
         let mut symbols: BTreeMap<String, i64> = binds.iter().cloned().collect();
         // What `--shape` says of a symbol holds wherever the symbol occurs.
         for shape in shapes {
@@ -104,7 +130,7 @@ impl Sizes {
                 }
             }
         }
-        let mut guessed = false;
+        let mut guesses = 0;
         let mut inputs = Vec::new();
         for info in infos {
             let given = shapes.iter().find(|s| s.input == info.name);
@@ -116,8 +142,8 @@ impl Sizes {
                     Size::Symbol(s) => named(s),
                 });
                 let size = declared.or(from_shape).or_else(|| named(&info.symbols[axis])).unwrap_or_else(|| {
-                    guessed = true;
-                    let made_up = guess_size(info.dims.len(), axis, guess);
+                    let made_up = guess.size(info.dims.len(), axis, guesses);
+                    guesses += 1;
                     if !info.symbols[axis].is_empty() && info.symbols[axis] != "?" {
                         symbols.insert(info.symbols[axis].clone(), made_up as i64);
                     }
@@ -141,12 +167,12 @@ impl Sizes {
                 }
             }
         }
-        Ok(Sizes { inputs, symbols: bindings, guessed })
+        Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, free: free_integers(model.graph()) })
     }
 
     /// Made-up input values at these sizes.
     pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
-        Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ..FillOptions::default() })?)
+        Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, free: self.free.clone(), ..FillOptions::default() })?)
     }
 }
 
@@ -175,13 +201,29 @@ fn value_info(info: &ValueInfoProto) -> ValueInfo {
     ValueInfo { name: info.name().to_string(), dtype: tensor.map(|t| DType::from_onnx(t.elem_type())), dims, symbols }
 }
 
-fn guess_size(rank: usize, axis: usize, guess: usize) -> usize {
-    match (rank, axis) {
-        (_, 0) => 1,
-        (4, 1) => 3,
-        (4, 2) => SPATIAL[guess].0,
-        (4, _) => SPATIAL[guess].1,
-        _ => LENGTHS[guess % LENGTHS.len()],
+/// How open sizes are guessed.
+#[derive(Clone, Copy)]
+enum Guess {
+    /// As they often are; attempt number so many.
+    Usual(usize),
+    /// Odd, above 1, and all different; those of images as usual unless `spatial`.
+    Odd { spatial: bool },
+}
+
+impl Guess {
+    /// The size of an axis, after so many other guesses.
+    fn size(self, rank: usize, axis: usize, others: usize) -> usize {
+        match (self, rank, axis) {
+            (Guess::Usual(_), _, 0) => 1,
+            (_, 4, 1) => 3,
+            (Guess::Usual(at), 4, 2) => SPATIAL[at].0,
+            (Guess::Usual(at), 4, _) => SPATIAL[at].1,
+            (Guess::Odd { spatial: false }, 4, 2) => SPATIAL[0].0,
+            (Guess::Odd { spatial: false }, 4, 3) => SPATIAL[0].1,
+            (Guess::Odd { .. }, 4, 2..) => 2 * others + 65,
+            (Guess::Odd { .. }, ..) => 2 * others + 3,
+            (Guess::Usual(at), ..) => LENGTHS[at % LENGTHS.len()],
+        }
     }
 }
 
@@ -209,6 +251,6 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
 }
 
 fn example(info: &ValueInfo) -> String {
-    let size = |(axis, d): (usize, &Option<usize>)| d.unwrap_or_else(|| guess_size(info.dims.len(), axis, 0)).to_string();
+    let size = |(axis, d): (usize, &Option<usize>)| d.unwrap_or_else(|| Guess::Usual(0).size(info.dims.len(), axis, 0)).to_string();
     info.dims.iter().enumerate().map(size).collect::<Vec<_>>().join(",")
 }

@@ -1,21 +1,21 @@
 //! Made-up inputs, the same for the same seed on every machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use half::{bf16, f16};
 
 use crate::random::Random;
 use crate::{DType, Feeds, HostTensor, RuntimeError, ValueInfo};
 
-/// Kinds of made-up values. They differ for floating-point inputs; integers and booleans are random in all but
-/// [`Fill::Zeros`].
+/// Kinds of made-up values. Booleans and small integers are random in all but [`Fill::Zeros`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fill {
-    /// Mean 0, variance 1, within ±6.
+    /// Mean 0, variance 1, within ±6. Free integers are within ±9.
     Normal,
     /// All zeros.
     Zeros,
-    /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to just below 2¹⁰.
+    /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to 2¹⁰; one in eight of those above ½ is rounded to a multiple of it.
+    /// Free integers are these without their fractions, as far as their type has them.
     Large,
 }
 
@@ -42,11 +42,13 @@ pub struct FillOptions {
     pub int_max: u64,
     /// Largest integer of single inputs, by name.
     pub int_max_of: BTreeMap<String, u64>,
+    /// Names of integer inputs to which `int_max` does not apply: any integer will do.
+    pub free: BTreeSet<String>,
 }
 
 impl Default for FillOptions {
     fn default() -> Self {
-        Self { seed: 0, int_max: 1, int_max_of: BTreeMap::new() }
+        Self { seed: 0, int_max: 1, int_max_of: BTreeMap::new(), free: BTreeSet::new() }
     }
 }
 
@@ -106,36 +108,48 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
         DType::F64 => write(&mut tensor, || float(fill).to_ne_bytes()),
         DType::F16 => write(&mut tensor, || f16::from_f64(float(fill)).to_ne_bytes()),
         DType::BF16 => write(&mut tensor, || bf16::from_f64(float(fill)).to_ne_bytes()),
+        // The two values of a flag are two branches: zeros are the one, and this is the other.
+        DType::Bool if tensor.len() == 1 => tensor.bytes_mut().fill(1),
         dtype => {
-            let (size, most) = match dtype {
-                DType::Bool => (1, 1),
-                DType::I8 => (1, i8::MAX as u64),
-                DType::U8 => (1, u64::from(u8::MAX)),
-                DType::I16 => (2, i16::MAX as u64),
-                DType::U16 => (2, u64::from(u16::MAX)),
-                DType::I32 => (4, i32::MAX as u64),
-                DType::U32 => (4, u64::from(u32::MAX)),
-                DType::I64 => (8, i64::MAX as u64),
-                _ => (8, u64::MAX),
+            let (low, high) = range(dtype);
+            let free = options.free.contains(&input.name);
+            let limit = if dtype == DType::Bool { 1 } else { limit };
+            let mut int = || match fill {
+                _ if !free => random.below(limit.saturating_add(1)).into(),
+                Fill::Large => large(&mut random) as i128,
+                _ => i128::from(random.below(19)) - 9,
             };
-            let limit = if dtype == DType::Bool { 1 } else { limit.min(most) };
-            let mut int = || if limit == u64::MAX { random.next_u64() } else { random.below(limit + 1) };
-            match size {
-                1 => write(&mut tensor, || (int() as u8).to_ne_bytes()),
-                2 => write(&mut tensor, || (int() as u16).to_ne_bytes()),
-                4 => write(&mut tensor, || (int() as u32).to_ne_bytes()),
-                _ => write(&mut tensor, || int().to_ne_bytes()),
+            let size = dtype.size().unwrap_or(1);
+            for element in tensor.bytes_mut().chunks_exact_mut(size) {
+                element.copy_from_slice(&int().clamp(low, high).to_le_bytes()[..size]);
             }
         }
     }
     Ok(tensor)
 }
 
+/// The least and the greatest value of an integer type.
+fn range(dtype: DType) -> (i128, i128) {
+    match dtype {
+        DType::Bool => (0, 1),
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::U8 => (0, u8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::U16 => (0, u16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::U32 => (0, u32::MAX.into()),
+        DType::I64 => (i64::MIN.into(), i64::MAX.into()),
+        _ => (0, u64::MAX.into()),
+    }
+}
+
 /// Exact on every machine: a mantissa in [1, 2) times a power of two.
 fn large(random: &mut Random) -> f64 {
     let exponent = random.below(20) as i32 - 10;
     let magnitude = (1.0 + random.unit()) * f64::from_bits(((1023 + exponent) as u64) << 52);
-    if random.next_u64() & 1 == 0 { magnitude } else { -magnitude }
+    let bits = random.next_u64();
+    let magnitude = if bits & 14 == 0 && magnitude >= 0.5 { (2.0 * magnitude).round() / 2.0 } else { magnitude };
+    if bits & 1 == 0 { magnitude } else { -magnitude }
 }
 
 fn write<const N: usize>(tensor: &mut HostTensor, mut next: impl FnMut() -> [u8; N]) {
@@ -171,13 +185,28 @@ mod tests {
         let options = FillOptions::default();
         let of = |fill, dtype| fill_inputs(fill, &[spec("x", dtype, &[1000])], &options).unwrap().get("x").unwrap().to_f64();
         let large = of(Fill::Large, DType::F32);
-        assert!(large.iter().all(|v| v.abs() < 1024.0 && v.abs() >= 1.0 / 1024.0));
+        assert!(large.iter().all(|v| v.abs() <= 1024.0 && v.abs() >= 1.0 / 1024.0));
         assert!(large.iter().any(|v| *v > 500.0) && large.iter().any(|v| *v < -500.0) && large.iter().any(|v| v.abs() < 0.01));
+        assert!(large.iter().filter(|v| (**v * 2.0).fract() == 0.0 && v.fract() != 0.0).count() > 10);
         assert!(of(Fill::Zeros, DType::F16).iter().all(|v| *v == 0.0));
         let bools = of(Fill::Normal, DType::Bool);
         assert!(bools.contains(&0.0) && bools.contains(&1.0));
         assert!(of(Fill::Large, DType::F16).iter().all(|v| v.is_finite()));
         assert!(matches!(fill_inputs(Fill::Normal, &[spec("s", DType::String, &[1])], &options), Err(RuntimeError::CannotFill { .. })));
+    }
+
+    #[test]
+    fn free_integers_have_either_sign_and_fill_their_type() {
+        let options = FillOptions { free: ["x".to_owned()].into(), ..FillOptions::default() };
+        let of = |fill, dtype| fill_inputs(fill, &[spec("x", dtype, &[1000])], &options).unwrap().get("x").unwrap().to_f64();
+        let ends = |values: Vec<f64>| values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(*v), high.max(*v)));
+        assert_eq!(ends(of(Fill::Normal, DType::I32)), (-9.0, 9.0));
+        assert_eq!(ends(of(Fill::Large, DType::I8)), (-128.0, 127.0));
+        assert_eq!(ends(of(Fill::Large, DType::U8)), (0.0, 255.0));
+        let (low, high) = ends(of(Fill::Large, DType::I64));
+        assert!(low < -900.0 && high > 900.0);
+        let flag = |fill| fill_inputs(fill, &[spec("f", DType::Bool, &[])], &options).unwrap().get("f").unwrap().to_f64();
+        assert_eq!((flag(Fill::Zeros), flag(Fill::Normal)), (vec![0.0], vec![1.0]));
     }
 
     #[test]

@@ -139,8 +139,12 @@ fn shown(report: &CheckReport, console: &Console) -> String {
     if groups.iter().any(|(_, runs)| !runs.is_empty()) {
         let mut table = plain_table(&["compared", "fill", "difference", "noise floor", "at", ""], &[2, 3]);
         for (place, runs) in groups {
-            for Run { fill, output, difference: d, floor, same } in runs {
-                let word = if *same { "same" } else { "different" };
+            for Run { fill, output, difference: d, floor, same, tells } in runs {
+                let word = match (same, tells) {
+                    (false, _) => "different",
+                    (true, true) => "same",
+                    (true, false) => "hidden by noise",
+                };
                 table.add_row([place, fill, &difference(*d), &difference(*floor), output, word]);
             }
         }
@@ -172,7 +176,7 @@ fn shown(report: &CheckReport, console: &Console) -> String {
 fn verdict(report: &CheckReport) -> String {
     let mut parts = Vec::new();
     match report.differences.first() {
-        Some(first) if report.word == "tampered" => parts.push(format!("tampered: {first}")),
+        Some(first) if matches!(report.word.as_str(), "tampered" | "undecided") => parts.push(format!("{}: {first}", report.word)),
         Some(first) => parts.push(format!("different: {first}")),
         None if matches!(report.word.as_str(), "proved" | "bounded") => parts.push("same".into()),
         None if report.word == "tested" => {

@@ -41,7 +41,7 @@ pub use observer::{Observer, Phase, Silent};
 pub use prices::Prices;
 pub use propose::{Proposal, Proposals, everywhere, propose, scramble};
 pub use request::{CostKind, Request, SearchKind};
-pub(crate) use verify::{FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
+pub(crate) use verify::{BLURRED, FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 pub use worth::{Networks, Paid, WorthRequest};
 

@@ -20,7 +20,7 @@ pub const TOLERANCE_BILINEAR: f64 = 1e-3;
 /// Differences up to this many times the noise floor are tolerated: the runtime's own optimizer is no worse judge.
 pub(crate) const FLOOR_FACTOR: f64 = 10.0;
 /// Where rounding alone may change an output by this much of its largest magnitude, single precision does not tell right from wrong.
-const BLURRED: f64 = 0.05;
+pub(crate) const BLURRED: f64 = 0.05;
 /// The reference executor runs one fill of graphs above this many floating-point operations, and all fills below.
 pub(crate) const HEAVY_FLOPS: f64 = 4e9;
 
