@@ -334,8 +334,8 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     for fill in Fill::ALL {
         cases.push((fill.name().into(), sizes.feeds(fill, request.seed)?));
     }
-    if let Some(others) = &others {
-        cases.push((others.shown(), others.feeds(Fill::Normal, request.seed)?));
+    for other in &others {
+        cases.push((other.shown(), other.feeds(Fill::Normal, request.seed)?));
     }
     cases.extend(load_data(&request.data, &sizes)?);
 

@@ -51,14 +51,11 @@ impl Sizes {
         })?;
         let infos = session.inputs().to_vec();
         check_names(&infos, shapes, binds)?;
-        let tries = SPATIAL.len();
         let mut last = None;
-        for guess in 0..tries {
-            let sizes = Sizes::attempt(model, &infos, shapes, binds, Guess::Usual(guess))?;
-            let feeds = sizes.feeds(Fill::Normal, 0)?;
-            match session.run(&feeds) {
+        for guess in (0..SPATIAL.len()).map(Guess::Usual).chain(Guess::OTHERS.into_iter().flatten()) {
+            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+            match session.run(&sizes.feeds(Fill::Normal, 0)?) {
                 Ok(_) => return Ok(sizes),
-                Err(e) if sizes.guessed && guess + 1 < tries => last = Some(e),
                 Err(e) => last = Some(e),
             }
             if !sizes.guessed {
@@ -72,8 +69,8 @@ impl Sizes {
         Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
     }
 
-    /// The same with other guesses: odd sizes above 1 that all differ, since at size 1 and at round sizes much is equal that is not so elsewhere. `None` if
-    /// nothing was guessed, or if the model does not run there.
+    /// The same with other guesses, where the model runs: all above 1 and different, odd ones and even ones. At size 1 and at round sizes much is
+    /// equal that is not so elsewhere. Empty if nothing was guessed.
     pub fn others(
         &self,
         model: &Model,
@@ -81,19 +78,23 @@ impl Sizes {
         runtime: &dyn Runtime,
         shapes: &[ShapeArg],
         binds: &[(String, i64)],
-    ) -> Result<Option<Sizes>, Failure> {
+    ) -> Result<Vec<Sizes>, Failure> {
+        let mut found = Vec::new();
         if !self.guessed {
-            return Ok(None);
+            return Ok(found);
         }
         let mut session = runtime.open(bytes, &SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() })?;
         let infos = session.inputs().to_vec();
-        for guess in [Guess::Odd { spatial: true }, Guess::Odd { spatial: false }] {
-            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
-            if session.run(&sizes.feeds(Fill::Normal, 0)?).is_ok() {
-                return Ok(Some(sizes));
+        for guesses in Guess::OTHERS {
+            for guess in guesses {
+                let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+                if session.run(&sizes.feeds(Fill::Normal, 0)?).is_ok() {
+                    found.push(sizes);
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// Sizes from the command line, completed by guesses, without running the model.
@@ -206,11 +207,17 @@ fn value_info(info: &ValueInfoProto) -> ValueInfo {
 enum Guess {
     /// As they often are; attempt number so many.
     Usual(usize),
-    /// Odd, above 1, and all different; those of images as usual unless `spatial`.
-    Odd { spatial: bool },
+    /// Above 1 and all different; those of images as usual unless `spatial`.
+    Other { odd: bool, spatial: bool },
 }
 
 impl Guess {
+    /// Guesses of two kinds, each from the most telling to the most usual.
+    const OTHERS: [[Guess; 2]; 2] = [
+        [Guess::Other { odd: true, spatial: true }, Guess::Other { odd: true, spatial: false }],
+        [Guess::Other { odd: false, spatial: true }, Guess::Other { odd: false, spatial: false }],
+    ];
+
     /// The size of an axis, after so many other guesses.
     fn size(self, rank: usize, axis: usize, others: usize) -> usize {
         match (self, rank, axis) {
@@ -218,11 +225,12 @@ impl Guess {
             (_, 4, 1) => 3,
             (Guess::Usual(at), 4, 2) => SPATIAL[at].0,
             (Guess::Usual(at), 4, _) => SPATIAL[at].1,
-            (Guess::Odd { spatial: false }, 4, 2) => SPATIAL[0].0,
-            (Guess::Odd { spatial: false }, 4, 3) => SPATIAL[0].1,
-            (Guess::Odd { .. }, 4, 2..) => 2 * others + 65,
-            (Guess::Odd { .. }, ..) => 2 * others + 3,
             (Guess::Usual(at), ..) => LENGTHS[at % LENGTHS.len()],
+            (Guess::Other { spatial: false, .. }, 4, 2) => SPATIAL[0].0,
+            (Guess::Other { spatial: false, .. }, 4, 3) => SPATIAL[0].1,
+            (Guess::Other { odd, .. }, 4, 2..) => 2 * others + if odd { 65 } else { 66 },
+            (Guess::Other { odd: false, .. }, 4, 0) => 4,
+            (Guess::Other { odd, .. }, ..) => 2 * others + if odd { 3 } else { 8 },
         }
     }
 }
