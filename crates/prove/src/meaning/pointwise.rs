@@ -165,26 +165,29 @@ impl Meaning<'_> {
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
     }
 
-    /// A number as another type: the same where that type holds it; what a cast may round is a function of which nothing is known.
+    /// A number as another type: the same where that type holds it; what a cast may round, or what may have been wrapped around before, is a function of
+    /// which nothing is known.
     fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
         let number = x.known().filter(|number| number.is_integer()).and_then(|number| number.to_f64());
-        let exact = number.is_some_and(|v| v.abs() < EXACT && Const::scalar(to, v).and_then(|c| c.splat()) == Some(v));
+        let holds = |dtype: DType| number.is_some_and(|v| v.abs() < EXACT && Const::scalar(dtype, v).and_then(|c| c.splat()) == Some(v));
+        let wrapped = is_narrow(from) && !holds(from) && !is_element(&x);
         let kept = match (from.class(), to.class()) {
             (Class::Bool, Class::Real | Class::Int | Class::Bool) => true,
-            (Class::Real | Class::Int, Class::Real) => exact || from.embeds(to),
+            (Class::Real | Class::Int, Class::Real) => holds(to) || from.embeds(to),
             (Class::Int, Class::Int) => from == to || (from, to) == (DType::I32, DType::I64),
             _ => false,
         };
         // What comes from an integer type is held by the types that hold that one.
         let origin = self.integer_origin(&x);
-        if kept || origin.is_some_and(|origin| origin.embeds(to)) {
+        if (kept && (from == to || !wrapped)) || origin.is_some_and(|origin| origin.embeds(to)) {
             return Ok(x);
         }
         let class = if origin.is_some() { Class::Int } else { from.class() };
-        if to.class() == Class::Bool {
+        if to.class() == Class::Bool && !wrapped {
             return Ok(Sum::one().sub(&apply(Function::Zero, vec![x], &self.shared.facts)?));
         }
-        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {class:?} to {to}").into()), vec![x])))
+        let source = if wrapped { from.to_string() } else { format!("{class:?}") };
+        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {source} to {to}").into()), vec![x])))
     }
 
     /// The integer type of the input that the element is one of.
@@ -202,6 +205,16 @@ impl Meaning<'_> {
     pub(super) fn attribute(&self, value: f64) -> Result<Sum, Trouble> {
         number_of(value).map(Sum::number).ok_or_else(|| Trouble(format!("the attribute {value}")))
     }
+}
+
+/// Whether sums of usual numbers leave the type.
+fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16)
+}
+
+/// Whether it is one element or one value of a function, and nothing that was computed from them.
+fn is_element(x: &Sum) -> bool {
+    matches!(x.terms(), [(term, c)] if c.is_one() && term.binders.is_empty() && matches!(term.factors.as_slice(), [(_, 1)]))
 }
 
 pub(crate) fn is_pointwise(kind: OpKind) -> bool {

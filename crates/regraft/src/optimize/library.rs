@@ -1,5 +1,6 @@
 //! The rules of a run: shipped, the user's, less what is denied.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use regraft_prove::judge;
@@ -30,6 +31,8 @@ pub struct Usable {
     pub library: Library,
     /// Rules of files that are not trusted far enough, and how far they are.
     pub left_out: Vec<(String, Trust)>,
+    /// Rules of files that are proved on their instances. Each of their rewrites has to be proved where it is made.
+    pub own: BTreeSet<String>,
 }
 
 /// The shipped rules and those of files. Rules of files are proved here; what the prover does not show is `tested`.
@@ -66,7 +69,11 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let least = least(choice)?;
     let library = library.filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime));
     let left_out = library.rules().iter().filter(|r| r.trust < least).map(|r| (r.name.to_string(), r.trust)).collect();
-    Ok(Usable { library: library.filter(|r| r.trust >= least), left_out })
+    let library = library.filter(|r| r.trust >= least);
+    let shipped = if choice.files.is_empty() { library.clone() } else { Library::shipped()? };
+    let own = library.rules().iter().filter(|r| r.trust > Trust::Tested && shipped.get(&r.name).is_none());
+    let own = own.map(|r| r.name.to_string()).collect();
+    Ok(Usable { library, left_out, own })
 }
 
 /// The least trust that a rule needs.
@@ -101,7 +108,7 @@ mod tests {
         let file = folder.path().join("my.rules");
         std::fs::write(&file, format!("{UNPROVED}\n\n{PROVED}\n")).unwrap();
         let has = |choice: &Choice| {
-            let Usable { library, left_out } = load_library(choice, "onnxruntime").unwrap();
+            let Usable { library, left_out, .. } = load_library(choice, "onnxruntime").unwrap();
             assert_eq!(left_out.iter().any(|(name, _)| name == "odd"), library.get("odd").is_none());
             ["odd", "even", "relu-clip"].map(|name| library.get(name).is_some())
         };

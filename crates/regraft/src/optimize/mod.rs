@@ -14,6 +14,7 @@ mod mend;
 mod nudge;
 mod observer;
 mod open_sizes;
+mod own;
 mod pace;
 mod piecewise;
 mod points;
@@ -53,6 +54,7 @@ use candidate::Candidate;
 use hunt::{Hunt, InModel};
 use memory::Memory;
 use open_sizes::not_shown;
+use own::unproved_step;
 use pace::Pace;
 use piecewise::{Pieces, verify_pieces};
 use points::Point;
@@ -63,7 +65,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let start = Instant::now();
     let mut seconds = Seconds::default();
     observer.phase(Phase::Load, &request.input.display().to_string());
-    let Usable { library, left_out } = load_library(&request.rules, "onnxruntime")?;
+    let Usable { library, left_out, own } = load_library(&request.rules, "onnxruntime")?;
     let rules = library.rules().len();
     let model = Model::read(&request.input)?;
     let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
@@ -154,9 +156,10 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let checking = Instant::now();
     let deadline = start + request.budget;
     let untouched = if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
-    let examine = |candidate: &Candidate| match &untouched {
-        Some(untouched) => check_regions(request, &model, &runtime, &points, candidate, untouched, room),
-        None => check_everywhere(request, &model, &runtime, &points, candidate, deadline),
+    let examine = |candidate: &Candidate| match (unproved_step(candidate, model.graph(), &library, &own), &untouched) {
+        (Some(why), _) => Check { notes: vec![format!("no proof of {why}")], ..Check::default() },
+        (None, Some(untouched)) => check_regions(request, &model, &runtime, &points, candidate, untouched, room),
+        (None, None) => check_everywhere(request, &model, &runtime, &points, candidate, deadline),
     };
     let mut winner = None;
     let mut check = Check::default();

@@ -303,6 +303,34 @@ fn a_wrong_rule_is_found_out_named_and_left_out() {
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
 }
 
+/// Proved on the squares that its instances make, and matched by any power.
+#[test]
+fn rewrites_by_rules_of_ones_own_are_proved_where_they_are_made() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write(
+        "own.rules",
+        "(rule power-as-square (pow ?x (const ?y)) => (mul ?x ?x) (numeric exact) (doc \"Narrow.\")\n  \
+         (instance (n 1 2) (?x n 3) (?y const (splat 2.0))))\n",
+    );
+    assert_eq!(bench.run("rules verify power-as-square --rules own.rules").code, Some(0));
+    for (power, applied) in [(2.0f32, true), (5.0, false)] {
+        let mut model = Builder::new().input("x", &["64", "4096"]).weight("p", &[1]);
+        model.graph().initializer.last_mut().expect("a weight").raw_data = Some(power.to_le_bytes().to_vec().into());
+        let model = model.node("Pow", &["x", "p"], &["z"]).node("Softplus", &["z"], &["y"]).output("y", &["64", "4096"]);
+        bench.write("m.onnx", model.bytes());
+        let ended = bench.run("optimize m.onnx -o f.onnx --rules own.rules --json --budget 60s");
+        let report: serde_json::Value = serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {ended:?}"));
+        let warnings = report["warnings"].to_string();
+        assert_eq!(warnings.contains("no proof of power-as-square at `z`"), !applied, "{report}");
+        if !applied {
+            assert!(!report["applied"].to_string().contains("power-as-square"), "{report}");
+        }
+    }
+}
+
 #[test]
 fn what_memory_does_not_allow_to_check_is_not_written_and_blames_no_rule() {
     if !has_runtime() {
