@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use prost::Message;
-use regraft_onnx::proto::TensorProto;
+use regraft_onnx::proto::{TensorProto, type_proto};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
@@ -211,4 +211,51 @@ fn npy(shape: &[usize], values: &[f32]) -> Vec<u8> {
     bytes.extend(header.bytes());
     bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
     bytes
+}
+
+/// A model of one operator, `x` to `y`.
+fn single(op: &str, dims: &[&str]) -> Builder {
+    Builder::new().input("x", dims).node(op, &["x"], &["y"]).output("y", dims)
+}
+
+/// The same on 64-bit integers.
+fn whole(mut model: Builder) -> Builder {
+    let graph = model.graph();
+    for info in graph.input.iter_mut().chain(&mut graph.output) {
+        if let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|ty| ty.value.as_mut()) {
+            tensor.elem_type = Some(7);
+        }
+    }
+    model
+}
+
+#[test]
+fn differences_that_one_small_run_hides_are_found() {
+    if !has_runtime() {
+        return;
+    }
+    let product = |weight: &str| {
+        let mut model = Builder::new().input("x", &["4", "16"]).input("w", &["16", "8"]).weight(weight, &[16, 8]);
+        model.graph().initializer[0].name = Some("w".into());
+        model.node("MatMul", &["x", "w"], &["y"]).output("y", &["4", "8"])
+    };
+    let mut dropout = Builder::new().input("x", &["64"]).weight("ratio", &[]);
+    dropout.graph().initializer[0].raw_data = Some(0.5f32.to_le_bytes().to_vec().into());
+    let train = TensorProto { name: Some("train".into()), data_type: Some(9), raw_data: Some(vec![1].into()), ..TensorProto::default() };
+    dropout.graph().initializer.push(train);
+    let dropout = dropout.node("Dropout", &["x", "ratio", "train"], &["y"]).output("y", &["64"]);
+    let cases = [
+        (product("w"), product("another"), "different: input `w` has another value where it is not given"),
+        (whole(single("Abs", &["64"])), whole(single("Identity", &["64"])), "different: output, fill `normal`"),
+        (single("Transpose", &["N", "N"]), single("Identity", &["N", "N"]), "different: output, fill `x:3,3`"),
+        (dropout, single("Identity", &["64"]), "undecided: no comparison of outputs tells anything"),
+    ];
+    for (a, b, wanted) in cases {
+        let bench = Bench::new();
+        bench.write("a.onnx", a.bytes());
+        bench.write("b.onnx", b.bytes());
+        let ended = bench.run("check a.onnx b.onnx");
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.verdict().starts_with(&format!("verdict: {wanted}")), "{ended:?}");
+    }
 }
