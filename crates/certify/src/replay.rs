@@ -19,8 +19,8 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Questions about one rule that the prover may fail to answer in a row: after that, the rule is taken to be beyond it.
-const VAIN: usize = 4;
+/// Rewrites by one rule that the prover may fail to show in a row: after that, the rule is taken to be beyond it.
+const VAIN: usize = 3;
 
 /// What is known of one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Replayer {
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
     known: HashMap<Claim, Verdict>,
-    /// Questions that it last failed to answer in a row, by rule.
+    /// Rewrites that it last failed to show in a row, by rule.
     vain: HashMap<String, usize>,
     /// What was found so far.
     pub judged: Vec<Judged>,
@@ -101,13 +101,17 @@ impl Replayer {
                     let verdict = self.ask(&patch.cause, &region);
                     regions.push(region);
                     match verdict {
-                        Verdict::Proved => return (Word::Proved, format!("for all sizes{given}")),
+                        Verdict::Proved => {
+                            self.vain.remove(patch.cause.as_ref());
+                            return (Word::Proved, format!("for all sizes{given}"));
+                        }
                         Verdict::Unproved(why) => why,
                     }
                 }
             };
             unproved.get_or_insert(why);
         }
+        *self.vain.entry(patch.cause.to_string()).or_default() += 1;
         let unproved = unproved.unwrap_or_default();
         let mut untested = None;
         for region in &regions {
@@ -125,12 +129,10 @@ impl Replayer {
         if let Some(known) = self.known.get(&claim) {
             return known.clone();
         }
-        let vain = self.vain.entry(rule.into()).or_default();
-        if *vain == VAIN {
+        if self.vain.get(rule).is_some_and(|vain| *vain >= VAIN) {
             return Verdict::Unproved("others of its rule could not be proved, and it was not tried".into());
         }
         let verdict = equal(&region.before, &region.after);
-        *vain = if verdict.is_proved() { 0 } else { *vain + 1 };
         self.known.insert(claim, verdict.clone());
         verdict
     }

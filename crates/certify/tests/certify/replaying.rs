@@ -219,3 +219,31 @@ fn replaced_nodes_must_exist() {
     let step = Step { replaces: vec![NodeId(7)], ..Step::default() };
     assert_eq!(step.patch(&graph), Err("there is no node n7".into()));
 }
+
+/// What is said of doublings by one rule, right ones and wrong ones, each at another size.
+fn doublings(right: &[bool]) -> Vec<Word> {
+    let places = || 1..=right.len();
+    let inputs: Vec<String> = places().map(|at| format!("x{at}: f32[N,{at}]")).collect();
+    let nodes: String = places().map(|at| format!("const c{at}: f32[{at}] = 2 b{at} = Mul(x{at}, c{at}) ")).collect();
+    let outputs: Vec<String> = places().map(|at| format!("b{at}")).collect();
+    let graph = format!("graph ({}) {{ {nodes} output {} }}", inputs.join(", "), outputs.join(", "));
+    let mut graph = text::parse(&graph).unwrap_or_else(|e| panic!("{e}"));
+    let made = |(at, right): (usize, &bool)| {
+        let sum = if *right { "r = Add(<x>, <x>)" } else { "q = Add(<x>, <x>) r = Add(q, <x>)" };
+        let fragment = format!("graph (<x>: f32[N,{at}]) {{ {sum} output r as <b{at}> }}\n").replace("<x>", &format!("<x{at}>"));
+        step(&graph, "doubling", &[&format!("b{at}")], &[], &fragment)
+    };
+    let steps = places().zip(right).map(made).collect();
+    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps };
+    let mut replayer = Replayer::default();
+    replayer.follow(&mut graph, &trail).unwrap_or_else(|stop| panic!("{stop:?}"));
+    replayer.judged.iter().map(|step| step.word).collect()
+}
+
+/// Each rewrite is tried with more and more of what is around it; only those that are shown in no way count against their rule.
+#[test]
+fn a_rule_is_given_up_after_three_rewrites_in_a_row() {
+    use Word::{Proved, Tested, Unproved};
+    assert_eq!(doublings(&[false, false, true, false, false, true]), [Unproved, Unproved, Proved, Unproved, Unproved, Proved]);
+    assert_eq!(doublings(&[false, false, false, true]), [Unproved, Unproved, Unproved, Tested]);
+}
