@@ -37,6 +37,11 @@ pub struct Usable {
 
 /// The shipped rules and those of files. Rules of files are proved here; what the prover does not show is `tested`.
 pub fn read_library(files: &[PathBuf]) -> Result<Library, Failure> {
+    read(files).map(|(library, _)| library)
+}
+
+/// The same, and how many of the rules are shipped: they come first.
+fn read(files: &[PathBuf]) -> Result<(Library, usize), Failure> {
     let mut library = Library::shipped()?;
     let shipped = library.rules().len();
     for path in files {
@@ -45,12 +50,13 @@ pub fn read_library(files: &[PathBuf]) -> Result<Library, Failure> {
         library = library.with_file(path, &text)?;
     }
     let proofs = Proofs::new(library.rules()[shipped..].iter().map(|rule| judge(rule, INSTANCES, 0).proof(rule)).collect());
-    Ok(library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust)))
+    Ok((library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust)), shipped))
 }
 
 /// The shipped rules and those of files, without denied ones, those of other runtimes, and those that are not trusted far enough.
 pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
-    let library = read_library(&choice.files)?;
+    let (library, shipped) = read(&choice.files)?;
+    let own = library.rules()[shipped..].iter().filter(|r| r.trust > Trust::Tested).map(|r| r.name.to_string()).collect();
     for word in &choice.deny {
         let known = library.get(word).is_some() || Numeric::NAMES.iter().any(|(name, _)| name == word);
         if !known {
@@ -69,11 +75,7 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let least = least(choice)?;
     let library = library.filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime));
     let left_out = library.rules().iter().filter(|r| r.trust < least).map(|r| (r.name.to_string(), r.trust)).collect();
-    let library = library.filter(|r| r.trust >= least);
-    let shipped = if choice.files.is_empty() { library.clone() } else { Library::shipped()? };
-    let own = library.rules().iter().filter(|r| r.trust > Trust::Tested && shipped.get(&r.name).is_none());
-    let own = own.map(|r| r.name.to_string()).collect();
-    Ok(Usable { library, left_out, own })
+    Ok(Usable { library: library.filter(|r| r.trust >= least), left_out, own })
 }
 
 /// The least trust that a rule needs.

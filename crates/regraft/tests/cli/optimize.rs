@@ -272,18 +272,23 @@ fn a_settled_hunt_is_not_hunted_again() {
     assert!(other["visited"].as_u64() > Some(0), "{other}");
 }
 
+/// A convolution whose result is scaled: channels of it, by weights.
+fn scaled_convolution(result: &str) -> Builder {
+    Builder::new()
+        .input("x", &["1", "8", "64", "64"])
+        .weight("w", &[16, 8, 3, 3])
+        .weight("scale", &[16, 1, 1])
+        .node("Conv", &["x", "w"], &["c"])
+        .node("Mul", &["c", "scale"], &[result])
+}
+
 #[test]
 fn a_wrong_rule_is_found_out_named_and_left_out() {
     if !has_runtime() {
         return;
     }
     let bench = Bench::new();
-    let model = Builder::new()
-        .input("x", &["1", "8", "64", "64"])
-        .weight("w", &[16, 8, 3, 3])
-        .weight("scale", &[16, 1, 1])
-        .node("Conv", &["x", "w"], &["c"])
-        .node("Mul", &["c", "scale"], &["m"])
+    let model = scaled_convolution("m")
         .node("Softplus", &["m"], &["s"])
         .node("Neg", &["s"], &["n"])
         .node("Neg", &["n"], &["y"])
@@ -337,13 +342,7 @@ fn what_memory_does_not_allow_to_check_is_not_written_and_blames_no_rule() {
         return;
     }
     let bench = Bench::new();
-    let model = Builder::new()
-        .input("x", &["1", "8", "64", "64"])
-        .weight("w", &[16, 8, 3, 3])
-        .weight("scale", &[16, 1, 1])
-        .node("Conv", &["x", "w"], &["c"])
-        .node("Mul", &["c", "scale"], &["y"])
-        .output("y", &["1", "16", "62", "62"]);
+    let model = scaled_convolution("y").output("y", &["1", "16", "62", "62"]);
     bench.write("m.onnx", model.bytes());
     let ended = bench.run("optimize m.onnx -o f.onnx --memory 1K -v --budget 60s");
     assert_eq!(ended.code, Some(0), "{ended:?}");
