@@ -131,6 +131,13 @@ impl Numbers<'_> {
                     Function::Sqrt => x[0].sqrt(),
                     Function::Positive => f64::from(x[0] > 1e-12),
                     Function::Zero => f64::from(x[0].abs() < 1e-12),
+                    Function::Wrapped(dtype) => {
+                        let modulus = (8.0 * dtype.size() as f64).exp2();
+                        let low = if dtype.to_string().starts_with('i') { modulus / -2.0 } else { 0.0 };
+                        (x[0] - low).rem_euclid(modulus) + low
+                    }
+                    Function::Integer(name, _) if matches!(name.as_ref(), "quotient" | "mean") => (x[0] / x[1]).trunc(),
+                    Function::Integer(..) => return None,
                     Function::Named(name) => match name.as_ref() {
                         "log" => x[0].ln(),
                         "pi" => std::f64::consts::PI,

@@ -1,18 +1,23 @@
 //! Equality of two graphs, for all sizes.
 
-use std::cell::LazyCell;
+use std::cell::{Cell, LazyCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use regraft_ir::{Class, Graph, Op, ValueId};
+use regraft_ir::{Attr, Class, DType, Graph, Op, ValueId};
 
 use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
 use crate::meaning::{Meaning, Need, Shared};
-use crate::value::{Simplifier, Trouble, contracted, vanishes};
+use crate::premises::Premises;
+use crate::value::{Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
+use crate::verdict::Rounding;
 use crate::whole::by_wholes;
 
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
+/// Constants of at most so many elements may be numbers that somebody wrote down.
+const SHORT: usize = 64;
 
 /// What the proof of one output may cost. Work is counted, so that an answer is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,37 +57,71 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
     equal_within(before, after, assumptions, Allowance::default())
 }
 
-/// As [`equal_where`], for a given amount of work; twice, where sizes are computed from others and it does not matter how.
+/// As [`equal_where`], for a given amount of work; twice, where sizes are computed from others and it does not matter how, and again where constants may
+/// be rounded.
 pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
-    if let Some([before, after]) = by_wholes(before, after)
-        && outputs_equal(&before, &after, assumptions, allowance).is_proved()
-    {
-        return Verdict::Proved;
+    let wholes = by_wholes(before, after);
+    let shown = |reading: &Reading| {
+        let partial = wholes.as_ref().and_then(|[before, after]| outputs_equal(before, after, assumptions, allowance, reading).ok());
+        partial.map_or_else(|| outputs_equal(before, after, assumptions, allowance, reading), Ok)
+    };
+    let premises = |defined: bool| Premises { defined, ..Premises::of([before, after]) };
+    let why = match shown(&Reading::Stored) {
+        Ok(partial) => return Verdict::Proved(premises(partial)),
+        Err(why) => why,
+    };
+    let rounded = Rc::<Rounded>::default();
+    match has_rounded_numbers(before) || has_rounded_numbers(after) {
+        true => match shown(&Reading::Meant(rounded.clone())) {
+            Ok(partial) => Verdict::Bounded(premises(partial), Rounding { relative: rounded.relative.get() }),
+            Err(_) => Verdict::Unproved(why),
+        },
+        false => Verdict::Unproved(why),
     }
-    outputs_equal(before, after, assumptions, allowance)
 }
 
-fn outputs_equal(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
+/// Whether some number of the graph that is not a weight may have been rounded to its type.
+fn has_rounded_numbers(graph: &Graph) -> bool {
+    graph.ids().any(|id| match &graph.node(id).op {
+        Op::Constant(constant) => {
+            let value = &constant.value;
+            let short = value.dtype().class() == Class::Real && value.elements() <= SHORT;
+            short && value.to_f64().is_some_and(|all| all.iter().any(|v| may_be_rounded(*v, value.dtype())))
+        }
+        op => op.attrs().iter().any(|(_, attr)| matches!(attr, Attr::Float(v) if may_be_rounded(f64::from(v.0 as f32), DType::F32))),
+    })
+}
+
+/// Whether some operator may have no value, if all outputs are equal; else why that was not shown.
+fn outputs_equal(
+    before: &Graph,
+    after: &Graph,
+    assumptions: &Assumptions,
+    allowance: Allowance,
+    reading: &Reading,
+) -> Result<bool, String> {
     let (left, right) = (before.outputs(), after.outputs());
     if left.len() != right.len() {
-        return Verdict::Unproved(format!("{} outputs against {}", left.len(), right.len()));
+        return Err(format!("{} outputs against {}", left.len(), right.len()));
     }
     let own = LazyCell::new(|| tables_of(before) != tables_of(after));
+    let mut partial = false;
     for (at, output) in left.iter().enumerate() {
-        let pair = Pair { before, after, at, assumptions };
+        let pair = Pair { before, after, at, assumptions, reading, partial: Cell::new(false) };
         // Products of tables are taken before anything is written out.
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
         // Closed forms first: they are short, and hold for sizes that are symbols. Most take less than a tenth of what they may cost.
-        if pair.closed(allowance.closed / 10).is_ok() || *own && pair.by_cases(&tables, allowance.by_tables).is_ok() {
-            continue;
+        let brief = pair.closed(allowance.closed / 10).is_ok() || *own && pair.by_cases(&tables, allowance.by_tables).is_ok();
+        if !brief
+            && let Err(why) = pair.closed(allowance.closed)
+            && pair.by_cases(&short, allowance.by_cases).is_err()
+        {
+            return Err(format!("output {}: {why}", output.name));
         }
-        let Err(why) = pair.closed(allowance.closed) else { continue };
-        if pair.by_cases(&short, allowance.by_cases).is_err() {
-            return Verdict::Unproved(format!("output {}: {why}", output.name));
-        }
+        partial |= pair.partial.get();
     }
-    Verdict::Proved
+    Ok(partial)
 }
 
 /// Constants of real numbers that differ from each other.
@@ -112,6 +151,9 @@ struct Pair<'a> {
     after: &'a Graph,
     at: usize,
     assumptions: &'a Assumptions,
+    reading: &'a Reading,
+    /// Whether an operator was met that may have no value.
+    partial: Cell<bool>,
 }
 
 /// An output index, some of it known.
@@ -161,6 +203,8 @@ impl Pair<'_> {
         if shape != other {
             return Trouble::new(format!("shapes {shape:?} and {other:?}"));
         }
+        let types = || [self.before, self.after].into_iter().flat_map(|g| g.ids().flat_map(|id| g.node(id).types.iter().flatten()));
+        shared.facts.set_volumes(&types().map(|ty| Poly::size(&ty.elements())).collect::<Vec<_>>());
         for ty in self.before.ids().flat_map(|id| self.before.node(id).types.iter().flatten()) {
             ty.shape.iter().for_each(|d| shared.facts.assume(Poly::size(d).plus(-1)));
         }
@@ -181,7 +225,7 @@ impl Pair<'_> {
     fn closed(&self, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let case = self.any()?;
-        let mut shared = Shared::new(case.facts.clone(), Vec::new());
+        let mut shared = Shared::new(case.facts.clone(), Vec::new(), self.reading.clone());
         self.compare(&case, &mut shared, Simplifier::default())
     }
 
@@ -189,6 +233,7 @@ impl Pair<'_> {
         let (left, right) = self.values();
         let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
         let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
+        self.partial.set(self.partial.get() || shared.partial);
         let difference = contracted(&left.sub(&right), &shared.facts)?;
         let simplifier = Simplifier { expand: simplifier.choose, ..simplifier };
         vanishes(&difference, &case.variables, &shared.facts, simplifier)
@@ -199,7 +244,7 @@ impl Pair<'_> {
         Fuel::fill(fuel);
         let mut open = vec![self.any()?];
         while let Some(case) = open.pop() {
-            let mut shared = Shared::new(case.facts.clone(), case.variables.clone());
+            let mut shared = Shared::new(case.facts.clone(), case.variables.clone(), self.reading.clone());
             let result = self.compare(&case, &mut shared, *simplifier);
             let (Err(trouble), need) = (result, shared.need.take()) else { continue };
             // Without fuel no sign is shown any more, and the same one would be asked for again.

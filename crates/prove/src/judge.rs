@@ -6,7 +6,7 @@ use regraft_ir::Graph;
 use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
 use regraft_rules::{Proof, Rule, Trust};
 
-use crate::{Verdict, equal, leading_axes};
+use crate::{Premises, Verdict, equal, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
@@ -16,6 +16,8 @@ const DRAWS: u64 = 120;
 pub enum Word {
     /// Every instance was proved, among them some whose sizes are symbols.
     Proved,
+    /// Every instance was proved, some of them only if constants are the simple numbers that they were rounded from.
+    Bounded,
     /// Every instance was proved; all of them have sizes that are numbers, because guards or attributes ask for numbers.
     ProvedInRange,
     /// Some instance was not proved, or none could be made.
@@ -26,6 +28,7 @@ impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Word::Proved => "proved",
+            Word::Bounded => "bounded",
             Word::ProvedInRange => "proved-in-range",
             Word::Unproved => "unproved",
         })
@@ -41,6 +44,10 @@ pub struct Judgement {
     pub any_rank: usize,
     /// Proved instances all of whose sizes are numbers.
     pub known: usize,
+    /// Those of all proved instances in which constants were read as the numbers that they were rounded from.
+    pub bounded: usize,
+    /// What is taken for granted in some instance.
+    pub premises: Premises,
     /// Instances that were not proved.
     pub unproved: usize,
     /// The seed of the first instance that was not proved, and why.
@@ -51,7 +58,11 @@ pub struct Judgement {
 
 impl Judgement {
     /// Adds an instance that was proved.
-    fn add(&mut self, instance: &Instance) {
+    fn add(&mut self, instance: &Instance, verdict: &Verdict) {
+        if let Verdict::Proved(premises) | Verdict::Bounded(premises, _) = verdict {
+            self.premises = self.premises.and(*premises);
+        }
+        self.bounded += usize::from(!verdict.is_proved());
         if !has_symbols(&instance.before) {
             self.known += 1;
             return;
@@ -64,6 +75,7 @@ impl Judgement {
     pub fn proof(&self, rule: &Rule) -> Proof {
         let trust = match self.word() {
             Word::Proved => Trust::Proved,
+            Word::Bounded => Trust::Bounded,
             Word::ProvedInRange => Trust::ProvedInRange,
             Word::Unproved => Trust::Tested,
         };
@@ -73,6 +85,7 @@ impl Judgement {
     /// The word for it.
     pub fn word(&self) -> Word {
         match (self.unproved, self.open, self.known) {
+            (0, 1.., _) if self.bounded > 0 => Word::Bounded,
             (0, 1.., _) => Word::Proved,
             (0, 0, 1..) => Word::ProvedInRange,
             _ => Word::Unproved,
@@ -96,8 +109,8 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
             let shown = match draw_sized(rule, seed, sizes) {
                 Ok(instance) if sizes != Sizes::Known && !has_symbols(&instance.before) => continue,
                 Ok(instance) => match equal(&instance.before, &instance.after) {
-                    Verdict::Proved => Ok(instance),
                     Verdict::Unproved(why) => Err(why),
+                    shown => Ok((instance, shown)),
                 },
                 // With symbols, a target may ask for what is not known; the guards of a match with numbers know it.
                 Err(Miss::Wrong(why)) if sizes == Sizes::Known => Err(why),
@@ -105,9 +118,9 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
             };
             made += 1;
             match shown {
-                Ok(instance) => {
+                Ok((instance, verdict)) => {
                     judgement.instances.push((sizes, seed));
-                    judgement.add(&instance);
+                    judgement.add(&instance, &verdict);
                 }
                 Err(why) => {
                     judgement.unproved += 1;
@@ -127,10 +140,11 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     let mut judgement = Judgement { instances: proof.instances.clone(), ..Judgement::default() };
     for (sizes, seed) in &proof.instances {
         let instance = draw_sized(rule, *seed, *sizes).map_err(|why| format!("seed {seed}: {why:?}"))?;
-        if let Verdict::Unproved(why) = equal(&instance.before, &instance.after) {
-            return Err(format!("seed {seed}: {why}"));
+        let verdict = equal(&instance.before, &instance.after);
+        if !verdict.is_shown() {
+            return Err(format!("seed {seed}: {verdict}"));
         }
-        judgement.add(&instance);
+        judgement.add(&instance, &verdict);
     }
     let worth = judgement.proof(rule).trust;
     if worth < proof.trust { Err(format!("it is worth no more than `{worth}`")) } else { Ok(judgement) }

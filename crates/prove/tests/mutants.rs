@@ -8,7 +8,7 @@ use common::{Rng, differ, mutant};
 use regraft_ir::dim::Bindings;
 use regraft_ir::text::print;
 use regraft_ir::{Class, Const, Graph, Op};
-use regraft_prove::{Verdict, equal};
+use regraft_prove::equal;
 use regraft_rules::sample::{Instance, Sizes, draw, draw_sized};
 use regraft_rules::{Library, Rule};
 
@@ -86,7 +86,7 @@ fn of_numbers(rules: &[(usize, &Rule)]) -> Count {
             let is_false = |m: &Graph| differ(&instance.before, m, &instance.feeds);
             let Some(mutant) = (0..ATTEMPTS).find_map(|_| mutant(&instance.after, &mut rng).filter(is_false)) else { continue };
             met += 1;
-            if equal(&instance.before, &mutant) == Verdict::Proved {
+            if equal(&instance.before, &mutant).is_proved() {
                 proved.push(format!("{}:\n{}against\n{}", rule.name, print(&instance.before), print(&mutant)));
             }
         }
@@ -107,7 +107,7 @@ fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
             let is_false = |m: &Graph| inputs.iter().any(|feeds| differ(&instance.before, m, feeds));
             let Some(mutant) = (0..ATTEMPTS).find_map(|_| mutant(&instance.after, &mut rng).filter(is_false)) else { continue };
             met += 1;
-            if equal(&instance.before, &mutant) == Verdict::Proved {
+            if equal(&instance.before, &mutant).is_proved() {
                 proved.push(format!("{}:\n{}against\n{}", rule.name, print(&instance.before), print(&mutant)));
             }
         }
@@ -125,7 +125,7 @@ fn of_guards(rules: &[(usize, &Rule)]) -> Count {
             let drawn = (1..=LOOSE_SEEDS).filter_map(|seed| known(&loose, seed));
             let Some(instance) = drawn.into_iter().find(|i| differ(&i.before, &i.after, &i.feeds)) else { continue };
             met += 1;
-            if equal(&instance.before, &instance.after) == Verdict::Proved {
+            if equal(&instance.before, &instance.after).is_proved() {
                 proved.push(format!("{}, guard {guard}:\n{}against\n{}", rule.name, print(&instance.before), print(&instance.after)));
             }
         }

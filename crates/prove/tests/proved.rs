@@ -36,8 +36,10 @@ fn every_shipped_rule_has_a_proof_that_replays() {
     let library = Library::shipped().unwrap();
     if std::env::var_os("REGRAFT_UPDATE_SNAPSHOTS").is_some() {
         let known = Proofs::shipped();
-        let proofs: Vec<Proof> =
-            for_all(library.rules(), |rule| known.of(rule).cloned().unwrap_or_else(|| judge(rule, wanted(rule), 0).proof(rule)));
+        let proofs: Vec<Proof> = for_all(library.rules(), |rule| {
+            let holds = |proof: &&Proof| replay(rule, proof).is_ok_and(|judgement| judgement.proof(rule).trust == proof.trust);
+            known.of(rule).filter(holds).cloned().unwrap_or_else(|| judge(rule, wanted(rule), 0).proof(rule))
+        });
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules/library.proofs");
         std::fs::write(file, Proofs::new(proofs).text()).unwrap();
         return;
@@ -45,7 +47,7 @@ fn every_shipped_rule_has_a_proof_that_replays() {
     let proofs = Proofs::shipped();
     let failed = for_all(library.rules(), |rule| match proofs.of(rule) {
         None => Some(format!("{}: no proof of this text; REGRAFT_UPDATE_SNAPSHOTS=1 looks for one", rule.name)),
-        Some(proof) if proof.trust != Trust::Proved => Some(format!("{}: only {}", rule.name, proof.trust)),
+        Some(proof) if proof.trust < Trust::Bounded => Some(format!("{}: only {}", rule.name, proof.trust)),
         Some(proof) => replay(rule, proof).err().map(|why| format!("{}: {why}", rule.name)),
     });
     let failed: Vec<String> = failed.into_iter().flatten().collect();

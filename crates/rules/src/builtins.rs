@@ -445,13 +445,14 @@ pub static TABLE: &[Builtin] = &[
     Builtin {
         name: "cook-toom",
         arity: (3, 3),
-        help: "(cook-toom at|g|bt m r): a flat matrix of the fast correlation F(m, r), y = AT ((G g) * (BT d)); at has m rows, g and bt m + r - 1",
+        help: "(cook-toom at|g|bt m r): a flat matrix of the fast correlation F(m, r), y = AT ((G g / s) * (BT d)); at has m rows, g and bt m + r - 1; (cook-toom s m r) is the number s",
         run: |a, _| {
             let part = word(&a[0])?;
             let transform = cook_toom(count(&a[1])?, count(&a[2])?)?;
             let data = match part {
                 "at" => transform.output,
                 "g" => transform.kernel,
+                "s" => return Ok(Val::Float(transform.divisor)),
                 "bt" => transform.input,
                 other => return Err(format!("`cook-toom` has no part `{other}`")),
             };

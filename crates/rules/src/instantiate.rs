@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
 use crate::matcher::{Found, mentions_let};
+use crate::operator::operator;
 use crate::rule::{Rule, Target, Var};
 
 /// Why a source that was found cannot be rewritten here. Reported in the "not done, because" list.
@@ -311,7 +312,7 @@ impl Builder<'_> {
             all.retain(|(n, _)| n != name);
             all.push((name.clone(), attr));
         }
-        kind.with_attrs(&all).map_err(|e| Refusal::Type(e.to_string()))
+        operator(kind, all).map_err(|e| Refusal::Type(e.to_string()))
     }
 
     fn dtype(&self, var: Var) -> Result<DType, Refusal> {

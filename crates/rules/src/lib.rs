@@ -12,6 +12,7 @@ mod family;
 pub mod instantiate;
 pub mod library;
 pub mod matcher;
+mod operator;
 pub mod parse;
 mod path;
 pub mod proof;

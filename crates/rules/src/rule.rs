@@ -47,13 +47,15 @@ pub enum Trust {
     Tested,
     /// Proved for sizes that are numbers.
     ProvedInRange,
+    /// Proved for all sizes, if constants are the simple numbers that they were rounded from.
+    Bounded,
     /// Proved for all sizes.
     Proved,
 }
 
 impl Trust {
     /// All words, the least first.
-    pub const ALL: [Trust; 3] = [Trust::Tested, Trust::ProvedInRange, Trust::Proved];
+    pub const ALL: [Trust; 4] = [Trust::Tested, Trust::ProvedInRange, Trust::Bounded, Trust::Proved];
 }
 
 impl fmt::Display for Trust {
@@ -61,6 +63,7 @@ impl fmt::Display for Trust {
         f.write_str(match self {
             Trust::Tested => "tested",
             Trust::ProvedInRange => "proved-in-range",
+            Trust::Bounded => "bounded",
             Trust::Proved => "proved",
         })
     }

@@ -12,6 +12,7 @@ use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
 use crate::matcher::matches_at;
 use crate::path::{Choices, Path, Rng};
+use crate::operator::operator;
 use crate::rule::{NodePattern, Operand, Pattern, Rule, Values, Var};
 use crate::spelling::Spelling;
 
@@ -283,17 +284,23 @@ fn data(rng: &mut Choices, dtype: DType, shape: &[i64], values: &Values, env: &[
             let items: Option<Vec<f64>> = list.as_list().and_then(|l| l.iter().map(Val::as_f64).collect());
             items.ok_or("data needs a list of numbers")?
         }
-        Values::Positive => (0..n).map(|_| 0.5 + 1.5 * rng.unit()).collect(),
+        // Numbers of single precision: attributes are of no other.
+        Values::Positive => (0..n).map(|_| single(0.5 + 1.5 * rng.unit())).collect(),
         Values::Index(e) => {
             let bound = e.eval(env, &scope)?.as_int().ok_or("an index needs a bound")?;
             (0..n).map(|_| (rng.below(bound as u64 + 2) as i64 - 1) as f64).collect()
         }
         Values::Normal if dtype.class() == Class::Real => {
-            (0..n).map(|_| if rng.below(8) == 0 { 0.0 } else { 4.0 * rng.unit() - 2.0 }).collect()
+            (0..n).map(|_| if rng.below(8) == 0 { 0.0 } else { single(4.0 * rng.unit() - 2.0) }).collect()
         }
         Values::Normal => (0..n).map(|_| rng.below(3) as f64).collect(),
     };
     Const::from_f64(dtype, shape, &elements).ok_or_else(|| "data does not fit".into())
+}
+
+/// The number of single precision next to this one.
+fn single(value: f64) -> f64 {
+    f64::from(value as f32)
 }
 
 struct Sampler<'a> {
@@ -511,7 +518,7 @@ impl Sampler<'_> {
         let op = if pattern.kind == OpKind::Constant {
             return Err("constants are matched by `?x` and `(const ?x)`".into());
         } else {
-            pattern.kind.with_attrs(&attrs).map_err(|e| e.to_string())?
+            operator(pattern.kind, attrs).map_err(|e| e.to_string())?
         };
         let id: NodeId = self.graph.add(op, &operands).map_err(|e| e.to_string())?;
         let port = self.eval(&pattern.port).ok().and_then(|v| v.as_int()).unwrap_or_else(|| {

@@ -2,7 +2,9 @@
 
 use num_traits::ToPrimitive;
 
-use crate::value::number_of;
+use regraft_ir::DType;
+
+use crate::value::{meant, stored};
 
 /// A ratio in lowest terms, its denominator positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,9 +37,11 @@ impl Rational {
         Some(Rational { numerator: i64::try_from(numerator / divisor).ok()?, denominator: i64::try_from(denominator / divisor).ok()? })
     }
 
-    /// The number that a double stands for, as the prover reads constants; `None` if it is none, or does not fit.
+    /// The number that a double stands for: the ratio that it was rounded from, in single precision if it is a number of that; `None` if it is none, or does
+    /// not fit.
     pub(super) fn of(value: f64) -> Option<Rational> {
-        let exact = number_of(value)?;
+        let dtype = if f64::from(value as f32) == value { DType::F32 } else { DType::F64 };
+        let exact = meant(value, dtype).or_else(|| stored(value))?;
         Rational::reduced(exact.numer().to_i128()?, exact.denom().to_i128()?)
     }
 

@@ -1,13 +1,16 @@
 //! What is known of index expressions: ranges of variables, and sums that are not negative.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+
+use num_bigint::BigInt;
+use regraft_ir::{Class, DType};
 
 use crate::index::answers::Answers;
 use crate::index::corner::Corner;
 use crate::index::poly::without;
 use crate::index::{Atom, Fuel, Poly, Source, Var};
-use crate::value::Signs;
+use crate::value::{Number, Signs};
 
 /// Steps that one question may take.
 const PATIENCE: u32 = 4_000;
@@ -20,8 +23,10 @@ pub(crate) struct Facts {
     ranges: HashMap<Var, Poly>,
     known: Vec<Poly>,
     positive: Vec<Source>,
-    integers: Vec<Source>,
-    masks: Vec<Source>,
+    /// Types of tensors of whole numbers and of truth values.
+    domains: HashMap<Source, DType>,
+    /// Products of sizes that are part of a tensor's number of elements.
+    volumes: Rc<HashSet<Vec<Atom>>>,
     tables: Rc<HashMap<Source, Table>>,
     answers: Answers,
     /// Signs of sums that a case assumes.
@@ -34,7 +39,15 @@ pub(crate) struct Table {
     /// Sizes.
     pub shape: Vec<i64>,
     /// Elements, row-major.
-    pub elements: Vec<f64>,
+    pub elements: Vec<Number>,
+}
+
+impl Table {
+    /// The least and the greatest element, of whole numbers.
+    fn bounds(&self) -> Option<(BigInt, BigInt)> {
+        let ends = self.elements.iter().min().zip(self.elements.iter().max());
+        ends.filter(|_| self.elements.iter().all(Number::is_integer)).map(|(low, high)| (low.to_integer(), high.to_integer()))
+    }
 }
 
 impl Facts {
@@ -74,6 +87,13 @@ impl Facts {
     pub fn last(&self, var: Var) -> Option<i64> {
         let range = self.extent(var).and_then(Poly::known).map(|extent| extent - 1);
         self.known.iter().filter_map(|sum| sum.add(&Poly::var(var)).known()).chain(range).min()
+    }
+
+    /// The least and the greatest value of an atom, as far as facts about it alone tell.
+    pub fn ends(&self, atom: &Atom) -> (Option<i64>, Option<i64>) {
+        let atom = Poly::atom(atom.clone());
+        let least = self.known.iter().filter_map(|sum| sum.sub(&atom).known()?.checked_neg()).max();
+        (least, self.known.iter().filter_map(|sum| sum.add(&atom).known()).min())
     }
 
     /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
@@ -116,28 +136,45 @@ impl Facts {
         self.positive.contains(source)
     }
 
-    /// Adds a tensor whose elements are all whole numbers.
-    pub fn all_whole(&mut self, source: &Source) {
-        if !self.integers.contains(source) {
-            self.integers.push(source.clone());
+    /// Adds a tensor of a type of whole numbers or of truth values, which are 0 or 1.
+    pub fn all_of(&mut self, source: &Source, dtype: DType) {
+        if matches!(dtype.class(), Class::Int | Class::Bool) && self.domains.get(source) != Some(&dtype) {
+            self.domains.insert(source.clone(), dtype);
         }
     }
 
-    /// Adds a tensor whose elements are 0 or 1.
-    pub fn all_masks(&mut self, source: &Source) {
-        if !self.masks.contains(source) {
-            self.masks.push(source.clone());
-        }
+    /// The type of a tensor of whole numbers or of truth values.
+    pub fn dtype(&self, source: &Source) -> Option<DType> {
+        self.domains.get(source).copied()
     }
 
     /// Whether all elements of a tensor are 0 or 1.
     pub fn is_mask(&self, source: &Source) -> bool {
-        self.masks.contains(source)
+        self.dtype(source) == Some(DType::Bool)
+    }
+
+    /// The least and the greatest element of a known constant of whole numbers.
+    pub fn bounds(&self, source: &Source) -> Option<(BigInt, BigInt)> {
+        self.tables.get(source)?.bounds()
+    }
+
+    /// Adds products of sizes that are numbers of elements of tensors.
+    pub fn set_volumes(&mut self, volumes: &[Poly]) {
+        let natural = volumes.iter().filter(|volume| volume.terms().iter().all(|(_, c)| *c >= 1));
+        self.volumes = Rc::new(natural.flat_map(|volume| volume.terms().iter().map(|(atoms, _)| atoms.to_vec())).collect());
+    }
+
+    /// Whether the product of these sizes, ascending, is at most a tensor's number of elements.
+    pub fn is_part_of_volume(&self, sizes: &[Atom]) -> bool {
+        self.volumes.iter().any(|volume| {
+            let mut rest = volume.iter();
+            sizes.iter().all(|size| rest.any(|atom| atom == size))
+        })
     }
 
     /// Whether the sum is a whole number wherever it is defined.
     pub fn is_whole(&self, sum: &Poly) -> bool {
-        !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.integers.contains(source)))
+        !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.domains.contains_key(source)))
     }
 
     /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this gives back.
@@ -169,14 +206,14 @@ impl Facts {
     }
 
     /// The element of a known constant at a known index.
-    pub fn element(&self, source: &Source, index: &[Poly]) -> Option<f64> {
+    pub fn element(&self, source: &Source, index: &[Poly]) -> Option<&Number> {
         let table = self.tables.get(source)?;
         let mut flat = 0i64;
         for (at, size) in index.iter().zip(&table.shape) {
             let at = at.known().filter(|at| (0..*size).contains(at))?;
             flat = flat * size + at;
         }
-        table.elements.get(usize::try_from(flat).ok()?).copied()
+        table.elements.get(usize::try_from(flat).ok()?)
     }
 
     /// The facts with others besides. What was known of variables of the same names is about others, and is forgotten.

@@ -1,5 +1,7 @@
 //! Floor divisions and broadcast indices, by what is known of their operands.
 
+use num_traits::ToPrimitive;
+
 use crate::index::{Atom, Facts, Poly, Var};
 
 impl Facts {
@@ -21,8 +23,8 @@ impl Facts {
             Atom::Stretch(a, n) => self.stretch(&self.reduce(a), n),
             Atom::Element(source, index) => {
                 let index: Vec<Poly> = index.iter().map(|p| self.reduce(p)).collect();
-                match self.element(source, &index) {
-                    Some(value) => Poly::number(value as i64),
+                match self.element(source, &index).filter(|value| value.is_integer()).and_then(|value| value.to_integer().to_i64()) {
+                    Some(value) => Poly::number(value),
                     None => Poly::atom(Atom::Element(source.clone(), index)),
                 }
             }

@@ -1,6 +1,7 @@
 //! What operators mean: each element of a result as a sum over elements of operands.
 
 mod contraction;
+mod integer;
 mod movement;
 mod normalization;
 mod pointwise;
@@ -13,10 +14,10 @@ pub(crate) use pointwise::is_pointwise;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use regraft_ir::{Class, Const, DType, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
+use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
-use crate::value::{Simplifier, Sum, Trouble, canonical};
+use crate::value::{Reading, Simplifier, Sum, Trouble, canonical, wrapped};
 
 /// What has to be known of the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,13 +46,15 @@ pub(crate) struct Shared {
     /// What is known outside of all conditions that elements are under, where there are any.
     certain: Option<Vec<Poly>>,
     tables: HashMap<Source, Table>,
-    /// Element types of inputs.
-    dtypes: HashMap<Source, DType>,
+    /// How constants of floating-point types are read.
+    reading: Reading,
+    /// Whether an operator was met that may have no value: a divisor that was not shown to be other than 0, a root or a logarithm of what may be negative.
+    pub partial: bool,
 }
 
 impl Shared {
-    pub fn new(facts: Facts, asked: Vec<(Var, Poly)>) -> Shared {
-        Shared { facts, asked, ..Shared::default() }
+    pub fn new(facts: Facts, asked: Vec<(Var, Poly)>, reading: Reading) -> Shared {
+        Shared { facts, asked, reading, ..Shared::default() }
     }
 
     /// A new variable of this range.
@@ -140,6 +143,10 @@ impl<'a> Meaning<'a> {
         // What only moves elements has nothing to simplify.
         if sum != self.last {
             self.last = self.simplifier.sum(&sum, &self.shared.facts)?;
+            let dtype = self.ty(value)?.dtype;
+            if dtype.class() == Class::Int {
+                self.last = wrapped(&self.last, dtype, &self.shared.facts)?;
+            }
         }
         self.memo.insert(key, self.last.clone());
         Ok(self.last.clone())
@@ -225,12 +232,7 @@ impl<'a> Meaning<'a> {
         match &node.op {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
-                self.shared.dtypes.insert(source.clone(), input.ty.dtype);
-                match input.ty.dtype.class() {
-                    Class::Int => self.shared.facts.all_whole(&source),
-                    Class::Bool => self.shared.facts.all_masks(&source),
-                    _ => {}
-                }
+                self.shared.facts.all_of(&source, input.ty.dtype);
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
                 return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
@@ -274,7 +276,10 @@ impl<'a> Meaning<'a> {
             text.push_str(&format!("\n{}: {element:?}", self.ty(operand)?));
         }
         let name = blake3::hash(text.as_bytes()).to_hex();
-        Ok(Sum::read(Source::Opaque(name.as_str().into(), value.port), index.to_vec()))
+        let source = Source::Opaque(name.as_str().into(), value.port);
+        let dtype = self.ty(value)?.dtype;
+        self.shared.facts.all_of(&source, dtype);
+        Ok(Sum::read(source, index.to_vec()))
     }
 
     /// The element of a value at an index into all of it, whatever conditions hold where its operator is read: they may be about the same variables.

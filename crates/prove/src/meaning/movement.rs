@@ -1,10 +1,10 @@
 //! Operators that move elements: each element of the result is one of an operand, or a given number.
 
-use regraft_ir::{Class, Op, ValueId};
+use regraft_ir::{Class, DType, Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Function, Sum, Trouble, apply, open_condition, product};
+use crate::value::{Function, Sum, Trouble, apply, open_condition, product, stored};
 
 /// Most conditions that an index may depend on.
 const MOST_CHOICES: u32 = 6;
@@ -142,10 +142,7 @@ impl Meaning<'_> {
                 let (start, delta) = (self.at(start, &[])?, self.at(delta, &[])?);
                 start.add(&product(&Sum::whole(&index[0]), &delta, &self.shared.facts)?)
             }
-            Op::ConstantOfShape(op) => match op.value.splat() {
-                Some(number) => self.real(number)?,
-                None => return Ok(None),
-            },
+            Op::ConstantOfShape(op) => self.constant(&op.value.clone(), &[Poly::default()])?,
             _ => return Ok(None),
         }))
     }
@@ -264,9 +261,11 @@ impl Meaning<'_> {
         }
         let element = if inside.is_zero() { Sum::default() } else { self.at(x, &inner)? };
         let facts = &self.shared.facts;
-        let filled = match self.ty(value)?.dtype.class() {
-            Class::Real => self.real(op.value.0)?,
-            _ => self.real(op.value.0.trunc())?,
+        let dtype = self.ty(value)?.dtype;
+        let filled = match dtype.class() {
+            Class::Real if dtype == DType::F64 => self.real(op.value.0, dtype)?,
+            Class::Real => self.attribute(op.value.0)?,
+            _ => stored(op.value.0.trunc()).map(Sum::number).ok_or_else(|| Trouble("an infinite pad".into()))?,
         };
         let outside = product(&Sum::one().sub(&inside), &filled, facts)?;
         Ok(product(&inside, &element, facts)?.add(&outside))

@@ -1,10 +1,10 @@
 //! Normalizations, by their definitions.
 
-use regraft_ir::{Const, Op, ValueId};
+use regraft_ir::{Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Function, Sum, Trouble, apply, power, product};
+use crate::value::{Function, Sum, Trouble, apply, is_positive, power, product, whole};
 
 impl Meaning<'_> {
     /// The element, if the operator normalizes.
@@ -28,6 +28,8 @@ impl Meaning<'_> {
                 let channel = std::slice::from_ref(&index[1]);
                 let (scale, bias) = (self.at(scale?, channel)?, self.at(bias?, channel)?);
                 let (mean, variance) = (self.at(mean?, channel)?, self.at(variance?, channel)?);
+                let radicand = variance.add(&self.attribute(op.epsilon.0)?);
+                self.shared.partial |= !is_positive(&radicand, &self.shared.facts);
                 self.normalized(&x, &mean, &variance, op.epsilon.0, &scale, &bias)?
             }
             Op::InstanceNormalization(op) => {
@@ -60,9 +62,7 @@ impl Meaning<'_> {
                     let conditions = vec![at[1].clone(), channels.plus(-1).sub(&at[1])];
                     m.where_inside(conditions, |m| power(&m.at(x, &at)?, 2, &m.shared.facts))
                 })?;
-                // The attribute is a number of single precision, and of its quotient the operand's precision is left.
-                let (weight, dtype) = (op.alpha.0 / op.size as f64, self.ty(x)?.dtype);
-                let weight = self.attribute(Const::scalar(dtype, weight).and_then(|c| c.splat()).unwrap_or(weight))?;
+                let weight = self.attribute(op.alpha.0)?.scale(&whole(op.size).recip());
                 let inside = self.attribute(op.bias.0)?.add(&product(&weight, &squares, &self.shared.facts)?);
                 let divisor = self.to_power(&inside, &self.attribute(op.beta.0)?)?;
                 let x = self.at(x, index)?;
@@ -88,8 +88,9 @@ impl Meaning<'_> {
 
     /// `(x - mean) / sqrt(variance + epsilon) * scale + bias`
     fn normalized(&self, x: &Sum, mean: &Sum, variance: &Sum, epsilon: f64, scale: &Sum, bias: &Sum) -> Result<Sum, Trouble> {
+        let variance = variance.add(&self.attribute(epsilon)?);
         let facts = &self.shared.facts;
-        let deviation = apply(Function::Sqrt, vec![variance.add(&self.attribute(epsilon)?)], facts)?;
+        let deviation = apply(Function::Sqrt, vec![variance], facts)?;
         let unit = product(&x.sub(mean), &power(&deviation, -1, facts)?, facts)?;
         Ok(product(&unit, scale, facts)?.add(bias))
     }
@@ -127,7 +128,8 @@ impl Meaning<'_> {
         let facts = self.shared.facts.clone();
         let share = power(&Sum::whole(&count), -1, &facts)?;
         let mean = self.simplifier.sum(&product(&sum, &share, &facts)?, &facts)?;
-        // The mean of the squares less the square of the mean.
+        // The mean of the squares less the square of the mean, which is not negative.
+        self.shared.partial |= epsilon <= 0.0;
         let variance = product(&squares, &share, &facts)?.sub(&product(&mean, &mean, &facts)?);
         let element = self.at(x, index)?;
         let scale = self.operand(value.node, 1)?;

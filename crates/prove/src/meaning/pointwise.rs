@@ -1,15 +1,12 @@
 //! Element by element: arithmetic, comparisons, logic, activations.
 
-use num_traits::{One, ToPrimitive};
+use num_traits::{Signed, ToPrimitive};
 
-use regraft_ir::{Class, Const, DType, Op, OpKind, ValueId};
+use regraft_ir::{Class, DType, Op, OpKind, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, rational_power, whole};
-
-/// Whole numbers below it are doubles.
-const EXACT: f64 = (1u64 << 53) as f64;
+use crate::value::{Factor, Function, Sum, Trouble, apply, is_nonnegative, is_positive, power, product, rational_power, whole};
 
 /// Largest whole exponent that is multiplied out.
 const LARGEST_EXPONENT: i32 = 6;
@@ -24,23 +21,28 @@ impl Meaning<'_> {
         }
         let shape = self.shape(value)?;
         let operands = self.operands(value.node);
-        let class = operands.first().map(|v| self.ty(*v).map(|t| t.dtype.class())).transpose()?;
-        let from = operands.first().map(|v| self.ty(*v).map(|t| t.dtype)).transpose()?;
+        let from: Vec<DType> = operands.iter().map(|v| self.ty(*v).map(|t| t.dtype)).collect::<Result<_, _>>()?;
+        let to = self.ty(value)?.dtype;
         let op = op.clone();
         let mut x = Vec::with_capacity(operands.len());
         for operand in operands {
             x.push(self.broadcast(operand, &shape, index)?);
         }
-        if let (Op::Cast(cast), Some(from)) = (&op, from) {
-            return self.cast(from, cast.to, x.remove(0)).map(Some);
+        if let (Op::Cast(_), [from]) = (&op, from.as_slice()) {
+            return self.cast(*from, to, x.remove(0)).map(Some);
         }
-        let whole_numbers = class == Some(Class::Int);
-        self.pointwise_of(&op, &x, whole_numbers).map(Some)
+        if to.class() == Class::Int {
+            return self.whole_pointwise(&op, &x, &from, to).map(Some);
+        }
+        self.real_pointwise(&op, &x, to).map(Some)
     }
 
-    fn pointwise_of(&self, op: &Op, x: &[Sum], whole_numbers: bool) -> Result<Sum, Trouble> {
+    /// The element of a result of real numbers or of truth values.
+    fn real_pointwise(&mut self, op: &Op, x: &[Sum], to: DType) -> Result<Sum, Trouble> {
+        self.note_partial(op, x);
         let facts = &self.shared.facts;
-        let real = |v: f64| self.real(v);
+        let real = |v: f64| self.attribute(v);
+        let bound = |v: f64| if to == DType::F64 { self.real(v, to) } else { self.attribute(v) };
         let one = Sum::one;
         let mul = |a: &Sum, b: &Sum| product(a, b, facts);
         let exp = |a: &Sum| apply(Function::Exp, vec![a.clone()], facts);
@@ -67,12 +69,6 @@ impl Meaning<'_> {
             Op::Add(_) | Op::Sum(_) => x.iter().fold(Sum::default(), |sum, v| sum.add(v)),
             Op::Sub(_) => a.sub(&b),
             Op::Mul(_) => mul(&a, &b)?,
-            Op::Div(_) if whole_numbers => match (a.as_poly(), b.as_poly()) {
-                (Some(a), Some(b)) if facts.nonnegative(&a) && facts.at_least(&b, &Poly::number(1)) => {
-                    Sum::whole(&facts.reduce(&a.floor(&b)))
-                }
-                _ => named("whole-division", x),
-            },
             Op::Div(_) => mul(&a, &inverse(&b)?)?,
             Op::Mean(_) => {
                 let count = whole(x.len() as i64).recip();
@@ -126,8 +122,10 @@ impl Meaning<'_> {
             Op::Softsign(_) => mul(&a, &inverse(&one().add(&max(a.clone(), a.negated())?))?)?,
             Op::Mish(_) => mul(&a, &tanh(&softplus(&a)?)?)?,
             Op::Clip(op) => {
-                let low = op.min.map_or_else(|| Ok(a.clone()), |low| max(a.clone(), real(low.0)?))?;
-                op.max.map_or_else(|| Ok(low.clone()), |high| min(&low, &real(high.0)?))?
+                let least = op.min.filter(|low| low.0 != f64::NEG_INFINITY);
+                let greatest = op.max.filter(|high| high.0 != f64::INFINITY);
+                let low = least.map_or_else(|| Ok(a.clone()), |low| max(a.clone(), bound(low.0)?))?;
+                greatest.map_or_else(|| Ok(low.clone()), |high| min(&low, &bound(high.0)?))?
             }
             Op::Gelu(op) if op.approximate == "none" => {
                 let inside = mul(&a, &power(&apply(Function::Sqrt, vec![Sum::number(whole(2))], facts)?, -1, facts)?)?;
@@ -135,7 +133,9 @@ impl Meaning<'_> {
             }
             Op::Gelu(_) | Op::FastGelu(_) => {
                 let cube = power(&a, 3, facts)?;
-                let inside = mul(&real((2.0 / std::f64::consts::PI).sqrt())?, &a.add(&mul(&real(0.044_715)?, &cube)?))?;
+                let root = apply(Function::Sqrt, vec![self.two_over_pi()?], facts)?;
+                let cubes = cube.scale(&(whole(44_715) / whole(1_000_000)));
+                let inside = mul(&root, &a.add(&cubes))?;
                 mul(&a, &one().add(&tanh(&inside)?))?.scale(&whole(2).recip())
             }
             Op::QuickGelu(op) => mul(&a, &sigmoid(&mul(&real(op.alpha.0)?, &a)?)?)?,
@@ -165,56 +165,25 @@ impl Meaning<'_> {
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
     }
 
-    /// A number as another type: the same where that type holds it; what a cast may round, or what may have been wrapped around before, is a function of
-    /// which nothing is known.
-    fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
-        let number = x.known().filter(|number| number.is_integer()).and_then(|number| number.to_f64());
-        let holds = |dtype: DType| number.is_some_and(|v| v.abs() < EXACT && Const::scalar(dtype, v).and_then(|c| c.splat()) == Some(v));
-        let wrapped = is_narrow(from) && !holds(from) && !is_element(&x);
-        let kept = match (from.class(), to.class()) {
-            (Class::Bool, Class::Real | Class::Int | Class::Bool) => true,
-            (Class::Real | Class::Int, Class::Real) => holds(to) || from.embeds(to),
-            (Class::Int, Class::Int) => from == to || (from, to) == (DType::I32, DType::I64),
-            _ => false,
-        };
-        // What comes from an integer type is held by the types that hold that one.
-        let origin = self.integer_origin(&x);
-        if (kept && (from == to || !wrapped)) || origin.is_some_and(|origin| origin.embeds(to)) {
-            return Ok(x);
-        }
-        let class = if origin.is_some() { Class::Int } else { from.class() };
-        if to.class() == Class::Bool && !wrapped {
-            return Ok(Sum::one().sub(&apply(Function::Zero, vec![x], &self.shared.facts)?));
-        }
-        let source = if wrapped { from.to_string() } else { format!("{class:?}") };
-        Ok(Sum::factor(Factor::Apply(Function::Named(format!("cast from {source} to {to}").into()), vec![x])))
-    }
-
-    /// The integer type of the input that the element is one of.
-    fn integer_origin(&self, x: &Sum) -> Option<DType> {
-        let [(term, c)] = x.terms() else { return None };
-        match term.factors.as_slice() {
-            [(Factor::Read(source, _), 1)] if c.is_one() && term.binders.is_empty() => {
-                self.shared.dtypes.get(source).copied().filter(|dtype| dtype.class() == Class::Int)
+    /// Notes operators that have no value for some numbers.
+    fn note_partial(&mut self, op: &Op, x: &[Sum]) {
+        let facts = &self.shared.facts;
+        let above = |at: usize| x.get(at).is_some_and(|v| is_positive(v, facts));
+        let apart = |at: usize| above(at) || x.get(at).is_some_and(|v| is_positive(&v.negated(), facts));
+        let at_least = |at: usize| x.get(at).is_some_and(|v| is_nonnegative(v, facts));
+        let is_total = match op {
+            Op::Div(_) => apart(1),
+            Op::Reciprocal(_) => apart(0),
+            Op::Log(_) => above(0),
+            Op::Sqrt(_) => at_least(0),
+            Op::Pow(_) => {
+                above(0) || x.get(1).and_then(Sum::known).is_some_and(|p| !p.is_negative() && (p.is_integer() || at_least(0)))
             }
-            _ => None,
-        }
+            Op::Mod(_) | Op::Asin(_) | Op::Acos(_) | Op::Acosh(_) | Op::Atanh(_) | Op::Tan(_) => false,
+            _ => true,
+        };
+        self.shared.partial |= !is_total;
     }
-
-    /// A number of an attribute.
-    pub(super) fn attribute(&self, value: f64) -> Result<Sum, Trouble> {
-        number_of(value).map(Sum::number).ok_or_else(|| Trouble(format!("the attribute {value}")))
-    }
-}
-
-/// Whether sums of usual numbers leave the type.
-fn is_narrow(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16)
-}
-
-/// Whether it is one element or one value of a function, and nothing that was computed from them.
-fn is_element(x: &Sum) -> bool {
-    matches!(x.terms(), [(term, c)] if c.is_one() && term.binders.is_empty() && matches!(term.factors.as_slice(), [(_, 1)]))
 }
 
 pub(crate) fn is_pointwise(kind: OpKind) -> bool {

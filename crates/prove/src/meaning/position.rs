@@ -1,6 +1,6 @@
 //! Positions of extreme elements along an axis.
 
-use regraft_ir::{Op, ValueId};
+use regraft_ir::{DType, Op, ValueId};
 
 use crate::index::{Poly, Source};
 use crate::meaning::Meaning;
@@ -30,7 +30,7 @@ impl Meaning<'_> {
         let dtype = self.ty(operand)?.dtype;
         let name = blake3::hash(format!("first of the largest {dtype} along {axis} of {shape:?}: {searched:?}").as_bytes()).to_hex();
         let source = Source::Opaque(name.as_str().into(), 0);
-        self.shared.facts.all_whole(&source);
+        self.shared.facts.all_of(&source, DType::I64);
         let mut index = index.to_vec();
         if keepdims {
             index.remove(axis);

@@ -1,6 +1,6 @@
 //! Reductions along axes, and pools.
 
-use regraft_ir::{Op, ValueId};
+use regraft_ir::{Class, Op, ValueId};
 
 use crate::index::{Poly, Var};
 use crate::meaning::Meaning;
@@ -26,6 +26,10 @@ impl Meaning<'_> {
                 let sum = self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?;
                 let shape = self.shape(self.operand(node, 0)?)?;
                 let count = op.axes.iter().fold(Poly::number(1), |count, axis| count.mul(&shape[*axis as usize]));
+                let dtype = self.ty(value)?.dtype;
+                if dtype.class() == Class::Int {
+                    return self.whole_mean(&sum, &count, dtype).map(Some);
+                }
                 product(&sum, &power(&Sum::whole(&count), -1, &facts(self))?, &facts(self))?
             }
             Op::ReduceSumSquare(op) => self.reduce(value, &op.axes, op.keepdims, index, &|m, x| power(&x, 2, &m.shared.facts))?,
@@ -39,6 +43,7 @@ impl Meaning<'_> {
             }
             Op::ReduceLogSum(op) => {
                 let sum = self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?;
+                self.shared.partial = true;
                 apply(Function::Named("log".into()), vec![sum], &facts(self))?
             }
             Op::ReduceLogSumExp(op) => {

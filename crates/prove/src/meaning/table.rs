@@ -1,35 +1,39 @@
 //! Constants: numbers, index tables that follow a rule, and others by their contents.
 
-use regraft_ir::{Class, Const};
+use num_traits::Signed;
+use regraft_ir::{Class, Const, DType};
 
-use crate::index::{Facts, Poly, Source, Table};
+use crate::index::{Poly, Source, Table};
 use crate::meaning::{Meaning, Need};
-use crate::value::{Factor, Function, Sum, Trouble, apply, number_of, power, product, whole};
+use crate::value::{Factor, Function, Number, Root, Sum, Trouble, apply, elements, power, product, whole};
 
 /// Constants of more elements are not looked into.
 pub(super) const LARGEST: usize = 1 << 16;
 
 impl Meaning<'_> {
     pub(super) fn constant(&mut self, constant: &Const, index: &[Poly]) -> Result<Sum, Trouble> {
-        if let Some(value) = constant.splat() {
-            return self.real(value);
+        if let Some(one) = splat(constant) {
+            return self.scalar(&one);
         }
         if constant.elements() <= LARGEST {
             if constant.dtype().class() == Class::Int
+                && constant.dtype() != DType::U64
                 && let Some(values) = constant.to_i64()
                 && let Some(poly) = ruled(constant.shape(), &values, index)
             {
                 return Ok(Sum::whole(&poly));
             }
-            if let Some(values) = constant.to_f64() {
+            if let Some(values) = self.numbers(constant) {
                 let source = Source::Constant(constant.fingerprint());
                 if let Some(at) = known(constant.shape(), index) {
-                    return values.get(at).map_or_else(|| Trouble::new("an index beyond a constant"), |value| self.real(*value));
+                    // Single numbers may be multiples of roots.
+                    let size = constant.dtype().size();
+                    let bytes = constant.bytes().slice(at * size..(at + 1) * size);
+                    let one = Const::new(constant.dtype(), &[], bytes).ok_or_else(|| Trouble("an index beyond a constant".into()))?;
+                    return self.scalar(&one);
                 }
-                if constant.dtype().class() == Class::Int {
-                    self.shared.facts.all_whole(&source);
-                }
-                if constant.dtype().class() == Class::Real && values.iter().all(|v| *v > 0.0) {
+                self.shared.facts.all_of(&source, constant.dtype());
+                if constant.dtype().class() == Class::Real && values.iter().all(Number::is_positive) {
                     self.shared.facts.all_positive(source.clone());
                 }
                 if let Some(var) = self.short(index) {
@@ -38,40 +42,59 @@ impl Meaning<'_> {
                 self.shared.learn(&source, Table { shape: constant.shape().to_vec(), elements: values });
             }
         }
-        Ok(Sum::read(Source::Constant(constant.fingerprint()), index.to_vec()))
+        let source = Source::Constant(constant.fingerprint());
+        self.shared.facts.all_of(&source, constant.dtype());
+        Ok(Sum::read(source, index.to_vec()))
     }
 
-    /// The real number that a constant stands for.
-    pub(super) fn real(&self, value: f64) -> Result<Sum, Trouble> {
-        if let Some(sum) = irrational(value, &self.shared.facts)? {
-            return Ok(sum);
+    /// The elements of a constant as they are read; `None` if one is infinite or no number.
+    fn numbers(&self, constant: &Const) -> Option<Vec<Number>> {
+        match constant.dtype().class() {
+            Class::Real => constant.to_f64()?.into_iter().map(|v| self.shared.reading.number(v, constant.dtype())).collect(),
+            _ => elements(constant),
         }
-        match number_of(value) {
-            Some(number) => Ok(Sum::number(number)),
-            // Infinities are numbers of which nothing is known.
-            None => Ok(Sum::factor(Factor::Apply(Function::Named(format!("{value}").into()), Vec::new()))),
+    }
+
+    /// The number that a constant of one element is.
+    fn scalar(&self, constant: &Const) -> Result<Sum, Trouble> {
+        if constant.dtype().class() == Class::Real {
+            let value = constant.splat().ok_or_else(|| Trouble("a constant of no numbers".into()))?;
+            return self.real(value, constant.dtype());
         }
+        let number = elements(constant).and_then(|all| all.into_iter().next());
+        number.map(Sum::number).ok_or_else(|| Trouble("a constant of no numbers".into()))
+    }
+
+    /// The real number that a floating-point value of this type is read as.
+    pub(super) fn real(&self, value: f64, dtype: DType) -> Result<Sum, Trouble> {
+        if let Some((root, ratio)) = self.shared.reading.multiple_of_root(value, dtype) {
+            let square = if root == Root::Two { Sum::number(whole(2)) } else { self.two_over_pi()? };
+            return Ok(apply(Function::Sqrt, vec![square], &self.shared.facts)?.scale(&ratio));
+        }
+        let number = self.shared.reading.number(value, dtype);
+        // Two infinities are not one number less the other: nothing is added up that holds one.
+        number.map(Sum::number).ok_or_else(|| Trouble(format!("the constant {value}")))
+    }
+
+    /// The square of the factor in the tanh form of GELU.
+    pub(super) fn two_over_pi(&self) -> Result<Sum, Trouble> {
+        let pi = Sum::factor(Factor::Apply(Function::Named("pi".into()), Vec::new()));
+        product(&Sum::number(whole(2)), &power(&pi, -1, &self.shared.facts)?, &self.shared.facts)
+    }
+
+    /// A number of an attribute, in the precision in which files keep it.
+    pub(super) fn attribute(&self, value: f64) -> Result<Sum, Trouble> {
+        self.real(f64::from(value as f32), DType::F32)
     }
 }
 
-/// Multiples of roots that decimals are written for.
-fn irrational(value: f64, facts: &Facts) -> Result<Option<Sum>, Trouble> {
-    let pi = Sum::factor(Factor::Apply(Function::Named("pi".into()), Vec::new()));
-    let two = Sum::number(whole(2));
-    let roots =
-        [(std::f64::consts::SQRT_2, two.clone()), ((2.0 / std::f64::consts::PI).sqrt(), product(&two, &power(&pi, -1, facts)?, facts)?)];
-    // The third one is the factor of the cube in the tanh form of GELU.
-    let multiples = [(1, 1), (2, 1), (1, 2), (44_715, 1_000_000), (2 * 44_715, 1_000_000)];
-    for (root, square) in roots {
-        for (numerator, denominator) in multiples {
-            let number = root * numerator as f64 / denominator as f64;
-            if value.abs() as f32 == number as f32 {
-                let sum = apply(Function::Sqrt, vec![square], facts)?.scale(&(whole(numerator) / whole(denominator)));
-                return Ok(Some(if value < 0.0 { sum.negated() } else { sum }));
-            }
-        }
-    }
-    Ok(None)
+/// The one element that all of a constant are alike.
+fn splat(constant: &Const) -> Option<Const> {
+    let size = constant.dtype().size();
+    let bytes = constant.bytes();
+    (constant.elements() > 0 && bytes.chunks(size).all(|element| element == &bytes[..size]))
+        .then(|| Const::new(constant.dtype(), &[], bytes.slice(..size)))
+        .flatten()
 }
 
 /// The position of a known index.

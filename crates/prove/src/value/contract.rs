@@ -11,7 +11,7 @@ use num_traits::{One, Zero};
 use crate::index::{Facts, Fuel, Poly, Source, Var};
 use crate::value::algebra::Trouble;
 use crate::value::canonical::ordered;
-use crate::value::number::{Number, number_of};
+use crate::value::number::Number;
 use crate::value::sum::{Factor, Sum, Term};
 
 /// Most elements of one product of tables.
@@ -71,7 +71,7 @@ impl Numbers<'_> {
             .entry(key)
             .or_insert_with_key(|(source, index)| {
                 let index: Vec<Poly> = index.iter().map(|at| Poly::number(*at)).collect();
-                facts.element(source, &index).and_then(number_of)
+                facts.element(source, &index).cloned()
             })
             .clone()
     }
@@ -190,10 +190,11 @@ fn linear(p: &Poly, extent: &dyn Fn(Var) -> Option<i64>, variables: &mut Vec<(Va
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::number::stored;
     use crate::index::{Table, fresh};
 
     fn table(shape: &[i64], elements: &[f64]) -> Table {
-        Table { shape: shape.to_vec(), elements: elements.to_vec() }
+        Table { shape: shape.to_vec(), elements: elements.iter().filter_map(|v| stored(*v)).collect() }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use num_traits::{One, Signed, Zero};
 
 use crate::index::Facts;
 use crate::value::algebra::{Trouble, common_factors, product};
+use crate::value::domain::wrapped;
 use crate::value::maxima::largest;
 use crate::value::number::Number;
 use crate::value::roots::{even_part, power_of, rational_power, root};
@@ -14,6 +15,7 @@ use crate::value::sum::{Factor, Function, Sum, Term};
 pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble> {
     match (&function, arguments.as_slice()) {
         (Function::Max, _) => return largest(arguments, facts),
+        (Function::Wrapped(dtype), [x]) => return wrapped(x, *dtype, facts),
         (Function::Exp, [x]) if x.is_zero() => return Ok(Sum::one()),
         (Function::Exp, [x]) => {
             // exp(k log(y) + r) = y^k exp(r)

@@ -1,16 +1,18 @@
 //! Exact numbers, and what decimal constants stand for.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::FromPrimitive;
+use num_traits::{FromPrimitive, Signed, ToPrimitive, Zero};
+use regraft_ir::{Class, Const, DType};
 
 use crate::ratio::simplest;
 
 /// An exact ratio.
 pub(crate) type Number = BigRational;
 
-/// How far from a ratio a number of double precision may be that was computed to be it, in units of the last place.
-const ULPS: f64 = 8.0;
 /// Most digits of a decimal that is taken as it is written.
 const MOST_DIGITS: usize = 6;
 
@@ -19,22 +21,122 @@ pub(crate) fn whole(value: i64) -> Number {
     Number::from_integer(BigInt::from(value))
 }
 
-/// The number that a constant stands for: the simplest ratio that rounds to it in single precision if it is a number of single precision, or else comes
-/// within eight units of the last place in double precision; if that ratio is not simple, the decimal that it is written as, if that is short; else the number itself. `None` for what is
-/// no number.
+/// The stored number, whatever it was written for; `None` for infinities and what is no number.
+pub(crate) fn stored(value: f64) -> Option<Number> {
+    Number::from_f64(value)
+}
+
+/// Elements of a constant of numbers or truth values, exactly; `None` if one is infinite or no number.
+pub(crate) fn elements(constant: &Const) -> Option<Vec<Number>> {
+    match constant.dtype().class() {
+        Class::Real => constant.to_f64()?.into_iter().map(stored).collect(),
+        Class::Int | Class::Bool => {
+            let unsigned = constant.dtype() == DType::U64;
+            let number = |v: i64| if unsigned { BigInt::from(v as u64) } else { BigInt::from(v) };
+            Some(constant.to_i64()?.into_iter().map(|v| Number::from_integer(number(v))).collect())
+        }
+        Class::Other => None,
+    }
+}
+
+/// How constants of floating-point types are read.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Reading {
+    /// As the numbers that are stored.
+    #[default]
+    Stored,
+    /// As the simple ratios that they were rounded from, as far as there are such ratios. No two constants of one type are read as the same number.
+    Meant(Rc<Rounded>),
+}
+
+/// How far constants are from what they were read as.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rounded {
+    /// How many were read as other numbers.
+    pub constants: Cell<usize>,
+    /// The largest difference, relative to the number that is stored.
+    pub relative: Cell<f64>,
+}
+
+impl Rounded {
+    fn note(&self, stored: &Number, meant: &Number) {
+        let relative = if stored.is_zero() { 0.0 } else { ((meant - stored) / stored).abs().to_f64().unwrap_or(f64::INFINITY) };
+        self.constants.set(self.constants.get() + 1);
+        self.relative.set(self.relative.get().max(relative));
+    }
+}
+
+impl Reading {
+    /// The number that a finite value of type `dtype` is read as.
+    pub fn number(&self, value: f64, dtype: DType) -> Option<Number> {
+        let number = stored(value)?;
+        let Reading::Meant(rounded) = self else { return Some(number) };
+        let Some(meant) = meant(value, dtype).filter(|meant| *meant != number) else { return Some(number) };
+        rounded.note(&number, &meant);
+        Some(meant)
+    }
+
+    /// The multiple of a root that a value of type `dtype` is read as, if it is.
+    pub fn multiple_of_root(&self, value: f64, dtype: DType) -> Option<(Root, Number)> {
+        let Reading::Meant(rounded) = self else { return None };
+        let (root, ratio, exact) = multiple_of_root(value, dtype)?;
+        // The product itself is known to double precision only.
+        rounded.constants.set(rounded.constants.get() + 1);
+        rounded.relative.set(rounded.relative.get().max(((exact - value) / value).abs() + f64::EPSILON));
+        Some((root, ratio))
+    }
+}
+
+/// Roots that GELU is written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// The square root of 2.
+    Two,
+    /// The square root of 2 / pi.
+    TwoOverPi,
+}
+
+/// A root, a ratio, and their product to double precision, which rounds to `value`.
+fn multiple_of_root(value: f64, dtype: DType) -> Option<(Root, Number, f64)> {
+    // The last ones are factors of the cube in the tanh form.
+    let ratios = [(1, 1), (2, 1), (1, 2), (44_715, 1_000_000), (2 * 44_715, 1_000_000)];
+    let roots = [(Root::Two, std::f64::consts::SQRT_2), (Root::TwoOverPi, (2.0 / std::f64::consts::PI).sqrt())];
+    let all = roots.into_iter().flat_map(|root| ratios.into_iter().map(move |ratio| (root, ratio)));
+    all.into_iter().find_map(|((root, number), (n, d))| {
+        let exact = (number * n as f64 / d as f64).copysign(value);
+        let ratio = whole(if value < 0.0 { -n } else { n }) / whole(d);
+        (round(exact, dtype) == Some(value)).then_some((root, ratio, exact))
+    })
+}
+
+/// Whether a number of this type may be one that was rounded to it.
+pub(crate) fn may_be_rounded(value: f64, dtype: DType) -> bool {
+    meant(value, dtype).is_some_and(|number| stored(value) != Some(number)) || multiple_of_root(value, dtype).is_some()
+}
+
+/// `value` rounded to the type.
+fn round(value: f64, dtype: DType) -> Option<f64> {
+    match dtype {
+        DType::F64 => Some(value),
+        DType::F32 => Some(f64::from(value as f32)),
+        _ => Const::scalar(dtype, value)?.to_f64()?.first().copied(),
+    }
+}
+
+/// The decimal that a number of this type is written as, if that is short; else the simplest ratio that rounds to it, if there is a simple one.
 ///
 /// `0.1` means one tenth, not the number of single precision next to it.
-pub(crate) fn number_of(value: f64) -> Option<Number> {
+pub(crate) fn meant(value: f64, dtype: DType) -> Option<Number> {
     if !value.is_finite() {
         return None;
     }
-    let single = f64::from(value as f32) == value;
-    let close = |ratio: f64| {
-        if single { ratio as f32 == value.abs() as f32 } else { (ratio - value.abs()).abs() <= ULPS * f64::EPSILON * value.abs() }
+    let close = |ratio: f64| round(ratio, dtype) == Some(value.abs());
+    let written = || match dtype {
+        DType::F64 => decimal(&format!("{value}")),
+        _ => decimal(&format!("{}", value as f32)),
     };
-    let written = || if single { decimal(&format!("{}", value as f32)) } else { decimal(&format!("{value}")) };
     let signed = |ratio: Number| if value < 0.0 { -ratio } else { ratio };
-    simplest(value.abs(), close).map(|(n, d)| signed(Number::new(n.into(), d.into()))).or_else(written).or_else(|| Number::from_f64(value))
+    written().or_else(|| simplest(value.abs(), close).map(|(n, d)| signed(Number::new(n.into(), d.into()))))
 }
 
 /// A decimal of few digits.
@@ -53,22 +155,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_read_back() {
+    fn decimals_are_read_back_where_they_are_meant() {
         let ratio = |n: i64, d: i64| Some(Number::new(n.into(), d.into()));
-        for (value, expected) in [
-            (0.0, ratio(0, 1)),
-            (-3.0, ratio(-3, 1)),
-            (0.1, ratio(1, 10)),
-            (f64::from(0.1f32), ratio(1, 10)),
-            (f64::from(1.0f32 / 6.0), ratio(1, 6)),
-            (0.044_715, ratio(8943, 200_000)),
-            (-1e-5, ratio(-1, 100_000)),
-            (f64::INFINITY, None),
+        for (value, dtype, expected) in [
+            (0.0, DType::F32, ratio(0, 1)),
+            (-3.0, DType::F32, ratio(-3, 1)),
+            (-1e-5, DType::F64, ratio(-1, 100_000)),
+            (0.1, DType::F64, ratio(1, 10)),
+            (f64::from(0.1f32), DType::F32, ratio(1, 10)),
+            (f64::from(1.0f32 / 6.0), DType::F32, ratio(1, 6)),
+            (f64::from(0.044_715f32), DType::F32, ratio(8943, 200_000)),
+            (f64::INFINITY, DType::F32, None),
         ] {
-            assert_eq!(number_of(value), expected, "{value}");
+            assert_eq!(meant(value, dtype), expected, "{value}");
         }
-        // What no small ratio stands for is taken bit by bit.
-        let odd = 0.717_345_234_1;
-        assert_eq!(number_of(odd), Number::from_f64(odd));
+        // A double that a float would round to one tenth is another number.
+        assert_ne!(meant(f64::from(0.1f32), DType::F64), ratio(1, 10));
+    }
+
+    #[test]
+    fn neighbours_are_never_read_as_one_number() {
+        for value in [0.1f32, 1.0 / 3.0, 0.797_884_6, 1e-5, 6.0] {
+            let next = f32::from_bits(value.to_bits() + 1);
+            let [a, b] = [value, next].map(|v| Reading::Meant(Rc::default()).number(f64::from(v), DType::F32));
+            assert!(a.is_some() && a != b, "{value}");
+        }
+    }
+
+    #[test]
+    fn stored_numbers_are_exact() {
+        assert_ne!(Reading::Stored.number(0.1, DType::F64), Reading::Stored.number(f64::from(0.1f32), DType::F64));
+        let large = Const::from_i64(DType::I64, &[2], &[(1 << 53) + 1, -1]).expect("a constant");
+        assert_eq!(elements(&large), Some(vec![whole((1 << 53) + 1), whole(-1)]));
+        let unsigned = Const::from_i64(DType::U64, &[1], &[-1]).expect("a constant");
+        assert_eq!(elements(&unsigned), Some(vec![Number::from_integer(BigInt::from(u64::MAX))]));
     }
 }

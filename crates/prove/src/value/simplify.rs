@@ -5,7 +5,6 @@ use num_traits::One;
 use crate::index::{Atom, Facts, Fuel, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, power, product};
 use crate::value::function::apply;
-use crate::value::number::number_of;
 use crate::value::scope::under;
 use crate::value::sum::{Factor, Sum, Term};
 
@@ -166,8 +165,8 @@ impl Simplifier {
         let mut result = Sum::one();
         for (factor, p) in &term.factors {
             let value = match factor {
-                Factor::Read(source, index) => match inner.element(source, index).and_then(number_of) {
-                    Some(value) => Sum::number(value),
+                Factor::Read(source, index) => match inner.element(source, index) {
+                    Some(value) => Sum::number(value.clone()),
                     None => {
                         plain.push((factor.clone(), *p));
                         continue;

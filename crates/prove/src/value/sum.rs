@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use num_traits::{One, ToPrimitive, Zero};
+use regraft_ir::DType;
 
 use crate::index::{Atom, Poly, Source, Var};
 use crate::value::number::{Number, whole};
@@ -23,6 +24,10 @@ pub(crate) enum Function {
     Positive,
     /// 1 where the argument is 0, else 0.
     Zero,
+    /// The number that an integer type holds for a whole number, modulo the type's power of two.
+    Wrapped(DType),
+    /// Any other function whose values are those of an integer type, by name.
+    Integer(Arc<str>, DType),
     /// Any other, by name.
     Named(Arc<str>),
 }
@@ -256,6 +261,8 @@ impl fmt::Display for Factor {
             Factor::Apply(function, arguments) => {
                 match function {
                     Function::Named(name) => write!(f, "{name}")?,
+                    Function::Integer(name, dtype) => write!(f, "{name} as {dtype}")?,
+                    Function::Wrapped(dtype) => write!(f, "{dtype}")?,
                     other => write!(f, "{}", format!("{other:?}").to_lowercase())?,
                 }
                 for (at, argument) in arguments.iter().enumerate() {

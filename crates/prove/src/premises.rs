@@ -1,0 +1,90 @@
+//! What a proof takes for granted.
+
+use std::fmt;
+
+use regraft_ir::{Class, Graph, Op, OpKind};
+
+/// What a proof takes for granted of the numbers that models hold. Sizes are at least 1 and below 2^31, and tensors have fewer than 2^48 elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Premises {
+    /// Floats stand for real numbers: they are finite, and nothing is rounded. Not needed where floats are only moved about, or none are met.
+    pub reals: bool,
+    /// Operators are read where they have a value: no divisor is 0, and roots and logarithms are taken where they are defined.
+    pub defined: bool,
+}
+
+impl Premises {
+    /// Whether nothing is taken for granted.
+    pub fn is_empty(self) -> bool {
+        self == Premises::default()
+    }
+
+    /// What either takes for granted.
+    pub fn and(self, other: Premises) -> Premises {
+        Premises { reals: self.reals || other.reals, defined: self.defined || other.defined }
+    }
+
+    /// The premises of a proof that two graphs are equal, apart from whether operators have values.
+    pub(crate) fn of(graphs: [&Graph; 2]) -> Premises {
+        Premises { reals: graphs.iter().any(|graph| computes_with_floats(graph)), defined: false }
+    }
+}
+
+impl fmt::Display for Premises {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.reals, self.defined) {
+            (false, false) => "for all numbers",
+            (true, false) => "over the reals",
+            (false, true) => "wherever it is defined",
+            (true, true) => "over the reals, wherever it is defined",
+        })
+    }
+}
+
+/// Whether an operator does more with floats than to move them, or an element is a float that is no number of its own: an infinity, or a zero below 0.
+fn computes_with_floats(graph: &Graph) -> bool {
+    let is_float = |class: Option<Class>| class == Some(Class::Real);
+    graph.ids().any(|id| {
+        let node = graph.node(id);
+        let results = node.types.iter().map(|ty| ty.as_ref().map(|ty| ty.dtype.class()));
+        let operands = node.inputs.iter().map(|v| graph.ty(*v).map(|ty| ty.dtype.class()));
+        match &node.op {
+            Op::Input(_) => false,
+            Op::Constant(constant) => {
+                let plain = |v: &f64| v.is_finite() && (*v != 0.0 || v.is_sign_positive());
+                constant.value.dtype().class() == Class::Real && !constant.value.to_f64().is_some_and(|all| all.iter().all(plain))
+            }
+            op => results.chain(operands).any(is_float) && !moves_elements(op.kind()),
+        }
+    })
+}
+
+/// Whether each element of the result is one of an operand, or a given number, whatever the elements are.
+fn moves_elements(kind: OpKind) -> bool {
+    use OpKind::*;
+    matches!(
+        kind,
+        Identity
+            | Transpose
+            | Reshape
+            | Flatten
+            | Squeeze
+            | Unsqueeze
+            | Expand
+            | Tile
+            | Slice
+            | Pad
+            | Concat
+            | Split
+            | Gather
+            | OneHot
+            | Where
+            | DepthToSpace
+            | SpaceToDepth
+            | Shape
+            | Size
+            | ConstantOfShape
+            | Upsample
+            | Opaque
+    )
+}
