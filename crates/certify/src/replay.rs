@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
-use regraft_prove::{Verdict, equal};
+use regraft_prove::{Premises, Verdict, equal};
 
 use crate::certificate::Trail;
 use crate::congruence::describe;
@@ -35,6 +35,8 @@ pub struct Judged {
     pub at: String,
     /// How well it is known that nothing else is computed.
     pub word: Word,
+    /// What a proof of it takes for granted.
+    pub premises: Premises,
     /// How that is known, or why no more is.
     pub why: String,
 }
@@ -71,10 +73,10 @@ impl Replayer {
         for (number, step) in (1..).zip(&trail.steps) {
             let lost = |why: String| Stop::Broken(format!("step {number} ({}) of graph {} fits nowhere: {why}", step.rule, trail.place));
             let patch = step.patch(graph).map_err(lost)?;
-            let (word, why) = self.judge(graph, &patch, &step.replaces);
+            let (word, premises, why) = self.judge(graph, &patch, &step.replaces);
             let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();
             let graph_label = trail.label.clone();
-            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), word, why });
+            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), word, premises, why });
             let doubtful = reaches_replaced(graph, &patch);
             graph.apply(&patch);
             if doubtful && graph.topological().len() != graph.len() {
@@ -84,9 +86,9 @@ impl Replayer {
         Ok(())
     }
 
-    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Word, String) {
+    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Word, Premises, String) {
         if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
-            return (Word::Proved, "the same operator on the same operands".into());
+            return (Word::Proved, Premises::default(), "the same operator on the same operands".into());
         }
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
@@ -101,9 +103,14 @@ impl Replayer {
                     let verdict = self.ask(&patch.cause, &region);
                     regions.push(region);
                     match verdict {
-                        Verdict::Proved => {
+                        Verdict::Proved(premises) => {
                             self.vain.remove(patch.cause.as_ref());
-                            return (Word::Proved, format!("for all sizes{given}"));
+                            return (Word::Proved, premises, format!("{premises}, for all sizes{given}"));
+                        }
+                        Verdict::Bounded(premises, rounding) => {
+                            self.vain.remove(patch.cause.as_ref());
+                            let why = format!("if constants are what they stand for, to {:.0e}, for all sizes{given}", rounding.relative);
+                            return (Word::Bounded, premises, why);
                         }
                         Verdict::Unproved(why) => why,
                     }
@@ -116,11 +123,11 @@ impl Replayer {
         let mut untested = None;
         for region in &regions {
             match trial(region, &mut self.work) {
-                Ok(sizes) => return (Word::Tested, format!("{sizes}; no proof: {unproved}")),
+                Ok(sizes) => return (Word::Tested, Premises::default(), format!("{sizes}; no proof: {unproved}")),
                 Err(why) => drop(untested.get_or_insert(why)),
             }
         }
-        (Word::Unproved, untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
+        (Word::Unproved, Premises::default(), untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
     }
 
     /// What the prover says of a region, unless it was asked in vain too often.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use regraft_prove::Premises;
+
 use crate::congruence::Rounding;
 use crate::replay::Judged;
 
@@ -12,7 +14,9 @@ pub enum Word {
     Unproved,
     /// Both sides are the same elements of a prime field on random inputs of some sizes.
     Tested,
-    /// They are equal over the reals, for all inputs and all sizes.
+    /// They are equal for all inputs and all sizes, if constants are the simple numbers that they were rounded from.
+    Bounded,
+    /// They are equal for all inputs and all sizes, as far as the premises hold.
     Proved,
 }
 
@@ -21,6 +25,7 @@ impl fmt::Display for Word {
         f.write_str(match self {
             Word::Unproved => "unproved",
             Word::Tested => "tested",
+            Word::Bounded => "bounded",
             Word::Proved => "proved",
         })
     }
@@ -57,6 +62,11 @@ impl Replay {
             return Word::Unproved;
         }
         self.judged.iter().map(|j| j.word).min().unwrap_or(Word::Proved)
+    }
+
+    /// What the proofs of steps take for granted.
+    pub fn premises(&self) -> Premises {
+        self.judged.iter().fold(Premises::default(), |all, judged| all.and(judged.premises))
     }
 
     /// Number of steps that are known this well, or better.

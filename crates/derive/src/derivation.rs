@@ -94,8 +94,9 @@ impl Derivation {
             if !leads_to(&normal(from), rule, canonical_key(&normal(to))) {
                 return Err(Flaw::Astray { step, law });
             }
-            if let Verdict::Unproved(why) = equal(&pair[0], &pair[1]) {
-                return Err(Flaw::Unproved { step, law, why });
+            let verdict = equal(&pair[0], &pair[1]);
+            if !verdict.is_shown() {
+                return Err(Flaw::Unproved { step, law, why: verdict.to_string() });
             }
         }
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use regraft_prove::Premises;
+
 /// How well it is known that two graphs are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Word {
@@ -9,7 +11,7 @@ pub enum Word {
     Unproved,
     /// Up to constants that were computed ahead of time and rounded.
     Bounded,
-    /// For all inputs and all sizes of at least 1, over the reals.
+    /// For all inputs and all sizes of at least 1, as far as the premises hold.
     Proved,
 }
 
@@ -45,6 +47,8 @@ pub struct Equivalence {
     pub rounded: usize,
     /// The largest difference of such a constant from the expression that it stands for, relative to the largest magnitude in it.
     pub bound: f64,
+    /// What the proofs take for granted.
+    pub premises: Premises,
     /// Values of the second graph that are the same operators on equal operands as in the first.
     pub same: usize,
     /// Values that were proved to be equal to others.

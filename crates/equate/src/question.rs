@@ -1,7 +1,7 @@
 //! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded constants.
 
 use regraft_ir::{Class, NodeId, Op, ValueId};
-use regraft_prove::{Allowance, equal_within};
+use regraft_prove::{Allowance, Premises, Verdict, equal_within};
 use rustc_hash::FxHashMap;
 
 use crate::joint::Joint;
@@ -30,6 +30,14 @@ const DEPTH: usize = 12;
 /// Constants of the second model, what they stand for in the first, and how far they are from it.
 pub(crate) type Roundings = FxHashMap<(ValueId, ValueId), f64>;
 
+/// How far constants are, relative to themselves, from the numbers that a proof reads them as; `None` where it reads them as they are.
+type Shown = Option<f64>;
+
+/// The one rounding of a proof that these values are equal, if it needs one.
+fn rounded(pair: (ValueId, ValueId), shown: Shown) -> Roundings {
+    shown.into_iter().map(|relative| (pair, relative)).collect()
+}
+
 /// How two values are known to be equal.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
@@ -45,18 +53,23 @@ pub(crate) struct Asker<'r> {
     pub allowance: usize,
     /// Questions that were asked.
     pub asked: usize,
-    known: FxHashMap<Claim, Result<(), String>>,
+    /// What the proofs that were found take for granted.
+    pub premises: Premises,
+    known: FxHashMap<Claim, Result<Shown, String>>,
     rewriter: Rewriter<'r>,
 }
 
 impl<'r> Asker<'r> {
     pub fn new(allowance: usize, rewriter: Rewriter<'r>) -> Asker<'r> {
-        Asker { allowance, asked: 0, known: FxHashMap::default(), rewriter }
+        Asker { allowance, asked: 0, premises: Premises::default(), known: FxHashMap::default(), rewriter }
     }
 
     /// Whether `q` is `p` for all inputs, with all constants as they are.
     pub fn proved(&mut self, joint: &Joint, p: ValueId, q: ValueId, brief: bool) -> Result<(), String> {
-        self.attempts(joint, p, q, if brief { &LOOK } else { &SCOPES }, &FxHashMap::default())
+        match self.attempts(joint, p, q, if brief { &LOOK } else { &SCOPES }, &FxHashMap::default())? {
+            Some(_) => Err("constants are rounded".into()),
+            None => Ok(()),
+        }
     }
 
     /// Whether `q` is `p`, if constants may be rounded. What fails on the way to an answer costs nothing in the end: models have many like values.
@@ -74,23 +87,27 @@ impl<'r> Asker<'r> {
             return Answer::Equal(roundings);
         }
         let why = match self.attempts(joint, p, q, &SCOPES[..BRIEF], &FxHashMap::default()) {
-            Ok(()) => return Answer::Equal(Roundings::default()),
+            Ok(shown) => return Answer::Equal(rounded((p, q), shown)),
             Err(why) => why,
         };
         // The same with constants of one side in the place of those of the other side that they are, rounded.
         let cut = Cut::new(joint, p, q, SCOPES[0]);
         let (instead, roundings) = substitutes(joint, &cut);
-        if !instead.is_empty() && self.attempts(joint, p, q, &SCOPES[..BRIEF], &instead).is_ok() {
-            return Answer::Equal(roundings);
+        if !instead.is_empty()
+            && let Ok(shown) = self.attempts(joint, p, q, &SCOPES[..BRIEF], &instead)
+        {
+            return Answer::Equal(roundings.into_iter().chain(rounded((p, q), shown)).collect());
         }
         if let Some(roundings) = self.rewritten(joint, p, q) {
             return Answer::Equal(roundings);
         }
-        if self.attempts(joint, p, q, &SCOPES[BRIEF..], &FxHashMap::default()).is_ok() {
-            return Answer::Equal(Roundings::default());
+        if let Ok(shown) = self.attempts(joint, p, q, &SCOPES[BRIEF..], &FxHashMap::default()) {
+            return Answer::Equal(rounded((p, q), shown));
         }
-        if !instead.is_empty() && self.attempts(joint, p, q, &SCOPES[BRIEF..], &instead).is_ok() {
-            return Answer::Equal(roundings);
+        if !instead.is_empty()
+            && let Ok(shown) = self.attempts(joint, p, q, &SCOPES[BRIEF..], &instead)
+        {
+            return Answer::Equal(roundings.into_iter().chain(rounded((p, q), shown)).collect());
         }
         Answer::Open(why)
     }
@@ -107,9 +124,9 @@ impl<'r> Asker<'r> {
                 let Some(value) = forms.place(joint, form) else { continue };
                 if joint.graph.node(value.node).op == wanted
                     && let Some(roundings) = alike(joint, value, to)
-                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                    && let Ok(shown) = self.attempts(joint, from, value, &SCOPES, &none)
                 {
-                    return Some(roundings);
+                    return Some(roundings.into_iter().chain(rounded((from, value), shown)).collect());
                 }
                 // It may take more than constants: then all of them must have a counterpart before anything is asked.
                 let cut = Cut::new(joint, value, to, SCOPES[0]);
@@ -117,10 +134,11 @@ impl<'r> Asker<'r> {
                 let other = cut.constants.iter().filter(|(id, from)| *from == [false, true] && is_real(joint, *id)).count();
                 if other > 0
                     && instead.len() == other
-                    && self.attempts(joint, value, to, &SCOPES[..BRIEF], &instead).is_ok()
-                    && self.attempts(joint, from, value, &SCOPES, &none).is_ok()
+                    && let Ok(first) = self.attempts(joint, value, to, &SCOPES[..BRIEF], &instead)
+                    && let Ok(second) = self.attempts(joint, from, value, &SCOPES, &none)
                 {
-                    return Some(roundings);
+                    let more = rounded((value, to), first).into_iter().chain(rounded((from, value), second));
+                    return Some(roundings.into_iter().chain(more).collect());
                 }
             }
         }
@@ -134,7 +152,7 @@ impl<'r> Asker<'r> {
         q: ValueId,
         scopes: &[Scope],
         instead: &FxHashMap<ValueId, ValueId>,
-    ) -> Result<(), String> {
+    ) -> Result<Shown, String> {
         let mut unproved = None;
         let mut last: Option<Claim> = None;
         for scope in scopes {
@@ -148,7 +166,7 @@ impl<'r> Asker<'r> {
                 continue;
             }
             match self.ask(&region, &claim) {
-                Ok(()) => return Ok(()),
+                Ok(shown) => return Ok(shown),
                 Err(why) => drop(unproved.get_or_insert(why)),
             }
             last = Some(claim);
@@ -156,7 +174,7 @@ impl<'r> Asker<'r> {
         Err(unproved.unwrap_or_default())
     }
 
-    fn ask(&mut self, region: &Region, claim: &Claim) -> Result<(), String> {
+    fn ask(&mut self, region: &Region, claim: &Claim) -> Result<Shown, String> {
         if let Some(known) = self.known.get(claim) {
             return known.clone();
         }
@@ -165,8 +183,15 @@ impl<'r> Asker<'r> {
         }
         self.asked += 1;
         let answer = match equal_within(&region.before, &region.after, &region.assumptions, WORK) {
-            regraft_prove::Verdict::Proved => Ok(()),
-            regraft_prove::Verdict::Unproved(why) => Err(why),
+            Verdict::Proved(premises) => {
+                self.premises = self.premises.and(premises);
+                Ok(None)
+            }
+            Verdict::Bounded(premises, rounding) => {
+                self.premises = self.premises.and(premises);
+                Ok(Some(rounding.relative))
+            }
+            Verdict::Unproved(why) => Err(why),
         };
         self.allowance -= usize::from(answer.is_err());
         self.known.insert(claim.clone(), answer.clone());

@@ -325,6 +325,7 @@ impl Sweep<'_> {
         self.found.rounded = self.roundings.len();
         self.found.bound = self.roundings.values().copied().fold(0.0, f64::max);
         self.found.asked = self.asker.asked;
+        self.found.premises = self.asker.premises;
         self.found
     }
 

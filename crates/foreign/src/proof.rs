@@ -80,8 +80,8 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
 
 fn outcome(family: &Family) -> Result<(), String> {
     match equal(&family.before, &family.after) {
-        regraft_prove::Verdict::Proved => Ok(()),
-        regraft_prove::Verdict::Unproved(why) => Err(why),
+        regraft_prove::Verdict::Proved(_) => Ok(()),
+        other => Err(other.to_string()),
     }
 }
 

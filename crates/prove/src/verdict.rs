@@ -39,7 +39,9 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Proved(premises) if premises.is_empty() => f.write_str("proved"),
             Verdict::Proved(premises) => write!(f, "proved {premises}"),
-            Verdict::Bounded(_, rounding) => write!(f, "bounded: proved, if constants are what they stand for, to {:.0e}", rounding.relative),
+            Verdict::Bounded(_, rounding) => {
+                write!(f, "bounded: proved, if constants are what they stand for, to {:.0e}", rounding.relative)
+            }
             Verdict::Unproved(why) => write!(f, "unproved: {why}"),
         }
     }

@@ -7,6 +7,8 @@ use regraft_rules::{Library, Rule, parse, sample};
 
 /// Axioms that are about numbers, each with the reason.
 const NUMERIC: &str = include_str!("numeric-axioms.txt");
+/// Axioms whose constants are rounded: those of GELU, and one over a number of taps.
+const ROUNDED: [&str; 3] = ["gelu-is", "fast-gelu-is", "conv-by-average"];
 
 #[test]
 fn axioms_are_proved() {
@@ -22,7 +24,14 @@ fn axioms_are_proved() {
     });
     let wrong: Vec<String> = all
         .iter()
-        .filter(|(name, word, _)| *word != if numeric.contains(name.as_str()) { Word::ProvedInRange } else { Word::Proved })
+        .filter(|(name, word, _)| {
+            let expected = match name.as_str() {
+                name if numeric.contains(name) => Word::ProvedInRange,
+                name if ROUNDED.contains(&name) => Word::Bounded,
+                _ => Word::Proved,
+            };
+            *word != expected
+        })
         .map(|(name, word, first)| format!("{name}: {word} {}", first.as_deref().unwrap_or_default()))
         .collect();
     assert!(wrong.is_empty(), "{} axioms are not as listed:\n{}", wrong.len(), wrong.join("\n"));

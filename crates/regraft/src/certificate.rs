@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use regraft_certify::{Certificate, Finding, Judged, Replay, Word, is_certificate};
+use regraft_onnx::Model;
 use serde::Serialize;
 
+use crate::assumptions::clauses;
 use crate::error::Failure;
 
 /// Steps that are not proved, in a report at most.
@@ -28,8 +30,10 @@ pub enum Source {
 pub struct Certified {
     /// Its file.
     pub file: String,
-    /// `proved`, `tested`, `unproved`, or `tampered`.
+    /// `proved`, `bounded`, `tested`, `unproved`, or `tampered`.
     pub word: String,
+    /// What the proofs of its steps take for granted, a clause each.
+    pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
     pub summary: String,
     /// Rewrites in it.
@@ -100,14 +104,27 @@ pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, 
         Ok(certificate) => certificate.verify(a, b)?,
         Err(broken) => Finding::Tampered(format!("the certificate {} is not as it was written: {broken}", file.display())),
     };
-    Ok(Some(Certified::new(&file, &finding, start)))
+    let assumptions = match &finding {
+        Finding::Replayed(replay) if replay.steps > 0 => clauses(replay.premises(), &Model::read(a)?),
+        _ => Vec::new(),
+    };
+    Ok(Some(Certified { assumptions, ..Certified::new(&file, &finding, start) }.summarized()))
 }
 
 impl Certified {
+    /// With the assumptions in the summary.
+    fn summarized(mut self) -> Certified {
+        if self.word == "proved" && !self.assumptions.is_empty() {
+            self.summary = self.summary.replacen("proved", &format!("proved {}", self.assumptions.join(", ")), 1);
+        }
+        self
+    }
+
     fn new(file: &Path, finding: &Finding, start: Instant) -> Certified {
         let none = Certified {
             file: file.display().to_string(),
             word: "tampered".into(),
+            assumptions: Vec::new(),
             summary: String::new(),
             steps: 0,
             proved: 0,
@@ -126,7 +143,7 @@ impl Certified {
                 summary: summary(replay),
                 steps: replay.steps,
                 proved: replay.count(Word::Proved),
-                tested: replay.count(Word::Tested) - replay.count(Word::Proved),
+                tested: replay.count(Word::Tested) - replay.count(Word::Bounded),
                 rounded: replay.rounding.constants,
                 bound: replay.rounding.bound,
                 open: open(replay),
@@ -138,10 +155,13 @@ impl Certified {
 
 /// What is known of the whole, in one line.
 fn summary(replay: &Replay) -> String {
-    let (proved, tested) = (replay.count(Word::Proved), replay.count(Word::Tested));
+    let [proved, shown, tested] = [Word::Proved, Word::Bounded, Word::Tested].map(|word| replay.count(word));
     let mut parts = vec![replay.word().to_string(), format!("proved {proved} of {} steps", replay.steps)];
-    if tested > proved {
-        parts.push(format!("tested {}", tested - proved));
+    if shown > proved {
+        parts.push(format!("bounded {}, whose constants are rounded", shown - proved));
+    }
+    if tested > shown {
+        parts.push(format!("tested {}", tested - shown));
     }
     match (&replay.arrival, replay.judged.iter().find(|j| j.word == Word::Unproved)) {
         (Err(why), _) => parts.push(why.clone()),

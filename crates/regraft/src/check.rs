@@ -52,7 +52,7 @@ pub struct CheckRequest {
     pub certificate: Source,
     /// How hard to look for a proof where there is no certificate.
     pub effort: Effort,
-    /// The least word of trust that will do: `proved`, `bounded` or `tested`.
+    /// The least word of trust that will do: `proved:exact` (without assumptions), `proved`, `bounded` or `tested`.
     pub require: Option<String>,
 }
 
@@ -181,7 +181,17 @@ impl CheckReport {
     /// folded constants.
     pub fn satisfies(&self, word: &str) -> bool {
         let rank = |word: &str| TRUST.iter().position(|w| *w == word);
-        self.same && rank(self.known()) >= rank(word)
+        match word.strip_suffix(":exact") {
+            Some(word) => self.same && rank(self.known()) >= rank(word) && self.is_unconditional(),
+            None => self.same && rank(self.known()) >= rank(word),
+        }
+    }
+
+    /// Whether one of the proofs takes nothing for granted.
+    fn is_unconditional(&self) -> bool {
+        let certified = self.certificate.as_ref().is_some_and(|c| c.word == "proved" && c.rounded == 0 && c.assumptions.is_empty());
+        let compared = self.equivalence.as_ref().is_some_and(|e| e.word == "proved" && e.assumptions.is_empty());
+        self.word == "identical graph" || certified || compared
     }
 
     /// The word for all that is known: outputs that were compared as well take nothing from a proof.
@@ -268,7 +278,7 @@ fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dy
             report.word.clone_from(&certified.word);
             true
         }
-        "proved" if request.data.is_empty() => {
+        "proved" | "bounded" if request.data.is_empty() => {
             report.word.clone_from(&certified.word);
             true
         }

@@ -11,6 +11,7 @@ use regraft_onnx::{Body, Model, Verbatim};
 use regraft_rules::Library;
 use serde::Serialize;
 
+use crate::assumptions::clauses;
 use crate::error::Failure;
 use crate::plain::plain;
 
@@ -24,6 +25,8 @@ const DEPTH: usize = 3;
 pub struct Comparison {
     /// `proved`, `bounded` (up to rounded constants), or `unproved`.
     pub word: String,
+    /// What the proof takes for granted, a clause each.
+    pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
     pub summary: String,
     /// Values of B that are the same operators on equal operands as in A.
@@ -85,6 +88,7 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
     let gaps = std::mem::take(&mut found.gaps).into_iter().map(|g| Gap { value: g.value, beside: g.beside, why: g.why });
     let mut comparison = Comparison {
         word: found.word().to_string(),
+        assumptions: if found.word() == Word::Unproved || found.asked == 0 { Vec::new() } else { clauses(found.premises, a) },
         summary: String::new(),
         same: found.same,
         shown: found.shown,
@@ -124,7 +128,8 @@ impl Comparison {
             (None, _) if self.rounded > 0 => {
                 format!("bounded: proved, if {} {constants} what they stand for, to {:.1e}", self.rounded, self.bound)
             }
-            (None, _) => "proved for all inputs and sizes".into(),
+            (None, _) if self.assumptions.is_empty() => "proved for all inputs and sizes".into(),
+            (None, _) => format!("proved {}, for all inputs and sizes", self.assumptions.join(", ")),
             (Some(output), Some(gap)) => match &gap.beside {
                 Some(beside) => format!("no proof for `{output}`: it stops at {}, beside {beside}", gap.value),
                 None => format!("no proof for `{output}`: it stops at {}", gap.value),

@@ -24,6 +24,7 @@
 //! ```
 
 pub mod agreement;
+mod assumptions;
 pub mod bench;
 pub mod calibrate;
 pub mod certificate;

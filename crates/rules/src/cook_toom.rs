@@ -85,7 +85,8 @@ mod tests {
             let transform = cook_toom(m, r).unwrap();
             let d: Vec<f64> = (0..m + r - 1).map(|i| (i * i % 7) as f64 - 2.5).collect();
             let g: Vec<f64> = (0..r).map(|i| 1.0 - (i % 3) as f64 * 0.75).collect();
-            let spectrum: Vec<f64> = product(&transform.kernel, &g).iter().zip(product(&transform.input, &d)).map(|(a, b)| a * b / transform.divisor).collect();
+            let spectrum: Vec<f64> =
+                product(&transform.kernel, &g).iter().zip(product(&transform.input, &d)).map(|(a, b)| a * b / transform.divisor).collect();
             for (i, y) in product(&transform.output, &spectrum).into_iter().enumerate() {
                 let direct: f64 = g.iter().zip(&d[i..]).map(|(a, b)| a * b).sum();
                 assert!((y - direct).abs() < 1e-9, "F({m}, {r}) output {i}: {y} instead of {direct}");

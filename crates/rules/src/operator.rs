@@ -1,6 +1,6 @@
 //! Operators of rules, with attributes as files keep them.
 
-use regraft_ir::{Attr, Float, Op, OpKind, AttrError};
+use regraft_ir::{Attr, AttrError, Float, Op, OpKind};
 
 /// The operator of this kind. Its numbers are in single precision, as in every file, but for those that a file keeps as operands.
 pub(crate) fn operator(kind: OpKind, mut attrs: Vec<(String, Attr)>) -> Result<Op, AttrError> {

@@ -11,8 +11,8 @@ use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, Patc
 use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
 use crate::matcher::matches_at;
-use crate::path::{Choices, Path, Rng};
 use crate::operator::operator;
+use crate::path::{Choices, Path, Rng};
 use crate::rule::{NodePattern, Operand, Pattern, Rule, Values, Var};
 use crate::spelling::Spelling;
 
@@ -278,7 +278,7 @@ fn data(rng: &mut Choices, dtype: DType, shape: &[i64], values: &Values, env: &[
     let n: i64 = shape.iter().product();
     let scope = GraphScope(graph);
     let elements: Vec<f64> = match values {
-        Values::Splat(e) => vec![e.eval(env, &scope)?.as_f64().ok_or("a splat needs a number")?; n as usize],
+        Values::Splat(e) => vec![single(e.eval(env, &scope)?.as_f64().ok_or("a splat needs a number")?); n as usize],
         Values::Data(e) => {
             let list = e.eval(env, &scope)?;
             let items: Option<Vec<f64>> = list.as_list().and_then(|l| l.iter().map(Val::as_f64).collect());

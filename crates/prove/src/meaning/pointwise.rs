@@ -176,9 +176,7 @@ impl Meaning<'_> {
             Op::Reciprocal(_) => apart(0),
             Op::Log(_) => above(0),
             Op::Sqrt(_) => at_least(0),
-            Op::Pow(_) => {
-                above(0) || x.get(1).and_then(Sum::known).is_some_and(|p| !p.is_negative() && (p.is_integer() || at_least(0)))
-            }
+            Op::Pow(_) => above(0) || x.get(1).and_then(Sum::known).is_some_and(|p| !p.is_negative() && (p.is_integer() || at_least(0))),
             Op::Mod(_) | Op::Asin(_) | Op::Acos(_) | Op::Acosh(_) | Op::Atanh(_) | Op::Tan(_) => false,
             _ => true,
         };

@@ -190,8 +190,8 @@ fn linear(p: &Poly, extent: &dyn Fn(Var) -> Option<i64>, variables: &mut Vec<(Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::value::number::stored;
     use crate::index::{Table, fresh};
+    use crate::value::number::stored;
 
     fn table(shape: &[i64], elements: &[f64]) -> Table {
         Table { shape: shape.to_vec(), elements: elements.iter().filter_map(|v| stored(*v)).collect() }

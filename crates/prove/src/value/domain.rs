@@ -144,13 +144,15 @@ fn is_integral_factor(factor: &Factor, facts: &Facts) -> bool {
 
 /// What a sum of whole numbers can be; `None` if that is not bounded.
 fn interval(sum: &Sum, facts: &Facts) -> Option<Interval> {
-    sum.terms().iter().try_fold((Number::zero(), Number::zero()), |(low, high), (term, c)| {
-        let (a, b) = term_interval(term, facts)?;
-        let (a, b) = (Number::from_integer(a) * c, Number::from_integer(b) * c);
-        let (a, b) = if c.is_negative() { (b, a) } else { (a, b) };
-        Some((low + a, high + b))
-    })
-    .map(|(low, high)| (low.floor().to_integer(), high.ceil().to_integer()))
+    sum.terms()
+        .iter()
+        .try_fold((Number::zero(), Number::zero()), |(low, high), (term, c)| {
+            let (a, b) = term_interval(term, facts)?;
+            let (a, b) = (Number::from_integer(a) * c, Number::from_integer(b) * c);
+            let (a, b) = if c.is_negative() { (b, a) } else { (a, b) };
+            Some((low + a, high + b))
+        })
+        .map(|(low, high)| (low.floor().to_integer(), high.ceil().to_integer()))
 }
 
 fn term_interval(term: &Term, facts: &Facts) -> Option<Interval> {

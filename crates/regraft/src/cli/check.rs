@@ -69,8 +69,9 @@ pub struct Args {
     effort: usize,
     /// End with exit code 1 if less than this is known
     ///
-    /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved` is one without.
-    #[arg(long, value_name = "TRUST", value_parser = ["proved", "bounded", "tested"])]
+    /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved` is one without, which says what it takes for granted;
+    /// `proved:exact` is one that takes nothing for granted.
+    #[arg(long, value_name = "TRUST", value_parser = ["proved:exact", "proved", "bounded", "tested"])]
     require: Option<String>,
     /// Print the report as JSON instead of the table
     #[arg(long)]
@@ -202,7 +203,8 @@ fn verdict(report: &CheckReport) -> String {
         parts.push(format!("{} in {}", equivalence.summary, seconds(equivalence.seconds)));
     }
     if let Some(word) = report.require.as_deref().filter(|word| report.same && !report.satisfies(word)) {
-        parts.push(format!("{} only, where {word} was asked for", report.known()));
+        let assumed = if word.ends_with(":exact") && report.known() == "proved" { " under assumptions" } else { "" };
+        parts.push(format!("{}{assumed} only, where {word} was asked for", report.known()));
     }
     parts.push(seconds(report.seconds));
     format!("verdict: {}", parts.join(" · "))

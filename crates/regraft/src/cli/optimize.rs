@@ -98,11 +98,11 @@ pub struct Args {
     /// Do not use this rule, or any of this numeric class (such as fast-bilinear)
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
     deny: Vec<String>,
-    /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes
+    /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes, constants being what they were rounded from
     #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = ["proved-in-range", "tested"])]
     allow: Vec<String>,
     /// Use only rules that are trusted at least this far, whatever is allowed
-    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "proved-in-range", "tested"])]
+    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "bounded", "proved-in-range", "tested"])]
     require: Option<String>,
     /// End with exit code 1 if the result is not this many times faster
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]

@@ -82,11 +82,14 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
 fn least(choice: &Choice) -> Result<Trust, Failure> {
     let word = |word: &String, option: &str| match word.as_str() {
         "proved" => Ok(Trust::Proved),
+        "bounded" => Ok(Trust::Bounded),
         "proved-in-range" => Ok(Trust::ProvedInRange),
         "tested" => Ok(Trust::Tested),
-        other => Err(Failure::new(format!("{option} `{other}` is no word of trust of a rule")).hint("proved, proved-in-range, tested")),
+        other => {
+            Err(Failure::new(format!("{option} `{other}` is no word of trust of a rule")).hint("proved, bounded, proved-in-range, tested"))
+        }
     };
-    let mut allowed = Trust::Proved;
+    let mut allowed = Trust::Bounded;
     for name in &choice.allow {
         allowed = allowed.min(word(name, "--allow")?);
     }

@@ -22,7 +22,7 @@ pub fn unproved_step(candidate: &Candidate, read: &Graph, library: &Library, own
         if let Err(Stop::Broken(why) | Stop::Differs(why)) = replayer.follow(&mut rewritten.read.clone(), &trail) {
             return Some(format!("{cause}: {why}"));
         }
-        let open = replayer.judged.into_iter().find(|step| is_own(&step.rule) && step.word != Word::Proved);
+        let open = replayer.judged.into_iter().find(|step| is_own(&step.rule) && step.word < Word::Bounded);
         if let Some(step) = open {
             return Some(format!("{} at {}: {}", step.rule, step.at, step.why));
         }

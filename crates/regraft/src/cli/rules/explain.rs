@@ -117,6 +117,9 @@ fn reason(rule: &Rule) -> String {
     });
     let what = match rule.trust {
         Trust::Proved => "for all sizes that satisfy its conditions, over the real numbers",
+        Trust::Bounded => {
+            "for all sizes that satisfy its conditions, over the real numbers, if constants are the simple numbers that they were rounded from"
+        }
         Trust::ProvedInRange => "over the real numbers, for the sizes of its instances",
         Trust::Tested => {
             "the prover does not show it; `regraft rules exercise` computes both sides on random instances, and it is applied with --allow tested only"

@@ -1,0 +1,50 @@
+//! What a proof about two models takes for granted, in words.
+
+use std::collections::BTreeMap;
+
+use regraft_ir::{Op, OpKind};
+use regraft_onnx::Model;
+use regraft_onnx::proto::{TensorShapeProto, ValueInfoProto, tensor_shape_proto::dimension, type_proto};
+use regraft_prove::Premises;
+
+/// The clauses of a proof of `a` being another model, each to be read behind `proved`; none if it holds without.
+pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
+    let mut clauses = Vec::new();
+    if premises.reals {
+        clauses.push("over the reals".to_string());
+    }
+    if premises.defined {
+        clauses.push("where no divisor is 0 and roots and logarithms exist".to_string());
+    }
+    if believes_names(a) {
+        clauses.push("if sizes named alike are equal".to_string());
+    }
+    clauses
+}
+
+/// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime does not hold callers to it. Sizes that files declare for
+/// results count where the type of one is not inferred.
+fn believes_names(model: &Model) -> bool {
+    let Some(graph) = &model.proto().graph else { return false };
+    let mut met: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut count = |value| names(value).for_each(|name| *met.entry(name).or_default() += 1);
+    let is_initializer = |value: &&ValueInfoProto| graph.initializer.iter().any(|tensor| tensor.name() == value.name());
+    graph.input.iter().filter(|value| !is_initializer(value)).for_each(&mut count);
+    let nodes = model.graph();
+    if nodes.ids().any(|id| nodes.node(id).op.kind() == OpKind::Opaque && !matches!(nodes.node(id).op, Op::Input(_))) {
+        graph.output.iter().chain(&graph.value_info).for_each(&mut count);
+    }
+    met.values().any(|count| *count > 1)
+}
+
+/// Names of the sizes that are declared for a value.
+fn names(value: &ValueInfoProto) -> impl Iterator<Item = &str> {
+    let shape: Option<&TensorShapeProto> = value.r#type.as_ref().and_then(|ty| match ty.value.as_ref()? {
+        type_proto::Value::TensorType(tensor) => tensor.shape.as_ref(),
+        _ => None,
+    });
+    shape.into_iter().flat_map(|shape| &shape.dim).filter_map(|dim| match dim.value.as_ref()? {
+        dimension::Value::DimParam(name) if !name.is_empty() => Some(name.as_str()),
+        _ => None,
+    })
+}
