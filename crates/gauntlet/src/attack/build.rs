@@ -94,17 +94,20 @@ pub fn model(program: &Program, frame: &Frame, random: &mut Random) -> Result<Mo
     }
     let (node, initializer) = (scope.nodes, scope.initializers.unwrap_or_default());
     let input = frame.inputs.iter().map(|i| info(&i.name, Some(i.ty), Some(&i.dims))).collect();
-    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) };
     let mut functions = Vec::new();
     for (name, formals, program) in &frame.functions {
         functions.push(function(name, formals, program, frame, random)?);
     }
-    let mut opset_import = vec![opset("", frame.opset)];
-    if !functions.is_empty() {
-        opset_import.push(opset(DOMAIN, 1));
-    }
+    let opset_import = imports(frame);
     let graph = GraphProto { name: Some("attack".into()), node, initializer, input, output, ..GraphProto::default() };
     Ok(ModelProto { ir_version: Some(8), opset_import, functions, graph: Some(graph), ..ModelProto::default() })
+}
+
+/// Versions of operators, and of functions if there are any.
+fn imports(frame: &Frame) -> Vec<OperatorSetIdProto> {
+    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) };
+    let local = (!frame.functions.is_empty()).then(|| opset(DOMAIN, 1));
+    [opset("", frame.opset)].into_iter().chain(local).collect()
 }
 
 fn function(name: &str, formals: &[String], program: &Program, frame: &Frame, random: &mut Random) -> Result<FunctionProto> {
@@ -119,13 +122,22 @@ fn function(name: &str, formals: &[String], program: &Program, frame: &Frame, ra
         input: formals.to_vec(),
         output,
         node: scope.nodes,
-        opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(frame.opset) }],
+        opset_import: imports(frame),
         ..FunctionProto::default()
     })
 }
 
+/// How many results an operator must have.
+fn results(op: &str, operands: &[Term], attributes: &[(String, Attribute)]) -> usize {
+    match (op, operands) {
+        ("Split", [_, Term::List { items, .. }]) => items.len(),
+        ("BatchNormalization", _) if attributes.iter().any(|(name, _)| name == "training_mode") => 3,
+        _ => 1,
+    }
+}
+
 /// A declared value.
-pub fn info(name: &str, ty: Option<DType>, dims: Option<&[String]>) -> ValueInfoProto {
+fn info(name: &str, ty: Option<DType>, dims: Option<&[String]>) -> ValueInfoProto {
     let dim = |text: &String| {
         let value = text.parse().map_or_else(|_| dimension::Value::DimParam(text.clone()), dimension::Value::DimValue);
         Dimension { value: Some(value), denotation: None }
@@ -192,6 +204,7 @@ impl Scope<'_> {
             Term::Name(name) => self.names.get(name).cloned().with_context(|| format!("there is no `{name}`")),
             Term::Number { text, ty } => {
                 let (neighbour, broadcasts) = expected.unwrap_or((self.frame.ty, false));
+                let neighbour = if matches!(text.as_str(), "true" | "false") { DType::Bool } else { neighbour };
                 let ty = ty.as_ref().map_or(Ok(neighbour), |name| self.ty(name))?;
                 let dims = if broadcasts && self.random.once_in(4) { vec![1] } else { vec![] };
                 self.constant(ty, dims, &[text])
@@ -223,7 +236,7 @@ impl Scope<'_> {
         for (name, value) in attributes {
             protos.push(self.attribute(name, value, op, &named, &mut result)?);
         }
-        let outputs: Vec<String> = (0..=port).map(|_| self.fresh()).collect();
+        let outputs: Vec<String> = (0..results(op, operands, attributes).max(port + 1)).map(|_| self.fresh()).collect();
         let name = outputs[port].clone();
         self.node(op, named.into_iter().map(|v| v.0).collect(), outputs, protos);
         Ok((name, result))

@@ -78,6 +78,8 @@ pub struct Family {
 /// A pair with all choices made.
 #[derive(Clone, Debug)]
 pub struct Drawn {
+    /// Both, as they are written.
+    pub text: String,
     /// The first expression.
     pub a: Program,
     /// The second.
@@ -163,6 +165,7 @@ impl Family {
             b = b.replace(&word, &choice);
             functions.iter_mut().for_each(|f| f.2 = f.2.replace(&word, &choice));
         }
+        let text = format!("{a} != {b} at {ty}");
         let parse = |text: &str| Program::parse(text).with_context(|| format!("{}: {text}", self.name));
         let (a, b) = (parse(&a)?, parse(&b)?);
         let functions =
@@ -192,7 +195,7 @@ impl Family {
             sizes.push(dims.iter().map(|d| d.parse().unwrap_or(symbol + own)).collect());
             inputs.push(Input { name, ty, dims, range });
         }
-        Ok(Drawn { a, b, frame: Frame { ty, inputs, functions, opset }, opset_b, sizes })
+        Ok(Drawn { text, a, b, frame: Frame { ty, inputs, functions, opset }, opset_b, sizes })
     }
 }
 

@@ -72,9 +72,7 @@ pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &OnnxR
     let difference = if family.constructed { Difference::Clear } else { difference(&ours, &theirs, family.exact) };
     // Where only infinities and their like differ, finite numbers would make them equal.
     let clause = family.clause.or((difference == Difference::NotFinite).then_some(Clause::Finite));
-    let (left, right) = &family.laws[law];
-    let text = format!("{left} != {right} at {ty}");
-    Ok(Pair { family: family.name.clone(), text, a, b, feeds, clause, difference })
+    Ok(Pair { family: family.name.clone(), text: drawn.text, a, b, feeds, clause, difference })
 }
 
 /// Puts the same things around both expressions.
