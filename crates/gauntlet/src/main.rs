@@ -5,6 +5,7 @@
 //! | `node-tests` | ONNX's own node tests in four variants: read, rewritten, written, run |
 //! | `fuzz` | random models, rewritten at random whatever it costs |
 //! | `foreign` | what other simplifiers make of random models: proved to be the same, and wrong models never |
+//! | `attack` | pairs that look alike and differ, forged certificates, false rules: none may be proved |
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+mod attack;
 mod bodies;
 mod decoder;
 mod faults;
@@ -54,6 +56,8 @@ enum Campaign {
     Foreign(foreign::Foreign),
     /// Models with If, Loop and Scan, rewritten at random outside and inside of their bodies
     Bodies(bodies::Args),
+    /// Pairs that look alike and differ, forged certificates, false rules: none may be proved
+    Attack(attack::Args),
     Faults(faults::Args),
     Memory(memory::Args),
     Decoder(decoder::Args),
@@ -76,6 +80,7 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Fuzz(args) => fuzz::run(&args),
         Campaign::Foreign(args) => foreign::run(&args),
         Campaign::Bodies(args) => Ok(bodies::run(&args)),
+        Campaign::Attack(args) => attack::run(&args),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),
         Campaign::Malformed(args) => malformed::run(&args),

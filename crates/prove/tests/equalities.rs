@@ -34,9 +34,10 @@ fn equal_graphs_are_proved_both_ways_round() {
 
 #[test]
 fn different_graphs_are_not_proved() {
-    for (name, before, after) in pairs("different") {
-        for (a, b) in [(&before, &after), (&after, &before)] {
-            assert!(!equal(a, b).is_proved(), "{name}");
-        }
-    }
+    let proved = |(name, before, after): (String, Graph, Graph)| {
+        let any = [(&before, &after), (&after, &before)].into_iter().any(|(a, b)| equal(a, b).is_proved());
+        any.then_some(name)
+    };
+    let proved: Vec<String> = pairs("different").into_iter().filter_map(proved).collect();
+    assert!(proved.is_empty(), "{} pairs that differ are proved: {proved:#?}", proved.len());
 }

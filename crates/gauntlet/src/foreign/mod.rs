@@ -1,7 +1,7 @@
 //! What other simplifiers make of random models: is it proved to be the same? And is what is wrong never?
 
 mod tally;
-mod tamper;
+pub mod tamper;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

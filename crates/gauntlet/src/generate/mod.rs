@@ -2,7 +2,7 @@
 //! their guards, old and new spellings, open sizes. Values stay where no function jumps, so that a difference is a defect.
 
 mod arrange;
-mod attribute;
+pub mod attribute;
 mod discrete;
 mod draft;
 mod elementwise;

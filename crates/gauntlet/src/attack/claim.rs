@@ -1,0 +1,103 @@
+//! What `check` claims of a pair, and what it says that it assumes: the one place that knows its words.
+
+use regraft::check::CheckReport;
+
+/// Something that, if it is assumed, makes two expressions equal that are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clause {
+    /// Floats are reals: nothing is rounded, and nothing overflows.
+    Reals,
+    /// Inputs, and what is computed of them, are finite numbers, and functions are defined where they are used.
+    Finite,
+    /// Sizes that are named alike are equal.
+    Sizes,
+}
+
+/// Names of clauses in the catalogue, and words by which a verdict names them.
+const CLAUSES: &[(Clause, &str, &[&str])] = &[
+    (Clause::Reals, "reals", &["real", "round"]),
+    (Clause::Finite, "finite", &["finite", "real", "defined", "overflow"]),
+    (Clause::Sizes, "sizes", &["size"]),
+];
+
+/// Whether verdicts name what they assume. Where they do not, a documented assumption counts as named.
+const NAMES_ASSUMPTIONS: bool = false;
+
+impl Clause {
+    /// The clause that the catalogue calls so.
+    pub fn from_name(name: &str) -> Option<Clause> {
+        CLAUSES.iter().find(|c| c.1 == name).map(|c| c.0)
+    }
+
+    /// Its name in the catalogue.
+    pub fn name(self) -> &'static str {
+        CLAUSES.iter().find(|c| c.0 == self).map_or("", |c| c.1)
+    }
+
+    /// Whether a verdict that assumes this assumes the clause.
+    fn is_named_by(self, assumption: &str) -> bool {
+        CLAUSES.iter().any(|c| c.0 == self && c.2.iter().any(|word| assumption.contains(word)))
+    }
+}
+
+/// What is claimed of a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Equal, without further ado.
+    Exact,
+    /// Equal, if these assumptions hold.
+    Assuming(Vec<String>),
+    /// Equal up to rounded constants.
+    Bounded,
+    /// Nothing.
+    Refused,
+}
+
+/// What a report claims.
+pub fn claim(report: &CheckReport) -> Claim {
+    if report.satisfies("proved") {
+        Claim::Exact
+    } else if report.satisfies("bounded") {
+        Claim::Bounded
+    } else {
+        Claim::Refused
+    }
+}
+
+/// What a claim is worth of a pair that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// It is false.
+    Wrong,
+    /// It names an assumption under which it is true, or is documented to make it.
+    Excused,
+    /// It is no proof.
+    NoProof,
+}
+
+impl Claim {
+    /// What this is worth of a pair that differs unless `clause` is assumed.
+    pub fn judge(&self, clause: Option<Clause>) -> Judgement {
+        let named = |assumptions: &[String]| clause.is_some_and(|c| assumptions.iter().any(|a| c.is_named_by(a)));
+        match self {
+            Claim::Bounded | Claim::Refused => Judgement::NoProof,
+            Claim::Exact if clause.is_some() && !NAMES_ASSUMPTIONS => Judgement::Excused,
+            Claim::Assuming(assumptions) if named(assumptions) => Judgement::Excused,
+            Claim::Exact | Claim::Assuming(_) => Judgement::Wrong,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assumption_excuses_what_it_explains() {
+        let assuming = |text: &str| Claim::Assuming(vec![text.into()]);
+        assert_eq!(assuming("floats as reals").judge(Some(Clause::Reals)), Judgement::Excused);
+        assert_eq!(assuming("floats as reals").judge(None), Judgement::Wrong);
+        assert_eq!(assuming("sizes named alike are equal").judge(Some(Clause::Reals)), Judgement::Wrong);
+        assert_eq!((Claim::Exact.judge(None), Claim::Bounded.judge(None)), (Judgement::Wrong, Judgement::NoProof));
+    }
+}

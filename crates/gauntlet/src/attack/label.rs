@@ -1,0 +1,90 @@
+//! Whether two models really differ: what ONNX Runtime computes of both, with its optimizer off.
+
+use anyhow::Result;
+use regraft_onnx::proto::{ModelProto, type_proto};
+use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions};
+
+use prost::Message;
+
+/// A difference of reals, relative to the largest magnitude, that rounding does not make.
+const CLEAR: f64 = 1e-3;
+/// The same in half precision.
+const CLEAR_HALF: f64 = 5e-2;
+
+/// How outputs of two models differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Difference {
+    /// Not, or by what rounding explains.
+    None,
+    /// One has an infinity, or what is no number, where the other has not: never where all numbers are finite.
+    NotFinite,
+    /// In numbers.
+    Clear,
+}
+
+/// Outputs of a model on several inputs.
+pub fn outputs(runtime: &OnnxRuntime, model: &ModelProto, feeds: &[Feeds]) -> Result<Vec<Vec<HostTensor>>> {
+    let bytes = model.encode_to_vec();
+    let options = SessionOptions { level: OptLevel::Disabled, threads: 1, ..SessionOptions::default() };
+    let mut session = runtime.open(ModelSource::bytes(&bytes), &options)?;
+    feeds.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
+}
+
+/// How far outputs of two models differ; any difference of finite numbers is clear if they are to be `exact`.
+pub fn difference(a: &[Vec<HostTensor>], b: &[Vec<HostTensor>], exact: bool) -> Difference {
+    let runs = a.iter().zip(b);
+    let pairs = runs.flat_map(|(a, b)| a.iter().zip(b));
+    pairs.map(|(a, b)| between(a, b, exact)).max().unwrap_or(Difference::None)
+}
+
+fn between(a: &HostTensor, b: &HostTensor, exact: bool) -> Difference {
+    if a.dtype() != b.dtype() || a.shape() != b.shape() {
+        return Difference::Clear;
+    }
+    if !a.dtype().is_float() {
+        return if a.bytes() == b.bytes() { Difference::None } else { Difference::Clear };
+    }
+    let (a_values, b_values) = (a.to_f64(), b.to_f64());
+    let scale = a_values.iter().chain(&b_values).filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+    let clear = if matches!(a.dtype(), DType::F16 | DType::BF16) { CLEAR_HALF } else { CLEAR };
+    let bound = if exact { 0.0 } else { clear * scale };
+    let one = |(x, y): (&f64, &f64)| match (x.is_finite(), y.is_finite()) {
+        (true, true) if (x - y).abs() > bound => Difference::Clear,
+        (true, true) => Difference::None,
+        _ if x == y || (x.is_nan() && y.is_nan()) => Difference::None,
+        _ => Difference::NotFinite,
+    };
+    a_values.iter().zip(&b_values).map(one).max().unwrap_or(Difference::None)
+}
+
+/// Declares the types of outputs that say none.
+pub fn declare(model: &mut ModelProto, outputs: &[HostTensor]) {
+    let Some(graph) = &mut model.graph else { return };
+    for (info, tensor) in graph.output.iter_mut().zip(outputs) {
+        if info.r#type.is_none() {
+            let value = type_proto::Value::TensorType(type_proto::Tensor { elem_type: Some(tensor.dtype().to_onnx()), shape: None });
+            info.r#type = Some(regraft_onnx::proto::TypeProto { value: Some(value), ..Default::default() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rounding_explains_is_no_difference() {
+        let tensor = |values: &[f32]| vec![vec![HostTensor::from_values(vec![values.len()], values).unwrap()]];
+        let one = tensor(&[100.0, 1.0]);
+        for (other, exact, want) in [
+            (&[100.0, 1.01][..], false, Difference::None),
+            (&[100.0, 1.01], true, Difference::Clear),
+            (&[100.0, 2.0], false, Difference::Clear),
+            (&[f32::NAN, 1.0], true, Difference::NotFinite),
+            (&[f32::INFINITY, 2.0], false, Difference::Clear),
+            (&[100.0], false, Difference::Clear),
+        ] {
+            assert_eq!(difference(&one, &tensor(other), exact), want, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `attack`: pairs of models that look alike and differ, certificates that are forged, rules that are false. Nothing of it may be proved.
+
+mod ask;
+mod build;
+mod catalogue;
+mod claim;
+mod feeds;
+mod label;
+mod mutate;
+mod number;
+mod pair;
+mod signature;
+mod tally;
+mod term;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use prost::Message;
+use regraft_runtime::OnnxRuntime;
+
+use self::ask::Desk;
+use self::catalogue::{Family, families};
+use self::label::{Difference, difference, outputs};
+use self::pair::Pair;
+use self::tally::{Outcome, Tally};
+use crate::generate;
+use crate::generate::random::Random;
+
+/// Threads that ask.
+const THREADS: u64 = 2;
+/// Attempts for every pair that is wanted.
+const ATTEMPTS: u64 = 4;
+/// One attempt in so many changes a random model, and one in so many a signature.
+const COMPOSED: u64 = 8;
+
+/// Pairs that look alike and differ, forged certificates, false rules: nothing of it may be proved.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Pairs that differ
+    #[arg(long, default_value_t = 300)]
+    pairs: u64,
+    /// Forged certificates
+    #[arg(long, default_value_t = 60)]
+    certificates: u64,
+    /// False rules
+    #[arg(long, default_value_t = 30)]
+    rules: u64,
+    /// Seed of the campaign
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only families with this in their name
+    #[arg(long)]
+    only: Option<String>,
+    /// Keep what is proved and must not be in this folder
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// Also write the result as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Print why pairs could not be made
+    #[arg(long)]
+    verbose: bool,
+}
+
+/// Runs the campaign.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let start = Instant::now();
+    let runtime = OnnxRuntime::load(None).context("the baseline cannot be loaded")?;
+    let mut families = families()?;
+    if let Some(part) = &args.only {
+        families.retain(|f| f.name.contains(part.as_str()));
+    }
+    let pairs = in_threads(|thread| pairs(args, &families, &runtime, thread))?;
+    let outcome =
+        Outcome { seed: args.seed, pairs, certificates: Tally::default(), rules: Tally::default(), seconds: start.elapsed().as_secs_f64() };
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_vec_pretty(&outcome)?).with_context(|| path.display().to_string())?;
+    }
+    Ok(outcome.conclude())
+}
+
+/// What all threads counted, in their order.
+fn in_threads(work: impl Fn(u64) -> Result<Tally> + Sync) -> Result<Tally> {
+    let work = &work;
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
+        for thread in threads {
+            tally.join(thread.join().map_err(|_| anyhow::anyhow!("a thread of the campaign panicked"))??);
+        }
+        Ok(tally)
+    })
+}
+
+/// One thread's share of the pairs.
+fn pairs(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -> Result<Tally> {
+    let desk = Desk::new()?;
+    let mut tally = Tally::default();
+    let wanted = args.pairs / THREADS + u64::from(thread < args.pairs % THREADS);
+    let mut number = thread;
+    for _ in 0..ATTEMPTS * wanted {
+        if tally.total().different as u64 >= wanted {
+            break;
+        }
+        let mut random = Random::new(args.seed, number);
+        let made = made(args, families, runtime, number, &mut random);
+        number += THREADS;
+        let pair = match made {
+            Ok(Some(pair)) => pair,
+            Ok(None) => continue,
+            Err(why) => {
+                if args.verbose {
+                    eprintln!("not made: {why:#}");
+                }
+                continue;
+            }
+        };
+        tally.family(&pair.family).made += 1;
+        if pair.difference == Difference::None {
+            if args.verbose {
+                eprintln!("no difference: {}: {}", pair.family, pair.text);
+            }
+            continue;
+        }
+        let pair = if random.once_in(2) { pair.swapped() } else { pair };
+        let claim = desk.ask(&pair.a, &pair.b)?;
+        let wrong = tally.claimed(&pair.family, &pair.text, &claim, pair.clause);
+        if wrong && let Some(keep) = &args.keep {
+            keep_pair(keep, &format!("{}-{}", pair.family, number - THREADS), &pair)?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Pair `number` of the campaign; `None` if chance gave nothing to change.
+fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
+    match number % COMPOSED {
+        0 if args.only.is_none() => composed(args.seed, number, runtime, random),
+        1 if args.only.is_none() => resigned(families, runtime, random),
+        _ => {
+            let family = &families[random.below(families.len())];
+            let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+            let plain = random.once_in(3);
+            pair::pair(family, law, ty, plain, runtime, random)
+                .map(Some)
+                .with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
+        }
+    }
+}
+
+/// A random model and one with a change.
+fn composed(seed: u64, number: u64, runtime: &OnnxRuntime, random: &mut Random) -> Result<Option<Pair>> {
+    let case = generate::case(seed, number);
+    let change = random.pick(&mutate::Change::ALL);
+    let Some((b, what)) = mutate::mutated(&case.model, change, random) else { return Ok(None) };
+    let (ours, theirs) = (outputs(runtime, &case.model, &case.feeds)?, outputs(runtime, &b, &case.feeds)?);
+    let difference = difference(&ours, &theirs, false);
+    // Half precision, and sums of many terms, have more noise than expressions of the catalogue.
+    let loud = case.tolerance > crate::trial::TOLERANCE && difference == Difference::Clear;
+    let family = match change {
+        mutate::Change::Integer => "random model, an integer by one".to_string(),
+        mutate::Change::Tampered(kind) => format!("random model, {kind:?}").to_lowercase(),
+    };
+    let difference = if loud || is_random(&case.model) { Difference::None } else { difference };
+    let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
+    Ok(Some(Pair { family, text: format!("model {number}, {what}"), a: case.model, b, feeds: case.feeds, clause, difference }))
+}
+
+/// True if a model's outputs depend on chance.
+fn is_random(model: &regraft_onnx::proto::ModelProto) -> bool {
+    model.graph.iter().flat_map(|g| &g.node).any(|n| n.op_type().contains("Random") || n.op_type() == "Bernoulli")
+}
+
+/// A model of the catalogue, and the same with another signature.
+fn resigned(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Result<Option<Pair>> {
+    let family = &families[random.below(families.len())];
+    let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+    let base = pair::pair(family, law, ty, true, runtime, random)?;
+    let kind = random.pick(&signature::Kind::ALL);
+    let Some(b) = signature::changed(&base.a, kind, random) else { return Ok(None) };
+    let text = format!("{kind:?} of {}", base.text);
+    Ok(Some(Pair { family: format!("signature, {kind:?}"), text, b, clause: None, difference: Difference::Clear, ..base }))
+}
+
+/// Writes both models and what they are fed.
+fn keep_pair(folder: &Path, name: &str, pair: &Pair) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for (model, side) in [(&pair.a, "a"), (&pair.b, "b")] {
+        std::fs::write(folder.join(format!("{name}-{side}.onnx")), model.encode_to_vec())?;
+    }
+    let mut text = format!("{}\n", pair.text);
+    for (run, feeds) in pair.feeds.iter().enumerate() {
+        for (input, tensor) in feeds.iter() {
+            text.push_str(&format!("run {run}, {input}: {}{:?} {:02x?}\n", tensor.dtype(), tensor.shape(), tensor.bytes()));
+        }
+    }
+    std::fs::write(folder.join(format!("{name}.txt")), text)?;
+    Ok(())
+}
