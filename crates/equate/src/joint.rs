@@ -136,8 +136,8 @@ impl Joint {
         if let Some(known) = self.cones.get(&value) {
             return known.clone();
         }
-        let bounded = self.graph.is_constant(value) && self.is_bounded(value);
         let dtype = self.graph.ty(value)?.dtype;
+        let bounded = self.graph.is_constant(value) && self.is_bounded(value, dtype);
         let compute = || eval::values::<Rounded>(&self.graph, &Default::default(), &[value], &mut eval::NoOpaque).ok()?.pop();
         let found = bounded.then(|| rounded::rounding_to(dtype, compute)).flatten();
         // Large ones are seldom asked for twice.
@@ -157,11 +157,16 @@ impl Joint {
         rounded::nearness(&x, &y, dtype)
     }
 
-    fn is_bounded(&self, value: ValueId) -> bool {
+    /// Whether all that the cone computes has few elements, and is in types that hold as many digits as `dtype`, to which its steps are taken to be rounded.
+    fn is_bounded(&self, value: ValueId, dtype: DType) -> bool {
+        let is_coarser = |ty: &TensorType| dtype.is_float() && ty.dtype.is_float() && !dtype.embeds(ty.dtype);
         let (mut stack, mut seen) = (vec![value.node], rustc_hash::FxHashSet::default());
         while let Some(id) = stack.pop() {
             let node = self.graph.node(id);
             if node.types.iter().any(|ty| ty.as_ref().and_then(|t| t.elements().known()).is_none_or(|n| n > LARGEST)) {
+                return false;
+            }
+            if node.op.kind() != OpKind::Constant && node.types.iter().flatten().any(is_coarser) {
                 return false;
             }
             stack.extend(node.inputs.iter().map(|v| v.node).filter(|id| seen.insert(*id)));

@@ -185,16 +185,17 @@ impl CheckReport {
     pub fn satisfies(&self, word: &str) -> bool {
         let rank = |word: &str| TRUST.iter().position(|w| *w == word);
         match word.strip_suffix(":exact") {
-            Some(word) => self.same && rank(self.known()) >= rank(word) && self.is_unconditional(),
+            Some(word) => self.same && rank(self.known()) >= rank(word) && self.assumptions().is_empty(),
             None => self.same && rank(self.known()) >= rank(word),
         }
     }
 
-    /// Whether one of the proofs takes nothing for granted.
-    fn is_unconditional(&self) -> bool {
-        let certified = self.certificate.as_ref().is_some_and(|c| c.word == "proved" && c.rounded == 0 && c.assumptions.is_empty());
-        let compared = self.equivalence.as_ref().is_some_and(|e| e.word == "proved" && e.assumptions.is_empty());
-        self.word == "identical graph" || certified || compared
+    /// What a proof takes for granted, a clause each: that of the fewest clauses.
+    pub fn assumptions(&self) -> &[String] {
+        let certified = self.certificate.as_ref().filter(|c| c.word == "proved" && c.rounded == 0).map(|c| &c.assumptions[..]);
+        let compared = self.equivalence.as_ref().filter(|e| e.word == "proved").map(|e| &e.assumptions[..]);
+        let identical = (self.word == "identical graph").then_some(&[][..]);
+        [identical, certified, compared].into_iter().flatten().min_by_key(|clauses| clauses.len()).unwrap_or_default()
     }
 
     /// The word for all that is known: outputs that were compared as well take nothing from a proof.

@@ -16,12 +16,9 @@ pub enum Clause {
 /// Names of clauses in the catalogue, and words by which a verdict names them.
 const CLAUSES: &[(Clause, &str, &[&str])] = &[
     (Clause::Reals, "reals", &["real", "round"]),
-    (Clause::Finite, "finite", &["finite", "real", "defined", "overflow"]),
+    (Clause::Finite, "finite", &["finite", "real", "divisor", "overflow"]),
     (Clause::Sizes, "sizes", &["size"]),
 ];
-
-/// Whether verdicts name what they assume. Where they do not, a documented assumption counts as named.
-const NAMES_ASSUMPTIONS: bool = false;
 
 impl Clause {
     /// The clause that the catalogue calls so.
@@ -55,8 +52,10 @@ pub enum Claim {
 
 /// What a report claims.
 pub fn claim(report: &CheckReport) -> Claim {
-    if report.satisfies("proved") {
+    if report.satisfies("proved:exact") {
         Claim::Exact
+    } else if report.satisfies("proved") {
+        Claim::Assuming(report.assumptions().to_vec())
     } else if report.satisfies("bounded") {
         Claim::Bounded
     } else {
@@ -81,7 +80,6 @@ impl Claim {
         let named = |assumptions: &[String]| clause.is_some_and(|c| assumptions.iter().any(|a| c.is_named_by(a)));
         match self {
             Claim::Bounded | Claim::Refused => Judgement::NoProof,
-            Claim::Exact if clause.is_some() && !NAMES_ASSUMPTIONS => Judgement::Excused,
             Claim::Assuming(assumptions) if named(assumptions) => Judgement::Excused,
             Claim::Exact | Claim::Assuming(_) => Judgement::Wrong,
         }

@@ -143,10 +143,10 @@ impl<'a> Meaning<'a> {
         // What only moves elements has nothing to simplify.
         if sum != self.last {
             self.last = self.simplifier.sum(&sum, &self.shared.facts)?;
-            let dtype = self.ty(value)?.dtype;
-            if dtype.class() == Class::Int {
-                self.last = wrapped(&self.last, dtype, &self.shared.facts)?;
-            }
+        }
+        let dtype = self.ty(value)?.dtype;
+        if dtype.class() == Class::Int {
+            self.last = wrapped(&self.last, dtype, &self.shared.facts)?;
         }
         self.memo.insert(key, self.last.clone());
         Ok(self.last.clone())
