@@ -53,14 +53,16 @@ pub enum Claim {
     Refused,
 }
 
-/// What a report claims.
+/// What a report claims: its word, and the assumptions that follow `proved`, if any do.
 pub fn claim(report: &CheckReport) -> Claim {
-    if report.satisfies("proved") {
-        Claim::Exact
-    } else if report.satisfies("bounded") {
-        Claim::Bounded
-    } else {
-        Claim::Refused
+    match report.known() {
+        _ if !report.same => Claim::Refused,
+        "bounded" => Claim::Bounded,
+        word => match word.strip_prefix("proved") {
+            Some("") => Claim::Exact,
+            Some(clauses) => Claim::Assuming(clauses.split(',').map(|clause| clause.trim().to_string()).collect()),
+            None => Claim::Refused,
+        },
     }
 }
 

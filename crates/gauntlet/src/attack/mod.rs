@@ -4,7 +4,9 @@ mod ask;
 mod build;
 mod catalogue;
 mod claim;
+mod falsehood;
 mod feeds;
+mod forge;
 mod label;
 mod mutate;
 mod number;
@@ -19,6 +21,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use prost::Message;
+use regraft_certify::Certificate;
+use regraft_onnx::proto::ModelProto;
 use regraft_runtime::OnnxRuntime;
 
 use self::ask::Desk;
@@ -28,6 +32,7 @@ use self::pair::Pair;
 use self::tally::{Outcome, Tally};
 use crate::generate;
 use crate::generate::random::Random;
+use crate::trial::Bench;
 
 /// Threads that ask.
 const THREADS: u64 = 2;
@@ -68,14 +73,16 @@ pub struct Args {
 /// Runs the campaign.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let runtime = OnnxRuntime::load(None).context("the baseline cannot be loaded")?;
+    let bench = Bench::open()?;
+    let runtime = &bench.runtime;
     let mut families = families()?;
     if let Some(part) = &args.only {
         families.retain(|f| f.name.contains(part.as_str()));
     }
-    let pairs = in_threads(|thread| pairs(args, &families, &runtime, thread))?;
-    let outcome =
-        Outcome { seed: args.seed, pairs, certificates: Tally::default(), rules: Tally::default(), seconds: start.elapsed().as_secs_f64() };
+    let pairs = in_threads(|thread| pairs(args, &families, runtime, thread))?;
+    let certificates = in_threads(|thread| certificates(args, &families, &bench, thread))?;
+    let rules = in_threads(|thread| rules(args, &families, runtime, thread))?;
+    let outcome = Outcome { seed: args.seed, pairs, certificates, rules, seconds: start.elapsed().as_secs_f64() };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&outcome)?).with_context(|| path.display().to_string())?;
     }
@@ -135,6 +142,136 @@ fn pairs(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
     Ok(tally)
 }
 
+/// One thread's share of the certificates.
+fn certificates(args: &Args, families: &[Family], bench: &Bench, thread: u64) -> Result<Tally> {
+    let desk = Desk::new()?;
+    let mut tally = Tally::default();
+    let wanted = args.certificates / THREADS + u64::from(thread < args.certificates % THREADS);
+    let mut number = thread;
+    for _ in 0..20 * ATTEMPTS * wanted {
+        if tally.total().different as u64 >= wanted {
+            break;
+        }
+        let mut random = Random::new(args.seed ^ 0xce47, number);
+        let forgery = forgery(args, families, bench, number, &mut random);
+        number += THREADS;
+        let Ok(Some((kind, pair, certificate))) = forgery else { continue };
+        tally.family(&kind).made += 1;
+        if pair.difference == Difference::None {
+            continue;
+        }
+        let text = certificate.to_text();
+        let claim = forge::ask(&desk, &pair.a, &pair.b, certificate)?;
+        let wrong = tally.claimed(&kind, &pair.text, &claim, pair.clause);
+        if wrong && let Some(keep) = &args.keep {
+            let name = format!("certificate-{}", number - THREADS);
+            keep_pair(keep, &name, &pair)?;
+            std::fs::write(keep.join(format!("{name}.certificate")), text)?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Forged certificate `number` of the campaign, and the models that it is about; `None` if chance gave nothing to forge.
+fn forgery(
+    args: &Args,
+    families: &[Family],
+    bench: &Bench,
+    number: u64,
+    random: &mut Random,
+) -> Result<Option<(String, Pair, Certificate)>> {
+    if random.once_in(2) {
+        let edit = random.pick(&forge::Edit::ALL);
+        let case = generate::case(args.seed, random.next() >> 32);
+        let Some((b, certificate)) = forge::edited(bench, &case.model, edit, random)? else { return Ok(None) };
+        let difference = if case.tolerance > crate::trial::TOLERANCE || is_random(&case.model) {
+            Difference::None
+        } else {
+            difference(&outputs(&bench.runtime, &case.model, &case.feeds)?, &outputs(&bench.runtime, &b, &case.feeds)?, false)
+        };
+        let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
+        let text = format!("{edit:?} in a trail of {number}");
+        let pair = Pair { family: String::new(), text, a: case.model, b, feeds: case.feeds, clause, difference };
+        return Ok(Some((format!("an honest trail, {edit:?}").to_lowercase(), pair, certificate)));
+    }
+    let kind = random.pick(&forge::Kind::ALL);
+    let named = |part: &str| families.iter().filter(|f| f.name.contains(part)).cloned().collect::<Vec<_>>();
+    let chosen = match kind {
+        forge::Kind::Merged => families.iter().filter(|f| f.constructed).cloned().collect(),
+        forge::Kind::Opset => named("before"),
+        _ => families.to_vec(),
+    };
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    let Some(pair) = made(args, &chosen, &bench.runtime, number, random)? else { return Ok(None) };
+    let Some(certificate) = forge::forged(kind, bench, &pair.a, &pair.b, random)? else { return Ok(None) };
+    let effects = families.iter().any(|f| f.constructed && f.name == pair.family);
+    let family = format!(
+        "{kind:?}{}",
+        if effects {
+            ", random"
+        } else if pair.family.starts_with("signature") {
+            ", signature"
+        } else {
+            ""
+        }
+    );
+    let text = format!("{}: {}", pair.family, pair.text);
+    Ok(Some((family.to_lowercase(), Pair { text, ..pair }, certificate)))
+}
+
+/// One thread's share of the false rules.
+fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -> Result<Tally> {
+    let desk = Desk::new()?;
+    let mut tally = Tally::default();
+    let wanted = args.rules / THREADS + u64::from(thread < args.rules % THREADS);
+    let mut made: Vec<(String, String, Pair)> = Vec::new();
+    let mut number = thread;
+    for _ in 0..40 * ATTEMPTS * wanted {
+        if made.len() as u64 >= wanted {
+            break;
+        }
+        let mut random = Random::new(args.seed ^ 0x4013, number);
+        let family = &families[random.below(families.len())];
+        let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+        number += THREADS;
+        let Ok(drawn) = family.draw(law, ty, &mut random.clone()) else { continue };
+        let name = format!("false-{number}");
+        let Some(text) = falsehood::rule(&name, &drawn.a, &drawn.b, "").filter(|text| falsehood::is_rule(text)) else { continue };
+        let Ok(pair) = pair::pair(family, law, ty, true, runtime, &mut random) else { continue };
+        if pair.difference != Difference::None {
+            tally.family(&family.name).made += 1;
+            made.push((name, text, pair));
+        }
+    }
+    let all: String = made.iter().map(|(_, text, _)| format!("{text}\n")).collect();
+    let believed = falsehood::believed(desk.folder(), &all)?;
+    for (name, text, pair) in made {
+        let mut claim = claim::Claim::Refused;
+        let mut shown = format!("{}: not proved when it is read", pair.text);
+        if believed.get(&name).is_some() {
+            let bench = Bench { runtime: runtime.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
+            shown = format!("{}: fits nowhere", pair.text);
+            if let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? {
+                let after = ModelProto::decode(bytes.as_slice())?;
+                let differs = difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true);
+                shown = format!("{}: applied, {differs:?}", pair.text);
+                claim = if differs == Difference::None { claim::Claim::Refused } else { found };
+            }
+        }
+        if args.verbose {
+            eprintln!("rule of {}: {shown}", pair.family);
+        }
+        let wrong = tally.claimed(&pair.family, &pair.text, &claim, pair.clause);
+        if wrong && let Some(keep) = &args.keep {
+            keep_pair(keep, &name, &pair)?;
+            std::fs::write(keep.join(format!("{name}.rules")), text)?;
+        }
+    }
+    Ok(tally)
+}
+
 /// Pair `number` of the campaign; `None` if chance gave nothing to change.
 fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
     match number % COMPOSED {
@@ -170,7 +307,7 @@ fn composed(seed: u64, number: u64, runtime: &OnnxRuntime, random: &mut Random) 
 }
 
 /// True if a model's outputs depend on chance.
-fn is_random(model: &regraft_onnx::proto::ModelProto) -> bool {
+fn is_random(model: &ModelProto) -> bool {
     model.graph.iter().flat_map(|g| &g.node).any(|n| n.op_type().contains("Random") || n.op_type() == "Bernoulli")
 }
 
