@@ -49,8 +49,8 @@ const PLAIN: &[&str] = &[
     "Transpose",
 ];
 
-/// A rule that says that `a` is `b`, on instances of `ty`; `None` if it cannot be said.
-pub fn rule(name: &str, a: &Program, b: &Program, ty: &str) -> Option<String> {
+/// A rule that says that `a` is `b`, on instances of floats; `None` if it cannot be said.
+pub fn rule(name: &str, a: &Program, b: &Program) -> Option<String> {
     let ([left], [right]) = (&a.results[..], &b.results[..]) else { return None };
     if !a.lets.is_empty() || !b.lets.is_empty() {
         return None;
@@ -64,9 +64,8 @@ pub fn rule(name: &str, a: &Program, b: &Program, ty: &str) -> Option<String> {
     if !source.starts_with('(') || others.iter().any(|name| !names.contains(name)) {
         return None;
     }
-    let operands = names
-        .iter()
-        .map(|name| if matches!(name.as_str(), "m" | "n") { format!("(?{name} bool n 3)") } else { format!("(?{name} {ty}n 3)") });
+    let operands =
+        names.iter().map(|name| if matches!(name.as_str(), "m" | "n") { format!("(?{name} bool n 3)") } else { format!("(?{name} n 3)") });
     let operands = operands.collect::<Vec<_>>().join(" ");
     Some(format!(
         ";; false\n(rule {name}\n  {source}  =>  {target}\n  (numeric exact)\n  (doc \"False.\")\n  (instance (n 1 2 3) {operands}))\n"

@@ -276,8 +276,12 @@ fn redirect(graph: &Graph, step: &mut Step, random: &mut Random) -> bool {
         Some((old, _)) => *old,
         None => random.pick(&values),
     };
+    // What an earlier step made is not known here.
+    if graph.get(old.node).is_none() {
+        return false;
+    }
     let others: Vec<ValueId> = values.into_iter().filter(|v| *v != old && graph.ty(*v) == graph.ty(old)).collect();
-    if others.is_empty() || graph.get(old.node).is_none() {
+    if others.is_empty() {
         return false;
     }
     let new = random.pick(&others);

@@ -180,7 +180,7 @@ fn forgery(
     number: u64,
     random: &mut Random,
 ) -> Result<Option<(String, Pair, Certificate)>> {
-    if random.once_in(2) {
+    if random.once_in(3) {
         let edit = random.pick(&forge::Edit::ALL);
         let case = generate::case(args.seed, random.next() >> 32);
         let Some((b, certificate)) = forge::edited(bench, &case.model, edit, random)? else { return Ok(None) };
@@ -195,16 +195,23 @@ fn forgery(
         return Ok(Some((format!("an honest trail, {edit:?}").to_lowercase(), pair, certificate)));
     }
     let kind = random.pick(&forge::Kind::ALL);
-    let named = |part: &str| families.iter().filter(|f| f.name.contains(part)).cloned().collect::<Vec<_>>();
-    let chosen = match kind {
-        forge::Kind::Merged => families.iter().filter(|f| f.constructed).cloned().collect(),
-        forge::Kind::Opset => named("before"),
-        _ => families.to_vec(),
+    let stepless = matches!(kind, forge::Kind::Bare | forge::Kind::Empty);
+    let pair = if stepless && random.once_in(2) {
+        resigned(families, &bench.runtime, random)?
+    } else {
+        let fits = |family: &&Family| match kind {
+            forge::Kind::Merged => family.constructed,
+            forge::Kind::Bare | forge::Kind::Empty => family.constructed || family.narrow,
+            forge::Kind::Opset => family.name.contains("before"),
+            forge::Kind::Whole | forge::Kind::Foreign => true,
+        };
+        let families: Vec<Family> = families.iter().filter(fits).cloned().collect();
+        if families.is_empty() {
+            return Ok(None);
+        }
+        Some(drawn(&families, &bench.runtime, random)?)
     };
-    if chosen.is_empty() {
-        return Ok(None);
-    }
-    let Some(pair) = made(args, &chosen, &bench.runtime, number, random)? else { return Ok(None) };
+    let Some(pair) = pair else { return Ok(None) };
     let Some(certificate) = forge::forged(kind, bench, &pair.a, &pair.b, random)? else { return Ok(None) };
     let effects = families.iter().any(|f| f.constructed && f.name == pair.family);
     let family = format!(
@@ -233,12 +240,20 @@ fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
             break;
         }
         let mut random = Random::new(args.seed ^ 0x4013, number);
-        let family = &families[random.below(families.len())];
-        let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
         number += THREADS;
+        let family = &families[random.below(families.len())];
+        // What is false everywhere is no attack: one in four of the others.
+        if !family.narrow && !random.once_in(4) {
+            continue;
+        }
+        let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
         let Ok(drawn) = family.draw(law, ty, &mut random.clone()) else { continue };
         let name = format!("false-{number}");
-        let Some(text) = falsehood::rule(&name, &drawn.a, &drawn.b, "").filter(|text| falsehood::is_rule(text)) else { continue };
+        let text = match family.rules.iter().find(|(of, _)| *of == law) {
+            Some((_, rule)) => Some(format!(";; false\n{}\n", rule.replace("$name", &name))),
+            None => falsehood::rule(&name, &drawn.a, &drawn.b),
+        };
+        let Some(text) = text.filter(|text| falsehood::is_rule(text)) else { continue };
         let Ok(pair) = pair::pair(family, law, ty, true, runtime, &mut random) else { continue };
         if pair.difference != Difference::None {
             tally.family(&family.name).made += 1;
@@ -277,15 +292,17 @@ fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, ra
     match number % COMPOSED {
         0 if args.only.is_none() => composed(args.seed, number, runtime, random),
         1 if args.only.is_none() => resigned(families, runtime, random),
-        _ => {
-            let family = &families[random.below(families.len())];
-            let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
-            let plain = random.once_in(3);
-            pair::pair(family, law, ty, plain, runtime, random)
-                .map(Some)
-                .with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
-        }
+        _ => drawn(families, runtime, random).map(Some),
     }
+}
+
+/// A pair of the catalogue.
+fn drawn(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Result<Pair> {
+    let family = &families[random.below(families.len())];
+    let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+    let plain = random.once_in(3);
+    let made = pair::pair(family, law, ty, plain, runtime, random);
+    made.with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
 }
 
 /// A random model and one with a change.
