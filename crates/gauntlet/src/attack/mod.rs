@@ -38,6 +38,8 @@ use crate::trial::Bench;
 const THREADS: u64 = 2;
 /// Attempts for every pair that is wanted.
 const ATTEMPTS: u64 = 4;
+/// Rules that are made for every one that is wanted: not all fit where they are false.
+const CANDIDATES: u64 = 3;
 /// One attempt in so many changes a random model, and one in so many a signature.
 const COMPOSED: u64 = 8;
 
@@ -233,50 +235,33 @@ fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
     let desk = Desk::new()?;
     let mut tally = Tally::default();
     let wanted = args.rules / THREADS + u64::from(thread < args.rules % THREADS);
-    let mut made: Vec<(String, String, Pair)> = Vec::new();
+    let mut candidates = Vec::new();
     let mut number = thread;
-    for _ in 0..40 * ATTEMPTS * wanted {
-        if made.len() as u64 >= wanted {
-            break;
-        }
+    while (candidates.len() as u64) < CANDIDATES * wanted && number < 100 * THREADS * CANDIDATES * wanted {
         let mut random = Random::new(args.seed ^ 0x4013, number);
         number += THREADS;
-        let family = &families[random.below(families.len())];
-        // What is false everywhere is no attack: one in four of the others.
-        if !family.narrow && !random.once_in(4) {
-            continue;
-        }
-        let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
-        let Ok(drawn) = family.draw(law, ty, &mut random.clone()) else { continue };
-        let name = format!("false-{number}");
-        let text = match family.rules.iter().find(|(of, _)| *of == law) {
-            Some((_, rule)) => Some(format!(";; false\n{}\n", rule.replace("$name", &name))),
-            None => falsehood::rule(&name, &drawn.a, &drawn.b),
-        };
-        let Some(text) = text.filter(|text| falsehood::is_rule(text)) else { continue };
-        let Ok(pair) = pair::pair(family, law, ty, true, runtime, &mut random) else { continue };
-        if pair.difference != Difference::None {
-            tally.family(&family.name).made += 1;
-            made.push((name, text, pair));
-        }
+        candidates.extend(false_rule(families, runtime, number, &mut random));
     }
-    let all: String = made.iter().map(|(_, text, _)| format!("{text}\n")).collect();
+    let all: String = candidates.iter().map(|rule| format!("{}\n", rule.text)).collect();
     let believed = falsehood::believed(desk.folder(), &all)?;
-    for (name, text, pair) in made {
+    // What is refused when it is read is the weaker attack.
+    candidates.sort_by_key(|rule| believed.get(&rule.name).is_none());
+    for FalseRule { name, text, pair } in candidates {
+        if tally.total().different as u64 >= wanted {
+            break;
+        }
+        tally.family(&pair.family).made += 1;
         let mut claim = claim::Claim::Refused;
-        let mut shown = format!("{}: not proved when it is read", pair.text);
         if believed.get(&name).is_some() {
             let bench = Bench { runtime: runtime.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
-            shown = format!("{}: fits nowhere", pair.text);
-            if let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? {
-                let after = ModelProto::decode(bytes.as_slice())?;
-                let differs = difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true);
-                shown = format!("{}: applied, {differs:?}", pair.text);
-                claim = if differs == Difference::None { claim::Claim::Refused } else { found };
+            let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? else { continue };
+            let after = ModelProto::decode(bytes.as_slice())?;
+            if difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true) == Difference::None {
+                continue;
             }
-        }
-        if args.verbose {
-            eprintln!("rule of {}: {shown}", pair.family);
+            claim = found;
+        } else if args.verbose {
+            eprintln!("not proved when it is read: {}: {}", pair.family, pair.text);
         }
         let wrong = tally.claimed(&pair.family, &pair.text, &claim, pair.clause);
         if wrong && let Some(keep) = &args.keep {
@@ -285,6 +270,32 @@ fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
         }
     }
     Ok(tally)
+}
+
+/// A rule that is false of the first model of a pair.
+struct FalseRule {
+    name: String,
+    text: String,
+    pair: Pair,
+}
+
+/// A rule that says that a model is another one; `None` if chance gave none that can be said.
+fn false_rule(families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Option<FalseRule> {
+    let family = &families[random.below(families.len())];
+    // What is false everywhere is no attack: one in eight of the others.
+    if !family.narrow && !random.once_in(8) {
+        return None;
+    }
+    let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+    let drawn = family.draw(law, ty, &mut random.clone()).ok()?;
+    let name = format!("false-{number}");
+    let text = match family.rules.iter().find(|(of, _)| *of == law) {
+        Some((_, rule)) => format!(";; false\n{}\n", rule.replace("$name", &name)),
+        None => falsehood::rule(&name, &drawn.a, &drawn.b)?,
+    };
+    let pair = pair::pair(family, law, ty, true, runtime, random).ok()?;
+    let fits = falsehood::is_rule(&text) && pair.difference != Difference::None;
+    fits.then_some(FalseRule { name, text, pair })
 }
 
 /// Pair `number` of the campaign; `None` if chance gave nothing to change.
