@@ -1,5 +1,7 @@
 //! One model through the house: read, rewritten at random, written, loaded, run, compared.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
@@ -12,7 +14,7 @@ use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Speller, WriteOptions};
 use regraft_rules::{Library, Writable};
 use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, lacks_kernel};
-use regraft_search::RandomWalk;
+use regraft_search::{Move, RandomWalk};
 
 /// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
 pub const TOLERANCE: f64 = 2e-3;
@@ -170,6 +172,12 @@ impl Bench {
 
     fn scramble(&self, model: &Model, start: &Graph, walk: RandomWalk) -> Option<Proposal> {
         scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model), walk)
+    }
+
+    /// Rewrites of a model's graph at random, without those inside of bodies; `None` if no rule fits.
+    pub fn moves(&self, model: &Model, walk: RandomWalk) -> Option<Vec<Arc<Move>>> {
+        let (start, _) = clean(model.graph());
+        self.scramble(model, &start, walk).map(|proposal| proposal.moves)
     }
 
     /// Runs a model once.

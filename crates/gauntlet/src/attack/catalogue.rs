@@ -8,6 +8,9 @@
 //!   Mul(Div(x, $c), $c) != x
 //! ```
 //!
+//! A `rule` behind a pair says that its first model is something else, and is true on its own instances only; pairs of a `narrow` family are rules on
+//! instances of floats.
+//!
 //! `x`, `y`, `z` are inputs of type `T` and `m`, `n` of truth values, all of one shape, unless an `input NAME TYPE SHAPE [LEAST LARGEST]` says otherwise.
 
 use anyhow::{Context, Result, bail};
@@ -29,6 +32,7 @@ const FILES: &[(&str, &str)] = &[
     ("windows", include_str!("catalogue/windows.pairs")),
     ("effects", include_str!("catalogue/effects.pairs")),
     ("versions", include_str!("catalogue/versions.pairs")),
+    ("rules", include_str!("catalogue/rules.pairs")),
 ];
 
 /// Shapes of inputs of which nothing is said.
@@ -71,6 +75,10 @@ pub struct Family {
     pub fill: Fill,
     /// Whether the two differ by what they are, and not on every run.
     pub constructed: bool,
+    /// Whether both sides are equal on instances of some kind, over the reals at least, so that rules of them are believed.
+    pub narrow: bool,
+    /// Rules that say of a model that it is the other one, by the number of the pair.
+    pub rules: Vec<(usize, String)>,
     /// Both sides of every pair.
     pub laws: Vec<(String, String)>,
 }
@@ -117,6 +125,10 @@ fn read(text: &str) -> Result<Vec<Family>> {
 
 impl Family {
     fn line(&mut self, line: &str) -> Result<()> {
+        if let Some(rule) = line.strip_prefix("rule ") {
+            self.rules.push((self.laws.len().checked_sub(1).context("a pair comes before its rule")?, rule.into()));
+            return Ok(());
+        }
         if let Some((a, b)) = line.split_once(" != ") {
             self.laws.push((a.trim().into(), b.trim().into()));
             return Ok(());
@@ -142,6 +154,7 @@ impl Family {
             "opset" => self.opsets = Some((words[0].parse()?, words.get(1).unwrap_or(&words[0]).parse()?)),
             "clause" => self.clause = Some(Clause::from_name(rest.trim()).with_context(|| format!("`{rest}` is no clause"))?),
             "exact" => self.exact = true,
+            "narrow" => self.narrow = true,
             "constructed" => self.constructed = true,
             "fill" => {
                 self.fill = match rest.trim() {

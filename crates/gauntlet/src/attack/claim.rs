@@ -16,7 +16,7 @@ pub enum Clause {
 /// Names of clauses in the catalogue, and words by which a verdict names them.
 const CLAUSES: &[(Clause, &str, &[&str])] = &[
     (Clause::Reals, "reals", &["real", "round"]),
-    (Clause::Finite, "finite", &["finite", "real", "divisor", "overflow"]),
+    (Clause::Finite, "finite", &["finite", "real", "defined", "divisor", "overflow"]),
     (Clause::Sizes, "sizes", &["size"]),
 ];
 
@@ -50,16 +50,14 @@ pub enum Claim {
     Refused,
 }
 
-/// What a report claims.
+/// What a report claims: its word, and the assumptions that follow `proved`, if any do.
 pub fn claim(report: &CheckReport) -> Claim {
-    if report.satisfies("proved:exact") {
-        Claim::Exact
-    } else if report.satisfies("proved") {
-        Claim::Assuming(report.assumptions().to_vec())
-    } else if report.satisfies("bounded") {
-        Claim::Bounded
-    } else {
-        Claim::Refused
+    match report.known() {
+        _ if !report.same => Claim::Refused,
+        "bounded" => Claim::Bounded,
+        "proved" if report.assumptions().is_empty() => Claim::Exact,
+        "proved" => Claim::Assuming(report.assumptions().to_vec()),
+        _ => Claim::Refused,
     }
 }
 

@@ -4,7 +4,9 @@ mod ask;
 mod build;
 mod catalogue;
 mod claim;
+mod falsehood;
 mod feeds;
+mod forge;
 mod label;
 mod mutate;
 mod number;
@@ -19,6 +21,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use prost::Message;
+use regraft_certify::Certificate;
+use regraft_onnx::proto::ModelProto;
 use regraft_runtime::OnnxRuntime;
 
 use self::ask::Desk;
@@ -28,11 +32,14 @@ use self::pair::Pair;
 use self::tally::{Outcome, Tally};
 use crate::generate;
 use crate::generate::random::Random;
+use crate::trial::Bench;
 
 /// Threads that ask.
 const THREADS: u64 = 2;
 /// Attempts for every pair that is wanted.
 const ATTEMPTS: u64 = 4;
+/// Rules that are made for every one that is wanted: not all fit where they are false.
+const CANDIDATES: u64 = 3;
 /// One attempt in so many changes a random model, and one in so many a signature.
 const COMPOSED: u64 = 8;
 
@@ -68,14 +75,16 @@ pub struct Args {
 /// Runs the campaign.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
-    let runtime = OnnxRuntime::load(None).context("the baseline cannot be loaded")?;
+    let bench = Bench::open()?;
+    let runtime = &bench.runtime;
     let mut families = families()?;
     if let Some(part) = &args.only {
         families.retain(|f| f.name.contains(part.as_str()));
     }
-    let pairs = in_threads(|thread| pairs(args, &families, &runtime, thread))?;
-    let outcome =
-        Outcome { seed: args.seed, pairs, certificates: Tally::default(), rules: Tally::default(), seconds: start.elapsed().as_secs_f64() };
+    let pairs = in_threads(|thread| pairs(args, &families, runtime, thread))?;
+    let certificates = in_threads(|thread| certificates(args, &families, &bench, thread))?;
+    let rules = in_threads(|thread| rules(args, &families, runtime, thread))?;
+    let outcome = Outcome { seed: args.seed, pairs, certificates, rules, seconds: start.elapsed().as_secs_f64() };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&outcome)?).with_context(|| path.display().to_string())?;
     }
@@ -135,20 +144,176 @@ fn pairs(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
     Ok(tally)
 }
 
+/// One thread's share of the certificates.
+fn certificates(args: &Args, families: &[Family], bench: &Bench, thread: u64) -> Result<Tally> {
+    let desk = Desk::new()?;
+    let mut tally = Tally::default();
+    let wanted = args.certificates / THREADS + u64::from(thread < args.certificates % THREADS);
+    let mut number = thread;
+    for _ in 0..20 * ATTEMPTS * wanted {
+        if tally.total().different as u64 >= wanted {
+            break;
+        }
+        let mut random = Random::new(args.seed ^ 0xce47, number);
+        let forgery = forgery(args, families, bench, number, &mut random);
+        number += THREADS;
+        let Ok(Some((kind, pair, certificate))) = forgery else { continue };
+        tally.family(&kind).made += 1;
+        if pair.difference == Difference::None {
+            continue;
+        }
+        let text = certificate.to_text();
+        let claim = forge::ask(&desk, &pair.a, &pair.b, certificate)?;
+        let wrong = tally.claimed(&kind, &pair.text, &claim, pair.clause);
+        if wrong && let Some(keep) = &args.keep {
+            let name = format!("certificate-{}", number - THREADS);
+            keep_pair(keep, &name, &pair)?;
+            std::fs::write(keep.join(format!("{name}.certificate")), text)?;
+        }
+    }
+    Ok(tally)
+}
+
+/// Forged certificate `number` of the campaign, and the models that it is about; `None` if chance gave nothing to forge.
+fn forgery(
+    args: &Args,
+    families: &[Family],
+    bench: &Bench,
+    number: u64,
+    random: &mut Random,
+) -> Result<Option<(String, Pair, Certificate)>> {
+    if random.once_in(3) {
+        let edit = random.pick(&forge::Edit::ALL);
+        let case = generate::case(args.seed, random.next() >> 32);
+        let Some((b, certificate)) = forge::edited(bench, &case.model, edit, random)? else { return Ok(None) };
+        let difference = if case.tolerance > crate::trial::TOLERANCE || is_random(&case.model) {
+            Difference::None
+        } else {
+            difference(&outputs(&bench.runtime, &case.model, &case.feeds)?, &outputs(&bench.runtime, &b, &case.feeds)?, false)
+        };
+        let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
+        let text = format!("{edit:?} in a trail of {number}");
+        let pair = Pair { family: String::new(), text, a: case.model, b, feeds: case.feeds, clause, difference };
+        return Ok(Some((format!("an honest trail, {edit:?}").to_lowercase(), pair, certificate)));
+    }
+    let kind = random.pick(&forge::Kind::ALL);
+    let stepless = matches!(kind, forge::Kind::Bare | forge::Kind::Empty);
+    let pair = if stepless && random.once_in(2) {
+        resigned(families, &bench.runtime, random)?
+    } else {
+        let fits = |family: &&Family| match kind {
+            forge::Kind::Merged => family.constructed,
+            forge::Kind::Bare | forge::Kind::Empty => family.constructed || family.narrow,
+            forge::Kind::Opset => family.name.contains("before"),
+            forge::Kind::Whole | forge::Kind::Foreign => true,
+        };
+        let families: Vec<Family> = families.iter().filter(fits).cloned().collect();
+        if families.is_empty() {
+            return Ok(None);
+        }
+        Some(drawn(&families, &bench.runtime, random)?)
+    };
+    let Some(pair) = pair else { return Ok(None) };
+    let Some(certificate) = forge::forged(kind, bench, &pair.a, &pair.b, random)? else { return Ok(None) };
+    let effects = families.iter().any(|f| f.constructed && f.name == pair.family);
+    let family = format!(
+        "{kind:?}{}",
+        if effects {
+            ", random"
+        } else if pair.family.starts_with("signature") {
+            ", signature"
+        } else {
+            ""
+        }
+    );
+    let text = format!("{}: {}", pair.family, pair.text);
+    Ok(Some((family.to_lowercase(), Pair { text, ..pair }, certificate)))
+}
+
+/// One thread's share of the false rules.
+fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -> Result<Tally> {
+    let desk = Desk::new()?;
+    let mut tally = Tally::default();
+    let wanted = args.rules / THREADS + u64::from(thread < args.rules % THREADS);
+    let mut candidates = Vec::new();
+    let mut number = thread;
+    while (candidates.len() as u64) < CANDIDATES * wanted && number < 100 * THREADS * CANDIDATES * wanted {
+        let mut random = Random::new(args.seed ^ 0x4013, number);
+        number += THREADS;
+        candidates.extend(false_rule(families, runtime, number, &mut random));
+    }
+    let all: String = candidates.iter().map(|rule| format!("{}\n", rule.text)).collect();
+    let believed = falsehood::believed(desk.folder(), &all)?;
+    // What is refused when it is read is the weaker attack.
+    candidates.sort_by_key(|rule| believed.get(&rule.name).is_none());
+    for FalseRule { name, text, pair } in candidates {
+        if tally.total().different as u64 >= wanted {
+            break;
+        }
+        tally.family(&pair.family).made += 1;
+        let mut claim = claim::Claim::Refused;
+        if believed.get(&name).is_some() {
+            let bench = Bench { runtime: runtime.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
+            let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? else { continue };
+            let after = ModelProto::decode(bytes.as_slice())?;
+            if difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true) == Difference::None {
+                continue;
+            }
+            claim = found;
+        } else if args.verbose {
+            eprintln!("not proved when it is read: {}: {}", pair.family, pair.text);
+        }
+        let wrong = tally.claimed(&pair.family, &pair.text, &claim, pair.clause);
+        if wrong && let Some(keep) = &args.keep {
+            keep_pair(keep, &name, &pair)?;
+            std::fs::write(keep.join(format!("{name}.rules")), text)?;
+        }
+    }
+    Ok(tally)
+}
+
+/// A rule that is false of the first model of a pair.
+struct FalseRule {
+    name: String,
+    text: String,
+    pair: Pair,
+}
+
+/// A rule that says that a model is another one; `None` if chance gave none that can be said.
+fn false_rule(families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Option<FalseRule> {
+    let family = &families[random.below(families.len())];
+    // What is false everywhere is no attack: one in eight of the others.
+    if !family.narrow && !random.once_in(8) {
+        return None;
+    }
+    let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+    let drawn = family.draw(law, ty, &mut random.clone()).ok()?;
+    let name = format!("false-{number}");
+    let text = match family.rules.iter().find(|(of, _)| *of == law) {
+        Some((_, rule)) => format!(";; false\n{}\n", rule.replace("$name", &name)),
+        None => falsehood::rule(&name, &drawn.a, &drawn.b)?,
+    };
+    let pair = pair::pair(family, law, ty, true, runtime, random).ok()?;
+    let fits = falsehood::is_rule(&text) && pair.difference != Difference::None;
+    fits.then_some(FalseRule { name, text, pair })
+}
+
 /// Pair `number` of the campaign; `None` if chance gave nothing to change.
 fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
     match number % COMPOSED {
         0 if args.only.is_none() => composed(args.seed, number, runtime, random),
         1 if args.only.is_none() => resigned(families, runtime, random),
-        _ => {
-            let family = &families[random.below(families.len())];
-            let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
-            let plain = random.once_in(3);
-            pair::pair(family, law, ty, plain, runtime, random)
-                .map(Some)
-                .with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
-        }
+        _ => drawn(families, runtime, random).map(Some),
     }
+}
+
+/// A pair of the catalogue.
+fn drawn(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Result<Pair> {
+    let family = &families[random.below(families.len())];
+    let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
+    let plain = random.once_in(3);
+    let made = pair::pair(family, law, ty, plain, runtime, random);
+    made.with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
 }
 
 /// A random model and one with a change.
@@ -170,7 +335,7 @@ fn composed(seed: u64, number: u64, runtime: &OnnxRuntime, random: &mut Random) 
 }
 
 /// True if a model's outputs depend on chance.
-fn is_random(model: &regraft_onnx::proto::ModelProto) -> bool {
+fn is_random(model: &ModelProto) -> bool {
     model.graph.iter().flat_map(|g| &g.node).any(|n| n.op_type().contains("Random") || n.op_type() == "Bernoulli")
 }
 
