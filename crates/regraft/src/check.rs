@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use regraft_equate::Effort;
 use regraft_ir::{DType, Graph, OpKind, eval};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
@@ -18,7 +18,6 @@ use crate::error::Failure;
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
-use crate::signature::Signature;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
@@ -240,9 +239,7 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     let a = Model::read(&request.a)?;
     observer.phase(Phase::Load, &report.b.clone());
     let b = Model::read(&request.b)?;
-    let (mut differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
-    let other = equivalence::other_defaults(&a, &b);
-    differences.extend(other.iter().map(|name| format!("input `{name}` has another value where it is not given")));
+    let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
         report.word = "signature".into();

@@ -1,13 +1,13 @@
 //! Whether two models are the same, from the models alone: what `check` does where there is no certificate.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use prost::Message;
 use regraft_equate::{Effort, Function, Opaques, Side, Word, equate, equate_over};
 use regraft_ir::{NodeId, Op, ValueId};
 use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
-use regraft_onnx::{Body, Model, Verbatim};
+use regraft_onnx::{Body, Model, Signature, Verbatim};
 use regraft_rules::Library;
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ pub struct Gap {
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
-    let other = other_defaults(a, b);
+    let other = Signature::of(a.proto()).compare(&Signature::of(b.proto())).0;
     let plainer = [plain(a), plain(b)];
     let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
     let mut found = match other.first() {
@@ -76,9 +76,9 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
                 _ => found,
             }
         }
-        Some(name) => regraft_equate::Equivalence {
+        Some(why) => regraft_equate::Equivalence {
             open: b.graph().outputs().iter().map(|o| o.name.to_string()).collect(),
-            gaps: vec![regraft_equate::Gap { value: name.clone(), beside: None, why: "it has another default value".into() }],
+            gaps: vec![regraft_equate::Gap { value: "the inputs and outputs".into(), beside: None, why: why.clone() }],
             ..Default::default()
         },
     };
@@ -132,14 +132,6 @@ impl Comparison {
             (Some(output), None) => format!("no proof for `{output}`"),
         }
     }
-}
-
-/// Inputs that have other values in the one model than in the other when they are not given.
-pub fn other_defaults(a: &Model, b: &Model) -> Vec<String> {
-    let values = |model: &Model| model.inputs().into_iter().filter_map(|i| Some((i.name, i.default?))).collect::<BTreeMap<_, _>>();
-    let (a, b) = (values(a), values(b));
-    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
 
 /// Two models, or two bodies, and what is known of the bodies inside of them.

@@ -42,7 +42,6 @@ pub mod optimize;
 mod plain;
 pub mod render;
 pub mod report;
-pub mod signature;
 pub mod sizes;
 pub mod speed;
 pub mod units;

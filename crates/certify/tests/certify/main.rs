@@ -2,4 +2,5 @@
 
 mod models;
 mod replaying;
+mod signatures;
 mod tampering;

@@ -9,10 +9,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use regraft::agreement::compare;
 use regraft::optimize::{Proposal, SearchKind, clean, propose, scramble};
-use regraft::signature::Signature;
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
 };
