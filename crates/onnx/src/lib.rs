@@ -23,6 +23,7 @@ mod attribute;
 mod body;
 mod declared;
 mod draft;
+mod effects;
 mod emit;
 mod error;
 mod external;

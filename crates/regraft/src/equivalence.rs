@@ -6,7 +6,7 @@ use std::time::Instant;
 use prost::Message;
 use regraft_equate::{Effort, Function, Opaques, Side, Word, equate, equate_over};
 use regraft_ir::{NodeId, Op, ValueId};
-use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
+use regraft_onnx::proto::{AttributeProto, GraphProto, NodeProto};
 use regraft_onnx::{Body, Model, Signature, Verbatim};
 use regraft_rules::Library;
 use serde::Serialize;
@@ -208,9 +208,6 @@ impl<'m> Comparer<'m> {
 
     /// What an opaque node computes, but for its operands.
     fn node(&mut self, side: Side, at: usize, node: &NodeProto, captured: &HashMap<String, ValueId>) -> Option<Vec<u8>> {
-        if is_random(node) {
-            return None;
-        }
         let model = self.model(side);
         let functions = &model.proto().functions;
         let mut shell = NodeProto {
@@ -233,9 +230,6 @@ impl<'m> Comparer<'m> {
         let opsets: BTreeMap<&str, i64> = model.proto().opset_import.iter().map(|o| (o.domain(), o.version())).collect();
         let mut around = shell.encode_to_vec();
         around.extend(format!("{:?}", model.opset(node.domain())).bytes());
-        if called && has_random_functions(model.proto()) {
-            return None;
-        }
         if called || (attributes.iter().any(|(_, a)| a.g.is_some()) && !functions.is_empty()) {
             let mut functions: Vec<Vec<u8>> = functions.iter().map(Message::encode_to_vec).collect();
             functions.sort();
@@ -261,6 +255,9 @@ impl Opaques for Comparer<'_> {
         let (a, b) = (self.a, self.b);
         let model = if side == Side::A { a } else { b };
         let Op::Opaque(opaque) = &model.graph().node(id).op else { return None };
+        if opaque.effects {
+            return None;
+        }
         let (kind, name, own) = match model.verbatim(opaque)? {
             Verbatim::Node { at, proto, captured } => {
                 let own = proto.input.iter().filter(|n| !n.is_empty()).count();
@@ -349,16 +346,4 @@ pub(crate) fn renamed(body: &GraphProto, names: &HashMap<String, String>) -> Gra
         output.name = output.name.as_ref().map(rename);
     }
     result
-}
-
-/// True if a node, or one inside of it, gives other results from run to run.
-fn is_random(node: &NodeProto) -> bool {
-    let names = ["Random", "Multinomial", "Bernoulli", "Dropout"];
-    let own = names.iter().any(|name| node.op_type().contains(name));
-    own || node.attribute.iter().filter_map(|a| a.g.as_ref()).any(|g| g.node.iter().any(is_random))
-}
-
-/// True if a model has functions that give other results from run to run.
-fn has_random_functions(model: &ModelProto) -> bool {
-    model.functions.iter().any(|f| f.node.iter().any(is_random))
 }

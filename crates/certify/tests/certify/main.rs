@@ -1,5 +1,6 @@
 //! Certificates, replayed and forged.
 
+mod effects;
 mod models;
 mod replaying;
 mod signatures;
