@@ -92,6 +92,8 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
         if let Some(breach) = ours.breach(&name).filter(|_| here.breach(&name).is_none()) {
             check.passed = false;
             check.notes.push(format!("fill `{name}`: {breach}"));
+        } else if let Some(lost) = ours.lost.first() {
+            check.notes.push(format!("fill `{name}`: the input model overflows where the result does not: {lost}"));
         }
         let mut tells = true;
         if ours.relative > subject.tolerance && (ours.relative > limit || limit > BLURRED) {
