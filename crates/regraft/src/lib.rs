@@ -40,12 +40,12 @@ pub mod file;
 pub mod histogram;
 pub mod optimize;
 mod plain;
+pub mod ranges;
 pub mod render;
 pub mod report;
 pub mod sizes;
 pub mod speed;
 pub mod units;
-mod whole;
 
 pub use bench::bench;
 pub use calibrate::calibrate;

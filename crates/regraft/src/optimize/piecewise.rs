@@ -1,7 +1,7 @@
 //! The numeric check where whole models do not fit into memory: every changed region alone, with its real weights.
 
 use prost::Message;
-use regraft_ir::{Graph, eval};
+use regraft_ir::{Bindings, Graph, eval};
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Written, release_weights};
 use regraft_runtime::{
@@ -14,6 +14,7 @@ use crate::optimize::cut::{Cutter, End};
 use crate::optimize::regions::{Region, regions};
 use crate::optimize::room::Room;
 use crate::optimize::verify::{FLOOR_FACTOR, HEAVY_FLOPS, flops, to_host, to_values};
+use crate::ranges::integer_ranges;
 use crate::report::Check;
 use crate::sizes::Sizes;
 
@@ -113,7 +114,9 @@ fn piece(pieces: &Pieces<'_>, old: &Cutter<'_>, new: &Cutter<'_>, region: &Regio
 
 /// What the region's outputs differ by, and what the runtime's own optimizer makes them differ by.
 fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Check) -> Result<(Agreement, Agreement), Fault> {
-    let graph = Model::from_proto(piece.before.clone())?.graph().clone();
+    let model = Model::from_proto(piece.before.clone())?;
+    let (graph, ranges) = (model.graph().clone(), integer_ranges(&model, &Bindings::new()));
+    drop(model);
     let bytes = (piece.before.encoded_len().max(piece.after.encoded_len())) as u64 + values(&graph);
     if !pieces.room.fits(bytes) {
         let needed = crate::units::show_bytes(bytes);
@@ -121,8 +124,9 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
         return Err(Fault::Unable(Failure::new(cause)));
     }
     let mut cases: Vec<(&str, Feeds)> = Vec::new();
+    let options = FillOptions { seed: pieces.seed, ranges, ..FillOptions::default() };
     for fill in Fill::ALL {
-        cases.push((fill.name(), fill_inputs(fill, &piece.inputs, &FillOptions { seed: pieces.seed, ..FillOptions::default() })?));
+        cases.push((fill.name(), fill_inputs(fill, &piece.inputs, &options)?));
     }
     // One session at a time: each holds the weights of the region about twice.
     let outputs = |model: &ModelProto, level| -> Result<Vec<Vec<HostTensor>>, Failure> {

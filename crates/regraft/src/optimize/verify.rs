@@ -301,18 +301,26 @@ pub(crate) fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, 
         let Op::Input(input) = &graph.node(*id).op else { continue };
         let Some(tensor) = feeds.get(&input.name) else { continue };
         let shape = tensor.shape().to_vec();
-        let numbers = tensor.to_f64();
         values.insert(
             input.name.to_string(),
             match input.ty.dtype.class() {
-                Class::Real => Value::real(Tensor::new(shape, numbers)),
-                Class::Int => Value::int(Tensor::new(shape, numbers.iter().map(|v| *v as i64).collect())),
-                Class::Bool => Value::bool(Tensor::new(shape, numbers.iter().map(|v| *v != 0.0).collect())),
+                Class::Real => Value::real(Tensor::new(shape, tensor.to_f64())),
+                Class::Int => Value::int(Tensor::new(shape, whole(tensor))),
+                Class::Bool => Value::bool(Tensor::new(shape, tensor.bools()?)),
                 Class::Other => return None,
             },
         );
     }
     Some(values)
+}
+
+/// Integers as the reference executor has them: unsigned ones of 64 bits keep their bits.
+fn whole(tensor: &HostTensor) -> Vec<i64> {
+    match (tensor.values::<i64>(), tensor.values::<u64>()) {
+        (Some(values), _) => values.to_vec(),
+        (_, Some(values)) => values.iter().map(|v| *v as i64).collect(),
+        _ => tensor.to_f64().into_iter().map(|v| v as i64).collect(),
+    }
 }
 
 /// A reference result as a tensor of the runtime's type.
