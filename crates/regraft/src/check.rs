@@ -15,6 +15,7 @@ use crate::data::load_data;
 use crate::discrete::decided_by_floats;
 use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
+use crate::exact::double;
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
@@ -480,17 +481,4 @@ fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], rep
             }
         }
     }
-}
-
-/// A result of the reference executor in the widest type of its class.
-fn double(value: &regraft_ir::Value<f64>) -> Option<HostTensor> {
-    use regraft_ir::{DType, Value};
-    let dtype = match value {
-        Value::Real(_) => DType::F64,
-        Value::Int(_) => DType::I64,
-        Value::Bool(_) => DType::Bool,
-    };
-    let constant = value.to_const(dtype)?;
-    let shape = constant.shape().iter().map(|d| usize::try_from(*d).ok()).collect::<Option<_>>()?;
-    HostTensor::from_bytes(regraft_runtime::DType::from_onnx(dtype.to_onnx()), shape, constant.bytes()).ok()
 }

@@ -35,6 +35,7 @@ pub mod diff;
 pub mod discrete;
 pub mod equivalence;
 pub mod error;
+pub mod exact;
 mod exposed;
 pub mod file;
 pub mod histogram;

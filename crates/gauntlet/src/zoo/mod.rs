@@ -159,7 +159,7 @@ fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<
         let have = outputs(bench, &rewritten, level, &cases).context("the rewritten model does not run")?;
         for ((batch, want), have) in BATCHES.iter().zip(&want).zip(&have) {
             let agreement = compare(&names, want, have);
-            if let Some(broken) = agreement.broken.first() {
+            if let Some(broken) = agreement.broken.iter().chain(&agreement.lost).next() {
                 bail!("at batch {batch}: {broken}");
             }
             if agreement.relative > TOLERANCE {
