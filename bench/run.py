@@ -87,7 +87,7 @@ def claim(report):
         "claimed": report["speedup"],
         "predicted": report.get("predicted_speedup"),
         "rules": dict(rules.most_common()),
-        "check": {key: report["check"][key] for key in ("passed", "worst", "floor", "tolerance")},
+        "check": {key: report["check"].get(key, 0) for key in ("passed", "worst", "floor", "tolerance", "confirmed")},
         "bytes_before": before,
         "bytes_after": after,
         "growth_allowed": after - before <= max(before * 0.05, 4 << 20),

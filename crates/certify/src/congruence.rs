@@ -38,6 +38,8 @@ pub struct Congruence<'a> {
     a: &'a Graph,
     b: &'a Graph,
     seen: HashSet<(ValueId, ValueId)>,
+    /// Operators with effects that stand for each other, from either side: one for one.
+    effects: [HashMap<NodeId, NodeId>; 2],
     /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are called after the results.
     symbols: HashMap<String, Dim>,
     /// Sizes that must be equal, and where.
@@ -49,8 +51,8 @@ pub struct Congruence<'a> {
 impl<'a> Congruence<'a> {
     /// Nothing is known yet.
     pub fn new(a: &'a Graph, b: &'a Graph) -> Congruence<'a> {
-        let (seen, symbols, sizes) = (HashSet::new(), HashMap::new(), Vec::new());
-        Congruence { a, b, seen, symbols, sizes, rounding: Rounding::default() }
+        let (seen, effects, symbols, sizes) = Default::default();
+        Congruence { a, b, seen, effects, symbols, sizes, rounding: Rounding::default() }
     }
 
     /// Whether these values are equal expressions of equal inputs (same name and type), or where they differ.
@@ -66,9 +68,14 @@ impl<'a> Congruence<'a> {
             }
             let (x, y) = (self.a.node(a.node), self.b.node(b.node));
             let place = |why: &str| format!("{}: {why}", describe(self.a, a));
-            if let (Op::Opaque(_), Op::Opaque(_)) = (&x.op, &y.op) {
+            if let (Op::Opaque(p), Op::Opaque(q)) = (&x.op, &y.op) {
                 if a.port != b.port {
                     return Err(place("another result of it"));
+                }
+                let [ours, theirs] = &mut self.effects;
+                let paired = *ours.entry(a.node).or_insert(b.node) == b.node && *theirs.entry(b.node).or_insert(a.node) == a.node;
+                if (p.effects || q.effects) && !paired {
+                    return Err(place("an operator with effects, which is equal to itself alone"));
                 }
                 todo.extend(verbatims.same(a.node, b.node).map_err(|why| place(&why))?);
                 self.learn(a.node, b.node);

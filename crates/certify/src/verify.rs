@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
-use regraft_onnx::proto::{AttributeProto, GraphProto, NodeProto};
-use regraft_onnx::{Body, Model, Verbatim};
+use regraft_onnx::proto::NodeProto;
+use regraft_onnx::{Body, Model, Signature, Verbatim};
 
 use crate::certificate::{Certificate, GraphPlace};
 use crate::congruence::{Congruence, Rounding, Verbatims};
@@ -16,8 +16,8 @@ use crate::verdict::{Finding, Replay};
 impl Certificate {
     /// Replays the certificate on the models at `input` and `output`.
     ///
-    /// The digests of both are compared first; then every step is judged by itself and done; then the graphs that the steps lead to are
-    /// compared with those of `output`.
+    /// The digests of both are compared first, then what they declare to their callers; then every step is judged by itself and done; then the
+    /// graphs that the steps lead to are compared with those of `output`.
     pub fn verify(&self, input: &Path, output: &Path) -> Result<Finding, CertifyError> {
         if let Some(why) = self.output.difference(&ModelDigest::of(output)?) {
             return Ok(Finding::Tampered(format!("the result is not the model that was certified: {why}")));
@@ -28,8 +28,11 @@ impl Certificate {
         self.replay(&Model::read(input)?, &Model::read(output)?)
     }
 
-    /// The same for models that were read already; their digests are not looked at.
+    /// The same for models that were read already; their digests are not looked at. What both declare to their callers comes first.
     pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
+        if let Some(why) = Signature::of(input.proto()).difference(&Signature::of(output.proto())) {
+            return Ok(Finding::Tampered(format!("the result does not declare what its input does: {why}")));
+        }
         let mut reading = Reading { certificate: self, replayer: Replayer::default(), rounding: Rounding::default() };
         let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
         // Bringing a model to another opset writes it anew: that nothing changes is checked as for what was written.
@@ -64,9 +67,6 @@ impl Reading<'_> {
     /// Whether `graph`, made from that of `a`, is the graph of `b`, up to names, order and rounding, and the rest of the models is alike.
     fn same_models(&mut self, a: &Model, graph: &Graph, b: &Model, place: &GraphPlace, same_opset: bool) -> Result<(), Stop> {
         let differs = |what: &str| Err(Stop::Differs(format!("{what} of graph {place} are not those of the input")));
-        if a.inputs() != b.inputs() && place.0.is_empty() {
-            return differs("the inputs");
-        }
         let names = |graph: &Graph| graph.outputs().iter().map(|o| o.name.clone()).collect::<Vec<_>>();
         if names(graph) != names(b.graph()) {
             return differs("the outputs");
@@ -107,21 +107,16 @@ impl Verbatims for Sides<'_, '_, '_> {
             return Err("another operator".into());
         };
         let (p, q) = (a.verbatim(p).ok_or("an operator of no model")?, b.verbatim(q).ok_or("an operator of no model")?);
+        if !p.alike(&q) {
+            return Err("it is not the original one".into());
+        }
         let (at, node, captured) = match (p, q) {
             (Verbatim::Node { at, proto, captured }, Verbatim::Node { at: at_b, proto: node_b, captured: captured_b }) => {
                 ((at, at_b), (proto, node_b), (captured, captured_b))
             }
-            (Verbatim::Input(p), Verbatim::Input(q)) if p.name() == q.name() && p.r#type == q.r#type => return Ok(Vec::new()),
-            (Verbatim::Initializer(p), Verbatim::Initializer(q)) => {
-                let unnamed = |t: &regraft_onnx::proto::TensorProto| regraft_onnx::proto::TensorProto { name: None, ..t.clone() };
-                return if unnamed(p) == unnamed(q) { Ok(Vec::new()) } else { Err("another initializer".into()) };
-            }
-            (Verbatim::Sparse(p), Verbatim::Sparse(q)) if p == q => return Ok(Vec::new()),
-            _ => return Err("another leaf".into()),
+            _ => return Ok(Vec::new()),
         };
-        if !alike(node.0, node.1) {
-            return Err(format!("the operator {} is not the original one", node.0.op_type()));
-        }
+        let given = |node: &NodeProto| node.input.iter().filter(|n| !n.is_empty()).count();
         let (own, own_b) = (given(node.0), given(node.1));
         let (inputs, inputs_b) = (&self.graph.node(x).inputs, &b.graph().node(y).inputs);
         if inputs.len() != own + captured.0.len() || inputs_b.len() != own_b + captured.1.len() {
@@ -134,6 +129,11 @@ impl Verbatims for Sides<'_, '_, '_> {
         }
         for (attribute, (p, q)) in node.0.attribute.iter().zip(&node.1.attribute).enumerate() {
             if p.g != q.g {
+                if let (Some(p), Some(q)) = (&p.g, &q.g)
+                    && let Some(why) = Signature::of_body(p).difference(&Signature::of_body(q))
+                {
+                    return Err(format!("a body does not declare what it did: {why}"));
+                }
                 self.body((at.0, attribute), (at.1, attribute))?;
             }
         }
@@ -153,19 +153,4 @@ impl Sides<'_, '_, '_> {
             Stop::Broken(why) | Stop::Differs(why) => format!("{}: {why}", x.label()),
         })
     }
-}
-
-/// True if two nodes are the same but for names and bodies.
-fn alike(a: &NodeProto, b: &NodeProto) -> bool {
-    let left_out = |names: &[String]| names.iter().map(String::is_empty).collect::<Vec<bool>>();
-    let bare = |a: &AttributeProto| AttributeProto { g: a.g.as_ref().map(|_| GraphProto::default()), doc_string: None, ..a.clone() };
-    let attributes = |node: &NodeProto| node.attribute.iter().map(bare).collect::<Vec<_>>();
-    (a.op_type(), a.domain(), a.overload()) == (b.op_type(), b.domain(), b.overload())
-        && left_out(&a.input) == left_out(&b.input)
-        && left_out(&a.output) == left_out(&b.output)
-        && attributes(a) == attributes(b)
-}
-
-fn given(node: &NodeProto) -> usize {
-    node.input.iter().filter(|n| !n.is_empty()).count()
 }

@@ -1,16 +1,19 @@
 //! The rule files that TASO and TENSAT ship, where they are at hand: beside the checkout, or in the folder that `REGRAFT_FOREIGN_RULES` names.
 
+mod skipped;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use regraft_foreign::{Format, Judgement, Rule, Trust, Verdict, algebra, judge_all};
+use skipped::skipped;
 
 /// The rules of a file; none if it is not there.
 fn read(name: &str) -> Option<Vec<Rule>> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = std::env::var_os("REGRAFT_FOREIGN_RULES").map_or_else(beside, PathBuf::from).join(name);
     let Ok(bytes) = std::fs::read(&path) else {
-        println!("skipped: there is no {}", path.display());
+        skipped("../shared/data");
         return None;
     };
     Some(Format::of(&bytes).read(&bytes).unwrap_or_else(|e| panic!("{name}: {e}")))

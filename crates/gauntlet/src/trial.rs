@@ -6,12 +6,11 @@ use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
 use regraft::optimize::{Bodies, Proposal, Rewritten as Record, clean, rewrite_bodies, scramble};
-use regraft::signature::Signature;
 use regraft_certify::{Certificate, Finding, GraphPlace, Judged, ModelDigest, Replay, Trail};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
 use regraft_onnx::proto::ModelProto;
-use regraft_onnx::{Model, Speller, WriteOptions};
+use regraft_onnx::{Model, Signature, Speller, WriteOptions};
 use regraft_rules::{Library, Writable};
 use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, lacks_kernel};
 use regraft_search::{Move, RandomWalk};
@@ -68,6 +67,10 @@ impl Writable for InModel {
 pub struct Rewritten {
     /// The written model.
     pub bytes: Vec<u8>,
+    /// The graph as it was read, and rewritten with nothing folded.
+    pub before: Graph,
+    /// See `before`.
+    pub after: Graph,
     /// Rules, in the order in which they were applied.
     pub rules: Vec<String>,
     /// What the certificate says of each of them.
@@ -122,7 +125,7 @@ impl Bench {
                     if level == OptLevel::All && !self.is_right(bytes, &names, feeds, want) {
                         continue;
                     }
-                    let what = agreement.broken.first().cloned();
+                    let what = agreement.broken.iter().chain(&agreement.lost).next().cloned();
                     bail!("{} {}", what.unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative)), done());
                 }
             }
@@ -149,11 +152,12 @@ impl Bench {
         });
         let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
         let bytes = written.to_bytes()?;
-        let main = Record { place: GraphPlace::default(), label: String::new(), read: model.graph().clone(), moves };
+        let before = model.graph().clone();
+        let main = Record { place: GraphPlace::default(), label: String::new(), read: before.clone(), moves };
         let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
         let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
         let replay = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
-        Ok(Rewritten { bytes, rules, judged: replay.judged, uncertified: replay.arrival.err() })
+        Ok(Rewritten { bytes, before, after: graph, rules, judged: replay.judged, uncertified: replay.arrival.err() })
     }
 
     /// Walks inside of every body as well. A body that cannot be written with what was done in it is a defect.

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 pub struct Verdict {
     /// Cases that held.
     pub held: usize,
+    /// Differences beyond the tolerance, in cases that held, that double precision confirms to be rounding.
+    pub excused: usize,
     /// Cases that the baseline itself cannot run.
     pub skipped: usize,
     /// What broke, one line each.
@@ -17,6 +19,7 @@ impl Verdict {
     /// Adds another part of the campaign.
     pub fn join(&mut self, other: Verdict) {
         self.held += other.held;
+        self.excused += other.excused;
         self.skipped += other.skipped;
         self.broken.extend(other.broken);
     }
@@ -26,7 +29,12 @@ impl Verdict {
         for line in &self.broken {
             println!("BROKEN {line}");
         }
-        println!("verdict: {campaign}: {} held, {} broken, {} not comparable · seed {seed}", self.held, self.broken.len(), self.skipped);
+        let excused = match self.excused {
+            0 => String::new(),
+            n => format!(" ({n} differences excused as rounding, by double precision)"),
+        };
+        let (held, broken, skipped) = (self.held, self.broken.len(), self.skipped);
+        println!("verdict: {campaign}: {held} held{excused}, {broken} broken, {skipped} not comparable · seed {seed}");
         if self.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

@@ -39,6 +39,7 @@ fn reading_and_printing_are_inverse() {
         "graph () { const a: f32[2,3] const b: i64[7] const c: bool[9] const d: f64[2] output a, b, c, d }",
         "graph (x: f32[N]) { y, z = opaque:Foo(x, _, Relu(x)) -> f32[N], ? w = opaque:com.example::Bar(z | x, why=\"no type rule\") -> i64[] opaque:Sink(x) output y, w }",
         "graph (x: f32[N]) { a = opaque:Foo(x, id=7) -> f32[N] b = opaque:Foo(| x) -> f32[N] output a, b }",
+        "graph (x: f32[N]) { a = opaque:Foo(x, why=\"it draws\", effects=true) -> f32[N] output a }",
         "graph (x: f32[4]) { _, y = Split(x, axis=0, sizes=[1, 3]) output y ; the end\n}",
     ];
     for text in texts {

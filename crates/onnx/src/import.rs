@@ -9,6 +9,7 @@ use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, N
 
 use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
+use crate::effects::Effects;
 use crate::error::{LoadError, LoadFault, Place};
 use crate::presume::{Presumed, presume};
 use crate::proto::type_proto::Value as TypeValue;
@@ -98,6 +99,7 @@ struct Importer<'a> {
     proto: &'a GraphProto,
     scope: &'a Scope<'a>,
     trust: bool,
+    effects: Effects<'a>,
     graph: Graph,
     symbols: Symbols,
     varies: HashSet<String>,
@@ -119,6 +121,7 @@ impl<'a> Importer<'a> {
             proto,
             scope,
             trust,
+            effects: Effects::of(model),
             graph: Graph::new(proto.name()),
             symbols: Symbols::new(proto),
             varies: HashSet::new(),
@@ -230,17 +233,17 @@ impl<'a> Importer<'a> {
     }
 
     fn opaque_leaf(&mut self, source: OpaqueSource, name: &'a str, op_type: &str, why: &str, ty: Option<TensorType>) {
-        let op = self.opaque(source, op_type, "", &[], 1, why);
+        let op = Op::Opaque(self.opaque(source, op_type, "", &[], 1, why));
         let value = self.graph.add_typed(op, &[], vec![ty]).out();
         self.graph.set_name(value, name);
         self.values.insert(name, value);
     }
 
-    fn opaque(&mut self, source: OpaqueSource, op_type: &str, domain: &str, given: &[bool], results: usize, why: &str) -> Op {
+    fn opaque(&mut self, source: OpaqueSource, op_type: &str, domain: &str, given: &[bool], results: usize, why: &str) -> OpaqueOp {
         let id = self.opaque_sources.len() as u32;
         self.opaque_sources.push(source);
         let why = Arc::from(why);
-        Op::Opaque(OpaqueOp { op_type: op_type.into(), domain: domain.into(), given: given.into(), results, why, id })
+        OpaqueOp { op_type: op_type.into(), domain: domain.into(), given: given.into(), results, why, effects: false, id }
     }
 
     /// Names of initializers that a training step writes.
@@ -292,8 +295,9 @@ impl<'a> Importer<'a> {
         {
             *first = node.input.first().and_then(|name| self.declared_element(name));
         }
-        let op = self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why);
-        let id = self.graph.add_typed(op, &operands, types);
+        let effects = self.effects.has(node);
+        let op = OpaqueOp { effects, ..self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why) };
+        let id = self.graph.add_typed(Op::Opaque(op), &operands, types);
         self.graph.set_origin(id, at as u32);
         self.imports[at] = Some(Import::Opaque { captured: captured.iter().map(ToString::to_string).collect() });
         self.name_results(node, id);

@@ -4,7 +4,7 @@ use regraft_ir::ops::OpaqueOp;
 
 use crate::import::{Import, OpaqueSource};
 use crate::model::Model;
-use crate::proto::{NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
+use crate::proto::{AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 
 /// What an opaque operator is in the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,32 @@ pub enum Verbatim<'a> {
     Sparse(&'a SparseTensorProto),
     /// An input that is no tensor of known rank.
     Input(&'a ValueInfoProto),
+}
+
+impl Verbatim<'_> {
+    /// True if both are the same but for names of nodes, values and initializers, and but for bodies: only where there are bodies counts.
+    pub fn alike(&self, other: &Verbatim<'_>) -> bool {
+        match (self, other) {
+            (Verbatim::Node { proto: a, .. }, Verbatim::Node { proto: b, .. }) => alike(a, b),
+            (Verbatim::Input(a), Verbatim::Input(b)) => a.name() == b.name() && a.r#type == b.r#type,
+            (Verbatim::Initializer(a), Verbatim::Initializer(b)) => {
+                let unnamed = |t: &TensorProto| TensorProto { name: None, ..t.clone() };
+                unnamed(a) == unnamed(b)
+            }
+            (Verbatim::Sparse(a), Verbatim::Sparse(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+fn alike(a: &NodeProto, b: &NodeProto) -> bool {
+    let left_out = |names: &[String]| names.iter().map(String::is_empty).collect::<Vec<bool>>();
+    let bare = |a: &AttributeProto| AttributeProto { g: a.g.as_ref().map(|_| GraphProto::default()), doc_string: None, ..a.clone() };
+    let attributes = |node: &NodeProto| node.attribute.iter().map(bare).collect::<Vec<_>>();
+    (a.op_type(), a.domain(), a.overload()) == (b.op_type(), b.domain(), b.overload())
+        && left_out(&a.input) == left_out(&b.input)
+        && left_out(&a.output) == left_out(&b.output)
+        && attributes(a) == attributes(b)
 }
 
 impl Model {

@@ -19,21 +19,23 @@ pub struct Agreement {
     pub histogram: Histogram,
     /// Name of the output that differs most.
     pub output: String,
-    /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, or NaN against a number.
+    /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, an infinity of the other sign, NaN against an infinity, or either
+    /// where a number is expected.
     pub broken: Vec<String>,
-    /// Outputs that are infinite or NaN in the first set and numbers in the second: it overflowed, or an infinity was lost.
+    /// Outputs that are infinite or NaN in the first set and numbers in the second: the first overflowed, or an infinity was lost.
     pub lost: Vec<String>,
     /// True if an output holds infinities or NaN in both sets: nothing is shown there.
     pub non_finite: bool,
 }
 
 impl Agreement {
-    /// True if nothing is broken and the relative difference is at most `tolerance`.
+    /// True if nothing is broken, nothing is lost, and the relative difference is at most `tolerance`.
     pub fn within(&self, tolerance: f64) -> bool {
-        self.broken.is_empty() && self.relative <= tolerance
+        self.broken.is_empty() && self.lost.is_empty() && self.relative <= tolerance
     }
 
-    /// What differs where no difference is allowed, under inputs of this fill: large ones may overflow in the first set alone.
+    /// What differs where no difference is allowed, under inputs of this fill. Large ones may overflow in the first set alone: there, and nowhere else, a
+    /// number may stand where the first set has an infinity or NaN.
     pub fn breach(&self, fill: &str) -> Option<&String> {
         let lost = self.lost.first().filter(|_| !fill.ends_with(Fill::Large.name()));
         self.broken.first().or(lost)
@@ -54,8 +56,9 @@ impl Agreement {
 
 /// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double precision.
 ///
-/// What is infinite or NaN on both sides shows nothing: large inputs overflow in both models alike. Infinities of other signs are different, and so is an
-/// infinity or NaN where a number is expected, unless that is one at the edge of its type.
+/// An infinity must meet an infinity of its sign, and NaN must meet NaN; such places show nothing, for large inputs overflow in both models alike. At the edge
+/// of its type, from an eighth of its largest number on, a number may meet the infinity of its sign. A number in the place of an infinity or NaN is `lost`;
+/// everything else is `broken`.
 pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Agreement {
     let mut worst = Agreement::default();
     if want.len() != have.len() {
@@ -94,13 +97,9 @@ fn compare_reals(name: &str, want: &[f64], have: &[f64], edge: f64) -> Agreement
     let mut result = Agreement { output: name.to_string(), ..Agreement::default() };
     for (x, y) in want.iter().zip(have) {
         if !x.is_finite() || !y.is_finite() {
-            let opposite = x.signum() != y.signum();
-            let alike = match (x.is_finite(), y.is_finite()) {
-                (false, false) => x.is_nan() || y.is_nan() || !opposite,
-                // One side overflowed and the other did not: only right at the edge of the type.
-                (true, _) => x.abs() >= edge && y.is_infinite() && !opposite,
-                (_, true) => y.abs() >= edge && x.is_infinite() && !opposite,
-            };
+            // One side may have overflowed and the other not, right at the edge of the type.
+            let overflows = |v: f64| v.abs() >= edge;
+            let alike = (x.is_nan() && y.is_nan()) || (overflows(*x) && overflows(*y) && x.signum() == y.signum());
             let what = || vec![format!("`{name}` is {y} where {x} is expected")];
             if alike {
                 result.non_finite = true;
@@ -151,9 +150,15 @@ mod tests {
         {
             assert!(broken(want, have), "{want} and {have}");
         }
-        for (want, have) in [(infinity, infinity), (3e38, infinity), (-infinity, -3e38), (infinity, f32::NAN)] {
+        for (want, have) in [(infinity, infinity), (3e38, infinity), (-infinity, -3e38), (f32::NAN, -f32::NAN)] {
             assert!(!broken(want, have), "{want} and {have}");
+            assert!(compared(want, have).within(0.0), "{want} and {have}");
         }
+        // NaN is no infinity, whatever the inputs are.
+        for (want, have) in [(infinity, f32::NAN), (f32::NAN, infinity), (-infinity, f32::NAN), (f32::NAN, 3e38), (3e38, f32::NAN)] {
+            assert!(broken(want, have) && !compared(want, have).within(1.0), "{want} and {have}");
+        }
+        assert!(compared(infinity, f32::NAN).breach("large").is_some() && compared(f32::NAN, infinity).breach("large").is_some());
         assert!(compared(infinity, infinity).non_finite);
         // What overflows at large inputs, as log(softmax(x)) does, may be a number in the other model; the other way round, a number is lost.
         assert!(compared(-infinity, -441.0).breach("N=8: large").is_none());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_onnx::Model;
+use regraft_onnx::{Model, Signature};
 use regraft_runtime::{Clock, Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
 use serde::Serialize;
 
@@ -11,7 +11,6 @@ use crate::data::load_data;
 use crate::error::Failure;
 use crate::optimize::{Effort, Observer, Phase, compare};
 use crate::report::{SCHEMA, Speedup};
-use crate::signature::Signature;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use regraft_equate::Effort;
 use regraft_ir::{DType, Graph, OpKind, eval};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
@@ -15,10 +15,10 @@ use crate::data::load_data;
 use crate::discrete::decided_by_floats;
 use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
+use crate::exact::double;
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
-use crate::signature::Signature;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
@@ -254,9 +254,7 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     let a = Model::read(&request.a)?;
     observer.phase(Phase::Load, &report.b.clone());
     let b = Model::read(&request.b)?;
-    let (mut differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
-    let other = equivalence::other_defaults(&a, &b);
-    differences.extend(other.iter().map(|name| format!("input `{name}` has another value where it is not given")));
+    let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
         report.word = "signature".into();
@@ -501,17 +499,4 @@ fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], rep
             }
         }
     }
-}
-
-/// A result of the reference executor in the widest type of its class.
-fn double(value: &regraft_ir::Value<f64>) -> Option<HostTensor> {
-    use regraft_ir::{DType, Value};
-    let dtype = match value {
-        Value::Real(_) => DType::F64,
-        Value::Int(_) => DType::I64,
-        Value::Bool(_) => DType::Bool,
-    };
-    let constant = value.to_const(dtype)?;
-    let shape = constant.shape().iter().map(|d| usize::try_from(*d).ok()).collect::<Option<_>>()?;
-    HostTensor::from_bytes(regraft_runtime::DType::from_onnx(dtype.to_onnx()), shape, constant.bytes()).ok()
 }

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use regraft_onnx::Model;
 use regraft_onnx::proto::NodeProto;
+use regraft_onnx::{Model, Signature};
 use serde::Serialize;
 
 use crate::error::Failure;
 use crate::report::SCHEMA;
-use crate::signature::Signature;
 
 /// What differs between two models.
 #[derive(Clone, Debug, Serialize)]

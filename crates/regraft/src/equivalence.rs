@@ -1,13 +1,13 @@
 //! Whether two models are the same, from the models alone: what `check` does where there is no certificate.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use prost::Message;
 use regraft_equate::{Effort, Function, Opaques, Side, Word, equate, equate_over};
 use regraft_ir::{NodeId, Op, ValueId};
-use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
-use regraft_onnx::{Body, Model, Verbatim};
+use regraft_onnx::proto::{AttributeProto, GraphProto, NodeProto};
+use regraft_onnx::{Body, Model, Signature, Verbatim};
 use regraft_rules::Library;
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub struct Gap {
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
-    let other = other_defaults(a, b);
+    let other = Signature::of(a.proto()).compare(&Signature::of(b.proto())).0;
     let plainer = [plain(a), plain(b)];
     let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
     let mut found = match other.first() {
@@ -79,9 +79,9 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
                 _ => found,
             }
         }
-        Some(name) => regraft_equate::Equivalence {
+        Some(why) => regraft_equate::Equivalence {
             open: b.graph().outputs().iter().map(|o| o.name.to_string()).collect(),
-            gaps: vec![regraft_equate::Gap { value: name.clone(), beside: None, why: "it has another default value".into() }],
+            gaps: vec![regraft_equate::Gap { value: "the inputs and outputs".into(), beside: None, why: why.clone() }],
             ..Default::default()
         },
     };
@@ -137,14 +137,6 @@ impl Comparison {
             (Some(output), None) => format!("no proof for `{output}`"),
         }
     }
-}
-
-/// Inputs that have other values in the one model than in the other when they are not given.
-pub fn other_defaults(a: &Model, b: &Model) -> Vec<String> {
-    let values = |model: &Model| model.inputs().into_iter().filter_map(|i| Some((i.name, i.default?))).collect::<BTreeMap<_, _>>();
-    let (a, b) = (values(a), values(b));
-    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-    names.into_iter().filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }
 
 /// Two models, or two bodies, and what is known of the bodies inside of them.
@@ -221,9 +213,6 @@ impl<'m> Comparer<'m> {
 
     /// What an opaque node computes, but for its operands.
     fn node(&mut self, side: Side, at: usize, node: &NodeProto, captured: &HashMap<String, ValueId>) -> Option<Vec<u8>> {
-        if is_random(node) {
-            return None;
-        }
         let model = self.model(side);
         let functions = &model.proto().functions;
         let mut shell = NodeProto {
@@ -246,9 +235,6 @@ impl<'m> Comparer<'m> {
         let opsets: BTreeMap<&str, i64> = model.proto().opset_import.iter().map(|o| (o.domain(), o.version())).collect();
         let mut around = shell.encode_to_vec();
         around.extend(format!("{:?}", model.opset(node.domain())).bytes());
-        if called && has_random_functions(model.proto()) {
-            return None;
-        }
         if called || (attributes.iter().any(|(_, a)| a.g.is_some()) && !functions.is_empty()) {
             let mut functions: Vec<Vec<u8>> = functions.iter().map(Message::encode_to_vec).collect();
             functions.sort();
@@ -274,6 +260,9 @@ impl Opaques for Comparer<'_> {
         let (a, b) = (self.a, self.b);
         let model = if side == Side::A { a } else { b };
         let Op::Opaque(opaque) = &model.graph().node(id).op else { return None };
+        if opaque.effects {
+            return None;
+        }
         let (kind, name, own) = match model.verbatim(opaque)? {
             Verbatim::Node { at, proto, captured } => {
                 let own = proto.input.iter().filter(|n| !n.is_empty()).count();
@@ -362,16 +351,4 @@ pub(crate) fn renamed(body: &GraphProto, names: &HashMap<String, String>) -> Gra
         output.name = output.name.as_ref().map(rename);
     }
     result
-}
-
-/// True if a node, or one inside of it, gives other results from run to run.
-fn is_random(node: &NodeProto) -> bool {
-    let names = ["Random", "Multinomial", "Bernoulli", "Dropout"];
-    let own = names.iter().any(|name| node.op_type().contains(name));
-    own || node.attribute.iter().filter_map(|a| a.g.as_ref()).any(|g| g.node.iter().any(is_random))
-}
-
-/// True if a model has functions that give other results from run to run.
-fn has_random_functions(model: &ModelProto) -> bool {
-    model.functions.iter().any(|f| f.node.iter().any(is_random))
 }

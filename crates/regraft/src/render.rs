@@ -154,7 +154,11 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     }
     if !is_unchanged(report) {
         let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
-        parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {})", bound(report.check.tolerance)));
+        let confirmed = match report.check.confirmed {
+            0 => String::new(),
+            n => format!(", {} beyond it that double precision confirms to be rounding", count(n, "comparison")),
+        };
+        parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {}{confirmed})", bound(report.check.tolerance)));
     }
     if !report.not_done.is_empty() {
         parts.push(format!("{} not done (-v says why)", report.not_done.len()));

@@ -159,8 +159,12 @@ pub struct Check {
     pub incomplete: bool,
     /// Tolerance for reals, relative to the largest magnitude of each output.
     pub tolerance: f64,
-    /// Largest relative difference of the output model (as deployed) from the input model without the runtime's optimizer.
+    /// Largest relative difference of the output model (as deployed) from the input model without the runtime's optimizer. Beyond the tolerance only where
+    /// double precision confirms that it is rounding.
     pub worst: f64,
+    /// Comparisons beyond the tolerance of which double precision confirms that they differ by rounding (see [`exact`](crate::exact)).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub confirmed: usize,
     /// Largest relative difference from the reference executor in double precision, if it could run.
     pub worst_reference: Option<f64>,
     /// Noise floor: the input model with the runtime's optimizer against without.
@@ -189,6 +193,7 @@ impl Check {
         self.tolerance = self.tolerance.max(other.tolerance);
         self.worst = self.worst.max(other.worst);
         self.floor = self.floor.max(other.floor);
+        self.confirmed += other.confirmed;
         self.worst_reference = self.worst_reference.into_iter().chain(other.worst_reference).reduce(f64::max);
         let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
         self.before_saturation = self.before_saturation.into_iter().chain(other.before_saturation).reduce(larger);
@@ -197,6 +202,11 @@ impl Check {
         self.reference_note = self.reference_note.take().or(other.reference_note.map(at));
         self.notes.extend(other.notes.into_iter().map(at));
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Where the time went.

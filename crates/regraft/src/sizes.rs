@@ -6,11 +6,14 @@ use regraft_ir::Bindings;
 use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::dimension;
 use regraft_onnx::proto::{ValueInfoProto, type_proto};
-use regraft_runtime::{DType, Feeds, Fill, FillOptions, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, ValueInfo, fill_inputs};
+use regraft_runtime::{
+    DType, Feeds, Fill, FillOptions, InputSpec, IntRange, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions, ValueInfo,
+    fill_inputs,
+};
 
 use crate::error::Failure;
+use crate::ranges::integer_ranges;
 use crate::units::{ShapeArg, Size};
-use crate::whole::free_integers;
 
 /// Sizes of all inputs, and the symbols that they bind.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +24,8 @@ pub struct Sizes {
     pub symbols: Bindings,
     /// True if a size was guessed.
     pub guessed: bool,
-    /// Integer inputs that may have any value.
-    pub free: BTreeSet<String>,
+    /// What integer inputs may hold.
+    pub ranges: BTreeMap<String, IntRange>,
 }
 
 /// Sizes tried for open spatial dimensions, in this order, until the model runs.
@@ -53,10 +56,10 @@ impl Sizes {
         check_names(&infos, shapes, binds)?;
         let mut last = None;
         for guess in (0..SPATIAL.len()).map(Guess::Usual).chain(Guess::OTHERS.into_iter().flatten()) {
-            let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
-            match session.run(&sizes.feeds(Fill::Normal, 0)?) {
-                Ok(_) => return Ok(sizes),
-                Err(e) => last = Some(e),
+            let mut sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+            match sizes.runs(session.as_mut())? {
+                None => return Ok(sizes),
+                Some(e) => last = Some(e),
             }
             if !sizes.guessed {
                 break;
@@ -87,8 +90,8 @@ impl Sizes {
         let infos = session.inputs().to_vec();
         for guesses in Guess::OTHERS {
             for guess in guesses {
-                let sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
-                if session.run(&sizes.feeds(Fill::Normal, 0)?).is_ok() {
+                let mut sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
+                if sizes.runs(session.as_mut())?.is_none() {
                     found.push(sizes);
                     break;
                 }
@@ -168,12 +171,28 @@ impl Sizes {
                 }
             }
         }
-        Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, free: free_integers(model.graph()) })
+        let ranges = integer_ranges(model, &bindings);
+        Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, ranges })
+    }
+
+    /// Why the model does not run at these sizes, if so. Where it runs only with indices of 0 and 1, it is given no others.
+    fn runs(&mut self, session: &mut dyn Session) -> Result<Option<RuntimeError>, Failure> {
+        let Err(why) = session.run(&self.feeds(Fill::Normal, 0)?) else { return Ok(None) };
+        if !self.ranges.values().any(|range| range.index) {
+            return Ok(Some(why));
+        }
+        let narrow = self.ranges.iter().filter(|(_, range)| !range.index).map(|(name, range)| (name.clone(), *range)).collect();
+        let narrow = Sizes { ranges: narrow, ..self.clone() };
+        let ended = session.run(&narrow.feeds(Fill::Normal, 0)?).err();
+        if ended.is_none() {
+            *self = narrow;
+        }
+        Ok(ended)
     }
 
     /// Made-up input values at these sizes.
     pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
-        Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, free: self.free.clone(), ..FillOptions::default() })?)
+        Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ranges: self.ranges.clone(), ..FillOptions::default() })?)
     }
 }
 

@@ -6,7 +6,8 @@ use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::type_proto::{Tensor, Value};
 use regraft_onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto,
 };
 
 /// A value of type `f32[N,4]`, or a boolean scalar.
@@ -110,6 +111,38 @@ fn unknown_operators_are_the_same_function_on_the_same_operands() {
 fn random_operators_are_equal_to_nothing() {
     let random = || model(nodes("r = RandomNormalLike(x); y = Add(r, z)"), "y");
     check("unproved", &random(), &random());
+}
+
+/// A call of a function whose body draws, or calls one that does, is as random as what it calls, outside of bodies and inside.
+#[test]
+fn functions_that_draw_are_equal_to_nothing() {
+    let function = |name: &str, inner: &str| FunctionProto {
+        domain: Some("com.example".into()),
+        name: Some(name.into()),
+        input: vec!["a".into()],
+        output: vec!["b".into()],
+        node: nodes(inner),
+        opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(17) }],
+        ..FunctionProto::default()
+    };
+    let with_functions = |nodes: Vec<NodeProto>| {
+        let mut proto = model(nodes, "y").proto().clone();
+        proto.functions = vec![
+            function("Noise", "b = RandomNormalLike(a)"),
+            function("Deep", "t = Relu(a); b = com.example.Noise(t)"),
+            function("Pure", "b = Tanh(a)"),
+        ];
+        Model::from_proto(proto).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let called = |name: &str| with_functions(nodes(&format!("r = com.example.{name}(x); y = Add(r, z)")));
+    let inside = |name: &str| {
+        let body = format!("o = com.example.{name}(x)");
+        with_functions([vec![branch(&body, "o")], nodes("y = Relu(r)")].concat())
+    };
+    for (name, word) in [("Noise", "unproved"), ("Deep", "unproved"), ("Pure", "proved")] {
+        check(word, &called(name), &called(name));
+        check(word, &inside(name), &inside(name));
+    }
 }
 
 #[test]

@@ -1,21 +1,24 @@
 //! Made-up inputs, the same for the same seed on every machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use half::{bf16, f16};
 
 use crate::random::Random;
 use crate::{DType, Feeds, HostTensor, RuntimeError, ValueInfo};
 
+/// Integers that are data are this large at most, unless the fill is of large ones.
+const SMALL: i128 = 9;
+
 /// Kinds of made-up values. Booleans and small integers are random in all but [`Fill::Zeros`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fill {
-    /// Mean 0, variance 1, within ±6. Free integers are within ±9.
+    /// Mean 0, variance 1, within ±6. Integers that are data are within ±9.
     Normal,
-    /// All zeros.
+    /// All zeros, or the integer nearest to it that the input may hold.
     Zeros,
     /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to 2¹⁰; one in eight of those above ½ is rounded to a multiple of it.
-    /// Free integers are these without their fractions, as far as their type has them.
+    /// Integers that are data have magnitudes spread evenly over all powers of two that they may have; one in eight is at an end, or next to it or to 0.
     Large,
 }
 
@@ -33,6 +36,17 @@ impl Fill {
     }
 }
 
+/// The integers that an input may hold, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntRange {
+    /// The least one.
+    pub low: i128,
+    /// The greatest one.
+    pub high: i128,
+    /// True if they are indices or choices: all are as likely. Else they are data.
+    pub index: bool,
+}
+
 /// Choices for made-up values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillOptions {
@@ -40,15 +54,13 @@ pub struct FillOptions {
     pub seed: u64,
     /// Largest integer; integers are in `0..=int_max`. Small, so that integers that serve as indices stay valid.
     pub int_max: u64,
-    /// Largest integer of single inputs, by name.
-    pub int_max_of: BTreeMap<String, u64>,
-    /// Names of integer inputs to which `int_max` does not apply: any integer will do.
-    pub free: BTreeSet<String>,
+    /// What integer inputs may hold, by name, where more is known.
+    pub ranges: BTreeMap<String, IntRange>,
 }
 
 impl Default for FillOptions {
     fn default() -> Self {
-        Self { seed: 0, int_max: 1, int_max_of: BTreeMap::new(), free: BTreeSet::new() }
+        Self { seed: 0, int_max: 1, ranges: BTreeMap::new() }
     }
 }
 
@@ -94,34 +106,37 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
     }
     let place = |source| RuntimeError::Tensor { place: format!("input `{}`", input.name), source };
     let mut tensor = HostTensor::zeros(input.dtype, input.shape.clone()).map_err(place)?;
-    if fill == Fill::Zeros {
+    let range = options.ranges.get(&input.name);
+    if fill == Fill::Zeros && range.is_none_or(|range| range.low <= 0 && range.high >= 0) {
         return Ok(tensor);
     }
     let mut random = Random::named(options.seed, &input.name);
-    let limit = options.int_max_of.get(&input.name).copied().unwrap_or(options.int_max);
-    let mut float = |fill| match fill {
-        Fill::Large => large(&mut random),
+    let float = |random: &mut Random| match fill {
+        Fill::Large => large(random),
         _ => random.normal(),
     };
     match input.dtype {
-        DType::F32 => write(&mut tensor, || (float(fill) as f32).to_ne_bytes()),
-        DType::F64 => write(&mut tensor, || float(fill).to_ne_bytes()),
-        DType::F16 => write(&mut tensor, || f16::from_f64(float(fill)).to_ne_bytes()),
-        DType::BF16 => write(&mut tensor, || bf16::from_f64(float(fill)).to_ne_bytes()),
+        DType::F32 => write(&mut tensor, || (float(&mut random) as f32).to_ne_bytes()),
+        DType::F64 => write(&mut tensor, || float(&mut random).to_ne_bytes()),
+        DType::F16 => write(&mut tensor, || f16::from_f64(float(&mut random)).to_ne_bytes()),
+        DType::BF16 => write(&mut tensor, || bf16::from_f64(float(&mut random)).to_ne_bytes()),
         // The two values of a flag are two branches: zeros are the one, and this is the other.
         DType::Bool if tensor.len() == 1 => tensor.bytes_mut().fill(1),
         dtype => {
-            let (low, high) = range(dtype);
-            let free = options.free.contains(&input.name);
-            let limit = if dtype == DType::Bool { 1 } else { limit };
+            let (least, greatest) = width(dtype);
+            let limit = if dtype == DType::Bool { 1 } else { options.int_max };
+            let narrow = IntRange { low: 0, high: limit.into(), index: true };
+            let range = range.copied().filter(|range| dtype != DType::Bool && range.low <= range.high).unwrap_or(narrow);
+            let (low, high) = (range.low.clamp(least, greatest), range.high.clamp(least, greatest));
             let mut int = || match fill {
-                _ if !free => random.below(limit.saturating_add(1)).into(),
-                Fill::Large => large(&mut random) as i128,
-                _ => i128::from(random.below(19)) - 9,
+                Fill::Zeros => 0i128.clamp(low, high),
+                _ if range.index => uniform(&mut random, low, high),
+                Fill::Large => wide(&mut random, low, high),
+                Fill::Normal => uniform(&mut random, (-SMALL).clamp(low, high), SMALL.clamp(low, high)),
             };
             let size = dtype.size().unwrap_or(1);
             for element in tensor.bytes_mut().chunks_exact_mut(size) {
-                element.copy_from_slice(&int().clamp(low, high).to_le_bytes()[..size]);
+                element.copy_from_slice(&int().to_le_bytes()[..size]);
             }
         }
     }
@@ -129,7 +144,7 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
 }
 
 /// The least and the greatest value of an integer type.
-fn range(dtype: DType) -> (i128, i128) {
+fn width(dtype: DType) -> (i128, i128) {
     match dtype {
         DType::Bool => (0, 1),
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),
@@ -141,6 +156,29 @@ fn range(dtype: DType) -> (i128, i128) {
         DType::I64 => (i64::MIN.into(), i64::MAX.into()),
         _ => (0, u64::MAX.into()),
     }
+}
+
+/// One of these, all as likely.
+fn uniform(random: &mut Random, low: i128, high: i128) -> i128 {
+    let count = u64::try_from(high - low).ok().and_then(|n| n.checked_add(1));
+    let steps = match count {
+        Some(count) => random.below(count),
+        None => random.next_u64(),
+    };
+    low + i128::from(steps)
+}
+
+/// A magnitude of each length in bits as likely as any other, and either sign; one in eight is a number at which types or signs end.
+fn wide(random: &mut Random, low: i128, high: i128) -> i128 {
+    let bits = random.next_u64();
+    if bits & 7 == 0 {
+        let edges = [low, low + 1, high - 1, high, -1, 0, 1];
+        return edges[random.below(edges.len() as u64) as usize].clamp(low, high);
+    }
+    let largest = low.unsigned_abs().max(high.unsigned_abs());
+    let length = 1 + random.below((128 - largest.leading_zeros()).max(1).into()) as u32;
+    let magnitude = i128::from(random.next_u64() >> (64 - length.min(64)));
+    (if bits & 8 == 0 || low >= 0 { magnitude } else { -magnitude }).clamp(low, high)
 }
 
 /// Exact on every machine: a mantissa in [1, 2) times a power of two.
@@ -175,9 +213,11 @@ mod tests {
         assert_eq!(both.get("x"), one.get("x"));
         let ints = both.get("y").unwrap().values::<i64>().unwrap().to_vec();
         assert!(ints.iter().all(|v| (0..=3).contains(v)) && ints.contains(&3) && ints.contains(&0));
-        let limited = FillOptions { int_max_of: [("y".to_owned(), 0)].into(), ..options };
-        let zeros = fill_inputs(Fill::Large, &[y], &limited).unwrap();
-        assert!(zeros.get("y").unwrap().values::<i64>().unwrap().iter().all(|v| *v == 0));
+        let limited = FillOptions { ranges: [("y".to_owned(), IntRange { low: -2, high: 5, index: true })].into(), ..options };
+        for fill in [Fill::Normal, Fill::Large] {
+            let drawn = fill_inputs(fill, std::slice::from_ref(&y), &limited).unwrap().get("y").unwrap().values::<i64>().unwrap().to_vec();
+            assert!(drawn.iter().all(|v| (-2..=5).contains(v)) && drawn.contains(&-2) && drawn.contains(&5), "{drawn:?}");
+        }
     }
 
     #[test]
@@ -196,16 +236,36 @@ mod tests {
     }
 
     #[test]
-    fn free_integers_have_either_sign_and_fill_their_type() {
-        let options = FillOptions { free: ["x".to_owned()].into(), ..FillOptions::default() };
-        let of = |fill, dtype| fill_inputs(fill, &[spec("x", dtype, &[1000])], &options).unwrap().get("x").unwrap().to_f64();
-        let ends = |values: Vec<f64>| values.iter().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(*v), high.max(*v)));
-        assert_eq!(ends(of(Fill::Normal, DType::I32)), (-9.0, 9.0));
-        assert_eq!(ends(of(Fill::Large, DType::I8)), (-128.0, 127.0));
-        assert_eq!(ends(of(Fill::Large, DType::U8)), (0.0, 255.0));
-        let (low, high) = ends(of(Fill::Large, DType::I64));
-        assert!(low < -900.0 && high > 900.0);
-        let flag = |fill| fill_inputs(fill, &[spec("f", DType::Bool, &[])], &options).unwrap().get("f").unwrap().to_f64();
+    fn data_has_either_sign_and_fills_its_range() {
+        let of = |fill, dtype, low: i128, high: i128| {
+            let options = FillOptions { ranges: [("x".to_owned(), IntRange { low, high, index: false })].into(), ..FillOptions::default() };
+            let tensor = fill_inputs(fill, &[spec("x", dtype, &[1000])], &options).unwrap().get("x").unwrap().clone();
+            let (size, signed) = (dtype.size().unwrap(), width(dtype).0 < 0);
+            let number = |bytes: &[u8]| {
+                let fill = if signed && bytes[size - 1] > 127 { 0xff } else { 0 };
+                let mut wide = [fill; 16];
+                wide[..size].copy_from_slice(bytes);
+                i128::from_le_bytes(wide)
+            };
+            tensor.bytes().chunks_exact(size).map(number).collect::<Vec<i128>>()
+        };
+        let ends = |values: &[i128]| (*values.iter().min().unwrap(), *values.iter().max().unwrap());
+        for dtype in [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64] {
+            let (low, high) = width(dtype);
+            let large = of(Fill::Large, dtype, low, high);
+            assert_eq!(ends(&large), (low, high), "{dtype}");
+            let halves = |v: &&i128| v.unsigned_abs() < 1 << (dtype.size().unwrap() * 4);
+            assert!(large.contains(&0) && large.iter().filter(halves).count() > 250, "{dtype}");
+            assert_eq!(ends(&of(Fill::Normal, dtype, low, high)), (low.max(-9), 9), "{dtype}");
+            assert_eq!(ends(&of(Fill::Zeros, dtype, low, high)), (0, 0), "{dtype}");
+        }
+        // Divisors are never 0.
+        for fill in Fill::ALL {
+            let (low, high) = ends(&of(fill, DType::I32, 1, i32::MAX.into()));
+            assert!(low == 1 && high < 1 << 31, "{fill:?}");
+        }
+        assert_eq!(ends(&of(Fill::Large, DType::I64, -1024, 1024)), (-1024, 1024));
+        let flag = |fill| fill_inputs(fill, &[spec("f", DType::Bool, &[])], &FillOptions::default()).unwrap().get("f").unwrap().to_f64();
         assert_eq!((flag(Fill::Zeros), flag(Fill::Normal)), (vec![0.0], vec![1.0]));
     }
 

@@ -52,7 +52,7 @@ pub use data::{DataError, NamedTensor, read_npy, read_tensor_file, read_tensor_p
 pub use dtype::DType;
 pub use error::RuntimeError;
 pub use feeds::Feeds;
-pub use fills::{Fill, FillOptions, InputSpec, fill_inputs};
+pub use fills::{Fill, FillOptions, InputSpec, IntRange, fill_inputs};
 pub use kernels::lacks_kernel;
 pub use library::{Candidate, LibraryError, Origin};
 pub use machine::MachineKey;

@@ -1,5 +1,7 @@
 //! Certificates, replayed and forged.
 
+mod effects;
 mod models;
 mod replaying;
+mod signatures;
 mod tampering;

@@ -66,28 +66,64 @@ pub fn scaled() -> ModelProto {
     })
 }
 
+/// A body, as an attribute of this name.
+pub fn body(name: &str, graph: GraphProto) -> AttributeProto {
+    let graph = GraphProto { name: Some(name.into()), ..graph };
+    AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Graph as i32), g: Some(graph), ..AttributeProto::default() }
+}
+
+/// A whole number as an attribute.
+pub fn attribute(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Int as i32), i: Some(value), ..AttributeProto::default() }
+}
+
+/// The type of a single truth value.
+pub fn boolean() -> Option<TypeProto> {
+    scalar(9)
+}
+
+fn scalar(elem_type: i32) -> Option<TypeProto> {
+    let tensor = Tensor { elem_type: Some(elem_type), shape: Some(TensorShapeProto::default()) };
+    Some(TypeProto { value: Some(Value::TensorType(tensor)), denotation: None })
+}
+
+/// `u, v = u - v, v`, several times over.
+pub fn looping() -> ModelProto {
+    let named = |name: &str, ty: Option<TypeProto>| ValueInfoProto { r#type: ty, ..declared(name, &[]) };
+    let inner = GraphProto {
+        input: vec![named("i", scalar(7)), named("go", boolean()), declared("p", &["3"]), declared("q", &["3"])],
+        output: vec![named("on", boolean()), declared("d", &["3"]), declared("e", &["3"])],
+        node: vec![node("Identity", &["go"], &["on"]), node("Sub", &["p", "q"], &["d"]), node("Identity", &["q"], &["e"])],
+        ..GraphProto::default()
+    };
+    let around = NodeProto { attribute: vec![body("body", inner)], ..node("Loop", &["n", "c", "u", "v"], &["y", "z"]) };
+    model(GraphProto {
+        name: Some("looping".into()),
+        input: vec![named("n", scalar(7)), named("c", boolean()), declared("u", &["3"]), declared("v", &["3"])],
+        output: vec![declared("y", &["3"]), declared("z", &["3"])],
+        node: vec![around],
+        ..GraphProto::default()
+    })
+}
+
+/// A certificate of no steps, whatever it is about: what somebody forges.
+pub fn empty() -> Certificate {
+    let digest = ModelDigest(Vec::new());
+    Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: None, trails: Vec::new() }
+}
+
 /// `y = c ? -(-x) : x + x`, where a branch reads an outer value.
 pub fn branching() -> ModelProto {
-    let branch = |name: &str, nodes: Vec<NodeProto>| AttributeProto {
-        name: Some(name.into()),
-        r#type: Some(AttributeType::Graph as i32),
-        g: Some(GraphProto {
-            name: Some(name.into()),
-            output: vec![declared(&nodes[nodes.len() - 1].output[0], &["3"])],
-            node: nodes,
-            ..GraphProto::default()
-        }),
-        ..AttributeProto::default()
+    let branch = |name: &str, nodes: Vec<NodeProto>| {
+        let output = vec![declared(&nodes[nodes.len() - 1].output[0], &["3"])];
+        body(name, GraphProto { output, node: nodes, ..GraphProto::default() })
     };
     let mut choice = node("If", &["c"], &["y"]);
     choice.attribute = vec![
         branch("then_branch", vec![node("Neg", &["x"], &["a"]), node("Neg", &["a"], &["b"]), node("Neg", &["b"], &["d"])]),
         branch("else_branch", vec![node("Add", &["x", "x"], &["e"])]),
     ];
-    let mut condition = declared("c", &[]);
-    if let Some(Value::TensorType(tensor)) = condition.r#type.as_mut().and_then(|t| t.value.as_mut()) {
-        tensor.elem_type = Some(9);
-    }
+    let condition = ValueInfoProto { r#type: boolean(), ..declared("c", &[]) };
     model(GraphProto {
         name: Some("branching".into()),
         input: vec![condition, declared("x", &["3"])],

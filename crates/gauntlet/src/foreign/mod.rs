@@ -14,12 +14,11 @@ use regraft::agreement::compare;
 use regraft::check::CheckRequest;
 use regraft::equivalence;
 use regraft::optimize::{Silent, clean};
-use regraft::signature::Signature;
 use regraft_equate::Effort;
 use regraft_ir::OpKind;
-use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::{ModelProto, TensorShapeProto, type_proto};
+use regraft_onnx::{Model, Signature};
 use regraft_runtime::{Feeds, HostTensor, OptLevel};
 
 use self::tally::{Campaign, Tally};

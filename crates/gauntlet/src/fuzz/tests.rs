@@ -48,7 +48,7 @@ fn random_models_hold() {
     let tally = campaign(&bench, &fuzz).unwrap();
     assert!(tally.broken.is_empty(), "{}", tally.broken.join("\n"));
     let refused: usize = tally.refused.values().sum();
-    assert!(refused * 20 < SHORT as usize && tally.unstable * 20 < SHORT as usize, "{tally:?}");
+    assert!(refused * 20 < SHORT as usize && tally.excused.len() * 20 < SHORT as usize, "{tally:?}");
     assert!(tally.rewrites > SHORT as usize, "rules hardly fire: {tally:?}");
     assert!(tally.uncertified.len() * 50 < SHORT as usize, "{}", tally.uncertified.join("\n"));
 }

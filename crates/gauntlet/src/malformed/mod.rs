@@ -153,7 +153,7 @@ pub fn run(malformed: &Malformed) -> Result<ExitCode> {
     );
     println!("{each:.0} executions per second; at most {} KiB for one file", tally.peak >> 10);
     let held = (tally.models + tally.texts) as usize - tally.broken.len();
-    let verdict = Verdict { held, skipped: 0, broken: tally.broken };
+    let verdict = Verdict { held, broken: tally.broken, ..Verdict::default() };
     Ok(verdict.conclude("malformed", malformed.seed))
 }
 

@@ -3,9 +3,8 @@
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
-use regraft::signature::Signature;
 use regraft_onnx::proto::ModelProto;
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 use regraft_search::RandomWalk;
 

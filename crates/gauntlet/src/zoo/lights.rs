@@ -134,7 +134,7 @@ fn open_first(info: &mut ValueInfoProto) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use regraft::signature::Signature;
+    use regraft_onnx::Signature;
     use regraft_zoo::{Options, Weights};
 
     use super::*;

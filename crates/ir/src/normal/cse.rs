@@ -19,7 +19,7 @@ const PEEK: usize = 64;
 
 /// Merges nodes with the same operator, attributes and operands, and constants of equal content. Returns how many nodes were removed.
 ///
-/// The two operands of a commutative operator may be swapped. Graph inputs and opaque nodes are never merged. Of two equal nodes the
+/// The two operands of a commutative operator may be swapped. Graph inputs and opaque nodes, with effects or without, are never merged. Of two equal nodes the
 /// one that feeds a declared output stays, else the one that is unchanged from the model, else the earlier one; two outputs may then return
 /// the same value.
 pub fn cse(graph: &mut Graph) -> usize {

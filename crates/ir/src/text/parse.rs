@@ -393,6 +393,7 @@ impl<'a> Parser<'a> {
             given: given.into(),
             results: types.len(),
             why: "".into(),
+            effects: false,
             id: self.opaque,
         };
         self.opaque += 1;
@@ -400,7 +401,14 @@ impl<'a> Parser<'a> {
             match (name.as_str(), value) {
                 ("id", Attr::Int(id)) if u32::try_from(id).is_ok() => op.id = id as u32,
                 ("why", Attr::Str(why)) => op.why = why.into(),
-                _ => return Err(ParseError::new(place, format!("`{name}` is no attribute here"), "id=0 and why=\"..\" are known")),
+                ("effects", Attr::Bool(effects)) => op.effects = effects,
+                _ => {
+                    return Err(ParseError::new(
+                        place,
+                        format!("`{name}` is no attribute here"),
+                        "id=0, why=\"..\" and effects=true are known",
+                    ));
+                }
             }
         }
         Ok(self.graph.add_typed(Op::Opaque(op), &operands, types))

@@ -88,6 +88,9 @@ fn opaque(graph: &Graph, id: NodeId, op: &OpaqueOp, count: u32, names: &Names) -
     if !op.why.is_empty() {
         attrs.push(format!("why={:?}", op.why));
     }
+    if op.effects {
+        attrs.push("effects=true".into());
+    }
     for attr in attrs {
         let _ = write!(inside, "{}{attr}", if inside.is_empty() { "" } else { ", " });
     }

@@ -266,7 +266,7 @@ impl<'a> Meaning<'a> {
     fn opaque(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let node = self.graph.node(value.node);
         let mut text = match &node.op {
-            Op::Opaque(op) if is_random(&format!("{op:?}")) => return Trouble::new("a random operator"),
+            Op::Opaque(op) if op.effects => return Trouble::new("an operator that is equal to nothing but itself"),
             op => format!("{op:?}"),
         };
         for operand in self.operands(value.node) {
@@ -403,9 +403,4 @@ impl<'a> Meaning<'a> {
         let inner: Vec<Poly> = inner.collect();
         self.at(operand, &inner)
     }
-}
-
-/// Operators whose results differ from run to run.
-fn is_random(op: &str) -> bool {
-    ["Random", "Multinomial", "Bernoulli"].iter().any(|name| op.contains(name))
 }

@@ -15,6 +15,8 @@ mod models;
 mod optimize;
 mod rules;
 mod run;
+#[path = "../../../foreign/tests/skipped/mod.rs"]
+mod skipped;
 mod spellings;
 mod usage;
 mod zoo;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::models::Builder;
 use crate::run::{Bench, has_runtime};
+use crate::skipped::skipped;
 
 const MINE: &str = "\
 ;; relu(relu(x)) = relu(x)
@@ -283,7 +284,7 @@ fn the_document_says_what_the_command_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = std::env::var_os("REGRAFT_FOREIGN_RULES").map_or_else(|| root.join("../shared/data"), PathBuf::from);
     let Ok(bytes) = std::fs::read(folder.join("taso_graph_subst.pb")) else {
-        println!("skipped: there is no taso_graph_subst.pb in {}", folder.display());
+        skipped("../shared/data");
         return;
     };
     let bench = Bench::new();

@@ -1,0 +1,14 @@
+//! Tests that lack what they need say so: in the output of `cargo test -- --nocapture`, and in the file that `REGRAFT_SKIPPED` names, whose lines
+//! `scripts/test.sh` counts.
+
+use std::io::Write;
+
+/// Says that the test of this thread is skipped, and why.
+pub fn skipped(needs: &str) {
+    let thread = std::thread::current();
+    let line = format!("skipped: {} (needs {needs})", thread.name().unwrap_or(env!("CARGO_CRATE_NAME")));
+    println!("{line}");
+    let Some(path) = std::env::var_os("REGRAFT_SKIPPED") else { return };
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
+    file.and_then(|mut file| writeln!(file, "{line}")).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}

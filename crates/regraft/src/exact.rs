@@ -1,0 +1,91 @@
+//! Two graphs in double precision: what is left of a difference where nothing is rounded to less.
+
+use std::collections::HashMap;
+
+use regraft_ir::{DType, Graph, Tensor, Value, ValueId, eval};
+use regraft_runtime::{Feeds, HostTensor};
+
+use crate::agreement::{Agreement, compare};
+use crate::optimize::to_values;
+
+/// Relative difference up to which double precision confirms that a larger one in single precision is rounding: single precision rounds to 6e-8.
+pub const CONFIRMED: f64 = 1e-9;
+
+/// Differences up to this many times what the last bit of its inputs does to a graph in double precision are rounding too.
+const NOISE: f64 = 10.0;
+
+/// How far `after` is from `before` on the reference executor, in double precision; integers and booleans must be equal. An error says why
+/// one of them could not be computed.
+///
+/// Constants of `after` that are computed from others must still be expressions: one that was folded is rounded.
+pub fn agreement(before: &Graph, after: &Graph, feeds: &Feeds) -> Result<Agreement, String> {
+    let outputs = |graph: &Graph| graph.outputs().iter().map(|o| o.value).collect::<Vec<_>>();
+    let names: Vec<String> = before.outputs().iter().map(|o| o.name.to_string()).collect();
+    of_values(&names, (before, &outputs(before)), (after, &outputs(after)), feeds)
+}
+
+/// The same for inner values.
+pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<Agreement, String> {
+    Ok(compare(names, &computed(a, feeds, false)?, &computed(b, feeds, false)?))
+}
+
+/// How much of a difference in double precision is rounding in double precision: [`CONFIRMED`], or what graph `a` itself makes of inputs whose last bit
+/// changes there, where that is more.
+pub fn noise(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
+    let moved = compare(names, &computed(a, feeds, false)?, &computed(a, feeds, true)?);
+    Ok(if moved.broken.is_empty() && moved.lost.is_empty() { CONFIRMED.max(NOISE * moved.relative) } else { CONFIRMED })
+}
+
+/// Values in double precision; with every second real element of the inputs moved by its last bit, if so asked.
+fn computed((graph, wanted): (&Graph, &[ValueId]), feeds: &Feeds, nudged: bool) -> Result<Vec<HostTensor>, String> {
+    let mut feeds: HashMap<String, Value<f64>> = to_values(graph, feeds).ok_or("an input has a type that it does not know")?;
+    for value in feeds.values_mut().filter(|_| nudged) {
+        if let Value::Real(tensor) = value {
+            let data = tensor.data.iter().enumerate().map(|(at, v)| if at % 2 == 0 { v * (1.0 + f64::EPSILON) } else { *v }).collect();
+            *value = Value::real(Tensor::new(tensor.shape.clone(), data));
+        }
+    }
+    let values = eval::values::<f64>(graph, &feeds, wanted, &mut eval::NoOpaque).map_err(|e| e.to_string())?;
+    values.iter().map(|v| double(v).ok_or_else(|| "an output has a type that it does not know".into())).collect()
+}
+
+/// A result of the reference executor in the widest type of its class.
+pub(crate) fn double(value: &Value<f64>) -> Option<HostTensor> {
+    let dtype = match value {
+        Value::Real(_) => DType::F64,
+        Value::Int(_) => DType::I64,
+        Value::Bool(_) => DType::Bool,
+    };
+    let constant = value.to_const(dtype)?;
+    let shape = constant.shape().iter().map(|d| usize::try_from(*d).ok()).collect::<Option<_>>()?;
+    HostTensor::from_bytes(regraft_runtime::DType::from_onnx(dtype.to_onnx()), shape, constant.bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use regraft_ir::text;
+
+    use super::*;
+
+    #[test]
+    fn doubles_tell_rounding_from_mistakes() {
+        let graph = |text: &str| text::parse(text).unwrap_or_else(|e| panic!("{e}"));
+        let mut feeds = Feeds::new();
+        feeds.insert("x", HostTensor::from_values(vec![3], &[1e8f32, 1.0, -3.5]).expect("a small tensor"));
+        let a = graph("graph (x: f32[3]) { const h: f32[] = 0.5 m = Mul(x, h) output Sub(Add(x, m), x) as y, Greater(m, h) as z }");
+        let b = graph("graph (x: f32[3]) { const h: f32[] = 0.5 m = Mul(h, x) output m as y, Less(h, m) as z }");
+        assert!(agreement(&a, &b, &feeds).is_ok_and(|found| found.within(CONFIRMED)));
+        let wrong = graph("graph (x: f32[3]) { const h: f32[] = 0.5000001 m = Mul(h, x) output m as y, Less(h, m) as z }");
+        assert!(agreement(&a, &wrong, &feeds).is_ok_and(|found| !found.within(CONFIRMED) && found.relative < 1e-6));
+        let flipped = graph("graph (x: f32[3]) { const h: f32[] = 0.5 m = Mul(h, x) output m as y, Less(m, h) as z }");
+        assert!(agreement(&a, &flipped, &feeds).is_ok_and(|found| !found.broken.is_empty()));
+        // What the last bit of a double moves by more than that is no better known.
+        let wild = graph("graph (x: f32[3]) { const c: f32[] = 1e15 output Sin(Mul(x, c)) as y }");
+        let (names, values) = (vec!["y".to_string()], [wild.outputs()[0].value]);
+        assert!(noise(&names, (&wild, &values), &feeds).is_ok_and(|noise| noise > 1e-3));
+        let tame = graph("graph (x: f32[3]) { output Sin(x) as y }");
+        assert!(noise(&names, (&tame, &[tame.outputs()[0].value]), &feeds).is_ok_and(|noise| noise < 1e-6));
+        let unknown = graph("graph (x: f32[3]) { output opaque:F(x) -> f32[3] as y, Greater(x, x) as z }");
+        assert!(agreement(&a, &unknown, &feeds).is_err());
+    }
+}
