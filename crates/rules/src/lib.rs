@@ -19,6 +19,7 @@ pub mod rule;
 pub mod sample;
 pub mod sexp;
 mod spelling;
+mod truth;
 
 pub use domain::{Case, Domain};
 pub use error::RuleError;
