@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::optimize::MARGIN;
-use crate::report::{Report, Speedup};
+use crate::report::{Replayed, Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
 /// Rules in the table at most; the report has all.
@@ -150,8 +150,9 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
         parts.push("interrupted: the best valid model so far".into());
     }
     if !report.applied.is_empty() {
-        parts.push(format!("{} ({})", count(report.applied.len(), "rewrite"), trust(report)));
+        parts.push(rewrites(report));
     }
+    parts.extend(report.check.replay.as_ref().filter(|_| !is_unchanged(report)).map(replayed));
     if !is_unchanged(report) {
         let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
         parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {})", bound(report.check.tolerance)));
@@ -164,6 +165,23 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     parts.push(format!("seed {}", report.seed));
     parts.push(report.reproduce.clone());
     format!("verdict: {}", parts.join(DOT))
+}
+
+/// How many rewrites there are. What their rules are trusted for says nothing more where each of them was replayed.
+fn rewrites(report: &Report) -> String {
+    let (rewrites, trust) = (count(report.applied.len(), "rewrite"), trust(report));
+    if report.check.replay.is_some() && trust == "proved" { rewrites } else { format!("{rewrites} ({trust})") }
+}
+
+/// What the replay of the certificate showed.
+fn replayed(replay: &Replayed) -> String {
+    let Replayed { steps, proved, .. } = replay;
+    let time = seconds(replay.seconds);
+    match &replay.uncompared {
+        _ if proved < steps => format!("certificate: proved {proved} of {}, {} not shown in {time}", count(*steps, "step"), steps - proved),
+        Some(why) => format!("certificate: proved {proved} of {}, and not compared with the result: {why}", count(*steps, "step")),
+        None => format!("certificate: proved ({proved} of {})", count(*steps, "step")),
+    }
 }
 
 fn outcome(report: &Report) -> String {
@@ -246,6 +264,13 @@ pub fn details(report: &Report) -> String {
             let _ = writeln!(text, "           {note}");
         }
     }
+    if let Some(replay) = &check.replay {
+        let _ = writeln!(text, "replay     {}", replay_details(replay));
+        for open in &replay.open {
+            let place = if open.graph.is_empty() { String::new() } else { format!(" in {}", open.graph) };
+            let _ = writeln!(text, "           step {} ({} at {}{place}): {}", open.number, open.rule, open.at, open.why);
+        }
+    }
     if let Some(predicted) = report.predicted_speedup {
         let _ = writeln!(text, "predicted  {predicted:.2}x by {} prices", report.cost);
     }
@@ -262,6 +287,17 @@ pub fn details(report: &Report) -> String {
     let phases = [("load", s.load), ("search", s.search), ("measure", s.measure), ("choose", s.choose), ("check", s.check)];
     let phases: Vec<String> = phases.iter().map(|(name, value)| format!("{name} {}", seconds(*value))).collect();
     let _ = writeln!(text, "time       {}", phases.join(", "));
+    text
+}
+
+fn replay_details(replay: &Replayed) -> String {
+    let mut text = format!("{} of {} proved in {}", replay.proved, count(replay.steps, "step"), seconds(replay.seconds));
+    if replay.remembered {
+        text.push_str(", by an earlier run");
+    }
+    if replay.rounded > 0 {
+        let _ = write!(text, "; {} folded constants are within {:.1e} of their expressions", replay.rounded, replay.bound);
+    }
     text
 }
 

@@ -1,0 +1,122 @@
+//! Questions to the prover, answered on all cores while they are still being asked.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use regraft_certify::Region;
+use regraft_prove::{Verdict, equal};
+use regraft_runtime::ProofKey;
+
+/// Threads that answer at most.
+const THREADS: usize = 8;
+/// Why a question has no answer.
+const SPENT: &str = "the time for it was spent";
+
+/// Questions, and answers to some of them.
+pub struct Questions {
+    state: Mutex<State>,
+    changed: Condvar,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(ProofKey, Region)>,
+    answers: HashMap<ProofKey, Verdict>,
+    /// Keys of regions that were proved here.
+    fresh: Vec<ProofKey>,
+    /// Questions whose answer was taken to be yes until it is known.
+    guessed: Vec<ProofKey>,
+    /// Nothing more will be asked.
+    closed: bool,
+}
+
+impl Questions {
+    /// With these answers; no question is begun after `until`.
+    pub fn new(answers: HashMap<ProofKey, Verdict>, until: Instant) -> Questions {
+        Questions { state: Mutex::new(State { answers, ..State::default() }), changed: Condvar::new(), until }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to a question, if it is known; else it is taken to be proved, and will be answered. `remembered` says whether it was proved before.
+    pub fn ask(&self, key: ProofKey, region: &Region, remembered: impl Fn(&ProofKey) -> bool) -> Verdict {
+        let known = self.state().answers.get(&key).cloned();
+        if let Some(verdict) = known {
+            return verdict;
+        }
+        let mut state = self.state();
+        if remembered(&key) {
+            state.answers.insert(key, Verdict::Proved);
+        } else if !state.guessed.contains(&key) {
+            state.guessed.push(key);
+            state.waiting.push_back((key, region.clone()));
+            self.changed.notify_one();
+        }
+        Verdict::Proved
+    }
+
+    /// Answers questions on other threads while `asking` asks them, and those that are left on this one as well.
+    pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
+        let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS) - 1;
+        self.state().closed = false;
+        std::thread::scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|| self.answer());
+            }
+            let close = Close(self);
+            let made = asking();
+            drop(close);
+            self.answer();
+            made
+        })
+    }
+
+    /// Answers until nothing more will be asked.
+    fn answer(&self) {
+        loop {
+            let mut state = self.state();
+            let (key, region) = loop {
+                match state.waiting.pop_front() {
+                    Some(question) => break question,
+                    None if state.closed => return,
+                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(state);
+            let verdict = if Instant::now() < self.until { equal(&region.before, &region.after) } else { Verdict::Unproved(SPENT.into()) };
+            let mut state = self.state();
+            if verdict.is_proved() {
+                state.fresh.push(key);
+            }
+            state.answers.insert(key, verdict);
+        }
+    }
+
+    /// True if something that was taken to be proved is not. Asked again, it has its answer.
+    pub fn was_wrong(&self) -> bool {
+        let mut state = self.state();
+        let guessed = std::mem::take(&mut state.guessed);
+        guessed.iter().any(|key| !state.answers.get(key).is_some_and(Verdict::is_proved))
+    }
+
+    /// All answers that hold beyond this time, and the keys of what was proved here.
+    pub fn done(self) -> (HashMap<ProofKey, Verdict>, Vec<ProofKey>) {
+        let State { mut answers, fresh, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|_, verdict| !matches!(verdict, Verdict::Unproved(why) if why == SPENT));
+        (answers, fresh)
+    }
+}
+
+/// Nothing more is asked when it is dropped, whatever happened.
+struct Close<'q>(&'q Questions);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.changed.notify_all();
+    }
+}
