@@ -96,26 +96,35 @@ impl<'a> Certifier<'a> {
 
     /// What the replay shows, and why the candidate is refused for it.
     fn judge(&self, candidate: &Candidate) -> (Option<Replayed>, Option<String>) {
-        let replayed = self.replay(candidate);
+        let Some((rewritten, trails)) = self.trails(candidate) else {
+            return (None, self.strict.then(|| "a rewrite reads a value of unknown type, and cannot be proved".into()));
+        };
+        let replayed = self.replay(candidate, &rewritten, trails);
         regraft_onnx::release_weights();
         match replayed {
             Err(why) => (None, Some(format!("its certificate does not hold: {why}"))),
-            Ok(None) => (None, self.strict.then(|| "a rewrite reads a value of unknown type, and cannot be proved".into())),
-            Ok(Some(mut replayed)) => {
-                let refused = self.refused(&replayed);
+            Ok(mut replayed) => {
+                let refused = self.refused(&replayed, &rewritten);
                 replayed.open.truncate(OPEN_SHOWN);
                 (Some(replayed), refused)
             }
         }
     }
 
-    fn refused(&self, replayed: &Replayed) -> Option<String> {
-        let step = replayed.open.iter().find(|step| self.strict || self.own.contains(&step.rule))?;
-        Some(format!("no proof of {} at {}: {}", step.rule, step.at, step.why))
+    /// The first step that is not proved and has to be: by a rule of the user's, or outside of what the proof of its rule covers.
+    fn refused(&self, replayed: &Replayed, rewritten: &[Rewritten]) -> Option<String> {
+        replayed.open.iter().find_map(|step| {
+            let no_proof = format!("no proof of {} at {}: {}", step.rule, step.at, step.why);
+            if self.strict || self.own.contains(&step.rule) {
+                return Some(no_proof);
+            }
+            let graph = rewritten.iter().find(|rewritten| rewritten.label == step.graph)?;
+            let outside = graph.uncovered(self.library, step.number)?;
+            Some(format!("{no_proof}, and the proof of its rule does not cover it: {outside}"))
+        })
     }
 
-    fn replay(&self, candidate: &Candidate) -> Result<Option<Replayed>, String> {
-        let Some((rewritten, trails)) = self.trails(candidate) else { return Ok(None) };
+    fn replay(&self, candidate: &Candidate, rewritten: &[Rewritten], trails: Vec<Trail>) -> Result<Replayed, String> {
         let largest = candidate.graph.ids().flat_map(|id| &candidate.graph.node(id).types).flatten();
         let largest = largest.filter_map(|ty| ty.elements().known()).max().unwrap_or(0);
         let output = match &candidate.artifact {
@@ -124,7 +133,7 @@ impl<'a> Certifier<'a> {
             None => Ok((Model::from_proto(candidate.written.proto.clone()).map_err(|e| e.to_string())?, None)),
         };
         let input = self.unconverted.as_ref().unwrap_or(self.model);
-        let subject = Subject { input, digest: self.digest, opset: self.opset, rewritten: &rewritten, trails, output };
-        self.proofs.replay(subject).map(Some)
+        let subject = Subject { input, digest: self.digest, opset: self.opset, rewritten, trails, output };
+        self.proofs.replay(subject)
     }
 }
