@@ -28,7 +28,7 @@ pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
     let mut tried = Vec::new();
     for (round, sizes) in (0..).zip(&SIZES[..rounds]) {
         let bindings: Bindings = symbols.iter().cloned().zip(sizes.iter().copied().cycle()).collect();
-        let cost = cost(&region.before, &bindings).zip(cost(&region.after, &bindings)).map(|(a, b)| a + b);
+        let cost = eval::effort(&region.before, &bindings).zip(eval::effort(&region.after, &bindings)).map(|(a, b)| a + b);
         let cost = cost.ok_or("a size cannot be computed")?;
         if *work + cost > WORK {
             return Err("too large to be evaluated".into());
@@ -43,20 +43,6 @@ pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
         tried.push(bindings.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect::<Vec<_>>().join(" "));
     }
     Ok(if symbols.is_empty() { "at its sizes".into() } else { format!("at {}", tried.join(" and ")) })
-}
-
-/// Operations of a graph at these sizes, and elements that it holds.
-fn cost(graph: &Graph, bindings: &Bindings) -> Option<f64> {
-    let mut sum = 0.0;
-    for id in graph.ids() {
-        let node = graph.node(id);
-        let bound = |ty: Option<&TensorType>| ty?.bind(bindings);
-        let inputs: Vec<Vec<usize>> = node.inputs.iter().map(|v| bound(graph.ty(*v))).collect::<Option<_>>()?;
-        let outputs: Vec<Vec<usize>> = node.types.iter().map(|ty| bound(ty.as_ref())).collect::<Option<_>>()?;
-        let elements = |shapes: &[Vec<usize>]| shapes.iter().map(|s| s.iter().map(|d| *d as f64).product::<f64>()).sum::<f64>();
-        sum += node.op.work(&inputs, &outputs).flops + elements(&inputs) + elements(&outputs);
-    }
-    Some(sum)
 }
 
 fn feeds(graph: &Graph, bindings: &Bindings, round: u64) -> Option<HashMap<String, Value<Field>>> {

@@ -30,10 +30,15 @@ impl Certificate {
 
     /// The same for models that were read already; their digests are not looked at. What both declare to their callers comes first.
     pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
+        self.replay_by(Replayer::default(), input, output)
+    }
+
+    /// The same, by this replayer.
+    pub fn replay_by(&self, replayer: Replayer<'_>, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         if let Some(why) = Signature::of(input.proto()).difference(&Signature::of(output.proto())) {
             return Ok(Finding::Tampered(format!("the result does not declare what its input does: {why}")));
         }
-        let mut reading = Reading { certificate: self, replayer: Replayer::default(), rounding: Rounding::default() };
+        let mut reading = Reading { certificate: self, replayer, rounding: Rounding::default() };
         let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
         // Bringing a model to another opset writes it anew: that nothing changes is checked as for what was written.
         let main = GraphPlace::default();
@@ -48,13 +53,13 @@ impl Certificate {
     }
 }
 
-struct Reading<'c> {
+struct Reading<'c, 'p> {
     certificate: &'c Certificate,
-    replayer: Replayer,
+    replayer: Replayer<'p>,
     rounding: Rounding,
 }
 
-impl Reading<'_> {
+impl Reading<'_, '_> {
     /// Follows the rewrites of `a` at `place`, and compares where they lead with `b`.
     fn models(&mut self, a: &Model, b: &Model, place: &GraphPlace) -> Result<(), Stop> {
         let mut graph = a.graph().clone();
@@ -90,8 +95,8 @@ impl Reading<'_> {
 }
 
 /// Operators that are kept verbatim, in a rewritten graph and in the model that was written.
-struct Sides<'r, 'c, 'm> {
-    reading: &'r mut Reading<'c>,
+struct Sides<'r, 'c, 'p, 'm> {
+    reading: &'r mut Reading<'c, 'p>,
     place: &'m GraphPlace,
     a: &'m Model,
     graph: &'m Graph,
@@ -100,7 +105,7 @@ struct Sides<'r, 'c, 'm> {
     bodies: Option<(Vec<Body>, Vec<Body>)>,
 }
 
-impl Verbatims for Sides<'_, '_, '_> {
+impl Verbatims for Sides<'_, '_, '_, '_> {
     fn same(&mut self, x: NodeId, y: NodeId) -> Result<Vec<(ValueId, ValueId)>, String> {
         let (a, b) = (self.a, self.b);
         let (Op::Opaque(p), Op::Opaque(q)) = (&self.graph.node(x).op, &b.graph().node(y).op) else {
@@ -141,7 +146,7 @@ impl Verbatims for Sides<'_, '_, '_> {
     }
 }
 
-impl Sides<'_, '_, '_> {
+impl Sides<'_, '_, '_, '_> {
     /// Compares two bodies that are not the same, byte for byte.
     fn body(&mut self, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
         let bodies = self.bodies.get_or_insert_with(|| (self.a.bodies(), self.b.bodies()));

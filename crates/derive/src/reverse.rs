@@ -206,6 +206,7 @@ impl<'a> Reverser<'a> {
         match condition {
             Expr::And(parts) => Some(all(parts)?.into_iter().all(|p| p)),
             Expr::Or(parts) => Some(all(parts)?.into_iter().any(|p| p)),
+            Expr::Shown(condition) => self.holds(condition),
             Expr::Call(function, parts) => match (function.name, parts.as_slice()) {
                 ("not", [part]) => self.holds(part).map(|p| !p),
                 ("given", [Expr::Var(var)]) if self.optional.contains(var) => Some(false),
@@ -224,6 +225,7 @@ impl<'a> Reverser<'a> {
             Expr::Attr(..) => false,
             Expr::If(parts) => parts.iter().all(|p| self.knows(p)),
             Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().all(|p| self.knows(p)),
+            Expr::Shown(condition) => self.knows(condition),
             Expr::For(_, list, _) => self.knows(list),
         }
     }

@@ -94,6 +94,20 @@ pub fn values<S: Scalar>(
         .collect()
 }
 
+/// Operations of a graph at these sizes, and elements that its nodes read and write; `None` if a size has no value.
+pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
+    let mut sum = 0.0;
+    for id in graph.ids() {
+        let node = graph.node(id);
+        let bound = |ty: Option<&TensorType>| ty?.bind(bindings);
+        let inputs: Vec<Vec<usize>> = node.inputs.iter().map(|v| bound(graph.ty(*v))).collect::<Option<_>>()?;
+        let outputs: Vec<Vec<usize>> = node.types.iter().map(|ty| bound(ty.as_ref())).collect::<Option<_>>()?;
+        let elements = |shapes: &[Vec<usize>]| shapes.iter().map(|s| s.iter().map(|d| *d as f64).product::<f64>()).sum::<f64>();
+        sum += node.op.work(&inputs, &outputs).flops + elements(&inputs) + elements(&outputs);
+    }
+    Some(sum)
+}
+
 /// The constant that a constant cone computes, evaluated in double precision and rounded once at the end.
 pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError> {
     if let Some(c) = graph.constant(value) {

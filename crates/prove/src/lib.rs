@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod coverage;
 mod equal;
 mod exact;
 mod field;
@@ -20,6 +21,7 @@ mod value;
 mod verdict;
 mod whole;
 
+pub use coverage::{coverage, coverage_document};
 pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};

@@ -25,7 +25,7 @@ impl Premises {
     }
 
     /// The premises of a proof that two graphs are equal, apart from whether operators have values.
-    pub(crate) fn of(graphs: [&Graph; 2]) -> Premises {
+    pub fn of(graphs: [&Graph; 2]) -> Premises {
         Premises { reals: graphs.iter().any(|graph| computes_with_floats(graph)), defined: false }
     }
 }

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use regraft_certify::{Certificate, Finding, Judged, Replay, Word, is_certificate};
 use regraft_onnx::Model;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::assumptions::clauses;
 use crate::error::Failure;
 
 /// Steps that are not proved, in a report at most.
-const OPEN_SHOWN: usize = 50;
+pub(crate) const OPEN_SHOWN: usize = 50;
 
 /// Where `check` looks for the certificate of its second model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Certified {
 }
 
 /// A rewrite that is not proved.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Open {
     /// Which graph, in words; empty for the model's own.
     pub graph: String,
@@ -178,14 +178,19 @@ fn summary(replay: &Replay) -> String {
     parts.join(" · ")
 }
 
+impl From<&Judged> for Open {
+    fn from(judged: &Judged) -> Open {
+        Open {
+            graph: judged.graph.clone(),
+            number: judged.number,
+            rule: judged.rule.clone(),
+            at: judged.at.clone(),
+            word: judged.word.to_string(),
+            why: judged.why.clone(),
+        }
+    }
+}
+
 fn open(replay: &Replay) -> Vec<Open> {
-    let one = |judged: &Judged| Open {
-        graph: judged.graph.clone(),
-        number: judged.number,
-        rule: judged.rule.clone(),
-        at: judged.at.clone(),
-        word: judged.word.to_string(),
-        why: judged.why.clone(),
-    };
-    replay.open().take(OPEN_SHOWN).map(one).collect()
+    replay.open().take(OPEN_SHOWN).map(Open::from).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::optimize::MARGIN;
-use crate::report::{Report, Speedup};
+use crate::report::{Replayed, Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
 /// Rules in the table at most; the report has all.
@@ -150,8 +150,9 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
         parts.push("interrupted: the best valid model so far".into());
     }
     if !report.applied.is_empty() {
-        parts.push(format!("{} ({})", count(report.applied.len(), "rewrite"), trust(report)));
+        parts.push(rewrites(report));
     }
+    parts.extend(report.check.replay.as_ref().filter(|_| !is_unchanged(report)).map(replayed));
     if !is_unchanged(report) {
         let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
         let confirmed = match report.check.confirmed {
@@ -168,6 +169,29 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     parts.push(format!("seed {}", report.seed));
     parts.push(report.reproduce.clone());
     format!("verdict: {}", parts.join(DOT))
+}
+
+/// How many rewrites there are. What their rules are trusted for says nothing more where each of them was replayed.
+fn rewrites(report: &Report) -> String {
+    let (rewrites, trust) = (count(report.applied.len(), "rewrite"), trust(report));
+    if report.check.replay.is_some() && trust == "proved" { rewrites } else { format!("{rewrites} ({trust})") }
+}
+
+/// What the replay of the certificate showed.
+fn replayed(replay: &Replayed) -> String {
+    let Replayed { steps, proved, bounded, .. } = replay;
+    let time = seconds(replay.seconds);
+    let rounded = if *bounded > 0 { format!(" and {bounded} up to rounded constants") } else { String::new() };
+    let shown = format!("{proved}{rounded} of {}", count(*steps, "step"));
+    let assumed: String = replay.assumptions.iter().map(|clause| format!(", {clause}")).collect();
+    match &replay.uncompared {
+        _ if proved + bounded < *steps => {
+            format!("certificate: proved {shown}{assumed}; {} not shown in {time}", steps - proved - bounded)
+        }
+        Some(why) => format!("certificate: proved {shown}{assumed}, and not compared with the result: {why}"),
+        None if *bounded > 0 => format!("certificate: bounded (proved {shown}{assumed})"),
+        None => format!("certificate: proved ({shown}{assumed})"),
+    }
 }
 
 fn outcome(report: &Report) -> String {
@@ -250,6 +274,13 @@ pub fn details(report: &Report) -> String {
             let _ = writeln!(text, "           {note}");
         }
     }
+    if let Some(replay) = &check.replay {
+        let _ = writeln!(text, "replay     {}", replay_details(replay));
+        for open in &replay.open {
+            let place = if open.graph.is_empty() { String::new() } else { format!(" in {}", open.graph) };
+            let _ = writeln!(text, "           step {} ({} at {}{place}): {}", open.number, open.rule, open.at, open.why);
+        }
+    }
     if let Some(predicted) = report.predicted_speedup {
         let _ = writeln!(text, "predicted  {predicted:.2}x by {} prices", report.cost);
     }
@@ -266,6 +297,23 @@ pub fn details(report: &Report) -> String {
     let phases = [("load", s.load), ("search", s.search), ("measure", s.measure), ("choose", s.choose), ("check", s.check)];
     let phases: Vec<String> = phases.iter().map(|(name, value)| format!("{name} {}", seconds(*value))).collect();
     let _ = writeln!(text, "time       {}", phases.join(", "));
+    text
+}
+
+fn replay_details(replay: &Replayed) -> String {
+    let mut text = format!("{} of {} proved in {}", replay.proved, count(replay.steps, "step"), seconds(replay.seconds));
+    if replay.bounded > 0 {
+        let _ = write!(text, ", {} more if constants are the numbers that they were rounded from", replay.bounded);
+    }
+    if !replay.assumptions.is_empty() {
+        let _ = write!(text, "; {}", replay.assumptions.join(", "));
+    }
+    if replay.remembered {
+        text.push_str(", by an earlier run");
+    }
+    if replay.rounded > 0 {
+        let _ = write!(text, "; {} folded constants are within {:.1e} of their expressions", replay.rounded, replay.bound);
+    }
     text
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::Open;
 use crate::histogram::Histogram;
 
 /// Version of the report's layout; raised when a field changes its meaning or goes away.
@@ -182,6 +183,45 @@ pub struct Check {
     pub reference_note: Option<String>,
     /// Remarks: outputs that overflow in both models, say.
     pub notes: Vec<String>,
+    /// What replaying the certificate showed, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replayed>,
+}
+
+/// What replaying the certificate showed, before the model was written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Rewrites.
+    pub steps: usize,
+    /// Rewrites that are proved.
+    pub proved: usize,
+    /// Rewrites that are proved if constants are the simple numbers that they were rounded from.
+    #[serde(default)]
+    pub bounded: usize,
+    /// What the proofs take for granted, a clause each.
+    #[serde(default)]
+    pub assumptions: Vec<String>,
+    /// Those that are not, or the first of them.
+    pub open: Vec<Open>,
+    /// Constants that were computed ahead of time and parameters that were rounded.
+    pub rounded: usize,
+    /// How far these are from their exact values at most, relative to the largest magnitude of each.
+    pub bound: f64,
+    /// Why it was not compared where the rewrites lead, if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uncompared: Option<String>,
+    /// True if an earlier run replayed the same certificate on the same models.
+    #[serde(default)]
+    pub remembered: bool,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+impl Replayed {
+    /// True if all of it was shown.
+    pub fn is_shown(&self) -> bool {
+        self.proved + self.bounded == self.steps && self.uncompared.is_none()
+    }
 }
 
 impl Check {

@@ -1,10 +1,13 @@
 //! The functions of the expression language.
 
+use std::cmp::Ordering;
+
 use regraft_ir::{Dim, Op, OpKind, PatchValue, TensorType};
 
 use crate::constants;
 use crate::cook_toom::cook_toom;
 use crate::expr::{Scope, Val};
+use crate::truth::{Truth, all, any, equal, equal_sizes, not, order, same_operator};
 
 /// A function of the expression language.
 pub struct Builtin {
@@ -84,26 +87,26 @@ pub static TABLE: &[Builtin] = &[
     Builtin {
         name: "=",
         arity: (2, MANY),
-        help: "all equal; for symbolic sizes: shown to be equal",
-        run: |a, _| Ok(Val::Bool(a.windows(2).all(|w| equal(&w[0], &w[1])))),
+        help: "all equal; sizes with symbols for all their values",
+        run: |a, _| told(all(a.windows(2).map(|w| equal(&w[0], &w[1])))),
     },
     Builtin {
         name: "!=",
         arity: (2, 2),
-        help: "known and different",
-        run: |a, _| Ok(Val::Bool(known(&a[0]) && known(&a[1]) && !equal(&a[0], &a[1]))),
+        help: "different; sizes with symbols for all their values",
+        run: |a, _| told(not(equal(&a[0], &a[1]))),
     },
-    Builtin { name: "<", arity: (2, 2), help: "less", run: |a, _| compare(a, |x, y| x < y) },
-    Builtin { name: "<=", arity: (2, 2), help: "less or equal", run: |a, _| compare(a, |x, y| x <= y) },
-    Builtin { name: ">", arity: (2, 2), help: "greater", run: |a, _| compare(a, |x, y| x > y) },
-    Builtin { name: ">=", arity: (2, 2), help: "greater or equal", run: |a, _| compare(a, |x, y| x >= y) },
+    Builtin { name: "<", arity: (2, 2), help: "less", run: |a, _| compare(a, Ordering::is_lt) },
+    Builtin { name: "<=", arity: (2, 2), help: "less or equal", run: |a, _| compare(a, Ordering::is_le) },
+    Builtin { name: ">", arity: (2, 2), help: "greater", run: |a, _| compare(a, Ordering::is_gt) },
+    Builtin { name: ">=", arity: (2, 2), help: "greater or equal", run: |a, _| compare(a, Ordering::is_ge) },
     Builtin {
         name: "near",
         arity: (2, 2),
         help: "floats equal to six digits",
         run: |a, _| Ok(Val::Bool(constants::near(float(&a[0])?, float(&a[1])?))),
     },
-    Builtin { name: "not", arity: (1, 1), help: "negation", run: |a, _| Ok(Val::Bool(!matches!(a[0], Val::Bool(true)))) },
+    Builtin { name: "not", arity: (1, 1), help: "negation", run: |a, _| told(not(Some(truth(&a[0])?))) },
     Builtin {
         name: "given",
         arity: (1, 1),
@@ -168,25 +171,28 @@ pub static TABLE: &[Builtin] = &[
         name: "all-equal",
         arity: (2, 2),
         help: "every item of a list equals a value",
-        run: |a, _| Ok(Val::Bool(list(&a[0])?.iter().all(|v| equal(v, &a[1])))),
+        run: |a, _| told(all(list(&a[0])?.iter().map(|v| equal(v, &a[1])))),
     },
     Builtin {
         name: "uniform",
         arity: (1, 1),
         help: "all items of a list are equal",
-        run: |a, _| Ok(Val::Bool(list(&a[0])?.windows(2).all(|w| equal(&w[0], &w[1])))),
+        run: |a, _| told(all(list(&a[0])?.windows(2).map(|w| equal(&w[0], &w[1])))),
     },
     Builtin {
         name: "every",
         arity: (1, 1),
         help: "all items of a list are true",
-        run: |a, _| Ok(Val::Bool(list(&a[0])?.iter().all(|v| *v == Val::Bool(true)))),
+        run: |a, _| {
+            let items = list(&a[0])?.iter().map(truth).collect::<Result<Vec<_>, _>>()?;
+            Ok(Val::Bool(items.into_iter().all(|item| item)))
+        },
     },
     Builtin {
         name: "member",
         arity: (2, 2),
         help: "a list contains a value",
-        run: |a, _| Ok(Val::Bool(list(&a[1])?.iter().any(|v| equal(v, &a[0])))),
+        run: |a, _| told(any(list(&a[1])?.iter().map(|v| equal(v, &a[0])))),
     },
     Builtin {
         name: "reverse",
@@ -208,8 +214,12 @@ pub static TABLE: &[Builtin] = &[
         arity: (2, 2),
         help: "(index-of v list): where a list has a value first",
         run: |a, _| {
-            let at = list(&a[1])?.iter().position(|v| equal(v, &a[0]));
-            at.map(|i| Val::int(i as i64)).ok_or_else(|| "the list does not have the value".to_string())
+            for (at, item) in list(&a[1])?.iter().enumerate() {
+                if equal(item, &a[0]).ok_or(UNDECIDED)? {
+                    return Ok(Val::int(at as i64));
+                }
+            }
+            Err("the list does not have the value".into())
         },
     },
     Builtin {
@@ -218,7 +228,13 @@ pub static TABLE: &[Builtin] = &[
         help: "(without list items): a list less the items of another",
         run: |a, _| {
             let gone = list(&a[1])?;
-            Ok(Val::List(list(&a[0])?.iter().filter(|v| !gone.iter().any(|g| equal(g, v))).cloned().collect()))
+            let mut left = Vec::new();
+            for item in list(&a[0])? {
+                if !any(gone.iter().map(|g| equal(g, item))).ok_or(UNDECIDED)? {
+                    left.push(item.clone());
+                }
+            }
+            Ok(Val::List(left))
         },
     },
     Builtin {
@@ -293,7 +309,7 @@ pub static TABLE: &[Builtin] = &[
         help: "shapes shown to be equal: no broadcasting",
         run: |a, s| {
             let types = a.iter().map(|v| ty(v, s)).collect::<Result<Vec<_>, _>>()?;
-            Ok(Val::Bool(types.windows(2).all(|w| w[0].shape == w[1].shape)))
+            told(all(types.windows(2).map(|w| same_shape(&w[0].shape, &w[1].shape))))
         },
     },
     Builtin { name: "known", arity: (1, 1), help: "a size that is a number", run: |a, _| Ok(Val::Bool(known(&a[0]))) },
@@ -306,10 +322,11 @@ pub static TABLE: &[Builtin] = &[
     Builtin {
         name: "broadcasts-into",
         arity: (2, 2),
-        help: "the first tensor, broadcast with the second, keeps the second's shape",
+        help: "the first tensor, which can be broadcast with the second, keeps the second's shape then",
         run: |a, s| {
             let (x, y) = (ty(&a[0], s)?, ty(&a[1], s)?);
-            Ok(Val::Bool(regraft_ir::broadcast_shapes([x.shape.as_slice(), y.shape.as_slice()]).is_some_and(|b| b == y.shape)))
+            let Some(offset) = y.rank().checked_sub(x.rank()) else { return Ok(Val::Bool(false)) };
+            told(all(x.shape.iter().zip(&y.shape[offset..]).map(|(d, e)| broadcasts_into(d, e))))
         },
     },
     Builtin {
@@ -320,17 +337,24 @@ pub static TABLE: &[Builtin] = &[
             let t = ty(&a[0], s)?;
             let (axis, rank) = (int(&a[1])?, int(&a[2])?);
             let offset = rank - t.rank() as i64;
-            Ok(Val::Bool(offset >= 0 && t.shape.iter().enumerate().all(|(i, d)| i as i64 + offset == axis || d.is(1))))
+            let others = t.shape.iter().enumerate().filter(|(i, _)| *i as i64 + offset != axis);
+            told(if offset < 0 { Some(false) } else { all(others.map(|(_, d)| is_one(d))) })
         },
     },
     // Constness and values.
     Builtin { name: "const", arity: (1, 1), help: "depends on constants only", run: |a, s| Ok(Val::Bool(s.constant(value(&a[0])?))) },
-    Builtin { name: "scalar", arity: (1, 1), help: "one element", run: |a, s| Ok(Val::Bool(ty(&a[0], s)?.elements().is(1))) },
+    Builtin { name: "scalar", arity: (1, 1), help: "one element", run: |a, s| told(is_one(&ty(&a[0], s)?.elements())) },
     Builtin {
         name: "splat",
         arity: (1, 1),
         help: "a constant all of whose elements are equal",
-        run: |a, s| Ok(Val::Bool(s.old(value(&a[0])?).is_some_and(|v| constants::splat(s.graph(), v).is_some()))),
+        run: |a, s| {
+            let value = value(&a[0])?;
+            let seen = s.old(value).and_then(|v| constants::splat(s.graph(), v)).is_some();
+            // What depends on constants and is not evaluated here may have equal elements all the same.
+            let unseen = s.constant(value) && !matches!(s.op(value), Some(Op::Constant(_)));
+            told(if seen { Some(true) } else { (!unseen).then_some(false) })
+        },
     },
     Builtin {
         name: "value",
@@ -399,7 +423,7 @@ pub static TABLE: &[Builtin] = &[
         run: |a, s| {
             let values = a.iter().flat_map(|v| v.as_list().unwrap_or(std::slice::from_ref(v)));
             let ops = values.map(|v| s.op(value(v)?).ok_or_else(|| "not an operator".to_string())).collect::<Result<Vec<_>, _>>()?;
-            Ok(Val::Bool(ops.windows(2).all(|w| w[0] == w[1])))
+            told(all(ops.windows(2).map(|w| same_operator(w[0], w[1]))))
         },
     },
     Builtin {
@@ -512,18 +536,40 @@ fn pick(a: &[Val], first: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
     Ok(if first(x, y) { a[0].clone() } else { a[1].clone() })
 }
 
-fn compare(a: &[Val], f: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
-    Ok(Val::Bool(f(float(&a[0])?, float(&a[1])?)))
+fn compare(a: &[Val], f: impl Fn(Ordering) -> bool) -> Result<Val, String> {
+    if let (Val::Dim(x), Val::Dim(y)) = (&a[0], &a[1]) {
+        return told(order(x, y).map(f));
+    }
+    Ok(Val::Bool(float(&a[0])?.partial_cmp(&float(&a[1])?).is_some_and(f)))
 }
 
-fn equal(a: &Val, b: &Val) -> bool {
-    match (a, b) {
-        (Val::Float(x), y) | (y, Val::Float(x)) => y.as_f64() == Some(*x),
-        // A flag may be written 0 or 1.
-        (Val::Bool(x), Val::Dim(d)) | (Val::Dim(d), Val::Bool(x)) => d.known() == Some(i64::from(*x)),
-        (Val::List(x), Val::List(y)) => x.len() == y.len() && x.iter().zip(y).all(|(a, b)| equal(a, b)),
-        _ => a == b,
+/// Why a condition has no value that depends on symbols.
+const UNDECIDED: &str = "undecided: it depends on what symbols stand for";
+
+/// A condition's value; one that is undecided has none.
+fn told(truth: Truth) -> Result<Val, String> {
+    truth.map(Val::Bool).ok_or_else(|| UNDECIDED.into())
+}
+
+fn truth(v: &Val) -> Result<bool, String> {
+    match v {
+        Val::Bool(truth) => Ok(*truth),
+        other => Err(format!("{other:?} is not a truth value")),
     }
+}
+
+fn is_one(size: &Dim) -> Truth {
+    equal_sizes(size, &Dim::from(1))
+}
+
+/// Whether `x` and `y`, one of which is 1 if they differ, are broadcast to `y`.
+fn broadcasts_into(x: &Dim, y: &Dim) -> Truth {
+    let both = any([equal_sizes(x, y), is_one(x)]);
+    if x.known().is_none() { both.or_else(|| not(is_one(y)).filter(|other| *other)) } else { both }
+}
+
+fn same_shape(x: &[Dim], y: &[Dim]) -> Truth {
+    if x.len() == y.len() { all(x.iter().zip(y).map(|(a, b)| equal_sizes(a, b))) } else { Some(false) }
 }
 
 fn known(v: &Val) -> bool {
@@ -534,9 +580,9 @@ fn known(v: &Val) -> bool {
     }
 }
 
-/// Equality as the language sees it (numbers by value, flags as 0 and 1).
+/// True where equality as the language sees it (numbers by value, flags as 0 and 1) is shown.
 pub fn same(a: &Val, b: &Val) -> bool {
-    equal(a, b)
+    equal(a, b) == Some(true)
 }
 
 fn dim(v: &Val) -> Result<Dim, String> {

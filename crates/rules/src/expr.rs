@@ -105,10 +105,12 @@ pub enum Expr {
     Attr(Var, String),
     /// `(if C A B)`.
     If(Box<[Expr; 3]>),
-    /// `(and ..)`: false at the first false.
+    /// `(and ..)`: false at the first false, undecided if something is and nothing is false.
     And(Vec<Expr>),
-    /// `(or ..)`: true at the first true.
+    /// `(or ..)`: true at the first true, undecided if something is and nothing is true.
     Or(Vec<Expr>),
+    /// `(shown C)`: whether `C` is shown to hold; false where it is undecided.
+    Shown(Box<Expr>),
     /// `(for ?i LIST E)`: `E` for every item.
     For(Var, Box<Expr>, Box<Expr>),
     /// A function of the table in `builtins`.
@@ -153,7 +155,8 @@ impl Scope for GraphScope<'_> {
 }
 
 impl Expr {
-    /// The value; an error is a reason why the expression has none here (an unknown type, an index outside of a list...).
+    /// The value; an error is a reason why the expression has none here (an unknown type, an index outside of a list, a condition that symbols leave
+    /// undecided...).
     pub fn eval(&self, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {
         match self {
             Expr::Literal(v) => Ok(v.clone()),
@@ -169,22 +172,9 @@ impl Expr {
                 let [condition, yes, no] = parts.as_ref();
                 if condition.holds(env, scope)? { yes.eval(env, scope) } else { no.eval(env, scope) }
             }
-            Expr::And(parts) => {
-                for part in parts {
-                    if !part.holds(env, scope)? {
-                        return Ok(Val::Bool(false));
-                    }
-                }
-                Ok(Val::Bool(true))
-            }
-            Expr::Or(parts) => {
-                for part in parts {
-                    if part.holds(env, scope)? {
-                        return Ok(Val::Bool(true));
-                    }
-                }
-                Ok(Val::Bool(false))
-            }
+            Expr::And(parts) => Self::joined(parts, false, env, scope),
+            Expr::Or(parts) => Self::joined(parts, true, env, scope),
+            Expr::Shown(condition) => Ok(Val::Bool(condition.holds(env, scope).unwrap_or(false))),
             Expr::For(var, list, body) => {
                 let Val::List(items) = list.eval(env, scope)? else { return Err("`for` needs a list".into()) };
                 let mut inner = env.to_vec();
@@ -202,7 +192,20 @@ impl Expr {
         }
     }
 
-    /// The truth of a condition.
+    /// `decisive` if a part is; otherwise no part may be undecided.
+    fn joined(parts: &[Expr], decisive: bool, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {
+        let mut undecided = None;
+        for part in parts {
+            match part.holds(env, scope) {
+                Ok(truth) if truth == decisive => return Ok(Val::Bool(decisive)),
+                Ok(_) => {}
+                Err(why) => drop(undecided.get_or_insert(why)),
+            }
+        }
+        undecided.map_or(Ok(Val::Bool(!decisive)), Err)
+    }
+
+    /// The truth of a condition; an error where it is undecided.
     pub fn holds(&self, env: &[Option<Val>], scope: &dyn Scope) -> Result<bool, String> {
         match self.eval(env, scope)? {
             Val::Bool(b) => Ok(b),

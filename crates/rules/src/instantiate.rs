@@ -197,7 +197,7 @@ impl Builder<'_> {
                 }]))
             }
             Target::If(condition, yes, no) => {
-                let holds = matches!(self.eval(condition)?, Val::Bool(true));
+                let holds = condition.holds(&self.env, self).map_err(Refusal::Type)?;
                 match (holds, no) {
                     (true, _) => self.build(yes),
                     (false, Some(no)) => self.build(no),

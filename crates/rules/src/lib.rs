@@ -5,6 +5,7 @@
 pub mod builtins;
 mod constants;
 mod cook_toom;
+pub mod coverage;
 pub mod domain;
 pub mod error;
 pub mod expr;
@@ -20,7 +21,10 @@ pub mod rule;
 pub mod sample;
 pub mod sexp;
 mod spelling;
+mod truth;
+pub mod vary;
 
+pub use coverage::Coverage;
 pub use domain::{Case, Domain};
 pub use error::RuleError;
 pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle, twin};

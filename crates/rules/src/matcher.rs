@@ -125,6 +125,7 @@ fn mentions(expr: &Expr, which: &dyn Fn(&Var) -> bool) -> bool {
         Expr::Var(v) | Expr::Attr(v, _) => which(v),
         Expr::If(parts) => parts.iter().any(|p| mentions(p, which)),
         Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().any(|p| mentions(p, which)),
+        Expr::Shown(condition) => mentions(condition, which),
         Expr::For(_, list, body) => mentions(list, which) || mentions(body, which),
     }
 }

@@ -525,6 +525,10 @@ impl Parser<'_> {
                         Ok(Expr::If(Box::new([self.expr(c)?, self.expr(a)?, self.expr(b)?])))
                     }
                     "and" => Ok(Expr::And(args.iter().map(|a| self.expr(a)).collect::<Result<_, _>>()?)),
+                    "shown" => {
+                        let [condition] = args else { return self.fail(place, "`shown` takes one condition", "(shown (= (dim ?x 0) 1))") };
+                        Ok(Expr::Shown(Box::new(self.expr(condition)?)))
+                    }
                     "or" => Ok(Expr::Or(args.iter().map(|a| self.expr(a)).collect::<Result<_, _>>()?)),
                     "for" => {
                         let [var, list, body] = args else {

@@ -281,6 +281,7 @@ fn asks_for_readers(expr: &Expr) -> bool {
         Expr::Literal(_) | Expr::Var(_) | Expr::Attr(..) => false,
         Expr::If(parts) => parts.iter().any(asks_for_readers),
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(asks_for_readers),
+        Expr::Shown(condition) => asks_for_readers(condition),
         Expr::Call(function, parts) => matches!(function.name, "users" | "output" | "read-only-by") || parts.iter().any(asks_for_readers),
         Expr::For(_, list, body) => asks_for_readers(list) || asks_for_readers(body),
     }

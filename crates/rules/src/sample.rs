@@ -192,14 +192,20 @@ pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss
         &anywhere
     };
     let (before, roots) = sized_graph(rule, seed, sizes).map_err(Miss::Draw)?;
-    let patch = patch(rule, &before, &roots)?;
+    let instance = rewritten(rule, before, &roots)?;
+    let feeds = feeds(&instance.before, seed);
+    Ok(Instance { feeds, ..instance })
+}
+
+/// The instance whose source is this graph, without values of its inputs.
+pub(crate) fn rewritten(rule: &Rule, before: Graph, roots: &[ValueId]) -> Result<Instance, Miss> {
+    let patch = patch(rule, &before, roots)?;
     let mut after = before.clone();
     after.apply(&patch);
     if after.topological().len() != after.len() {
         return Err(Miss::Wrong("the target makes a cycle".into()));
     }
-    let feeds = feeds(&before, seed);
-    Ok(Instance { before, after, feeds })
+    Ok(Instance { before, after, feeds: HashMap::new() })
 }
 
 /// The patch of the first match at these roots that changes something.
@@ -233,7 +239,7 @@ fn compared(rule: &Rule, seed: u64) -> Result<f64, Miss> {
 }
 
 /// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes, kinds, integers or booleans.
-fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
+pub(crate) fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
     match (a, b) {
         (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
             let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));

@@ -1,6 +1,6 @@
 //! What patterns with several operands and results match, and what they do not.
 
-use regraft_ir::{Attr, DType, Graph, NodeId, OpKind, TensorType, ValueId};
+use regraft_ir::{Attr, DType, Dim, Graph, NodeId, OpKind, TensorType, ValueId};
 use regraft_rules::{Anything, Refusal, instantiate, matches_at, parse};
 
 const SIDE_BY_SIDE: &str = "(rule r (concat (add ?x ?a) (each (add ?x ?b))) => (add ?x (concat ?a ?b... :axis 0)) (numeric exact))";
@@ -95,4 +95,84 @@ fn a_target_that_uses_a_reader_of_its_root_again_is_refused() {
     };
     assert_eq!(refused(inner), Err(Refusal::Cycle));
     assert!(refused(outer).is_ok(), "nothing reads it");
+}
+
+/// Sizes of `x` and `y` in a sum, and whether a rule with this guard matches it.
+fn guarded(sizes: [Dim; 2], guard: &str) -> bool {
+    let mut graph = Graph::new("t");
+    let [x, y] =
+        [("x", &sizes[0]), ("y", &sizes[1])].map(|(name, size)| graph.add_input(name, TensorType::new(DType::F32, [size.clone()])));
+    let root = add(&mut graph, OpKind::Add, &[], &[x, y]).out();
+    let rule = format!("(rule r (add ?x ?y) => (sub ?x ?y) (where (?n (dim ?x 0)) (?m (dim ?y 0))) (when {guard}) (numeric exact))");
+    matches(&mut graph, &rule, root) > 0
+}
+
+#[test]
+fn undecided_guards_do_not_hold_and_neither_do_their_opposites() {
+    let (n, m) = (Dim::symbol("N"), Dim::symbol("M"));
+    let undecided = [
+        "(= ?n ?m)",
+        "(!= ?n ?m)",
+        "(< ?n ?m)",
+        "(<= ?n ?m)",
+        "(= (list ?n 1) (list ?m 1))",
+        "(all-equal (shape ?x) ?m)",
+        "(uniform (list ?n ?m))",
+        "(member ?n (shape ?y))",
+        "(every (for ?d (shape ?x) (= ?d ?m)))",
+        "(same-shape ?x ?y)",
+        "(broadcasts-into ?x ?y)",
+        "(along ?x 1 1)",
+        "(scalar ?x)",
+        "(and (= ?n ?m) true)",
+        "(or (= ?n ?m) false)",
+        "(if (= ?n ?m) true true)",
+        "(= 0 (index-of ?n (shape ?y)))",
+        "(= (list) (without (shape ?x) (shape ?y)))",
+    ];
+    for guard in undecided {
+        let opposite = format!("(not {guard})");
+        assert!(!guarded([n.clone(), m.clone()], guard), "{guard}");
+        assert!(!guarded([n.clone(), m.clone()], &opposite), "{opposite}");
+        // The same guards are decided for numbers.
+        let sizes = || [Dim::from(2), Dim::from(2)];
+        let numbers = guarded(sizes(), guard) != guarded(sizes(), &opposite);
+        assert!(numbers, "{guard} of numbers");
+    }
+}
+
+#[test]
+fn what_decides_a_condition_need_not_know_all_of_it() {
+    let sizes = || [Dim::symbol("N"), Dim::symbol("M")];
+    for (guard, expected) in [
+        ("(or (= ?n ?m) true)", true),
+        ("(not (and (= ?n ?m) false))", true),
+        ("(= (+ ?n 1) (+ 1 ?n))", true),
+        ("(!= (+ ?n 1) ?n)", true),
+        ("(> (+ ?n 1) ?n)", true),
+        ("(not (member (+ ?n 1) (shape ?x)))", true),
+        ("(not (shown (= ?n ?m)))", true),
+        ("(shown (= ?n ?n))", true),
+        ("(shown (!= ?n ?m))", false),
+    ] {
+        assert_eq!(guarded(sizes(), guard), expected, "{guard}");
+    }
+}
+
+#[test]
+fn a_target_with_an_undecided_if_is_refused() {
+    for (size, condition, fits) in [
+        (Dim::symbol("N"), "(= (dim ?x 0) 1)", false),
+        (Dim::symbol("N"), "(shown (= (dim ?x 0) 1))", true),
+        (Dim::from(3), "(= (dim ?x 0) 1)", true),
+    ] {
+        let mut graph = Graph::new("t");
+        let x = graph.add_input("x", TensorType::new(DType::F32, [size]));
+        let root = add(&mut graph, OpKind::Relu, &[], &[x]).out();
+        graph.add_output("y", root);
+        let rule = format!("(rule r (relu ?x) => (if {condition} ?x (neg ?x)) (numeric exact))");
+        let rule = &parse("t", &rule).unwrap()[0];
+        let found = matches_at(&graph, rule, 0, root.node);
+        assert_eq!(instantiate(&graph, rule, &found[0], &Anything).is_ok(), fits, "{condition}");
+    }
 }

@@ -65,6 +65,6 @@ pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
 pub use source::ModelSource;
 pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};
-pub use store::{Filter, Key, Measurement, Store, StoreError, default_store_path};
+pub use store::{Filter, Key, Measurement, ProofKey, Store, StoreError, default_store_path};
 pub use tensor::{Element, HostTensor, TensorError};
 pub use timing::{Samples, TimingOptions, time_interleaved};

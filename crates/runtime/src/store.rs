@@ -3,11 +3,15 @@
 //! SQLite in write-ahead mode: several processes may read and write at once, and a process killed at any moment leaves the last
 //! complete transaction.
 
+mod proofs;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
+
+pub use proofs::ProofKey;
 
 /// Environment variable with the path of the store.
 const ENV_PATH: &str = "REGRAFT_COST_STORE";
@@ -183,6 +187,7 @@ impl Store {
         copy.path = std::mem::take(&mut source.path);
         let all = source.list(&Filter::default()).map_err(|e| e.with_path(path))?;
         copy.put(&all)?;
+        copy.put_proofs(&source.proofs().map_err(|e| e.with_path(path))?)?;
         copy.frozen = true;
         Ok(copy)
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use regraft_onnx::Written;
+use bytes::Bytes;
+use regraft_onnx::{Model, Written};
 use regraft_runtime::ModelSource;
 use tempfile::TempDir;
 
@@ -15,7 +16,7 @@ const IN_MEMORY: u64 = 1_800_000_000;
 #[derive(Debug)]
 pub enum Artifact {
     /// Serialized.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// A file with its data beside it, removed when dropped.
     File(PathBuf, #[expect(dead_code, reason = "keeps the folder alive")] TempDir),
 }
@@ -24,7 +25,7 @@ impl Artifact {
     /// The form that fits the model's size.
     pub fn new(written: &Written) -> Result<Artifact, Failure> {
         if written.size() <= IN_MEMORY {
-            return written.to_bytes().map(Artifact::Bytes).map_err(Failure::from);
+            return written.to_bytes().map(|bytes| Artifact::Bytes(bytes.into())).map_err(Failure::from);
         }
         let folder = TempDir::new().map_err(|e| {
             Failure::new(format!("cannot make a temporary folder: {e}")).hint("is the disk full? TMPDIR names another place")
@@ -32,6 +33,20 @@ impl Artifact {
         let path = folder.path().join("model.onnx");
         written.save(&path, true)?;
         Ok(Artifact::File(path, folder))
+    }
+
+    /// The model, read back.
+    pub fn read(&self) -> Result<Model, Failure> {
+        match self {
+            Artifact::Bytes(bytes) => Model::from_bytes(bytes.clone(), None),
+            Artifact::File(path, _) => Model::read(path),
+        }
+        .map_err(Failure::from)
+    }
+
+    /// Its bytes, if they are in memory.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if let Artifact::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
     /// What the runtime opens.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use regraft_certify::{GraphPlace, Step, Trail};
 use regraft_ir::{Graph, NodeId, PatchValue, canonical_key, normal};
+use regraft_prove::coverage;
 use regraft_rules::expr::Val;
-use regraft_rules::{Found, Library, Rule, accept, sexp, sources_at};
+use regraft_rules::{Found, Library, Proofs, Rule, accept, sexp, sources_at};
 use regraft_search::Move;
 
 /// A graph and how it was rewritten.
@@ -38,6 +39,24 @@ impl Rewritten {
             graph.apply(&step.patch);
         }
         Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
+    }
+
+    /// Why the proof of its rule does not cover step `number` (from 1) of the trail; `None` if it does, or if the step is by no rule.
+    pub fn uncovered(&self, library: &Library, number: usize) -> Option<String> {
+        let mut graph = self.read.clone();
+        let merges = normal::cse_steps(&mut graph).len();
+        normal::dce(&mut graph);
+        let at = number.checked_sub(merges + 1)?;
+        for step in self.moves.get(..at)? {
+            graph.apply(&step.patch);
+        }
+        let step = self.moves.get(at)?;
+        let Some(rule) = library.get(&step.patch.cause) else { return Some("nobody knows its rule".into()) };
+        let Some(proof) = Proofs::shipped().of(rule).cloned() else { return Some("its rule has no proof that is kept".into()) };
+        match found(&graph, rule, step) {
+            Some(found) => coverage(rule, &proof).lacks(rule, &graph, &found),
+            None => Some("its match is not found again".into()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod artifact;
 mod bodies;
 mod candidate;
+mod certify;
 mod choose;
 mod cut;
 mod decide;
@@ -14,12 +15,13 @@ mod mend;
 mod nudge;
 mod observer;
 mod open_sizes;
-mod own;
 mod pace;
 mod piecewise;
 mod points;
 mod prices;
+mod proofs;
 mod propose;
+mod questions;
 mod regions;
 mod request;
 mod room;
@@ -29,7 +31,7 @@ mod worth;
 use std::path::Path;
 use std::time::Instant;
 
-use regraft_certify::{Certificate, GraphPlace, ModelDigest};
+use regraft_certify::{Certificate, ModelDigest};
 use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
@@ -51,10 +53,10 @@ use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use candidate::Candidate;
+use certify::Certifier;
 use hunt::{Hunt, InModel};
 use memory::Memory;
 use open_sizes::not_shown;
-use own::unproved_step;
 use pace::Pace;
 use piecewise::{Pieces, verify_pieces};
 use points::Point;
@@ -156,10 +158,14 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let checking = Instant::now();
     let deadline = start + request.budget;
     let untouched = if room.is_tight() { Some(model.write(model.graph(), &WriteOptions::default()).map_err(Failure::new)?) } else { None };
-    let examine = |candidate: &Candidate| match (unproved_step(candidate, model.graph(), &library, &own), &untouched) {
-        (Some(why), _) => Check { notes: vec![format!("no proof of {why}")], ..Check::default() },
-        (None, Some(untouched)) => check_regions(request, &model, &runtime, &points, candidate, untouched, room),
-        (None, None) => check_everywhere(request, &model, &runtime, &points, candidate, deadline),
+    // The output may take the input's place.
+    let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
+    let certifier = Certifier::new(request, &model, converted, digest.as_ref(), &library, &own, room)?;
+    let examine = |candidate: &Candidate| {
+        certifier.examine(candidate, || match &untouched {
+            Some(untouched) => check_regions(request, &model, &runtime, &points, candidate, untouched, room),
+            None => check_everywhere(request, &model, &runtime, &points, candidate, deadline),
+        })
     };
     let mut winner = None;
     let mut check = Check::default();
@@ -212,8 +218,6 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let mut certified = None;
     let old = [Some(beside(&request.output)), request.certificate.clone()];
     old.iter().flatten().filter(|path| **path != request.output).try_for_each(|path| discard(path))?;
-    // The output may take the input's place.
-    let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
     // A copy of the input is certified by no steps at all: what was done to it since is told as well.
     let mut trails = Some(Vec::new());
     let (speedup, applied, predicted, output_size, nodes) = match winner {
@@ -223,9 +227,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
                 .written
                 .save(&request.output, model.has_external_data())
                 .map_err(|e| Failure::new(e).hint("check the output path with -o"))?;
-            let (place, read) = (GraphPlace::default(), model.graph().clone());
-            let main = Rewritten { place, label: String::new(), read, moves: candidate.moves.clone() };
-            trails = std::iter::once(&main).chain(&candidate.rewritten).map(|r| r.trail(&library)).collect();
+            trails = certifier.trails(candidate).map(|(_, trails)| trails);
             let predicted = hunt.prices.total(&cleaned) as f64 / candidate.predicted.max(1) as f64;
             (
                 timings[at + 1].speedup,
@@ -242,8 +244,9 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
             (Speedup::NONE, Vec::new(), None, input_size, count(model.graph()))
         }
     };
-    match (&request.certificate, digest, trails) {
+    match (&request.certificate, &digest, trails) {
         (Some(path), Some(input), Some(trails)) => {
+            let input = input.clone();
             let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| converted));
             let certificate = Certificate { tool: crate::tool(), input, output, opset, trails };
             crate::file::write_atomic(path, certificate.to_text().as_bytes())?;

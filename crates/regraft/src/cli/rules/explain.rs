@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use regraft_prove::any_rank;
+use regraft_prove::{any_rank, coverage};
 use regraft_rules::sample::Sizes;
 use regraft_rules::{Numeric, Proofs, Rule, Trust};
 
@@ -109,9 +109,10 @@ fn reason(rule: &Rule) -> String {
             0 => String::new(),
             any => format!("\n{any} of them hold for any number of leading axes"),
         };
-        let (digest, name) = (proof.digest, &rule.name);
+        let (digest, name, covers) = (proof.digest, &rule.name, coverage(rule, &proof));
         format!(
             "\nproof {digest:032x}: both sides have one normal form on {symbols} instances with symbols for sizes and {numbers} with numbers{ranks}\n\
+             proved for {covers}\n\
              `regraft rules verify {name}` proves it again"
         )
     });

@@ -1,15 +1,18 @@
 //! `regraft rules verify`.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
-use regraft_prove::{Judgement, Word, judge, replay};
-use regraft_rules::{Proofs, Rule};
+use regraft_prove::{Judgement, Word, coverage, coverage_document, judge, replay};
+use regraft_rules::vary::types;
+use regraft_rules::{Library, Proofs, Rule};
 use serde::Serialize;
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::rules::{Files, ended, place, rows};
 use crate::error::Failure;
+use crate::file::write_atomic;
 use crate::render::{lines, plain_table, seconds};
 
 /// Instances of each kind of sizes of a rule that has no proof yet.
@@ -25,7 +28,10 @@ const INSTANCES: u32 = 2;
 /// The word is `proved` if every instance was proved and some of them have symbols for sizes, `proved-in-range` if every instance was proved and all
 /// have numbers, and `unproved` otherwise, which refutes nothing.
 ///
-/// Ends with exit code 1 if a rule is unproved.
+/// What is general in the instances and what is fixed is told with `-v`: `?x [any, any, 5, 6]; conv.group 1|2`. On element types beside floats that guards
+/// and operators admit, both sides are computed as well, at the ends of the types' ranges: where they differ, the rule is false.
+///
+/// Ends with exit code 1 if a rule is unproved or false.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  regraft rules verify\n  regraft rules verify conv-add --instances 20\n  regraft rules verify my-rule --rules my.rules"
@@ -41,6 +47,9 @@ pub struct Args {
     /// Seed of the instances
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Write what the proofs of all shipped rules cover, as a document
+    #[arg(long, value_name = "FILE")]
+    coverage: Option<PathBuf>,
     #[command(flatten)]
     files: Files,
     /// Print as JSON
@@ -64,8 +73,16 @@ struct Row {
     /// Instances that were not proved.
     unproved: usize,
     why: Option<String>,
+    /// What the proved instances cover.
+    covers: String,
+    /// Element types on which it is false, with an example of each.
+    wrong: Vec<String>,
     seconds: f64,
 }
+
+/// Instances of a rule that are given other element types, and inputs of each.
+const TYPED: usize = 4;
+const INPUTS: u64 = 12;
 
 impl Row {
     fn of(rule: &Rule, wanted: Option<u32>, seed: u64, proofs: &Proofs) -> Row {
@@ -77,6 +94,8 @@ impl Row {
             None => judge(rule, wanted.unwrap_or(INSTANCES) as usize, seed),
         };
         let word = judgement.word().to_string();
+        let covers = coverage(rule, &judgement.proof(rule)).to_string();
+        let wrong = types(rule, TYPED, INPUTS).wrong.into_iter().map(|(dtype, why)| format!("{dtype}: {why}")).collect();
         let Judgement { open, any_rank, known, unproved, first, .. } = judgement;
         let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
         Row {
@@ -88,6 +107,8 @@ impl Row {
             numbers: known,
             unproved,
             why,
+            covers,
+            wrong,
             seconds: start.elapsed().as_secs_f64(),
         }
     }
@@ -104,7 +125,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&shown(&rows, args, start, console))?;
     }
-    let unproved = rows.iter().any(|r| r.word == Word::Unproved.to_string());
+    if let Some(path) = &args.coverage {
+        write_atomic(path, coverage_document(Library::shipped()?.rules(), &proofs).as_bytes())?;
+    }
+    let unproved = rows.iter().any(|r| r.word == Word::Unproved.to_string() || !r.wrong.is_empty());
     Ok(ended(unproved))
 }
 
@@ -117,6 +141,12 @@ fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String
             table.add_row([[r.rule.clone(), r.word.clone()].as_slice(), &numbers, &[seconds(r.seconds)]].concat());
         }
         text = format!("{}\n", lines(&table));
+    }
+    if console.verbose {
+        rows.iter().for_each(|r| text.push_str(&format!("covers: {}: {}\n", r.rule, r.covers)));
+    }
+    for r in rows {
+        r.wrong.iter().for_each(|why| text.push_str(&format!("false: {} ({}) on {why}\n", r.rule, r.defined)));
     }
     for r in rows.iter().filter(|r| r.word == Word::Unproved.to_string()) {
         let why: String = r.why.as_deref().unwrap_or_default().chars().take(240).collect();

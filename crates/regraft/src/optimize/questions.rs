@@ -1,0 +1,125 @@
+//! Questions to the prover, answered on all cores while they are still being asked.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use regraft_certify::Region;
+use regraft_prove::{Premises, Verdict, equal};
+use regraft_runtime::ProofKey;
+
+/// Threads that answer at most.
+const THREADS: usize = 8;
+/// Why a question has no answer.
+const SPENT: &str = "the time for it was spent";
+
+/// Questions, and answers to some of them.
+pub struct Questions {
+    state: Mutex<State>,
+    changed: Condvar,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(ProofKey, Region)>,
+    answers: HashMap<ProofKey, Verdict>,
+    /// Keys of regions that were shown to be equal here.
+    fresh: Vec<ProofKey>,
+    /// Questions, and what was taken to be the answer until it is known.
+    guessed: Vec<(ProofKey, Verdict)>,
+    /// Nothing more will be asked.
+    closed: bool,
+}
+
+impl Questions {
+    /// With these answers; no question is begun after `until`.
+    pub fn new(answers: HashMap<ProofKey, Verdict>, until: Instant) -> Questions {
+        Questions { state: Mutex::new(State { answers, ..State::default() }), changed: Condvar::new(), until }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to a question, if it is known; else it is taken to be the likeliest one, and will be answered. `remembered` gives what was shown before.
+    pub fn ask(&self, key: ProofKey, region: &Region, remembered: impl Fn(&ProofKey) -> Option<Verdict>) -> Verdict {
+        let known = self.state().answers.get(&key).cloned();
+        if let Some(verdict) = known {
+            return verdict;
+        }
+        let mut state = self.state();
+        if let Some(verdict) = remembered(&key) {
+            state.answers.insert(key, verdict.clone());
+            return verdict;
+        }
+        let guess = Verdict::Proved(Premises::of([&region.before, &region.after]));
+        if !state.guessed.iter().any(|(guessed, _)| *guessed == key) {
+            state.guessed.push((key, guess.clone()));
+            state.waiting.push_back((key, region.clone()));
+            self.changed.notify_one();
+        }
+        guess
+    }
+
+    /// Answers questions on other threads while `asking` asks them, and those that are left on this one as well.
+    pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
+        let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS) - 1;
+        self.state().closed = false;
+        std::thread::scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|| self.answer());
+            }
+            let close = Close(self);
+            let made = asking();
+            drop(close);
+            self.answer();
+            made
+        })
+    }
+
+    /// Answers until nothing more will be asked.
+    fn answer(&self) {
+        loop {
+            let mut state = self.state();
+            let (key, region) = loop {
+                match state.waiting.pop_front() {
+                    Some(question) => break question,
+                    None if state.closed => return,
+                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(state);
+            let verdict = if Instant::now() < self.until { equal(&region.before, &region.after) } else { Verdict::Unproved(SPENT.into()) };
+            let mut state = self.state();
+            if verdict.is_shown() {
+                state.fresh.push(key);
+            }
+            state.answers.insert(key, verdict);
+        }
+    }
+
+    /// True if some answer is not what it was taken to be. Asked again, the question has its answer.
+    pub fn was_wrong(&self) -> bool {
+        let mut state = self.state();
+        let guessed = std::mem::take(&mut state.guessed);
+        guessed.iter().any(|(key, guess)| state.answers.get(key) != Some(guess))
+    }
+
+    /// All answers that hold beyond this time, and the keys of what was shown here.
+    pub fn done(self) -> (HashMap<ProofKey, Verdict>, Vec<ProofKey>) {
+        let State { mut answers, fresh, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        answers.retain(|_, verdict| !matches!(verdict, Verdict::Unproved(why) if why == SPENT));
+        (answers, fresh)
+    }
+}
+
+/// Nothing more is asked when it is dropped, whatever happened.
+struct Close<'q>(&'q Questions);
+
+impl Drop for Close<'_> {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.changed.notify_all();
+    }
+}
