@@ -53,6 +53,15 @@ pub enum Fill {
     Wild,
 }
 
+/// An input as a family declares it.
+#[derive(Clone, Debug)]
+struct Declared {
+    name: String,
+    ty: String,
+    shape: String,
+    range: Option<(i64, i64)>,
+}
+
 /// Pairs of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Family {
@@ -60,8 +69,7 @@ pub struct Family {
     pub name: String,
     /// What `T` may be.
     pub types: Vec<DType>,
-    /// Declared inputs: name, type, shape, range.
-    inputs: Vec<(String, String, String, Option<(i64, i64)>)>,
+    inputs: Vec<Declared>,
     /// Words that stand for one of several texts.
     choices: Vec<(String, Vec<String>)>,
     functions: Vec<(String, Vec<String>, String)>,
@@ -143,7 +151,7 @@ impl Family {
             "let" => self.choices.push((words[0].into(), words[1..].iter().map(ToString::to_string).collect())),
             "input" => {
                 let range = if let [_, _, _, low, high] = words[..] { Some((low.parse()?, high.parse()?)) } else { None };
-                self.inputs.push((words[0].into(), words[1].into(), words[2].into(), range));
+                self.inputs.push(Declared { name: words[0].into(), ty: words[1].into(), shape: words[2].into(), range });
             }
             "function" => {
                 let (head, body) = rest.split_once('=').context("a function is `NAME FORMALS = BODY`")?;
@@ -191,9 +199,9 @@ impl Family {
         let symbol = if same.len() == 1 { 48 } else { 2 + random.below(6) };
         let (mut inputs, mut sizes) = (Vec::new(), Vec::new());
         for name in free(&a, &b) {
-            let declared = self.inputs.iter().find(|i| i.0 == name);
+            let declared = self.inputs.iter().find(|i| i.name == name);
             let (ty_name, shape, range) = match declared {
-                Some((_, ty, shape, range)) => (ty.as_str(), shape.as_str(), *range),
+                Some(input) => (input.ty.as_str(), input.shape.as_str(), input.range),
                 None if matches!(name.as_str(), "x" | "y" | "z" | "w") => ("T", "same", None),
                 None if matches!(name.as_str(), "m" | "n") => ("bool", "same", None),
                 None => bail!("{}: `{name}` is not declared", self.name),
