@@ -37,16 +37,16 @@ pub enum Preset {
     /// A tensor of a type that has arithmetic here, however it is stored.
     Const(Const),
     /// Any other tensor, as it is stored.
-    Verbatim(TensorProto),
+    Verbatim(Box<TensorProto>),
     /// A sparse one, as it is stored.
-    Sparse(SparseTensorProto),
+    Sparse(Box<SparseTensorProto>),
 }
 
 impl Preset {
     fn dense(tensor: &TensorProto) -> Preset {
         match tensor::decode(tensor) {
             Ok(Decoded::Const(value)) => Preset::Const(value),
-            _ => Preset::Verbatim(TensorProto { name: None, doc_string: None, ..tensor.clone() }),
+            _ => Preset::Verbatim(Box::new(TensorProto { name: None, doc_string: None, ..tensor.clone() })),
         }
     }
 }
@@ -120,7 +120,7 @@ impl Signature {
         let presets: HashMap<&str, Result<&TensorProto, &SparseTensorProto>> = dense.chain(sparse).collect();
         let preset = |name: &str| match presets.get(name)? {
             Ok(tensor) => Some(Preset::dense(tensor)),
-            Err(tensor) => Some(Preset::Sparse((*tensor).clone())),
+            Err(tensor) => Some(Preset::Sparse(Box::new((*tensor).clone()))),
         };
         let fed = graph.input.iter().filter(|i| !(parameters && presets.contains_key(i.name())));
         Signature {
@@ -239,7 +239,7 @@ mod tests {
         };
         let raw = |v: f32| TensorProto { data_type: Some(1), raw_data: Some(v.to_le_bytes().to_vec().into()), ..TensorProto::default() };
         let typed = |v: f32| TensorProto { data_type: Some(1), float_data: vec![v], ..TensorProto::default() };
-        let words = |v: &str| TensorProto { data_type: Some(8), string_data: vec![v.as_bytes().to_vec().into()], ..TensorProto::default() };
+        let words = |v: &str| TensorProto { data_type: Some(8), string_data: vec![v.as_bytes().to_vec()], ..TensorProto::default() };
         let (one, two) = (Signature::of(&with(raw(1.0))), Signature::of(&with(typed(2.0))));
         assert_eq!(one.compare(&Signature::of(&with(typed(1.0)))), (Vec::new(), Vec::new()));
         assert_eq!(one.compare(&two).0, ["input `x` has another value where it is not given"]);

@@ -223,7 +223,10 @@ impl Analysis<'_> {
         match self.asked(id, at) {
             Asked::Anything => true,
             Asked::Within(span) => of(value).within(span),
-            Asked::Divisor => !of(value).has(0) && !(of(value).has(-1) && other(0).has(all(value).low)),
+            Asked::Divisor => {
+                let overflows = of(value).has(-1) && other(0).has(all(value).low);
+                !of(value).has(0) && !overflows
+            }
             Asked::Dividend => !(of(value).has(all(value).low) && other(1).has(-1)),
         }
     }
