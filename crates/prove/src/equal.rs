@@ -16,8 +16,6 @@ use crate::whole::by_wholes;
 
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
-/// Constants of at most so many elements may be numbers that somebody wrote down.
-const SHORT: usize = 64;
 
 /// What the proof of one output may cost. Work is counted, so that an answer is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +78,12 @@ pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, al
     }
 }
 
-/// Whether some number of the graph that is not a weight may have been rounded to its type.
+/// Whether some number that somebody wrote down, one for all elements of a tensor or an attribute, may have been rounded to its type.
 fn has_rounded_numbers(graph: &Graph) -> bool {
     graph.ids().any(|id| match &graph.node(id).op {
         Op::Constant(constant) => {
-            let value = &constant.value;
-            let short = value.dtype().class() == Class::Real && value.elements() <= SHORT;
-            short && value.to_f64().is_some_and(|all| all.iter().any(|v| may_be_rounded(*v, value.dtype())))
+            let value = constant.value.splat().filter(|_| constant.value.dtype().class() == Class::Real);
+            value.is_some_and(|value| may_be_rounded(value, constant.value.dtype()))
         }
         op => op.attrs().iter().any(|(_, attr)| matches!(attr, Attr::Float(v) if may_be_rounded(f64::from(v.0 as f32), DType::F32))),
     })
