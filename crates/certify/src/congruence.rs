@@ -1,6 +1,6 @@
 //! Equality by congruence: the same operators on the same operands.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, Value, ValueId, eval};
 
@@ -44,6 +44,8 @@ pub struct Congruence<'a> {
     symbols: HashMap<String, Dim>,
     /// Sizes that must be equal, and where.
     sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
+    /// Constant expressions and the constants that stand for them, by the constants that they need.
+    folded: BTreeMap<Vec<NodeId>, Vec<(ValueId, ValueId)>>,
     /// What was rounded in `b`.
     pub rounding: Rounding,
 }
@@ -51,8 +53,8 @@ pub struct Congruence<'a> {
 impl<'a> Congruence<'a> {
     /// Nothing is known yet.
     pub fn new(a: &'a Graph, b: &'a Graph) -> Congruence<'a> {
-        let (seen, effects, symbols, sizes) = Default::default();
-        Congruence { a, b, seen, effects, symbols, sizes, rounding: Rounding::default() }
+        let (seen, effects, symbols, sizes, folded) = Default::default();
+        Congruence { a, b, seen, effects, symbols, sizes, folded, rounding: Rounding::default() }
     }
 
     /// Whether these values are equal expressions of equal inputs (same name and type), or where they differ.
@@ -99,8 +101,9 @@ impl<'a> Congruence<'a> {
                     todo.extend(x.inputs.iter().copied().zip(y.inputs.iter().copied()));
                 }
                 None if x.constant && y.constant => {
-                    let difference = self.recomputed(a, b).map_err(|why| place(&why))?;
-                    self.rounding.note(difference);
+                    let origin = leaves(self.b, b).and_then(|_| leaves(self.a, a));
+                    let origin = origin.ok_or_else(|| place("a constant expression that is too large to be computed again"))?;
+                    self.folded.entry(origin).or_default().push((a, b));
                 }
                 None => return Err(place(&format!("{} instead of {}", shown(&y.op), shown(&x.op)))),
             }
@@ -108,8 +111,9 @@ impl<'a> Congruence<'a> {
         Ok(())
     }
 
-    /// Whether all sizes among the parameters are the same, or where they are not.
-    pub fn settle(&self) -> Result<(), String> {
+    /// Whether constants are what they were computed from, and all sizes among the parameters are the same; or where they are not.
+    pub fn settle(&mut self) -> Result<(), String> {
+        self.recompute()?;
         let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
         for (p, q, place) in &self.sizes {
             let same = p.len() == q.len() && p.iter().zip(q).all(|(p, q)| q.substitute(&meaning).as_ref() == Some(p));
@@ -132,33 +136,34 @@ impl<'a> Congruence<'a> {
         }
     }
 
-    /// How far the constant expression `b` is from `a`, relative to the largest magnitude.
-    fn recomputed(&self, a: ValueId, b: ValueId) -> Result<f64, String> {
-        if !is_bounded(self.a, a) || !is_bounded(self.b, b) {
-            return Err("a constant expression that is too large to be computed again".into());
+    /// Computes constant expressions of `a` again, those of the same constants at once, and notes how far the constants of `b` are from them, relative to
+    /// the largest magnitude of each.
+    fn recompute(&mut self) -> Result<(), String> {
+        for pairs in std::mem::take(&mut self.folded).into_values() {
+            let wanted: Vec<ValueId> = pairs.iter().map(|(a, _)| *a).collect();
+            let computed = eval::values::<f64>(self.a, &Default::default(), &wanted, &mut eval::NoOpaque);
+            let computed = computed.map_err(|e| format!("{}: {e}", describe(self.a, wanted[0])))?;
+            for ((a, b), want) in pairs.into_iter().zip(computed) {
+                let found = eval::constant_value(self.b, b).ok().filter(|_| self.b.ty(b) == self.a.ty(a));
+                let off = found.and_then(|found| difference(found.dtype(), &want, &found));
+                self.rounding.note(off.ok_or_else(|| format!("{}: another constant than the expression gives", describe(self.a, a)))?);
+            }
         }
-        let dtype = self.a.ty(a).map(|t| t.dtype).ok_or("a constant of unknown type")?;
-        if self.b.ty(b) != self.a.ty(a) {
-            return Err("a constant of another type".into());
-        }
-        let found = eval::constant_value(self.b, b).map_err(|e| e.to_string())?;
-        let want = eval::values::<f64>(self.a, &Default::default(), &[a], &mut eval::NoOpaque).map_err(|e| e.to_string())?;
-        let Some(want) = want.first() else { return Err("a constant that was not computed".into()) };
-        difference(dtype, want, &found).ok_or_else(|| "another constant than the expression gives".into())
+        Ok(())
     }
 }
 
-/// True if no value that the constant expression `value` needs has more elements than any that the writer folds.
-fn is_bounded(graph: &Graph, value: ValueId) -> bool {
-    let (mut stack, mut seen) = (vec![value.node], HashSet::new());
+/// The constants that the constant expression `value` needs; `None` if a value on the way has more elements than any that the writer folds.
+fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
+    let (mut stack, mut seen) = (vec![value.node], BTreeSet::new());
     while let Some(id) = stack.pop() {
         let node = graph.node(id);
         if node.types.iter().any(|ty| ty.as_ref().and_then(|t| t.elements().known()).is_none_or(|n| n > MAX_ELEMENTS)) {
-            return false;
+            return None;
         }
         stack.extend(node.inputs.iter().map(|v| v.node).filter(|id| seen.insert(*id)));
     }
-    true
+    Some(seen.into_iter().filter(|id| graph.node(*id).inputs.is_empty()).collect())
 }
 
 /// The value behind identities.

@@ -109,29 +109,20 @@ impl<'p> Replayer<'p> {
                 Ok(region) => {
                     let verdict = self.ask(&patch.cause, &region);
                     regions.push(region);
-                    match verdict {
-                        Verdict::Proved(premises) => {
-                            self.vain.remove(patch.cause.as_ref());
-                            return (Word::Proved, premises, format!("{premises}, for all sizes{given}"));
-                        }
-                        Verdict::Bounded(premises, rounding) => {
-                            self.vain.remove(patch.cause.as_ref());
-                            let why = format!("if constants are what they stand for, to {:.0e}, for all sizes{given}", rounding.relative);
-                            return (Word::Bounded, premises, why);
-                        }
-                        Verdict::Unproved(why) => why,
-                    }
+                    let Verdict::Unproved(why) = verdict else {
+                        self.vain.remove(patch.cause.as_ref());
+                        let word = if verdict.is_proved() { Word::Proved } else { Word::Bounded };
+                        return (word, verdict.premises(), format!("{verdict}, for all sizes{given}"));
+                    };
+                    why
                 }
             };
             unproved.get_or_insert(why);
         }
         *self.vain.entry(patch.cause.to_string()).or_default() += 1;
         let unproved = unproved.unwrap_or_default();
-        if self.work.is_infinite() {
-            return (Word::Unproved, Premises::default(), unproved);
-        }
         let mut untested = None;
-        for region in &regions {
+        for region in if self.work.is_finite() { &regions[..] } else { &[] } {
             match trial(region, &mut self.work) {
                 Ok(sizes) => return (Word::Tested, Premises::default(), format!("{sizes}; no proof: {unproved}")),
                 Err(why) => drop(untested.get_or_insert(why)),

@@ -74,8 +74,8 @@ impl Replay {
         self.judged.iter().filter(|j| j.word >= word).count()
     }
 
-    /// The steps that are not proved.
+    /// The steps that are not known by a proof.
     pub fn open(&self) -> impl Iterator<Item = &Judged> {
-        self.judged.iter().filter(|j| j.word != Word::Proved)
+        self.judged.iter().filter(|j| j.word < Word::Bounded)
     }
 }

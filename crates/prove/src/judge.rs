@@ -59,9 +59,7 @@ pub struct Judgement {
 impl Judgement {
     /// Adds an instance that was proved.
     fn add(&mut self, instance: &Instance, verdict: &Verdict) {
-        if let Verdict::Proved(premises) | Verdict::Bounded(premises, _) = verdict {
-            self.premises = self.premises.and(*premises);
-        }
+        self.premises = self.premises.and(verdict.premises());
         self.bounded += usize::from(!verdict.is_proved());
         if !has_symbols(&instance.before) {
             self.known += 1;

@@ -28,6 +28,14 @@ impl Verdict {
         matches!(self, Verdict::Proved(_))
     }
 
+    /// What the proof takes for granted, if there is one.
+    pub fn premises(&self) -> Premises {
+        match self {
+            Verdict::Proved(premises) | Verdict::Bounded(premises, _) => *premises,
+            Verdict::Unproved(_) => Premises::default(),
+        }
+    }
+
     /// Whether equality was shown, of the stored constants or of what they were rounded from.
     pub fn is_shown(&self) -> bool {
         !matches!(self, Verdict::Unproved(_))

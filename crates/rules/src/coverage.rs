@@ -113,7 +113,8 @@ impl OperandCoverage {
             return Some(format!("is of {}", ty.dtype));
         }
         let least = self.ranks.keys().next().copied().unwrap_or(0);
-        if !self.ranks.contains_key(&ty.rank()) && !(any_rank && ty.rank() >= least) {
+        let covered = self.ranks.contains_key(&ty.rank()) || (any_rank && ty.rank() >= least);
+        if !covered {
             return Some(format!("has rank {}", ty.rank()));
         }
         let axes = self.ranks.get(&ty.rank())?;

@@ -50,14 +50,18 @@ pub fn equal_sizes(x: &Dim, y: &Dim) -> Truth {
     order(x, y).map(|order| order == Ordering::Equal)
 }
 
-/// How two sizes compare, if that is the same for all values of their symbols.
+/// How two sizes compare, if that is the same for all values of their symbols, which are at least 1.
 pub fn order(x: &Dim, y: &Dim) -> Option<Ordering> {
-    match (x.known(), y.known()) {
-        (Some(x), Some(y)) => Some(x.cmp(&y)),
-        (Some(_), None) | (None, Some(_)) => None,
-        (None, None) if x == y => Some(Ordering::Equal),
-        (None, None) => (x.clone() - y.clone()).known().map(|difference| difference.cmp(&0)),
+    if let (Some(x), Some(y)) = (x.known(), y.known()) {
+        return Some(x.cmp(&y));
     }
+    if x == y {
+        return Some(Ordering::Equal);
+    }
+    if (x.clone() - y.clone()).at_least(1) {
+        return Some(Ordering::Greater);
+    }
+    (y.clone() - x.clone()).at_least(1).then_some(Ordering::Less)
 }
 
 /// Whether two operators do the same to the same operands, by kind and attributes.
@@ -96,6 +100,9 @@ mod tests {
             (size("n"), Val::Float(1.0), None),
             (size("n"), Val::Bool(true), None),
             (size("n"), plus("n", 1), Some(false)),
+            (size("n"), Val::int(0), Some(false)),
+            (plus("n", 1), Val::int(1), Some(false)),
+            (plus("n", 1), Val::int(2), None),
             (Val::int(2), Val::Float(2.0), Some(true)),
             (Val::int(1), Val::Bool(true), Some(true)),
             (list(&[size("n"), Val::int(2)]), list(&[size("m"), Val::int(3)]), Some(false)),

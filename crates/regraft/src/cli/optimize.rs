@@ -101,7 +101,7 @@ pub struct Args {
     /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes, constants being what they were rounded from
     #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = ["proved-in-range", "tested"])]
     allow: Vec<String>,
-    /// Use only rules that are trusted at least this far, whatever is allowed
+    /// Use only rules that are trusted at least this far, whatever is allowed. With `proved`, each rewrite has to be proved where it is made, too
     #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "bounded", "proved-in-range", "tested"])]
     require: Option<String>,
     /// End with exit code 1 if the result is not this many times faster

@@ -22,8 +22,8 @@ use crate::report::Replayed;
 /// The version of all that decides a proof.
 const CHECKER: &str = env!("REGRAFT_CHECKER");
 /// Part of the budget that replaying one certificate may take, and the least that it is given.
-const SHARE: f64 = 0.1;
-const LEAST: Duration = Duration::from_secs(2);
+const SHARE: f64 = 0.25;
+const LEAST: Duration = Duration::from_secs(5);
 
 /// Proofs of steps: those of this run, and those of earlier ones in the store.
 pub struct Proofs {

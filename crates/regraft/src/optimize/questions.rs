@@ -1,6 +1,6 @@
 //! Questions to the prover, answered on all cores while they are still being asked.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ pub struct Questions {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<(ProofKey, Region)>,
+    waiting: Vec<(ProofKey, Region)>,
     answers: HashMap<ProofKey, Verdict>,
     /// Keys of regions that were shown to be equal here.
     fresh: Vec<ProofKey>,
@@ -56,7 +56,7 @@ impl Questions {
         let guess = Verdict::Proved(Premises::of([&region.before, &region.after]));
         if !state.guessed.iter().any(|(guessed, _)| *guessed == key) {
             state.guessed.push((key, guess.clone()));
-            state.waiting.push_back((key, region.clone()));
+            state.waiting.push((key, region.clone()));
             self.changed.notify_one();
         }
         guess
@@ -83,7 +83,9 @@ impl Questions {
         loop {
             let mut state = self.state();
             let (key, region) = loop {
-                match state.waiting.pop_front() {
+                // Small ones first: where the time does not suffice, most have their answer.
+                let smallest = (0..state.waiting.len()).min_by_key(|at| state.waiting[*at].1.after.len());
+                match smallest.map(|at| state.waiting.swap_remove(at)) {
                     Some(question) => break question,
                     None if state.closed => return,
                     None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -121,5 +123,48 @@ impl Drop for Close<'_> {
     fn drop(&mut self) {
         self.0.state().closed = true;
         self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use regraft_ir::text;
+
+    use super::*;
+
+    fn region(after: &str) -> Region {
+        let graph = |ops: &str| text::parse(&format!("graph (x: f32[N]) {{ {ops} output y }}")).unwrap();
+        Region { before: graph("a = Relu(x) y = Relu(a)"), after: graph(after), shown: 0 }
+    }
+
+    #[test]
+    fn what_is_guessed_is_answered_and_wrong_guesses_are_told() {
+        let questions = Questions::new(HashMap::new(), Instant::now() + Duration::from_secs(60));
+        let (right, wrong) = (region("y = Relu(x)"), region("y = Neg(x)"));
+        let ask = || [(1, &right), (2, &wrong), (1, &right)].map(|(key, region)| questions.ask([key; 32], region, |_| None).is_proved());
+        assert_eq!(questions.while_asking(ask), [true; 3]);
+        assert!(questions.was_wrong());
+        assert_eq!(questions.while_asking(ask), [true, false, true]);
+        assert!(!questions.was_wrong());
+        let (answers, fresh) = questions.done();
+        assert_eq!((answers.len(), fresh), (2, vec![[1; 32]]));
+    }
+
+    #[test]
+    fn what_is_remembered_is_not_asked_and_what_comes_too_late_is_not_kept() {
+        let questions = Questions::new(HashMap::new(), Instant::now());
+        let ask = || {
+            [1, 2].map(|key| {
+                questions
+                    .ask([key; 32], &region("y = Neg(x)"), |key| (key[0] == 1).then(|| Verdict::Proved(Premises::default())))
+                    .is_proved()
+            })
+        };
+        assert_eq!(questions.while_asking(ask), [true; 2]);
+        assert!(questions.was_wrong());
+        let (answers, fresh) = questions.done();
+        assert_eq!((answers.len(), fresh.len()), (1, 0));
     }
 }

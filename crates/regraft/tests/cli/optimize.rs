@@ -28,6 +28,11 @@ fn a_model_is_optimized_checked_reported_and_explained() {
     assert_eq!((&report["schema"], &report["output"]), (&1.into(), &"f.onnx".into()));
     let rewrites = report["applied"].as_array().expect("a list").len();
     assert_eq!(ended.out.contains(&format!("{rewrites} rewrite")), rewrites > 0, "{ended:?}");
+    if rewrites > 0 {
+        let replay = &report["check"]["replay"];
+        assert!(replay["steps"].as_u64() >= Some(rewrites as u64) && replay["steps"] == replay["proved"], "{report}");
+        assert!(ended.verdict().contains(&format!("certificate: proved ({} of ", replay["proved"])), "{ended:?}");
+    }
     let (input, output) = (decoded(&bench.read("m.onnx")), decoded(&bench.read("f.onnx")));
     let signature = |m: &ModelProto| m.graph.as_ref().map(|g| (g.input.clone(), g.output.clone()));
     assert_eq!(signature(&input), signature(&output));
@@ -265,6 +270,12 @@ fn a_settled_hunt_is_not_hunted_again() {
     };
     if second["speedup"]["median"].as_f64() > Some(1.0) {
         assert_eq!(rules(&second), rules(&first));
+        // So is the outcome of the replay, as long as nothing of what was replayed differs.
+        assert_eq!(
+            (&first["check"]["replay"]["remembered"], &second["check"]["replay"]["remembered"]),
+            (&false.into(), &true.into()),
+            "{second}"
+        );
         assert_eq!(bench.read("a.onnx"), bench.read("b.onnx"));
     }
     // Other rules are another hunt.
