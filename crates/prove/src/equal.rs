@@ -8,7 +8,7 @@ use regraft_ir::{Attr, Class, DType, Graph, Op, ValueId};
 
 use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
-use crate::meaning::{Meaning, Need, Shared};
+use crate::meaning::{Constants, Meaning, Need, Shared};
 use crate::premises::Premises;
 use crate::value::{Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
 use crate::verdict::Rounding;
@@ -60,8 +60,9 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
 pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
     let wholes = by_wholes(before, after);
     let shown = |reading: &Reading| {
-        let partial = wholes.as_ref().and_then(|[before, after]| outputs_equal(before, after, assumptions, allowance, reading).ok());
-        partial.map_or_else(|| outputs_equal(before, after, assumptions, allowance, reading), Ok)
+        let constants = Constants::new(reading.clone());
+        let partial = wholes.as_ref().and_then(|[before, after]| outputs_equal(before, after, assumptions, allowance, &constants).ok());
+        partial.map_or_else(|| outputs_equal(before, after, assumptions, allowance, &constants), Ok)
     };
     let premises = |defined: bool| Premises { defined, ..Premises::of([before, after]) };
     let why = match shown(&Reading::Stored) {
@@ -95,7 +96,7 @@ fn outputs_equal(
     after: &Graph,
     assumptions: &Assumptions,
     allowance: Allowance,
-    reading: &Reading,
+    constants: &Constants,
 ) -> Result<bool, String> {
     let (left, right) = (before.outputs(), after.outputs());
     if left.len() != right.len() {
@@ -104,7 +105,7 @@ fn outputs_equal(
     let own = LazyCell::new(|| tables_of(before) != tables_of(after));
     let mut partial = false;
     for (at, output) in left.iter().enumerate() {
-        let pair = Pair { before, after, at, assumptions, reading, partial: Cell::new(false) };
+        let pair = Pair { before, after, at, assumptions, constants, partial: Cell::new(false) };
         // Products of tables are taken before anything is written out.
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
@@ -148,7 +149,7 @@ struct Pair<'a> {
     after: &'a Graph,
     at: usize,
     assumptions: &'a Assumptions,
-    reading: &'a Reading,
+    constants: &'a Constants,
     /// Whether an operator was met that may have no value.
     partial: Cell<bool>,
 }
@@ -222,7 +223,7 @@ impl Pair<'_> {
     fn closed(&self, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let case = self.any()?;
-        let mut shared = Shared::new(case.facts.clone(), Vec::new(), self.reading.clone());
+        let mut shared = Shared::new(case.facts.clone(), Vec::new(), self.constants.clone());
         self.compare(&case, &mut shared, Simplifier::default())
     }
 
@@ -241,7 +242,7 @@ impl Pair<'_> {
         Fuel::fill(fuel);
         let mut open = vec![self.any()?];
         while let Some(case) = open.pop() {
-            let mut shared = Shared::new(case.facts.clone(), case.variables.clone(), self.reading.clone());
+            let mut shared = Shared::new(case.facts.clone(), case.variables.clone(), self.constants.clone());
             let result = self.compare(&case, &mut shared, *simplifier);
             let (Err(trouble), need) = (result, shared.need.take()) else { continue };
             // Without fuel no sign is shown any more, and the same one would be asked for again.

@@ -27,7 +27,7 @@ pub(crate) struct Facts {
     domains: HashMap<Source, DType>,
     /// Products of sizes that are part of a tensor's number of elements.
     volumes: Rc<HashSet<Vec<Atom>>>,
-    tables: Rc<HashMap<Source, Table>>,
+    tables: Rc<HashMap<Source, Rc<Table>>>,
     answers: Answers,
     /// Signs of sums that a case assumes.
     pub signs: Signs,
@@ -40,13 +40,15 @@ pub(crate) struct Table {
     pub shape: Vec<i64>,
     /// Elements, row-major.
     pub elements: Vec<Number>,
+    /// The least and the greatest element, if all are whole numbers.
+    bounds: Option<(BigInt, BigInt)>,
 }
 
 impl Table {
-    /// The least and the greatest element, of whole numbers.
-    fn bounds(&self) -> Option<(BigInt, BigInt)> {
-        let ends = self.elements.iter().min().zip(self.elements.iter().max());
-        ends.filter(|_| self.elements.iter().all(Number::is_integer)).map(|(low, high)| (low.to_integer(), high.to_integer()))
+    pub fn new(shape: &[i64], elements: Vec<Number>) -> Table {
+        let ends = elements.iter().min().zip(elements.iter().max()).filter(|_| elements.iter().all(Number::is_integer));
+        let bounds = ends.map(|(low, high)| (low.to_integer(), high.to_integer()));
+        Table { shape: shape.to_vec(), elements, bounds }
     }
 }
 
@@ -155,7 +157,7 @@ impl Facts {
 
     /// The least and the greatest element of a known constant of whole numbers.
     pub fn bounds(&self, source: &Source) -> Option<(BigInt, BigInt)> {
-        self.tables.get(source)?.bounds()
+        self.tables.get(source)?.bounds.clone()
     }
 
     /// Adds products of sizes that are numbers of elements of tensors.
@@ -196,7 +198,7 @@ impl Facts {
     }
 
     /// Makes the elements of constants known.
-    pub fn set_tables(&mut self, tables: HashMap<Source, Table>) {
+    pub fn set_tables(&mut self, tables: HashMap<Source, Rc<Table>>) {
         self.tables = Rc::new(tables);
     }
 

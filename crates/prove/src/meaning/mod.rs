@@ -1,5 +1,6 @@
 //! What operators mean: each element of a result as a sum over elements of operands.
 
+mod constants;
 mod contraction;
 mod integer;
 mod movement;
@@ -9,6 +10,7 @@ mod position;
 mod reduction;
 mod table;
 
+pub(crate) use constants::Constants;
 pub(crate) use pointwise::is_pointwise;
 
 use std::collections::HashMap;
@@ -17,7 +19,7 @@ use std::rc::Rc;
 use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
-use crate::value::{Reading, Simplifier, Sum, Trouble, canonical, wrapped};
+use crate::value::{Simplifier, Sum, Trouble, canonical, wrapped};
 
 /// What has to be known of the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,16 +47,16 @@ pub(crate) struct Shared {
     generic: HashMap<Vec<Poly>, Vec<Var>>,
     /// What is known outside of all conditions that elements are under, where there are any.
     certain: Option<Vec<Poly>>,
-    tables: HashMap<Source, Table>,
-    /// How constants of floating-point types are read.
-    reading: Reading,
+    tables: HashMap<Source, Rc<Table>>,
+    /// How constants are read, and what was read.
+    constants: Constants,
     /// Whether an operator was met that may have no value: a divisor that was not shown to be other than 0, a root or a logarithm of what may be negative.
     pub partial: bool,
 }
 
 impl Shared {
-    pub fn new(facts: Facts, asked: Vec<(Var, Poly)>, reading: Reading) -> Shared {
-        Shared { facts, asked, reading, ..Shared::default() }
+    pub fn new(facts: Facts, asked: Vec<(Var, Poly)>, constants: Constants) -> Shared {
+        Shared { facts, asked, constants, ..Shared::default() }
     }
 
     /// A new variable of this range.
@@ -73,7 +75,7 @@ impl Shared {
     }
 
     /// Makes a small constant's elements known.
-    fn learn(&mut self, source: &Source, table: Table) {
+    fn learn(&mut self, source: &Source, table: Rc<Table>) {
         if self.tables.insert(source.clone(), table).is_none() {
             self.facts.set_tables(self.tables.clone());
         }

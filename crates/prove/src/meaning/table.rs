@@ -3,7 +3,7 @@
 use num_traits::Signed;
 use regraft_ir::{Class, Const, DType};
 
-use crate::index::{Poly, Source, Table};
+use crate::index::{Poly, Source};
 use crate::meaning::{Meaning, Need};
 use crate::value::{Factor, Function, Number, Root, Sum, Trouble, apply, elements, power, product, whole};
 
@@ -23,36 +23,28 @@ impl Meaning<'_> {
             {
                 return Ok(Sum::whole(&poly));
             }
-            if let Some(values) = self.numbers(constant) {
+            if let Some(at) = known(constant.shape(), index) {
+                // Single numbers may be multiples of roots.
+                let size = constant.dtype().size();
+                let bytes = constant.bytes().slice(at * size..(at + 1) * size);
+                let one = Const::new(constant.dtype(), &[], bytes).ok_or_else(|| Trouble("an index beyond a constant".into()))?;
+                return self.scalar(&one);
+            }
+            if let Some(table) = self.shared.constants.table(constant) {
                 let source = Source::Constant(constant.fingerprint());
-                if let Some(at) = known(constant.shape(), index) {
-                    // Single numbers may be multiples of roots.
-                    let size = constant.dtype().size();
-                    let bytes = constant.bytes().slice(at * size..(at + 1) * size);
-                    let one = Const::new(constant.dtype(), &[], bytes).ok_or_else(|| Trouble("an index beyond a constant".into()))?;
-                    return self.scalar(&one);
-                }
                 self.shared.facts.all_of(&source, constant.dtype());
-                if constant.dtype().class() == Class::Real && values.iter().all(Number::is_positive) {
+                if constant.dtype().class() == Class::Real && table.elements.iter().all(Number::is_positive) {
                     self.shared.facts.all_positive(source.clone());
                 }
                 if let Some(var) = self.short(index) {
                     return self.ask(Need::Value(var));
                 }
-                self.shared.learn(&source, Table { shape: constant.shape().to_vec(), elements: values });
+                self.shared.learn(&source, table);
             }
         }
         let source = Source::Constant(constant.fingerprint());
         self.shared.facts.all_of(&source, constant.dtype());
         Ok(Sum::read(source, index.to_vec()))
-    }
-
-    /// The elements of a constant as they are read; `None` if one is infinite or no number.
-    fn numbers(&self, constant: &Const) -> Option<Vec<Number>> {
-        match constant.dtype().class() {
-            Class::Real => constant.to_f64()?.into_iter().map(|v| self.shared.reading.number(v, constant.dtype())).collect(),
-            _ => elements(constant),
-        }
     }
 
     /// The number that a constant of one element is.
@@ -67,11 +59,11 @@ impl Meaning<'_> {
 
     /// The real number that a floating-point value of this type is read as.
     pub(super) fn real(&self, value: f64, dtype: DType) -> Result<Sum, Trouble> {
-        if let Some((root, ratio)) = self.shared.reading.multiple_of_root(value, dtype) {
+        if let Some((root, ratio)) = self.shared.constants.reading.multiple_of_root(value, dtype) {
             let square = if root == Root::Two { Sum::number(whole(2)) } else { self.two_over_pi()? };
             return Ok(apply(Function::Sqrt, vec![square], &self.shared.facts)?.scale(&ratio));
         }
-        let number = self.shared.reading.number(value, dtype);
+        let number = self.shared.constants.reading.number(value, dtype);
         // Two infinities are not one number less the other: nothing is added up that holds one.
         number.map(Sum::number).ok_or_else(|| Trouble(format!("the constant {value}")))
     }

@@ -190,11 +190,13 @@ fn linear(p: &Poly, extent: &dyn Fn(Var) -> Option<i64>, variables: &mut Vec<(Va
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::rc::Rc;
+
     use crate::index::{Table, fresh};
     use crate::value::number::stored;
 
-    fn table(shape: &[i64], elements: &[f64]) -> Table {
-        Table { shape: shape.to_vec(), elements: elements.iter().filter_map(|v| stored(*v)).collect() }
+    fn table(shape: &[i64], elements: &[f64]) -> Rc<Table> {
+        Rc::new(Table::new(shape, elements.iter().filter_map(|v| stored(*v)).collect()))
     }
 
     #[test]

@@ -1,0 +1,39 @@
+//! Constants as they are read, each once.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use regraft_ir::{Class, Const};
+
+use crate::index::Table;
+use crate::value::{Number, Reading, elements};
+
+/// How constants are read, and the tables that were read. Copies share them.
+#[derive(Clone, Default)]
+pub(crate) struct Constants {
+    /// How floating-point numbers are read.
+    pub reading: Reading,
+    tables: Rc<RefCell<HashMap<u128, Option<Rc<Table>>>>>,
+}
+
+impl Constants {
+    /// Read so, and none yet.
+    pub fn new(reading: Reading) -> Constants {
+        Constants { reading, tables: Rc::default() }
+    }
+
+    /// The elements of a constant; `None` if one is infinite or no number.
+    pub fn table(&self, constant: &Const) -> Option<Rc<Table>> {
+        let mut tables = self.tables.borrow_mut();
+        let read = || self.numbers(constant).map(|numbers| Rc::new(Table::new(constant.shape(), numbers)));
+        tables.entry(constant.fingerprint()).or_insert_with(read).clone()
+    }
+
+    fn numbers(&self, constant: &Const) -> Option<Vec<Number>> {
+        match constant.dtype().class() {
+            Class::Real => constant.to_f64()?.into_iter().map(|v| self.reading.number(v, constant.dtype())).collect(),
+            _ => elements(constant),
+        }
+    }
+}
