@@ -10,6 +10,9 @@ use regraft_ir::{Graph, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{Engine, Matcher, all_moves, next_moves};
 
+/// How far both sides of a step may differ in double precision: attributes are numbers of single precision.
+const ROUNDOFF: f64 = f32::EPSILON as f64;
+
 const NETWORKS: [&str; 4] = ["paper-resnet-n2", "paper-inception-e-n1", "mobilenet-v3-large", "nasrnn"];
 
 /// Fixtures, networks, and an instance of every rule of the library: `(name, graph, seeds, steps)`.
@@ -157,7 +160,7 @@ fn every_state_is_acyclic_well_typed_and_computes_the_same() {
                 }
                 let Some(before) = &before else { continue };
                 let worst = outputs(now, seed).iter().zip(before).map(|(a, b)| difference(a, b)).fold(0.0, f64::max);
-                if worst > 1e-8 {
+                if worst > ROUNDOFF {
                     wrong.entry(title).or_insert(format!("{name}, seed {seed}, step {at}: differs by {worst}"));
                     break;
                 }

@@ -113,7 +113,7 @@ fn what_another_tool_wrote_is_proved_without_a_certificate() {
     // No runtime is needed for that.
     let ended = bench.run("check a.onnx b.onnx --require proved --runtime-library none.so");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.verdict().starts_with("verdict: same · proved for all inputs and sizes"), "{ended:?}");
+    assert!(ended.verdict().starts_with("verdict: same · proved over the reals, for all inputs and sizes"), "{ended:?}");
     let json = bench.json("check a.onnx b.onnx --json --runtime-library none.so");
     assert_eq!((&json["word"], &json["equivalence"]["word"]), (&"proved".into(), &"proved".into()), "{json}");
     assert!(json["equivalence"]["shown"].as_u64() >= Some(1), "{json}");
@@ -152,7 +152,7 @@ fn saturated_outputs_hide_nothing() {
     // It is the same function, though, and that can be proved without running anything.
     let ended = against_mlp(&model, "--runtime-library none.so --require proved");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.verdict().starts_with("verdict: same · proved for all inputs and sizes"), "{ended:?}");
+    assert!(ended.verdict().starts_with("verdict: same · proved over the reals, for all inputs and sizes"), "{ended:?}");
 }
 
 #[test]
@@ -192,7 +192,10 @@ fn reports_are_complete_and_data_is_used() {
     bench.write("g.onnx", with_gemm("N").bytes());
     let ended = bench.run("check a.onnx g.onnx --shape x:2,16 --data x:x.npy --require proved");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.verdict().contains("tested on 4 fills") && ended.verdict().contains("proved for all inputs"), "{ended:?}");
+    assert!(
+        ended.verdict().contains("tested on 4 fills") && ended.verdict().contains("proved over the reals, for all inputs"),
+        "{ended:?}"
+    );
     bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["x.npy holds f32[2, 16]", "f32[3, 16]"]);
     bench.fails("check a.onnx b.onnx --shape z:3,16", &["`z`", "inputs: x"]);
     bench.fails("check a.onnx b.onnx --bind M=3", &["`M`", "sizes: N"]);

@@ -155,10 +155,11 @@ fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String
     let count = |word: Word| rows.iter().filter(|r| r.word == word.to_string()).count();
     let time = seconds(start.elapsed().as_secs_f64());
     text + &format!(
-        "verdict: {} of {} rules proved for all sizes, {} of them for any number of leading axes · {} for the sizes drawn · {} unproved · {time} · seed {}",
+        "verdict: {} of {} rules proved for all sizes, {} of them for any number of leading axes · {} more if constants are what they were rounded from · {} for the sizes drawn · {} unproved · {time} · seed {}",
         count(Word::Proved),
         rows.len(),
         rows.iter().filter(|r| r.any_rank > 0).count(),
+        count(Word::Bounded),
         count(Word::ProvedInRange),
         count(Word::Unproved),
         args.seed
