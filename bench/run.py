@@ -36,7 +36,7 @@ GRACE = 3.0
 """The command is stopped after this many times its budget."""
 
 
-PROVED = ("identical graph", "proved")
+PROVED = ("identical graph", "proved", "bounded")
 """What `regraft check` says of a result that is proved to be the input, up to the rounding of constants."""
 
 
@@ -115,7 +115,7 @@ def prove(row, path, out):
     except subprocess.TimeoutExpired:
         said = {"word": f"stopped after {PATIENCE:.0f} s"}
     certificate = said.get("certificate") or {}
-    kept = {key: certificate[key] for key in ("word", "steps", "proved", "tested", "rounded", "bound") if key in certificate}
+    kept = {key: certificate[key] for key in ("word", "steps", "proved", "bounded", "tested", "rounded", "bound") if key in certificate}
     return row | {"proof": {"word": said.get("word"), "seconds": time.perf_counter() - start, "certificate": kept}}
 
 

@@ -39,7 +39,8 @@ def proof(model):
     if not said:
         return "not replayed"
     certificate = said["certificate"]
-    steps = f" ({certificate['proved']} of {certificate['steps']} steps)" if "steps" in certificate else ""
+    shown = certificate.get("proved", 0) + certificate.get("bounded", 0)
+    steps = f" ({shown} of {certificate['steps']} steps)" if "steps" in certificate else ""
     return f"{said['word']}{steps}, {said['seconds']:.1f} s"
 
 

@@ -40,6 +40,8 @@ pub struct Certified {
     pub steps: usize,
     /// Rewrites that are proved.
     pub proved: usize,
+    /// Rewrites that are proved if constants are the simple numbers that they were rounded from.
+    pub bounded: usize,
     /// Rewrites that are not proved, and that held on random elements of a prime field.
     pub tested: usize,
     /// Constants that were computed ahead of time and parameters that were rounded.
@@ -128,6 +130,7 @@ impl Certified {
             summary: String::new(),
             steps: 0,
             proved: 0,
+            bounded: 0,
             tested: 0,
             rounded: 0,
             bound: 0.0,
@@ -143,6 +146,7 @@ impl Certified {
                 summary: summary(replay),
                 steps: replay.steps,
                 proved: replay.count(Word::Proved),
+                bounded: replay.count(Word::Bounded) - replay.count(Word::Proved),
                 tested: replay.count(Word::Tested) - replay.count(Word::Bounded),
                 rounded: replay.rounding.constants,
                 bound: replay.rounding.bound,
