@@ -114,9 +114,15 @@ fn what_another_tool_wrote_is_proved_without_a_certificate() {
     let ended = bench.run("check a.onnx b.onnx --require proved --runtime-library none.so");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.verdict().starts_with("verdict: same · proved over the reals, for all inputs and sizes"), "{ended:?}");
+    // Products are of reals, which is an assumption; there is none where a model is itself.
+    let ended = bench.run("check a.onnx b.onnx --require proved:exact --runtime-library none.so");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.verdict().contains("proved under assumptions only, where proved:exact was asked for"), "{ended:?}");
+    assert_eq!(bench.run("check a.onnx a.onnx --require proved:exact --runtime-library none.so").code, Some(0));
     let json = bench.json("check a.onnx b.onnx --json --runtime-library none.so");
     assert_eq!((&json["word"], &json["equivalence"]["word"]), (&"proved".into(), &"proved".into()), "{json}");
     assert!(json["equivalence"]["shown"].as_u64() >= Some(1), "{json}");
+    assert_eq!(json["equivalence"]["assumptions"], serde_json::json!(["over the reals"]), "{json}");
 }
 
 #[test]
