@@ -6,7 +6,7 @@ use regraft_ir::Graph;
 use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
 use regraft_rules::{Proof, Rule, Trust};
 
-use crate::{Premises, Verdict, equal, leading_axes};
+use crate::{Verdict, equal, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
@@ -46,8 +46,6 @@ pub struct Judgement {
     pub known: usize,
     /// Those of all proved instances in which constants were read as the numbers that they were rounded from.
     pub bounded: usize,
-    /// What is taken for granted in some instance.
-    pub premises: Premises,
     /// Instances that were not proved.
     pub unproved: usize,
     /// The seed of the first instance that was not proved, and why.
@@ -59,7 +57,6 @@ pub struct Judgement {
 impl Judgement {
     /// Adds an instance that was proved.
     fn add(&mut self, instance: &Instance, verdict: &Verdict) {
-        self.premises = self.premises.and(verdict.premises());
         self.bounded += usize::from(!verdict.is_proved());
         if !has_symbols(&instance.before) {
             self.known += 1;

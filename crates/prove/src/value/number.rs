@@ -52,8 +52,6 @@ pub(crate) enum Reading {
 /// How far constants are from what they were read as.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounded {
-    /// How many were read as other numbers.
-    pub constants: Cell<usize>,
     /// The largest difference, relative to the number that is stored.
     pub relative: Cell<f64>,
 }
@@ -61,7 +59,10 @@ pub(crate) struct Rounded {
 impl Rounded {
     fn note(&self, stored: &Number, meant: &Number) {
         let relative = if stored.is_zero() { 0.0 } else { ((meant - stored) / stored).abs().to_f64().unwrap_or(f64::INFINITY) };
-        self.constants.set(self.constants.get() + 1);
+        self.note_relative(relative);
+    }
+
+    fn note_relative(&self, relative: f64) {
         self.relative.set(self.relative.get().max(relative));
     }
 }
@@ -81,8 +82,7 @@ impl Reading {
         let Reading::Meant(rounded) = self else { return None };
         let (root, ratio, exact) = multiple_of_root(value, dtype)?;
         // The product itself is known to double precision only.
-        rounded.constants.set(rounded.constants.get() + 1);
-        rounded.relative.set(rounded.relative.get().max(((exact - value) / value).abs() + f64::EPSILON));
+        rounded.note_relative(((exact - value) / value).abs() + f64::EPSILON);
         Some((root, ratio))
     }
 }
