@@ -1,6 +1,5 @@
 //! What proofs of rules cover: what was general in their instances, and what was fixed.
 
-use regraft_rules::sample::draw_sized;
 use regraft_rules::{Coverage, Proof, Proofs, Rule};
 
 use crate::leading_axes;
@@ -8,8 +7,8 @@ use crate::leading_axes;
 /// What the instances of a proof cover.
 pub fn coverage(rule: &Rule, proof: &Proof) -> Coverage {
     let mut coverage = Coverage::default();
-    for (sizes, seed) in &proof.instances {
-        let Ok(instance) = draw_sized(rule, *seed, *sizes) else { continue };
+    for draw in &proof.instances {
+        let Ok(instance) = draw.instance(rule) else { continue };
         coverage.add(rule, &instance.before);
         coverage.any_rank |= !leading_axes(&instance.before, &instance.after).is_empty();
     }

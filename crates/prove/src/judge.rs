@@ -3,10 +3,11 @@
 use std::fmt;
 
 use regraft_ir::Graph;
-use regraft_rules::sample::{Instance, Miss, Sizes, draw_sized};
-use regraft_rules::{Proof, Rule, Trust};
+use regraft_rules::sample::{Instance, Miss, Sizes};
+use regraft_rules::variants::{Effort, variants};
+use regraft_rules::{Draw, Proof, Rule, Trust};
 
-use crate::{Verdict, equal, leading_axes};
+use crate::{Allowance, Assumptions, Verdict, equal, equal_within, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
@@ -51,7 +52,7 @@ pub struct Judgement {
     /// The seed of the first instance that was not proved, and why.
     pub first: Option<String>,
     /// The instances that were proved.
-    pub instances: Vec<(Sizes, u64)>,
+    pub instances: Vec<Draw>,
 }
 
 impl Judgement {
@@ -101,7 +102,7 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
                 break;
             }
             let seed = seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let shown = match draw_sized(rule, seed, sizes) {
+            let shown = match Draw::new(sizes, seed).instance(rule) {
                 Ok(instance) if sizes != Sizes::Known && !has_symbols(&instance.before) => continue,
                 Ok(instance) => match equal(&instance.before, &instance.after) {
                     Verdict::Unproved(why) => Err(why),
@@ -114,7 +115,7 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
             made += 1;
             match shown {
                 Ok((instance, verdict)) => {
-                    judgement.instances.push((sizes, seed));
+                    judgement.instances.push(Draw::new(sizes, seed));
                     judgement.add(&instance, &verdict);
                 }
                 Err(why) => {
@@ -127,17 +128,62 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
     judgement
 }
 
+/// Variants that are not shown after which no more are asked for.
+const GIVE_UP: usize = 8;
+/// What a variant may cost: where it is not shown for that, the proof does not speak of it.
+const BRIEF: Allowance = Allowance { closed: 100_000, by_cases: 300_000, by_tables: 300_000 };
+
+/// What was shown of instances that no clause draws.
+#[derive(Clone, Debug, Default)]
+pub struct Generated {
+    /// Those that were proved, with symbols for sizes where that can be.
+    pub proved: Vec<Draw>,
+    /// Those that were not, and why. The proof of the rule does not speak of them.
+    pub outside: Vec<(Draw, String)>,
+    /// Those on which the rule is false, and how.
+    pub wrong: Vec<(Draw, String)>,
+    /// Sources that were tried.
+    pub tried: usize,
+    /// Those of them that the rule rewrites.
+    pub admitted: usize,
+    /// Those that its source matches and its target cannot be built for.
+    pub refused: usize,
+}
+
+/// Looks for instances that guards admit and no clause draws, and asks the prover for each.
+pub fn generate(rule: &Rule, effort: Effort) -> Generated {
+    let found = variants(rule, effort);
+    let mut generated =
+        Generated { wrong: found.wrong, tried: found.tried, admitted: found.admitted, refused: found.refused, ..Generated::default() };
+    let brief = |instance: &Instance| equal_within(&instance.before, &instance.after, &Assumptions::default(), BRIEF);
+    for (draw, instance) in found.kept {
+        if generated.outside.len() >= GIVE_UP {
+            break;
+        }
+        let open = Draw { sizes: Sizes::Open, ..draw.clone() };
+        let opened = open.instance(rule).ok().filter(|opened| has_symbols(&opened.before));
+        match opened.is_some_and(|opened| brief(&opened).is_shown()) {
+            true => generated.proved.push(open),
+            false => match brief(&instance) {
+                Verdict::Unproved(why) => generated.outside.push((draw, why)),
+                _ => generated.proved.push(draw),
+            },
+        }
+    }
+    generated
+}
+
 /// Shows again what a proof says: draws its instances, without looking for any, and proves each. Says what does not hold, if something does not.
 pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     if proof.rule != rule.name || proof.digest != rule.digest() {
         return Err("the proof is of another text".into());
     }
     let mut judgement = Judgement { instances: proof.instances.clone(), ..Judgement::default() };
-    for (sizes, seed) in &proof.instances {
-        let instance = draw_sized(rule, *seed, *sizes).map_err(|why| format!("seed {seed}: {why:?}"))?;
+    for draw in &proof.instances {
+        let instance = draw.instance(rule).map_err(|why| format!("{draw}: {why:?}"))?;
         let verdict = equal(&instance.before, &instance.after);
         if !verdict.is_shown() {
-            return Err(format!("seed {seed}: {verdict}"));
+            return Err(format!("{draw}: {verdict}"));
         }
         judgement.add(&instance, &verdict);
     }
@@ -147,7 +193,7 @@ pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
 
 /// How many instances of a proof hold for any number of leading axes ([`leading_axes`]).
 pub fn any_rank(rule: &Rule, proof: &Proof) -> usize {
-    let instances = proof.instances.iter().filter_map(|(sizes, seed)| draw_sized(rule, *seed, *sizes).ok());
+    let instances = proof.instances.iter().filter_map(|draw| draw.instance(rule).ok());
     instances.filter(|instance| !leading_axes(&instance.before, &instance.after).is_empty()).count()
 }
 

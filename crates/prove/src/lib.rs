@@ -27,7 +27,7 @@ pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
-pub use judge::{Judgement, Word, any_rank, judge, replay};
+pub use judge::{Generated, Judgement, Word, any_rank, generate, judge, replay};
 pub use leading::{leading_axes, with_leading_axes};
 pub use numbers::settled;
 pub use premises::Premises;

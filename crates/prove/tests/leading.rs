@@ -85,8 +85,8 @@ fn rules_are_the_same_at_any_number_of_leading_axes() {
     for rule in library.rules() {
         let Some(proof) = proofs.of(rule) else { continue };
         let before = compared;
-        for (sizes, seed) in proof.instances.iter().filter(|(sizes, _)| *sizes != Sizes::Known) {
-            let instance = draw_sized(rule, *seed, *sizes).unwrap();
+        for draw in proof.instances.iter().filter(|draw| draw.sizes != Sizes::Known) {
+            let instance = draw.instance(rule).unwrap();
             for symbol in leading_axes(&instance.before, &instance.after) {
                 for (graph, axes) in [&instance.before, &instance.after].into_iter().flat_map(|g| AXES.map(|axes| (g, axes))) {
                     compared += usize::from(is_the_same(&rule.name, graph, &symbol, axes));

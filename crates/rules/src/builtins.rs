@@ -378,14 +378,13 @@ pub static TABLE: &[Builtin] = &[
         name: "positive",
         arity: (1, 1),
         help: "a small constant all of whose elements are > 0",
-        run: |a, s| {
-            let v = s.old(value(&a[0])?).ok_or("not a constant of the graph")?;
-            if let Some(x) = constants::splat(s.graph(), v) {
-                return Ok(Val::Bool(x > 0.0));
-            }
-            let c = constants::small(s.graph(), v).ok_or("not a small constant")?;
-            Ok(Val::Bool(c.to_f64().is_some_and(|x| x.iter().all(|e| *e > 0.0))))
-        },
+        run: |a, s| all_elements(&a[0], s, |x| x > 0.0),
+    },
+    Builtin {
+        name: "nonzero",
+        arity: (1, 1),
+        help: "a small constant none of whose elements is 0",
+        run: |a, s| all_elements(&a[0], s, |x| x != 0.0),
     },
     // Graph.
     Builtin {
@@ -512,6 +511,16 @@ pub static TABLE: &[Builtin] = &[
 
 fn prepend(first: i64, items: &[Val]) -> Vec<Val> {
     std::iter::once(Val::int(first)).chain(items.iter().cloned()).collect()
+}
+
+/// Whether all elements of a small constant are as asked.
+fn all_elements(a: &Val, s: &dyn Scope, holds: fn(f64) -> bool) -> Result<Val, String> {
+    let v = s.old(value(a)?).ok_or("not a constant of the graph")?;
+    if let Some(x) = constants::splat(s.graph(), v) {
+        return Ok(Val::Bool(holds(x)));
+    }
+    let c = constants::small(s.graph(), v).ok_or("not a small constant")?;
+    Ok(Val::Bool(c.to_f64().is_some_and(|x| x.into_iter().all(holds))))
 }
 
 fn fold(a: &[Val], dims: impl Fn(Dim, Dim) -> Dim, floats: impl Fn(f64, f64) -> f64) -> Result<Val, String> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use regraft_ir::{Attr, DType, Graph, NodeId, Op, OpKind, PatchValue, TensorType, ValueId};
+use regraft_ir::{Attr, Const, DType, Graph, NodeId, Op, OpKind, PatchValue, TensorType, ValueId};
 
 use crate::expr::Val;
 use crate::matcher::{Found, matches_at};
@@ -85,14 +85,21 @@ impl Coverage {
         }
         let attribute = attributes(graph, &found.nodes).into_iter().find(|(name, value)| {
             let covered = self.attributes.get(name);
-            !covered.is_some_and(|values| values.contains(value) || values.len() >= GENERAL)
+            !covered.is_some_and(|values| values.contains(value))
         });
         attribute.map(|(name, value)| format!("{name} is {value}"))
     }
 }
 
-/// An attribute that takes so many values is not fixed to any of them.
-const GENERAL: usize = 4;
+/// Values of an attribute that are shown, if there are more.
+const SHOWN: usize = 6;
+
+/// Values, `1|2`; the first ones and their number, if there are many.
+fn alternatives<T: ToString>(values: impl ExactSizeIterator<Item = T>) -> String {
+    let count = values.len();
+    let shown: Vec<String> = values.take(SHOWN).map(|value| value.to_string()).collect();
+    if count > SHOWN { format!("{}|.. ({count})", shown.join("|")) } else { shown.join("|") }
+}
 
 impl OperandCoverage {
     fn note(&mut self, ty: &TensorType) {
@@ -139,6 +146,43 @@ fn operands(rule: &Rule, found: &Found) -> Vec<(String, Vec<ValueId>)> {
     all
 }
 
+/// Something that a match has and others may not have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Feature {
+    /// The element type of an operand.
+    Type(String, DType),
+    /// Any other.
+    Other(String),
+}
+
+/// What is special about a match: element types, ranks, operands left out, axes of size 1 and of the same size, numbers that are 0 or 1, and attributes.
+pub(crate) fn features(rule: &Rule, graph: &Graph, found: &Found) -> Vec<Feature> {
+    let mut all = Vec::new();
+    for (name, tensors) in operands(rule, found) {
+        all.push(Feature::Other(format!("{name}: {} operands", tensors.len())));
+        for value in tensors {
+            let Some(ty) = graph.ty(value) else { continue };
+            let ones: Vec<usize> = (0..ty.rank()).filter(|axis| ty.shape[*axis].is(1)).collect();
+            all.push(Feature::Type(name.clone(), ty.dtype));
+            all.push(Feature::Other(format!("{name}: rank {} ones {ones:?}", ty.rank())));
+            let mut others = ty.shape.iter().filter(|size| !size.is(1));
+            if let Some(first) = others.next()
+                && ones.len() + 1 < ty.rank()
+                && others.all(|size| size == first)
+            {
+                all.push(Feature::Other(format!("{name}: all sizes alike")));
+            }
+            if let Some(number) = graph.constant(value).and_then(Const::splat).filter(|n| [0.0, 1.0, -1.0].contains(n)) {
+                all.push(Feature::Other(format!("{name}: {number}")));
+            }
+        }
+    }
+    all.extend(attributes(graph, &found.nodes).into_iter().map(|(name, value)| Feature::Other(format!("{name} {value}"))));
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// Attributes of the operators that are covered: what decides how their axes are read.
 fn attributes(graph: &Graph, nodes: &[NodeId]) -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -161,11 +205,7 @@ impl fmt::Display for Coverage {
     /// In one line: `?x rank 4, sizes any any 5 6; ?w rank 4, sizes any any 1|3 1|2; conv.group 1|2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = self.operands.iter().map(|(name, operand)| format!("{name} {operand}")).collect();
-        parts.extend(
-            self.attributes
-                .iter()
-                .map(|(name, values)| format!("{name} {}", values.iter().map(String::as_str).collect::<Vec<_>>().join("|"))),
-        );
+        parts.extend(self.attributes.iter().map(|(name, values)| format!("{name} {}", alternatives(values.iter()))));
         if self.any_rank {
             parts.push("any leading axes".into());
         }
@@ -195,7 +235,7 @@ impl fmt::Display for Sizes {
         if self.any {
             return f.write_str("any");
         }
-        f.write_str(&self.numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
+        f.write_str(&alternatives(self.numbers.iter()))
     }
 }
 

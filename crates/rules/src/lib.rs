@@ -3,10 +3,13 @@
 //! A rule file is a list of `(rule NAME SOURCE => TARGET CLAUSE...)`; see `rules/README.md` in the repository for the laws of writing one.
 
 pub mod builtins;
+mod changes;
 mod constants;
 mod cook_toom;
 pub mod coverage;
 pub mod domain;
+mod draft;
+pub mod draw;
 pub mod error;
 pub mod expr;
 mod family;
@@ -22,10 +25,12 @@ pub mod sample;
 pub mod sexp;
 mod spelling;
 mod truth;
+pub mod variants;
 pub mod vary;
 
 pub use coverage::Coverage;
 pub use domain::{Case, Domain};
+pub use draw::Draw;
 pub use error::RuleError;
 pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle, twin};
 pub use library::Library;

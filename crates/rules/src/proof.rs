@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::draw::Draw;
 use crate::rule::{Rule, Trust};
-use crate::sample::Sizes;
 
 /// First line of a list of proofs.
 const HEADER: &str = "regraft proofs 1";
@@ -22,22 +22,14 @@ pub struct Proof {
     pub digest: u128,
     /// The word that it is worth.
     pub trust: Trust,
-    /// Instances, with what stood for their sizes.
-    pub instances: Vec<(Sizes, u64)>,
+    /// The instances.
+    pub instances: Vec<Draw>,
 }
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:032x} {}", self.rule, self.digest, self.trust)?;
-        self.instances.iter().try_for_each(|(sizes, seed)| write!(f, " {}:{seed}", word(*sizes)))
-    }
-}
-
-fn word(sizes: Sizes) -> &'static str {
-    match sizes {
-        Sizes::Known => "known",
-        Sizes::Some => "some",
-        Sizes::Open => "open",
+        self.instances.iter().try_for_each(|draw| write!(f, " {draw}"))
     }
 }
 
@@ -90,16 +82,11 @@ impl Proofs {
 fn proof(line: &str) -> Option<Proof> {
     let mut words = line.split_whitespace();
     let (rule, digest, trust) = (words.next()?, words.next()?, words.next()?);
-    let instance = |word: &str| {
-        let (sizes, seed) = word.split_once(':')?;
-        let sizes = [Sizes::Known, Sizes::Some, Sizes::Open].into_iter().find(|s| self::word(*s) == sizes)?;
-        Some((sizes, seed.parse().ok()?))
-    };
     Some(Proof {
         rule: rule.into(),
         digest: u128::from_str_radix(digest, 16).ok()?,
         trust: Trust::ALL.into_iter().find(|t| t.to_string() == trust)?,
-        instances: words.map(instance).collect::<Option<_>>()?,
+        instances: words.map(|draw| draw.parse().ok()).collect::<Option<_>>()?,
     })
 }
 
@@ -107,12 +94,13 @@ fn proof(line: &str) -> Option<Proof> {
 mod tests {
     use super::*;
     use crate::parse;
+    use crate::sample::Sizes;
 
     #[test]
     fn a_proof_is_of_one_text() {
         let text = |class: &str| format!(";; a\n(rule r (relu (relu ?x)) => (relu ?x) (numeric {class}) (doc \"d\") (instance (?x 2 3)))");
         let mut rules = parse("t.rules", &text("exact")).unwrap();
-        let instances = vec![(Sizes::Open, 7), (Sizes::Known, 0)];
+        let instances = vec![Draw::new(Sizes::Open, 7), Draw { sizes: Sizes::Known, seed: 0, changes: vec![4, 1] }];
         let proof = Proof { rule: "r".into(), digest: rules[0].digest(), trust: Trust::Proved, instances };
         let proofs = Proofs::new(vec![proof]);
         assert_eq!(Proofs::parse(&proofs.text()), proofs);

@@ -247,6 +247,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The same, applied wherever it holds, whether it may pay or not.
+    pub(crate) fn anywhere(&self) -> Rule {
+        Rule { worth: Vec::new(), ..self.clone() }
+    }
+
     /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
     pub fn asks_for_readers(&self) -> bool {
         self.guards.iter().chain(&self.worth).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)

@@ -188,7 +188,7 @@ pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss
     let rule = if sizes == Sizes::Known {
         rule
     } else {
-        anywhere = Rule { worth: Vec::new(), ..rule.clone() };
+        anywhere = rule.anywhere();
         &anywhere
     };
     let (before, roots) = sized_graph(rule, seed, sizes).map_err(Miss::Draw)?;
@@ -228,7 +228,7 @@ fn patch(rule: &Rule, before: &Graph, roots: &[ValueId]) -> Result<Patch, Miss> 
 }
 
 /// How far both sides may differ: attributes are kept in single precision, and rules that round constants put constants of double precision there.
-fn tolerance(rule: &Rule) -> f64 {
+pub(crate) fn tolerance(rule: &Rule) -> f64 {
     if rule.numeric == Numeric::RoundsConstants { f64::from(f32::EPSILON) } else { TOLERANCE }
 }
 
@@ -265,7 +265,7 @@ pub(crate) fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
 }
 
 /// Random values for the inputs of an instance.
-fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
+pub(crate) fn feeds(graph: &Graph, seed: u64) -> HashMap<String, Const> {
     let mut rng = Choices::Random(Rng::new(seed.rotate_left(17) | 1));
     let mut feeds = HashMap::new();
     for id in graph.inputs() {

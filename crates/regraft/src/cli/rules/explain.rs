@@ -103,7 +103,7 @@ fn meaning(numeric: Numeric) -> &'static str {
 fn reason(rule: &Rule) -> String {
     let proof = Proofs::shipped().of(rule).cloned();
     let instances = proof.map_or_else(String::new, |proof| {
-        let count = |wanted: &[Sizes]| proof.instances.iter().filter(|(sizes, _)| wanted.contains(sizes)).count();
+        let count = |wanted: &[Sizes]| proof.instances.iter().filter(|draw| wanted.contains(&draw.sizes)).count();
         let (symbols, numbers) = (count(&[Sizes::Open, Sizes::Some]), count(&[Sizes::Known]));
         let ranks = match any_rank(rule, &proof) {
             0 => String::new(),
