@@ -1,6 +1,6 @@
 //! What proofs of rules cover: what was general in their instances, and what was fixed.
 
-use regraft_rules::{Coverage, Proof, Proofs, Rule};
+use regraft_rules::{Coverage, Draw, Proof, Proofs, Rule};
 
 use crate::leading_axes;
 
@@ -20,14 +20,20 @@ pub fn coverage_document(rules: &[Rule], proofs: &Proofs) -> String {
     let covered: Vec<(&Rule, Option<Coverage>)> =
         rules.iter().map(|rule| (rule, proofs.of(rule).map(|proof| coverage(rule, proof)))).collect();
     let count = |which: &dyn Fn(&Coverage) -> bool| covered.iter().filter(|(_, c)| c.as_ref().is_some_and(which)).count();
+    let instances: Vec<&Draw> = rules.iter().filter_map(|rule| proofs.of(rule)).flat_map(|proof| &proof.instances).collect();
+    let generated = instances.iter().filter(|draw| !draw.changes.is_empty()).count();
     let mut text = format!(
         "# What the proofs of the rules cover\n\n\
-         Made by `regraft rules verify --coverage docs/rule-coverage.md`; a test holds it up to date. A rule is proved on instances. Sizes that are symbols\n\
-         there are general (`any`); all else is what it was in some instance: ranks, sizes that are numbers, attributes, optional operands that were\n\
-         given or absent. Real operands stand for every floating-point type. `any leading axes`: an instance holds with any number of axes in the place\n\
-         of a leading one. Outside of this, `regraft optimize` applies a rule only if the rewrite itself is proved where it is made.\n\n\
+         Made by `regraft rules verify --coverage docs/rule-coverage.md`; a test holds it up to date. A rule is proved on instances: those that its clause\n\
+         draws, and those that are generated from these by changing one thing after the other, as far as the guards admit ({} of {} in all). Sizes that are\n\
+         symbols are general (`any`); all else is what it was in some instance: ranks, sizes that are numbers, attributes, element types (`real` stands for\n\
+         every floating-point type), optional operands that were given or absent. `any leading axes`: an instance holds with any number of axes in the place\n\
+         of a leading one. All rewrites of a result are proved again where they are made; one that is not shown there, and is outside of this, is not\n\
+         written. Lists of more than six values say how many there are.\n\n\
          Of {} rules, {} have an operand size that is general, {} hold for any number of leading axes, and {} were proved with one value of every\n\
          attribute only.\n\n| rule | proved for |\n|---|---|\n",
+        generated,
+        instances.len(),
         rules.len(),
         count(&Coverage::has_symbols),
         count(&|c| c.any_rank),

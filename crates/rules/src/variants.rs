@@ -64,73 +64,96 @@ const LARGEST: usize = 200;
 /// Wrong variants after which no more are looked for.
 const WRONG: usize = 4;
 
-/// Looks for variants of the instances of `rule`, those with what was not seen before first. Deterministic.
+/// Looks for variants of the instances of `rule`. Deterministic.
 pub fn variants(rule: &Rule, effort: Effort) -> Variants {
-    let mut found = Variants::default();
-    let mut seen: HashSet<Draft> = HashSet::new();
-    let mut known: HashSet<Feature> = HashSet::new();
-    let mut combinations: HashSet<Vec<Feature>> = HashSet::new();
-    let mut queue: VecDeque<(Draw, Draft)> = VecDeque::new();
+    let mut search =
+        Search { rule, effort, found: Variants::default(), seen: HashSet::new(), news: Known::default(), queue: VecDeque::new() };
     for seed in 0..DRAWS * effort.seeds as u64 {
-        if queue.len() >= effort.seeds {
-            break;
-        }
-        let Ok(instance) = draw_sized(rule, seed, Sizes::Known) else { continue };
-        let Some(draft) = Draft::of(&instance.before).filter(|_| instance.before.len() < LARGEST) else { continue };
-        note(rule, &instance, &mut known, &mut combinations);
-        if seen.insert(draft.clone()) {
-            queue.push_back((Draw::new(Sizes::Known, seed), draft));
+        if search.queue.len() < effort.seeds {
+            search.begin(seed);
         }
     }
-    // Combinations of what was seen one by one, for when nothing new is left.
-    let mut later: Vec<(Draw, Instance)> = Vec::new();
+    // Combinations of what was seen one by one come after what is new.
+    let mut combinations: Vec<(Draw, Instance)> = Vec::new();
     let mut rng = Rng::new(0x5eed);
-    while let Some((draw, draft)) = queue.pop_front() {
-        let mut all: Vec<(usize, Draft)> = changes(&draft).into_iter().enumerate().collect();
+    while let Some((draw, draft)) = search.queue.pop_front() {
+        let mut all: Vec<(u32, Draft)> = (0..).zip(changes(&draft)).collect();
         for at in (1..all.len()).rev() {
             all.swap(at, rng.below(at as u64 + 1) as usize);
         }
         // No source may use up the tries of those that come after it.
-        let share = (effort.tries / (2 * effort.seeds)).max(1);
-        for (change, next) in all.into_iter().take(share) {
-            if found.tried >= effort.tries || found.wrong.len() >= WRONG {
+        for (change, changed) in all.into_iter().take((effort.tries / (2 * effort.seeds)).max(1)) {
+            if search.is_over() {
                 break;
             }
-            if !seen.insert(next.clone()) {
-                continue;
-            }
-            found.tried += 1;
-            let way = Draw { sizes: Sizes::Known, seed: draw.seed, changes: [draw.changes.as_slice(), &[change as u32]].concat() };
-            let instance = match changed(rule, &next, &way) {
-                Ok(instance) => instance,
-                // The target is not well typed there, or is of another type: the rewrite is refused.
-                Err(Miss::Wrong(_)) => {
-                    found.refused += 1;
-                    continue;
-                }
-                Err(Miss::Draw(_)) => continue,
-            };
-            found.admitted += 1;
-            let news = note(rule, &instance, &mut known, &mut combinations);
-            if news == News::Nothing {
-                continue;
-            }
-            if let Some(why) = refutation(rule, &instance) {
-                found.wrong.push((way, why));
-                continue;
-            }
-            if news != News::Type {
-                queue.push_back((way.clone(), next));
-            }
-            match news {
-                News::Thing | News::Type => found.kept.push((way, instance)),
-                _ => later.push((way, instance)),
+            let way = Draw { sizes: Sizes::Known, seed: draw.seed, changes: [draw.changes.as_slice(), &[change]].concat() };
+            match search.step(way, changed) {
+                Some((News::Combination, kept)) => combinations.push(kept),
+                Some((_, kept)) => search.found.kept.push(kept),
+                None => {}
             }
         }
+        if search.is_over() {
+            break;
+        }
     }
-    found.kept.extend(later);
+    let mut found = search.found;
+    found.kept.extend(combinations);
     found.kept.truncate(effort.kept);
     found
+}
+
+/// Sources that are changed one after the other.
+struct Search<'r> {
+    rule: &'r Rule,
+    effort: Effort,
+    found: Variants,
+    seen: HashSet<Draft>,
+    news: Known,
+    queue: VecDeque<(Draw, Draft)>,
+}
+
+impl Search<'_> {
+    /// Puts what this seed draws into the queue.
+    fn begin(&mut self, seed: u64) {
+        let drawn = draw_sized(self.rule, seed, Sizes::Known).ok().filter(|instance| instance.before.len() < LARGEST);
+        let Some((instance, draft)) = drawn.and_then(|instance| Draft::of(&instance.before).map(|draft| (instance, draft))) else { return };
+        self.news.of(self.rule, &instance);
+        if self.seen.insert(draft.clone()) {
+            self.queue.push_back((Draw::new(Sizes::Known, seed), draft));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.tried >= self.effort.tries || self.found.wrong.len() >= WRONG
+    }
+
+    /// Tries a source: the variant, if it has something that none had before. It will be changed further then.
+    fn step(&mut self, way: Draw, draft: Draft) -> Option<(News, (Draw, Instance))> {
+        if !self.seen.insert(draft.clone()) {
+            return None;
+        }
+        self.found.tried += 1;
+        let instance = match changed(self.rule, &draft, &way) {
+            Ok(instance) => instance,
+            // The target is not well typed there, or is of another type: the rewrite is refused.
+            Err(Miss::Wrong(_)) => {
+                self.found.refused += 1;
+                return None;
+            }
+            Err(Miss::Draw(_)) => return None,
+        };
+        self.found.admitted += 1;
+        if let Some(why) = refutation(self.rule, &instance) {
+            self.found.wrong.push((way, why));
+            return None;
+        }
+        let news = self.news.of(self.rule, &instance)?;
+        if news != News::Type {
+            self.queue.push_back((way.clone(), draft));
+        }
+        Some((news, (way, instance)))
+    }
 }
 
 /// What an instance has that none had before.
@@ -140,22 +163,30 @@ enum News {
     /// An element type. It goes with all else that instances have, and is not tried with each.
     Type,
     Combination,
-    Nothing,
 }
 
-fn note(rule: &Rule, instance: &Instance, known: &mut HashSet<Feature>, combinations: &mut HashSet<Vec<Feature>>) -> News {
-    let graph = &instance.before;
-    let Some(root) = graph.outputs().first() else { return News::Nothing };
-    let Some(found) = matches_at(graph, rule, 0, root.value.node).into_iter().next() else { return News::Nothing };
-    let (types, others): (Vec<Feature>, Vec<Feature>) =
-        features(rule, graph, &found).into_iter().partition(|feature| matches!(feature, Feature::Type(..)));
-    let new_types = types.into_iter().filter(|feature| known.insert(feature.clone())).count();
-    let new_things = others.iter().filter(|feature| known.insert((*feature).clone())).count();
-    match (new_things, combinations.insert(others), new_types) {
-        (1.., _, _) => News::Thing,
-        (0, _, 1..) => News::Type,
-        (0, true, 0) => News::Combination,
-        (0, false, 0) => News::Nothing,
+/// What instances had so far.
+#[derive(Default)]
+struct Known {
+    features: HashSet<Feature>,
+    combinations: HashSet<Vec<Feature>>,
+}
+
+impl Known {
+    /// What is new in an instance, and known from now on.
+    fn of(&mut self, rule: &Rule, instance: &Instance) -> Option<News> {
+        let graph = &instance.before;
+        let found = matches_at(graph, rule, 0, graph.outputs().first()?.value.node).into_iter().next()?;
+        let (types, others): (Vec<Feature>, Vec<Feature>) =
+            features(rule, graph, &found).into_iter().partition(|feature| matches!(feature, Feature::Type(..)));
+        let types = types.into_iter().filter(|feature| self.features.insert(feature.clone())).count();
+        let things = others.iter().filter(|feature| self.features.insert((*feature).clone())).count();
+        match (things, types, self.combinations.insert(others)) {
+            (1.., _, _) => Some(News::Thing),
+            (0, 1.., _) => Some(News::Type),
+            (0, 0, true) => Some(News::Combination),
+            (0, 0, false) => None,
+        }
     }
 }
 
