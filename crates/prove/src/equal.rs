@@ -10,7 +10,7 @@ use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
 use crate::meaning::{Constants, Meaning, Need, Shared};
 use crate::premises::Premises;
-use crate::value::{Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
+use crate::value::{Failures, Obligation, Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
 use crate::verdict::Rounding;
 use crate::whole::by_wholes;
 
@@ -90,7 +90,7 @@ fn has_rounded_numbers(graph: &Graph) -> bool {
     })
 }
 
-/// Whether some operator may have no value, if all outputs are equal; else why that was not shown.
+/// Whether some operator may have no value, if all outputs are equal and have values in the same places; else why that was not shown.
 fn outputs_equal(
     before: &Graph,
     after: &Graph,
@@ -230,11 +230,23 @@ impl Pair<'_> {
     fn compare(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
         let (left, right) = self.values();
         let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
+        let of_left = std::mem::take(&mut shared.obligations);
         let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
-        self.partial.set(self.partial.get() || shared.partial);
+        let of_right = std::mem::take(&mut shared.obligations);
         let difference = contracted(&left.sub(&right), &shared.facts)?;
         let simplifier = Simplifier { expand: simplifier.choose, ..simplifier };
-        vanishes(&difference, &case.variables, &shared.facts, simplifier)
+        vanishes(&difference, &case.variables, &shared.facts, simplifier)?;
+        let failures = |of: &[Obligation]| Failures::of(of, &shared.shown, &shared.facts, simplifier);
+        let (of_left, of_right) = (failures(&of_left)?, failures(&of_right)?);
+        // A value that appears where there was none does less harm than one that is lost.
+        if let Some(place) = of_right.beyond(&of_left) {
+            return Trouble::new(format!("equal, but only the second has no value where {place} is 1"));
+        }
+        if let Some(place) = of_left.beyond(&of_right) {
+            return Trouble::new(format!("equal, but only the first has no value where {place} is 1"));
+        }
+        self.partial.set(self.partial.get() || !of_left.is_empty());
+        Ok(())
     }
 
     /// Tells cases of the output index apart, as elements need it; short sums are written out.
