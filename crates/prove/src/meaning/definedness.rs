@@ -46,6 +46,13 @@ impl Meaning<'_> {
         self.shared.obligations.push(Obligation::new(claim));
     }
 
+    /// The element of an input is read.
+    pub(super) fn require_read(&mut self, element: &Sum) {
+        if !self.shared.crowded {
+            self.shared.obligations.push(Obligation::new(Claim::Read(element.clone())));
+        }
+    }
+
     pub(super) fn require_nonzero(&mut self, x: &Sum, holds: bool) {
         self.require(Claim::Nonzero(x.clone()), holds);
     }
@@ -67,7 +74,9 @@ impl Meaning<'_> {
             Some(number) if number.is_integer() => self.require_nonzero(base, positive),
             Some(number) if !number.is_negative() => self.require_nonnegative(base, nonnegative),
             Some(_) => self.require_positive(base, positive),
-            None if positive || Claim::Nonzero(base.clone()).is_shown(&self.shared.facts) && Claim::Nonnegative(base.clone()).is_shown(&self.shared.facts) => {}
+            None if positive
+                || Claim::Nonzero(base.clone()).is_shown(&self.shared.facts)
+                    && Claim::Nonnegative(base.clone()).is_shown(&self.shared.facts) => {}
             None => self.require(Claim::Within("power".into(), vec![base.clone(), exponent.clone()]), false),
         }
     }

@@ -23,6 +23,9 @@ use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::meaning::definedness::Sign;
 use crate::value::{Claim, Obligation, Simplifier, Sum, Trouble, canonical, wrapped};
 
+/// An element that reads more elements of inputs than this does not keep which.
+const MOST_OBLIGATIONS: usize = 32;
+
 /// What has to be known of the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -54,6 +57,8 @@ pub(crate) struct Shared {
     constants: Constants,
     /// What must hold for the elements that were read to have values.
     pub obligations: Vec<Obligation>,
+    /// Whether elements were read of which there is no obligation, because there were too many.
+    pub crowded: bool,
     /// Claims that always hold, for reasons that cannot be seen from them.
     pub shown: Vec<Claim>,
 }
@@ -166,6 +171,10 @@ impl<'a> Meaning<'a> {
         let mut obligations = self.shared.obligations.split_off(met);
         obligations.sort();
         obligations.dedup();
+        if obligations.len() > MOST_OBLIGATIONS {
+            self.shared.crowded = true;
+            obligations.retain(|obligation| !matches!(obligation.claim, Claim::Read(_)));
+        }
         self.shared.obligations.extend_from_slice(&obligations);
         self.memo.insert(key, (self.last.clone(), obligations.into()));
         Ok(self.last.clone())
@@ -254,7 +263,9 @@ impl<'a> Meaning<'a> {
                 self.shared.facts.all_of(&source, input.ty.dtype);
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
-                return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
+                let read = Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect());
+                self.require_read(&read);
+                return Ok(read);
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}

@@ -116,7 +116,7 @@ impl Cases {
 }
 
 /// Two sums of the same thing over neighbouring ranges are one sum.
-fn joined(sum: &Sum) -> Option<Sum> {
+pub(crate) fn joined(sum: &Sum) -> Option<Sum> {
     if sum.terms().len() > MOST_JOINED {
         return None;
     }

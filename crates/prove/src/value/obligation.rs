@@ -3,16 +3,15 @@
 //! An obligation is kept as the indicator of its failure, 1 where it does not hold and 0 where it does: `zero(z)` for a divisor `z`. Two elements have
 //! values in the same places if the indicators are the same.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use num_traits::{One, Signed};
+use num_traits::{One, Signed, Zero};
 
 use crate::index::{Facts, Poly, Var};
 use crate::value::algebra::{Trouble, common_factors, power, product};
 use crate::value::canonical::canonical;
-use crate::value::cases::{vanishes, without_divisor};
+use crate::value::cases::{joined, vanishes, without_divisor};
 use crate::value::function::apply;
 use crate::value::number::Number;
 use crate::value::sign::{is_nonnegative, is_positive, is_positive_factor};
@@ -21,6 +20,11 @@ use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
 /// Most divisors that a sum is multiplied by.
 const MOST_DIVISORS: u32 = 8;
+
+/// The name of the indicator that an element of an input has no value.
+const MISSING: &str = "missing";
+/// Most pairs of places that are put together.
+const MOST_UNIONS: u32 = 32;
 
 /// What is claimed of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +35,8 @@ pub(crate) enum Claim {
     Nonnegative(Sum),
     /// They are in the domain of the function of this name.
     Within(Arc<str>, Vec<Sum>),
+    /// The element of an input has a value: it comes from an operator that has one.
+    Read(Sum),
 }
 
 /// A claim for all values of variables where conditions hold.
@@ -66,18 +72,14 @@ pub(crate) struct Failures(BTreeSet<Term>);
 impl Failures {
     /// Where one of the obligations does not hold; none if all always do.
     pub fn of(obligations: &[Obligation], shown: &[Claim], facts: &Facts, simplifier: Simplifier) -> Result<Failures, Trouble> {
-        let mut failures = Failures::default();
         let obligations: BTreeSet<&Obligation> = obligations.iter().collect();
+        let mut parts = Parts { found: BTreeMap::new(), facts, simplifier };
         for obligation in obligations {
-            if !shown.contains(&obligation.claim.named()) {
-                Parts { failures: &mut failures.0, facts, simplifier }.add(obligation)?;
+            if shown.is_empty() || !shown.contains(&obligation.claim.named()) {
+                parts.add(obligation)?;
             }
         }
-        Ok(failures)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        parts.failures()
     }
 
     /// The first that is not among others.
@@ -93,6 +95,7 @@ impl Claim {
             Claim::Nonzero(x) => Claim::Nonzero(canonical(x)),
             Claim::Nonnegative(x) => Claim::Nonnegative(canonical(x)),
             Claim::Within(name, x) => Claim::Within(name.clone(), x.iter().map(canonical).collect()),
+            Claim::Read(x) => Claim::Read(canonical(x)),
         }
     }
 
@@ -101,19 +104,38 @@ impl Claim {
         match self {
             Claim::Nonzero(x) => is_positive(x, facts) || is_positive(&x.negated(), facts),
             Claim::Nonnegative(x) => is_nonnegative(x, facts),
-            Claim::Within(..) => false,
+            Claim::Within(..) | Claim::Read(_) => false,
         }
     }
 }
 
 /// Takes obligations apart: a product is not 0 where no factor is.
 struct Parts<'a> {
-    failures: &'a mut BTreeSet<Term>,
+    /// Indicators of failure, each over a domain, and 1 where none of its claims is made, else 0.
+    found: BTreeMap<(Vec<(Var, Poly)>, Vec<Poly>, Sum), Sum>,
     facts: &'a Facts,
     simplifier: Simplifier,
 }
 
 impl Parts<'_> {
+    /// All that fail somewhere, with canonical names.
+    fn failures(self) -> Result<Failures, Trouble> {
+        let mut failures = BTreeSet::new();
+        for ((binders, conds, indicator), unclaimed) in self.found {
+            let facts = self.facts.with(&binders, conds.clone());
+            let fails = product(&Sum::one().sub(&unclaimed), &indicator, &facts)?;
+            let is_decided = unclaimed.is_zero() && is_missing(&indicator);
+            if fails.is_zero() || (!is_decided && vanishes(&fails, &[], &facts, self.simplifier).is_ok()) {
+                continue;
+            }
+            let term = Term { binders, conds, factors: vec![(Factor::Of(fails), 1)] };
+            let Some(term) = self.simplifier.every(term, self.facts)? else { continue };
+            let named = canonical(&Sum::new([(term, Number::one())]));
+            failures.extend(named.into_terms().into_iter().map(|(term, _)| term));
+        }
+        Ok(Failures(united(failures)))
+    }
+
     fn add(&mut self, obligation: &Obligation) -> Result<(), Trouble> {
         let facts = self.facts.with(&obligation.binders, obligation.conds.clone());
         match &obligation.claim {
@@ -124,18 +146,22 @@ impl Parts<'_> {
                     return Ok(());
                 }
                 let x = without_roots(&without_positive(&x, &facts)?);
-                self.fails(obligation, &apply(Function::Positive, vec![x.negated()], &facts)?, &facts)
+                self.fails(obligation, apply(Function::Positive, vec![x.negated()], &facts)?, &facts)
             }
             Claim::Within(name, x) => {
                 let outside = Function::Named(format!("outside of {name}").into());
-                self.fails(obligation, &Sum::factor(Factor::Apply(outside, x.clone())), &facts)
+                self.fails(obligation, Sum::factor(Factor::Apply(outside, x.clone())), &facts)
+            }
+            Claim::Read(x) => {
+                let missing = Function::Named(MISSING.into());
+                self.fails(obligation, Sum::factor(Factor::Apply(missing, vec![x.clone()])), &facts)
             }
         }
     }
 
     fn nonzero(&mut self, obligation: &Obligation, x: &Sum, facts: &Facts) -> Result<(), Trouble> {
         let x = whole_part(&self.simplifier.sum(x, facts)?, facts)?;
-        if x.known().map_or_else(|| is_positive(&x, facts) || is_positive(&x.negated(), facts), |x| !num_traits::Zero::is_zero(&x)) {
+        if x.known().map_or_else(|| is_positive(&x, facts) || is_positive(&x.negated(), facts), |x| !x.is_zero()) {
             return Ok(());
         }
         let plain = |term: &Term| term.binders.is_empty() && term.conds.is_empty();
@@ -143,15 +169,17 @@ impl Parts<'_> {
             [(term, _)] if plain(term) => term.factors.clone(),
             _ => common_factors(&x),
         };
-        let inverse = common.iter().try_fold(Sum::one(), |all, (factor, p)| product(&all, &power(&Sum::factor(factor.clone()), -p, facts)?, facts))?;
+        let inverse = common
+            .iter()
+            .try_fold(Sum::one(), |all, (factor, p)| product(&all, &power(&Sum::factor(factor.clone()), -p, facts)?, facts))?;
         // What is divided by is a claim of its own.
         for (factor, _) in common.iter().filter(|(_, p)| *p > 0) {
             self.nonzero_factor(obligation, factor, facts)?;
         }
         let rest = product(&x, &inverse, facts)?;
         match rest.known() {
-            Some(number) if !num_traits::Zero::is_zero(&number) => Ok(()),
-            _ if common.is_empty() => self.fails(obligation, &apply(Function::Zero, vec![rest], facts)?, facts),
+            Some(number) if !number.is_zero() => Ok(()),
+            _ if common.is_empty() => self.fails(obligation, apply(Function::Zero, vec![rest], facts)?, facts),
             _ => self.nonzero(obligation, &rest, facts),
         }
     }
@@ -169,26 +197,58 @@ impl Parts<'_> {
                 self.nonzero(&every, body, &facts)
             }
             factor if is_positive_factor(factor, facts) => Ok(()),
-            factor => self.fails(obligation, &apply(Function::Zero, vec![Sum::factor(factor.clone())], facts)?, facts),
+            factor => self.fails(obligation, apply(Function::Zero, vec![Sum::factor(factor.clone())], facts)?, facts),
         }
     }
 
-    /// Adds where the indicator is 1 and the claim is made.
-    fn fails(&mut self, obligation: &Obligation, indicator: &Sum, facts: &Facts) -> Result<(), Trouble> {
-        let fails = product(&obligation.guard, indicator, facts)?;
-        if fails.is_zero() || (obligation.guard != Sum::one() && vanishes(&fails, &[], facts, self.simplifier).is_ok()) {
-            return Ok(());
-        }
-        let mut conds = obligation.conds.clone();
-        conds.retain(|cond| !self.facts.nonnegative(cond));
-        let used = |var: Var| fails.has(var) || conds.iter().any(|cond| cond.has(var));
-        let one = Poly::number(1);
-        let binders = obligation.binders.iter().filter(|(var, extent)| used(*var) || !self.facts.at_least(extent, &one)).cloned();
-        let term = Term { binders: binders.collect(), conds: conds.clone(), factors: vec![(Factor::Of(fails), 1)] };
-        let named = canonical(&Sum::new([(term, Number::one())]));
-        self.failures.extend(named.into_terms().into_iter().map(|(term, _)| term));
+    /// Adds that the claim fails where the indicator is 1.
+    fn fails(&mut self, obligation: &Obligation, indicator: Sum, facts: &Facts) -> Result<(), Trouble> {
+        let key = (obligation.binders.clone(), obligation.conds.clone(), indicator);
+        let unclaimed = self.found.entry(key).or_insert_with(Sum::one);
+        *unclaimed = product(unclaimed, &Sum::one().sub(&obligation.guard), facts)?;
         Ok(())
     }
+}
+
+fn is_missing(indicator: &Sum) -> bool {
+    let is = |(factor, _): &(Factor, i32)| matches!(factor, Factor::Apply(Function::Named(name), _) if name.as_ref() == MISSING);
+    matches!(indicator.terms(), [(term, _)] if term.factors.iter().all(is))
+}
+
+/// The same places in fewer terms: those on both sides of a condition, and those over neighbouring ranges, are one.
+fn united(mut places: BTreeSet<Term>) -> BTreeSet<Term> {
+    let without = |term: &Term, at: usize| {
+        let mut term = term.clone();
+        term.conds.remove(at);
+        canonical(&Sum::new([(term, Number::one())])).into_terms().into_iter().map(|(term, _)| term)
+    };
+    let negated = |term: &Term, at: usize| {
+        let mut term = term.clone();
+        term.conds[at] = term.conds[at].scale(-1).plus(-1);
+        term.conds.sort();
+        term
+    };
+    for _ in 0..MOST_UNIONS {
+        let parted = places
+            .iter()
+            .find_map(|term| (0..term.conds.len()).find(|at| places.contains(&negated(term, *at))).map(|at| (term.clone(), at)));
+        if let Some((term, at)) = parted {
+            places.remove(&negated(&term, at));
+            places.remove(&term);
+            places.extend(without(&term, at));
+        } else if let Some(sum) = joined(&Sum::new(places.iter().map(|term| (term.clone(), Number::one())))) {
+            places = canonical(&sum).into_terms().into_iter().map(|(term, _)| term).collect();
+        } else {
+            break;
+        }
+    }
+    let within = |part: &Term, whole: &Term| {
+        part != whole
+            && part.binders == whole.binders
+            && part.factors == whole.factors
+            && whole.conds.iter().all(|cond| part.conds.contains(cond))
+    };
+    places.iter().filter(|part| !places.iter().any(|whole| within(part, whole))).cloned().collect()
 }
 
 /// The sum without factors that are above 0.
@@ -225,13 +285,4 @@ fn without_roots(x: &Sum) -> Sum {
     };
     let factors = term.factors.iter().filter(|(factor, p)| !(*p > 0 && is_root(factor))).cloned().collect();
     Sum::new([(Term { factors, ..term.clone() }, c.clone())])
-}
-
-impl fmt::Display for Failures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, term) in self.0.iter().enumerate() {
-            write!(f, "{}{term}", if at == 0 { "" } else { " or " })?;
-        }
-        Ok(())
-    }
 }
