@@ -37,7 +37,7 @@ impl Default for Allowance {
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
 ///
 /// Both are read over the real numbers: each output element as a sum of products of input elements, with sums over index variables of symbolic
-/// range, brought to a normal form. All sizes of `before` are at least 1, divisors are not 0, windows are not empty, and decimal constants stand for the
+/// range, brought to a normal form. All sizes of `before` are at least 1, windows are not empty, and decimal constants stand for the
 /// simplest ratios that round to them.
 pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())

@@ -33,22 +33,10 @@ fn may_lack_values(model: &Model) -> bool {
         Op::LayerNormalization(op) => op.epsilon.0 <= 0.0,
         Op::InstanceNormalization(op) => op.epsilon.0 <= 0.0,
         Op::GroupNormalization(op) => op.epsilon.0 <= 0.0,
+        Op::LRN(op) => op.bias.0 <= 0.0 || op.alpha.0 < 0.0,
         op => matches!(
             op.kind(),
-            Div | Mod
-                | Reciprocal
-                | Pow
-                | Sqrt
-                | Log
-                | Tan
-                | Asin
-                | Acos
-                | Acosh
-                | Atanh
-                | ReduceLogSum
-                | BatchNormalization
-                | LRN
-                | Opaque
+            Div | Mod | Reciprocal | Pow | Sqrt | Log | Tan | Asin | Acos | Acosh | Atanh | ReduceLogSum | BatchNormalization | Opaque
         ),
     })
 }

@@ -15,12 +15,14 @@ use crate::value::cases::{joined, vanishes, without_divisor};
 use crate::value::function::apply;
 use crate::value::number::Number;
 use crate::value::sign::{is_nonnegative, is_positive, is_positive_factor};
-use crate::value::simplify::Simplifier;
+use crate::value::simplify::{Simplifier, open_condition};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
 /// Most divisors that a sum is multiplied by.
 const MOST_DIVISORS: u32 = 8;
 
+/// Most conditions inside of conditions that a claim is taken apart by.
+const MOST_CONDITIONS: u32 = 4;
 /// The name of the indicator that an element of an input has no value.
 const MISSING: &str = "missing";
 /// Most pairs of places that are put together.
@@ -136,7 +138,34 @@ impl Parts<'_> {
         Ok(Failures(united(failures)))
     }
 
+    /// Adds an obligation, for each case of the conditions that its numbers depend on.
     fn add(&mut self, obligation: &Obligation) -> Result<(), Trouble> {
+        self.add_cases(obligation, MOST_CONDITIONS)
+    }
+
+    fn add_cases(&mut self, obligation: &Obligation, conditions: u32) -> Result<(), Trouble> {
+        let condition = match &obligation.claim {
+            Claim::Nonzero(x) | Claim::Nonnegative(x) => open_condition(x),
+            Claim::Within(..) | Claim::Read(_) => None,
+        };
+        let (Some(condition), Some(fewer)) = (condition, conditions.checked_sub(1)) else { return self.add_case(obligation) };
+        for condition in [condition.clone(), condition.scale(-1).plus(-1)] {
+            let mut case = obligation.clone();
+            case.bind(&[], std::slice::from_ref(&condition));
+            let facts = self.facts.with(&case.binders, case.conds.clone());
+            if facts.contradict() {
+                continue;
+            }
+            match &mut case.claim {
+                Claim::Nonzero(x) | Claim::Nonnegative(x) => *x = self.simplifier.sum(x, &facts)?,
+                Claim::Within(..) | Claim::Read(_) => {}
+            }
+            self.add_cases(&case, fewer)?;
+        }
+        Ok(())
+    }
+
+    fn add_case(&mut self, obligation: &Obligation) -> Result<(), Trouble> {
         let facts = self.facts.with(&obligation.binders, obligation.conds.clone());
         match &obligation.claim {
             Claim::Nonzero(x) => self.nonzero(obligation, x, &facts),
@@ -244,7 +273,7 @@ fn united(mut places: BTreeSet<Term>) -> BTreeSet<Term> {
     }
     let within = |part: &Term, whole: &Term| {
         part != whole
-            && part.binders == whole.binders
+            && (part.binders == whole.binders || whole.binders.is_empty())
             && part.factors == whole.factors
             && whole.conds.iter().all(|cond| part.conds.contains(cond))
     };
