@@ -2,6 +2,9 @@
 //!
 //! An element has a value where every operator that it is read through has one. Of `Where`, the operand that is not chosen does not count; what lies
 //! outside of windows and pads is not read.
+//!
+//! Normal forms cancel `z` against its inverse, also inside of an operand that is not chosen where `z` is 0. Both sides are the same sum for `z` near 0 as well,
+//! with truth values as they are at 0; what is chosen there has a value and is continuous, so that both are the same at 0 too.
 
 use num_traits::Signed;
 use regraft_ir::{Op, ValueId};

@@ -97,13 +97,16 @@ type Kind<'a> = fn(&mut Meaning<'a>, ValueId, &[Poly]) -> Result<Option<Sum>, Tr
 /// An element under values of summed variables.
 type Body<'b, 'a> = &'b mut dyn FnMut(&mut Meaning<'a>, &[Poly]) -> Result<Sum, Trouble>;
 
+/// An element, and what must hold for it to have a value.
+type Known = (Sum, Rc<[Obligation]>);
+
 /// The elements of a graph's values.
 pub(crate) struct Meaning<'a> {
     graph: &'a Graph,
     shared: &'a mut Shared,
     simplifier: Simplifier,
     /// Elements, and what must hold for them to have values.
-    memo: HashMap<(ValueId, Vec<Poly>), (Sum, Rc<[Obligation]>)>,
+    memo: HashMap<(ValueId, Vec<Poly>), Known>,
     /// What is known of all elements of values.
     signs: HashMap<ValueId, Sign>,
     /// Constants that are computed from others, without rounding.

@@ -111,10 +111,13 @@ impl Claim {
     }
 }
 
+/// Variables, conditions, and an indicator under them.
+type Place = (Vec<(Var, Poly)>, Vec<Poly>, Sum);
+
 /// Takes obligations apart: a product is not 0 where no factor is.
 struct Parts<'a> {
     /// Indicators of failure, each over a domain, and 1 where none of its claims is made, else 0.
-    found: BTreeMap<(Vec<(Var, Poly)>, Vec<Poly>, Sum), Sum>,
+    found: BTreeMap<Place, Sum>,
     facts: &'a Facts,
     simplifier: Simplifier,
 }
