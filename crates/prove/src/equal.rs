@@ -10,7 +10,7 @@ use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
 use crate::meaning::{Constants, Meaning, Need, Shared};
 use crate::premises::Premises;
-use crate::value::{Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
+use crate::value::{Claim, Failures, Obligation, Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
 use crate::verdict::Rounding;
 use crate::whole::by_wholes;
 
@@ -37,7 +37,7 @@ impl Default for Allowance {
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
 ///
 /// Both are read over the real numbers: each output element as a sum of products of input elements, with sums over index variables of symbolic
-/// range, brought to a normal form. All sizes of `before` are at least 1, divisors are not 0, windows are not empty, and decimal constants stand for the
+/// range, brought to a normal form. All sizes of `before` are at least 1, windows are not empty, and decimal constants stand for the
 /// simplest ratios that round to them.
 pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())
@@ -61,18 +61,17 @@ pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, al
     let wholes = by_wholes(before, after);
     let shown = |reading: &Reading| {
         let constants = Constants::new(reading.clone());
-        let partial = wholes.as_ref().and_then(|[before, after]| outputs_equal(before, after, assumptions, allowance, &constants).ok());
-        partial.map_or_else(|| outputs_equal(before, after, assumptions, allowance, &constants), Ok)
+        let by_wholes = wholes.as_ref().and_then(|[before, after]| outputs_equal(before, after, assumptions, allowance, &constants).ok());
+        by_wholes.map_or_else(|| outputs_equal(before, after, assumptions, allowance, &constants), Ok)
     };
-    let premises = |defined: bool| Premises { defined, ..Premises::of([before, after]) };
     let why = match shown(&Reading::Stored) {
-        Ok(partial) => return Verdict::Proved(premises(partial)),
+        Ok(premises) => return Verdict::Proved(premises),
         Err(why) => why,
     };
     let rounded = Rc::<Rounded>::default();
     match has_rounded_numbers(before) || has_rounded_numbers(after) {
         true => match shown(&Reading::Meant(rounded.clone())) {
-            Ok(partial) => Verdict::Bounded(premises(partial), Rounding { relative: rounded.relative.get() }),
+            Ok(premises) => Verdict::Bounded(premises, Rounding { relative: rounded.relative.get() }),
             Err(_) => Verdict::Unproved(why),
         },
         false => Verdict::Unproved(why),
@@ -90,22 +89,22 @@ fn has_rounded_numbers(graph: &Graph) -> bool {
     })
 }
 
-/// Whether some operator may have no value, if all outputs are equal; else why that was not shown.
+/// What is taken for granted, if all outputs are equal and have values in the same places; else why that was not shown.
 fn outputs_equal(
     before: &Graph,
     after: &Graph,
     assumptions: &Assumptions,
     allowance: Allowance,
     constants: &Constants,
-) -> Result<bool, String> {
+) -> Result<Premises, String> {
     let (left, right) = (before.outputs(), after.outputs());
     if left.len() != right.len() {
         return Err(format!("{} outputs against {}", left.len(), right.len()));
     }
     let own = LazyCell::new(|| tables_of(before) != tables_of(after));
-    let mut partial = false;
+    let mut premises = Premises::of([before, after]);
     for (at, output) in left.iter().enumerate() {
-        let pair = Pair { before, after, at, assumptions, constants, partial: Cell::new(false) };
+        let pair = Pair { before, after, at, assumptions, constants, premises: Cell::default(), crowded: Cell::default() };
         // Products of tables are taken before anything is written out.
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
@@ -117,9 +116,11 @@ fn outputs_equal(
         {
             return Err(format!("output {}: {why}", output.name));
         }
-        partial |= pair.partial.get();
+        premises = premises.and(pair.premises.get());
     }
-    Ok(partial)
+    // What is only moved is the same element, with a value or without.
+    premises.valued &= premises.reals;
+    Ok(premises)
 }
 
 /// Constants of real numbers that differ from each other.
@@ -150,8 +151,10 @@ struct Pair<'a> {
     at: usize,
     assumptions: &'a Assumptions,
     constants: &'a Constants,
-    /// Whether an operator was met that may have no value.
-    partial: Cell<bool>,
+    /// What the proof takes for granted of where elements have values.
+    premises: Cell<Premises>,
+    /// Whether elements of inputs are not kept account of: they are too many, or were found to be others.
+    crowded: Cell<bool>,
 }
 
 /// An output index, some of it known.
@@ -228,13 +231,48 @@ impl Pair<'_> {
     }
 
     fn compare(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
+        shared.crowded = self.crowded.get();
+        let result = self.compared(case, shared, simplifier);
+        self.crowded.set(shared.crowded);
+        result
+    }
+
+    fn compared(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
         let (left, right) = self.values();
         let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
+        let of_left = shared.obligations.split_off(0);
         let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
-        self.partial.set(self.partial.get() || shared.partial);
+        let of_right = shared.obligations.split_off(0);
         let difference = contracted(&left.sub(&right), &shared.facts)?;
         let simplifier = Simplifier { expand: simplifier.choose, ..simplifier };
-        vanishes(&difference, &case.variables, &shared.facts, simplifier)
+        vanishes(&difference, &case.variables, &shared.facts, simplifier)?;
+        self.places(shared, simplifier, [of_left, of_right])
+    }
+
+    /// Shows that both elements have values in the same places, and notes what that takes for granted.
+    fn places(&self, shared: &mut Shared, simplifier: Simplifier, met: [Vec<Obligation>; 2]) -> Result<(), Trouble> {
+        let failures = |of: &[Obligation]| Failures::of(of, &shared.shown, &shared.facts, simplifier);
+        let is_read = |obligation: &Obligation| matches!(obligation.claim, Claim::Read(_));
+        let [(of_left, left_reads), (of_right, right_reads)] = met.map(|all| {
+            let (reads, own): (Vec<_>, Vec<_>) = all.into_iter().partition(is_read);
+            (own, reads)
+        });
+        let mut premises = self.premises.get();
+        premises.defined |= !(of_left.is_empty() && of_right.is_empty());
+        let (of_left, of_right) = (failures(&of_left)?, failures(&of_right)?);
+        // A value that is lost does more harm than one that appears where there was none.
+        if let Some(place) = of_right.beyond(&of_left) {
+            return Trouble::new(format!("equal, but only the second has no value where {place} is 1"));
+        }
+        if let Some(place) = of_left.beyond(&of_right) {
+            return Trouble::new(format!("equal, but only the first has no value where {place} is 1"));
+        }
+        let same = || Some(failures(&left_reads).ok()? == failures(&right_reads).ok()?);
+        let others = !shared.crowded && same() != Some(true);
+        shared.crowded |= others;
+        premises.valued |= shared.crowded;
+        self.premises.set(premises);
+        Ok(())
     }
 
     /// Tells cases of the output index apart, as elements need it; short sums are written out.

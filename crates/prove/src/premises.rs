@@ -9,8 +9,12 @@ use regraft_ir::{Class, Graph, Op, OpKind};
 pub struct Premises {
     /// Floats stand for real numbers: they are finite, and nothing is rounded. Not needed where floats are only moved about, or none are met.
     pub reals: bool,
-    /// Operators are read where they have a value: no divisor is 0, and roots and logarithms are taken where they are defined.
+    /// Some operator has no value for some numbers: a divisor may be 0, a root or a logarithm may not exist. Both graphs then have values in the same
+    /// places, and are equal there.
     pub defined: bool,
+    /// All elements of the inputs have values. Not needed where both graphs read the same elements: then one that has no value, because it comes from an
+    /// operator that has none, leaves both without in the same places.
+    pub valued: bool,
 }
 
 impl Premises {
@@ -21,12 +25,12 @@ impl Premises {
 
     /// What either takes for granted.
     pub fn and(self, other: Premises) -> Premises {
-        Premises { reals: self.reals || other.reals, defined: self.defined || other.defined }
+        Premises { reals: self.reals || other.reals, defined: self.defined || other.defined, valued: self.valued || other.valued }
     }
 
-    /// The premises of a proof that two graphs are equal, apart from whether operators have values.
+    /// The premises of a proof that two graphs are equal, apart from where elements have values.
     pub fn of(graphs: [&Graph; 2]) -> Premises {
-        Premises { reals: graphs.iter().any(|graph| computes_with_floats(graph)), defined: false }
+        Premises { reals: graphs.iter().any(|graph| computes_with_floats(graph)), ..Premises::default() }
     }
 }
 
@@ -35,8 +39,8 @@ impl fmt::Display for Premises {
         f.write_str(match (self.reals, self.defined) {
             (false, false) => "for all numbers",
             (true, false) => "over the reals",
-            (false, true) => "wherever it is defined",
-            (true, true) => "over the reals, wherever it is defined",
+            (false, true) => "with values in the same places",
+            (true, true) => "over the reals, with values in the same places",
         })
     }
 }

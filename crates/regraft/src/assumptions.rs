@@ -13,13 +13,32 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     if premises.reals {
         clauses.push("over the reals".to_string());
     }
-    if premises.defined {
+    if premises.valued && (premises.defined || may_lack_values(a)) {
         clauses.push("where no divisor is 0 and roots and logarithms exist".to_string());
+    } else if premises.defined {
+        clauses.push("with values in the same places".to_string());
     }
     if believes_names(a) {
         clauses.push("if sizes named alike are equal".to_string());
     }
     clauses
+}
+
+/// Whether some operator of the model has no value for some numbers, or may have none for all that is known of it.
+fn may_lack_values(model: &Model) -> bool {
+    use OpKind::*;
+    let graph = model.graph();
+    graph.ids().any(|id| match &graph.node(id).op {
+        Op::Input(_) => false,
+        Op::LayerNormalization(op) => op.epsilon.0 <= 0.0,
+        Op::InstanceNormalization(op) => op.epsilon.0 <= 0.0,
+        Op::GroupNormalization(op) => op.epsilon.0 <= 0.0,
+        Op::LRN(op) => op.bias.0 <= 0.0 || op.alpha.0 < 0.0,
+        op => matches!(
+            op.kind(),
+            Div | Mod | Reciprocal | Pow | Sqrt | Log | Tan | Asin | Acos | Acosh | Atanh | ReduceLogSum | BatchNormalization | Opaque
+        ),
+    })
 }
 
 /// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime does not hold callers to it. Sizes that files declare for

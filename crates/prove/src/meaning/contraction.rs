@@ -159,7 +159,9 @@ impl Meaning<'_> {
         }
         conditions.iter().try_for_each(|c| self.decided(c))?;
         let open: Vec<Poly> = conditions.into_iter().filter(|c| !self.shared.facts.nonnegative(c)).collect();
+        let met = self.met();
         let body = body(self)?;
+        self.met_under(met, &[], &open);
         Ok(open.iter().fold(body, |sum, c| sum.only_where(c)))
     }
 

@@ -2,6 +2,7 @@
 
 mod constants;
 mod contraction;
+mod definedness;
 mod integer;
 mod movement;
 mod normalization;
@@ -19,7 +20,11 @@ use std::rc::Rc;
 use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
-use crate::value::{Simplifier, Sum, Trouble, canonical, wrapped};
+use crate::meaning::definedness::Sign;
+use crate::value::{Claim, Obligation, Simplifier, Sum, Trouble, canonical, wrapped};
+
+/// An element that reads more elements of inputs than this does not keep which.
+const MOST_OBLIGATIONS: usize = 32;
 
 /// What has to be known of the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +55,12 @@ pub(crate) struct Shared {
     tables: HashMap<Source, Rc<Table>>,
     /// How constants are read, and what was read.
     constants: Constants,
-    /// Whether an operator was met that may have no value: a divisor that was not shown to be other than 0, a root or a logarithm of what may be negative.
-    pub partial: bool,
+    /// What must hold for the elements that were read to have values.
+    pub obligations: Vec<Obligation>,
+    /// Whether elements were read of which there is no obligation, because there were too many.
+    pub crowded: bool,
+    /// Claims that always hold, for reasons that cannot be seen from them.
+    pub shown: Vec<Claim>,
 }
 
 impl Shared {
@@ -88,12 +97,18 @@ type Kind<'a> = fn(&mut Meaning<'a>, ValueId, &[Poly]) -> Result<Option<Sum>, Tr
 /// An element under values of summed variables.
 type Body<'b, 'a> = &'b mut dyn FnMut(&mut Meaning<'a>, &[Poly]) -> Result<Sum, Trouble>;
 
+/// An element, and what must hold for it to have a value.
+type Known = (Sum, Rc<[Obligation]>);
+
 /// The elements of a graph's values.
 pub(crate) struct Meaning<'a> {
     graph: &'a Graph,
     shared: &'a mut Shared,
     simplifier: Simplifier,
-    memo: HashMap<(ValueId, Vec<Poly>), Sum>,
+    /// Elements, and what must hold for them to have values.
+    memo: HashMap<(ValueId, Vec<Poly>), Known>,
+    /// What is known of all elements of values.
+    signs: HashMap<ValueId, Sign>,
     /// Constants that are computed from others, without rounding.
     computed: HashMap<ValueId, Option<Rc<Const>>>,
     /// The element that was asked for last.
@@ -120,6 +135,7 @@ impl<'a> Meaning<'a> {
             shared,
             simplifier,
             memo: HashMap::new(),
+            signs: HashMap::new(),
             computed: HashMap::new(),
             last: Sum::default(),
             open: Vec::new(),
@@ -134,13 +150,18 @@ impl<'a> Meaning<'a> {
             index.iter().try_for_each(|p| self.digits(p))?;
         }
         let key = (value, index);
-        if let Some(known) = self.memo.get(&key) {
+        if let Some((known, obligations)) = self.memo.get(&key) {
             self.last = known.clone();
+            self.shared.obligations.extend_from_slice(obligations);
             return Ok(known.clone());
         }
+        let met = self.met();
         self.open.push((value.node, 0));
         let sum = self.element(value, &key.1);
         self.open.pop();
+        if sum.is_err() {
+            self.shared.obligations.truncate(met);
+        }
         let sum = sum?;
         // What only moves elements has nothing to simplify.
         if sum != self.last {
@@ -150,7 +171,15 @@ impl<'a> Meaning<'a> {
         if dtype.class() == Class::Int {
             self.last = wrapped(&self.last, dtype, &self.shared.facts)?;
         }
-        self.memo.insert(key, self.last.clone());
+        let mut obligations = self.shared.obligations.split_off(met);
+        obligations.sort();
+        obligations.dedup();
+        if obligations.len() > MOST_OBLIGATIONS {
+            self.shared.crowded = true;
+            obligations.retain(|obligation| !matches!(obligation.claim, Claim::Read(_)));
+        }
+        self.shared.obligations.extend_from_slice(&obligations);
+        self.memo.insert(key, (self.last.clone(), obligations.into()));
         Ok(self.last.clone())
     }
 
@@ -237,7 +266,9 @@ impl<'a> Meaning<'a> {
                 self.shared.facts.all_of(&source, input.ty.dtype);
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
-                return Ok(Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect()));
+                let read = Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect());
+                self.require_read(&read);
+                return Ok(read);
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),
             _ => {}
@@ -308,7 +339,9 @@ impl<'a> Meaning<'a> {
         }
         // Elements are remembered in the form that they have where the condition holds.
         let memo = std::mem::take(&mut self.memo);
+        let met = self.met();
         let result = body(self);
+        self.met_under(met, &[], std::slice::from_ref(condition));
         self.memo = memo;
         if outermost {
             self.shared.certain = None;
@@ -340,7 +373,7 @@ impl<'a> Meaning<'a> {
         let known = key.as_ref().and_then(|key| self.names.get(key).cloned());
         let mut range = known.unwrap_or_else(|| self.range(extents));
         loop {
-            let before = self.shared.summed.len();
+            let (before, met) = (self.shared.summed.len(), self.met());
             self.shared.summed.extend(range.binders.iter().cloned());
             let result = self.sum_of(&range, body);
             self.shared.summed.truncate(before);
@@ -357,6 +390,7 @@ impl<'a> Meaning<'a> {
                 return result;
             };
             self.shared.need = None;
+            self.shared.obligations.truncate(met);
             let (h, l) = (self.shared.variable(&high), self.shared.variable(&low));
             let digits = Poly::var(h).mul(&low).add(&Poly::var(l));
             range.binders.splice(at..=at, [(h, high), (l, low)]);
@@ -385,9 +419,11 @@ impl<'a> Meaning<'a> {
 
     fn sum_of(&mut self, range: &Range, body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let mut terms = Vec::new();
+        let met = self.met();
         for choice in &range.choices {
             terms.extend(body(self, choice)?.into_terms());
         }
+        self.met_under(met, &range.binders, &[]);
         Ok(Sum::new(terms.into_iter().map(|(mut term, c)| {
             term.binders.extend(range.binders.iter().cloned());
             (term, c)

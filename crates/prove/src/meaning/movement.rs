@@ -72,7 +72,9 @@ impl Meaning<'_> {
                     self.decided(&end)?;
                     let mut inner = index.to_vec();
                     inner[axis] = at.clone();
+                    let met = self.met();
                     let part = self.at(x, &inner)?;
+                    self.met_under(met, &[], &[at.clone(), end.clone()]);
                     sum = sum.add(&part.only_where(&at).only_where(&end));
                 }
                 sum
@@ -178,7 +180,14 @@ impl Meaning<'_> {
         if self.shared.facts.nonnegative(&negative) {
             return self.at(x, &at(from_end));
         }
-        Ok(self.at(x, &at(position.clone()))?.only_where(&position).add(&self.at(x, &at(from_end))?.only_where(&negative)))
+        let mut sum = Sum::default();
+        for (position, condition) in [(position.clone(), position), (from_end, negative)] {
+            let met = self.met();
+            let element = self.at(x, &at(position))?;
+            self.met_under(met, &[], std::slice::from_ref(&condition));
+            sum = sum.add(&element.only_where(&condition));
+        }
+        Ok(sum)
     }
 
     pub(super) fn floor(&self, a: &Poly, b: &Poly) -> Poly {
@@ -247,7 +256,7 @@ impl Meaning<'_> {
             return self.opaque(value, index);
         }
         let inner: Vec<Poly> = index.iter().zip(&op.pads).map(|(i, before)| i.plus(-before)).collect();
-        let mut inside = Sum::one();
+        let (mut inside, mut open) = (Sum::one(), Vec::new());
         for (at, size) in inner.iter().zip(&sizes) {
             let end = size.plus(-1).sub(at);
             if self.never(at) || self.never(&end) {
@@ -256,10 +265,12 @@ impl Meaning<'_> {
             }
             self.decided(at)?;
             self.decided(&end)?;
-            let conditions = [at.clone(), end].into_iter().filter(|c| !self.shared.facts.nonnegative(c));
-            inside = conditions.fold(inside, |inside, c| inside.only_where(&c));
+            open.extend([at.clone(), end].into_iter().filter(|c| !self.shared.facts.nonnegative(c)));
+            inside = open.iter().fold(inside, |inside, c| inside.only_where(c));
         }
+        let met = self.met();
         let element = if inside.is_zero() { Sum::default() } else { self.at(x, &inner)? };
+        self.met_under(met, &[], &open);
         let facts = &self.shared.facts;
         let dtype = self.ty(value)?.dtype;
         let filled = match dtype.class() {

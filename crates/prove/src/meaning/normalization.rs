@@ -4,7 +4,8 @@ use regraft_ir::{Op, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Function, Sum, Trouble, apply, is_positive, power, product, whole};
+use crate::meaning::definedness::Sign;
+use crate::value::{Function, Sum, Trouble, apply, power, product, whole};
 
 impl Meaning<'_> {
     /// The element, if the operator normalizes.
@@ -29,7 +30,7 @@ impl Meaning<'_> {
                 let (scale, bias) = (self.at(scale?, channel)?, self.at(bias?, channel)?);
                 let (mean, variance) = (self.at(mean?, channel)?, self.at(variance?, channel)?);
                 let radicand = variance.add(&self.attribute(op.epsilon.0)?);
-                self.shared.partial |= !is_positive(&radicand, &self.shared.facts);
+                self.require_positive(&radicand, false);
                 self.normalized(&x, &mean, &variance, op.epsilon.0, &scale, &bias)?
             }
             Op::InstanceNormalization(op) => {
@@ -64,7 +65,9 @@ impl Meaning<'_> {
                 })?;
                 let weight = self.attribute(op.alpha.0)?.scale(&whole(op.size).recip());
                 let inside = self.attribute(op.bias.0)?.add(&product(&weight, &squares, &self.shared.facts)?);
-                let divisor = self.to_power(&inside, &self.attribute(op.beta.0)?)?;
+                let exponent = self.attribute(op.beta.0)?;
+                self.require_power(&inside, &exponent.negated(), Sign::Unknown);
+                let divisor = self.to_power(&inside, &exponent)?;
                 let x = self.at(x, index)?;
                 product(&x, &power(&divisor, -1, &self.shared.facts)?, &self.shared.facts)?
             }
@@ -128,9 +131,11 @@ impl Meaning<'_> {
         let facts = self.shared.facts.clone();
         let share = power(&Sum::whole(&count), -1, &facts)?;
         let mean = self.simplifier.sum(&product(&sum, &share, &facts)?, &facts)?;
-        // The mean of the squares less the square of the mean, which is not negative.
-        self.shared.partial |= epsilon <= 0.0;
         let variance = product(&squares, &share, &facts)?.sub(&product(&mean, &mean, &facts)?);
+        // The mean of the squares less the square of the mean, which is not negative.
+        let radicand = self.simplifier.sum(&variance.add(&self.attribute(epsilon)?), &facts)?;
+        self.require_nonnegative(&radicand, epsilon >= 0.0);
+        self.require_nonzero(&radicand, epsilon > 0.0);
         let element = self.at(x, index)?;
         let scale = self.operand(value.node, 1)?;
         let scale = parameter(self, scale)?;

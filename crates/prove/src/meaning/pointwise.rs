@@ -1,12 +1,12 @@
 //! Element by element: arithmetic, comparisons, logic, activations.
 
-use num_traits::{Signed, ToPrimitive};
+use num_traits::ToPrimitive;
 
 use regraft_ir::{Class, DType, Op, OpKind, ValueId};
 
 use crate::index::Poly;
 use crate::meaning::Meaning;
-use crate::value::{Factor, Function, Sum, Trouble, apply, is_nonnegative, is_positive, power, product, rational_power, whole};
+use crate::value::{Factor, Function, Sum, Trouble, apply, power, product, rational_power, whole};
 
 /// Largest whole exponent that is multiplied out.
 const LARGEST_EXPONENT: i32 = 6;
@@ -25,9 +25,16 @@ impl Meaning<'_> {
         let to = self.ty(value)?.dtype;
         let op = op.clone();
         let mut x = Vec::with_capacity(operands.len());
-        for operand in operands {
-            x.push(self.broadcast(operand, &shape, index)?);
+        let mut met = vec![self.met()];
+        for operand in &operands {
+            x.push(self.broadcast(*operand, &shape, index)?);
+            met.push(self.met());
         }
+        if let (Op::Where(_), [chosen, ..], [_, _, first, second, ..]) = (&op, x.as_slice(), met.as_slice()) {
+            let met = [(met[1], *first, chosen.clone()), (*first, *second, Sum::one().sub(chosen))];
+            met.iter().try_for_each(|(from, to, indicator)| self.met_where(*from, *to, indicator))?;
+        }
+        self.require_of_operands(&op, &x, &operands);
         if let (Op::Cast(_), [from]) = (&op, from.as_slice()) {
             return self.cast(*from, to, x.remove(0)).map(Some);
         }
@@ -39,7 +46,6 @@ impl Meaning<'_> {
 
     /// The element of a result of real numbers or of truth values.
     fn real_pointwise(&mut self, op: &Op, x: &[Sum], to: DType) -> Result<Sum, Trouble> {
-        self.note_partial(op, x);
         let facts = &self.shared.facts;
         let real = |v: f64| self.attribute(v);
         let bound = |v: f64| if to == DType::F64 { self.real(v, to) } else { self.attribute(v) };
@@ -163,24 +169,6 @@ impl Meaning<'_> {
             return rational_power(a, &exponent, facts);
         }
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
-    }
-
-    /// Notes operators that have no value for some numbers.
-    fn note_partial(&mut self, op: &Op, x: &[Sum]) {
-        let facts = &self.shared.facts;
-        let above = |at: usize| x.get(at).is_some_and(|v| is_positive(v, facts));
-        let apart = |at: usize| above(at) || x.get(at).is_some_and(|v| is_positive(&v.negated(), facts));
-        let at_least = |at: usize| x.get(at).is_some_and(|v| is_nonnegative(v, facts));
-        let is_total = match op {
-            Op::Div(_) => apart(1),
-            Op::Reciprocal(_) => apart(0),
-            Op::Log(_) => above(0),
-            Op::Sqrt(_) => at_least(0),
-            Op::Pow(_) => above(0) || x.get(1).and_then(Sum::known).is_some_and(|p| !p.is_negative() && (p.is_integer() || at_least(0))),
-            Op::Mod(_) | Op::Asin(_) | Op::Acos(_) | Op::Acosh(_) | Op::Atanh(_) | Op::Tan(_) => false,
-            _ => true,
-        };
-        self.shared.partial |= !is_total;
     }
 }
 

@@ -4,6 +4,7 @@ use regraft_ir::{Class, Op, ValueId};
 
 use crate::index::{Poly, Var};
 use crate::meaning::Meaning;
+use crate::meaning::definedness::Sign;
 use crate::value::{Fold, Function, Sum, Trouble, apply, over, power, product};
 
 /// The window of a pool along each spatial axis.
@@ -43,7 +44,9 @@ impl Meaning<'_> {
             }
             Op::ReduceLogSum(op) => {
                 let sum = self.reduce(value, &op.axes, op.keepdims, index, &|_, x| Ok(x))?;
-                self.shared.partial = true;
+                let x = self.operand(node, 0)?;
+                let positive = self.sign(x) == Sign::Positive;
+                self.require_positive(&sum, positive);
                 apply(Function::Named("log".into()), vec![sum], &facts(self))?
             }
             Op::ReduceLogSumExp(op) => {
@@ -118,9 +121,12 @@ impl Meaning<'_> {
         let extents: Vec<Poly> = axes.iter().filter_map(|axis| shape.get(*axis as usize).cloned()).collect();
         let vars: Vec<Var> = extents.iter().map(|extent| self.shared.variable(extent)).collect();
         let inner: Vec<Poly> = vars.iter().map(|var| Poly::var(*var)).collect();
+        let binders: Vec<(Var, Poly)> = vars.into_iter().zip(extents).collect();
+        let met = self.met();
         let body = self.at(x, &Self::operand_index(shape.len(), axes, keepdims, index, &inner))?;
+        self.met_under(met, &binders, &[]);
         let body = if negate { body.negated() } else { body };
-        over(fold, vars.into_iter().zip(extents).collect(), Vec::new(), body, &self.shared.facts)
+        over(fold, binders, Vec::new(), body, &self.shared.facts)
     }
 
     /// Positions that taps read, and the conditions that they are inside.
@@ -146,8 +152,11 @@ impl Meaning<'_> {
         let mut open: Vec<Poly> = conditions.into_iter().filter(|c| !self.shared.facts.nonnegative(c)).collect();
         open.sort();
         open.dedup();
+        let binders: Vec<(Var, Poly)> = vars.into_iter().zip(extents).collect();
+        let met = self.met();
         let body = self.at(x, &at)?;
-        over(Fold::Max, vars.into_iter().zip(extents).collect(), open, body, &self.shared.facts)
+        self.met_under(met, &binders, &open);
+        over(Fold::Max, binders, open, body, &self.shared.facts)
     }
 
     fn average_pool(

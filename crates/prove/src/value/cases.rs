@@ -116,7 +116,7 @@ impl Cases {
 }
 
 /// Two sums of the same thing over neighbouring ranges are one sum.
-fn joined(sum: &Sum) -> Option<Sum> {
+pub(crate) fn joined(sum: &Sum) -> Option<Sum> {
     if sum.terms().len() > MOST_JOINED {
         return None;
     }
@@ -142,7 +142,7 @@ fn joined(sum: &Sum) -> Option<Sum> {
 }
 
 /// The sum times a divisor of one of its terms.
-fn without_divisor(sum: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
+pub(crate) fn without_divisor(sum: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
     let divisor = sum.terms().iter().flat_map(|(term, _)| term.factors.iter().map(move |f| (term, f))).find_map(|(term, (factor, p))| {
         let Factor::Of(inside) = factor else { return None };
         (*p < 0 && !term.binders.iter().any(|(var, _)| inside.has(*var))).then_some(inside)

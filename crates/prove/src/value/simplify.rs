@@ -71,6 +71,21 @@ impl Simplifier {
         Ok(result)
     }
 
+    /// What holds for every value of a term's variables, with a simpler domain; `None` if the domain is empty.
+    pub(super) fn every(self, mut term: Term, facts: &Facts) -> Result<Option<Term>, Trouble> {
+        let one = Poly::number(1);
+        for _ in 0..MOST_STEPS {
+            match self.step(&term, facts, false)? {
+                // Of a domain that may be empty, a variable that does not matter does: it says whether anything is claimed.
+                Step::Changed(changed) if changed.binders.len() >= term.binders.len() => term = changed,
+                Step::Changed(changed) if term.binders.iter().all(|(_, extent)| facts.at_least(extent, &one)) => term = changed,
+                Step::Split(parts) if parts.is_empty() => return Ok(None),
+                Step::Changed(_) | Step::Same | Step::Scaled(..) | Step::Split(_) => break,
+            }
+        }
+        Ok(Some(term))
+    }
+
     /// One step of simplifying the domain of a term. `additive` tells sums from maxima, where multiplicities do not count.
     pub(super) fn step(self, term: &Term, facts: &Facts, additive: bool) -> Result<Step, Trouble> {
         let Some(clean) = conditions(term, facts) else { return Ok(Step::Split(Vec::new())) };

@@ -130,7 +130,10 @@ impl Proofs {
 
 /// What the store keeps of a verdict.
 fn note(verdict: &Verdict) -> String {
-    let premises = |p: &Premises| format!("{}{}", if p.reals { " reals" } else { "" }, if p.defined { " defined" } else { "" });
+    let premises = |p: &Premises| {
+        let words = [(p.reals, " reals"), (p.defined, " defined"), (p.valued, " valued")];
+        words.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect::<String>()
+    };
     match verdict {
         Verdict::Proved(p) => format!("proved{}", premises(p)),
         Verdict::Bounded(p, rounding) => format!("bounded {:e}{}", rounding.relative, premises(p)),
@@ -151,6 +154,7 @@ fn verdict(note: &str) -> Option<Verdict> {
         match word {
             "reals" => premises.reals = true,
             "defined" => premises.defined = true,
+            "valued" => premises.valued = true,
             _ => return None,
         }
     }
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn notes_are_read_back() {
-        let all = |reals, defined| Premises { reals, defined };
+        let all = |reals, defined| Premises { reals, defined, valued: defined };
         for known in [
             Verdict::Proved(all(false, false)),
             Verdict::Proved(all(true, true)),
