@@ -131,6 +131,7 @@ impl Const {
             DType::F64 => b.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default())).collect(),
             DType::F16 => b.chunks_exact(2).map(|c| f16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
             DType::BF16 => b.chunks_exact(2).map(|c| bf16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
+            DType::U64 => self.to_i64()?.into_iter().map(|v| v as u64 as f64).collect(),
             _ => self.to_i64()?.into_iter().map(|v| v as f64).collect(),
         })
     }
