@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use prost::Message;
 use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Oracle, Region, Replayer, Stop, Trail, Word};
 use regraft_ir::folded::{Differences, Folded};
-use regraft_ir::{Graph, Op, text};
+use regraft_ir::key::op_key;
+use regraft_ir::{Graph, Op, ValueId, text};
 use regraft_onnx::Model;
 use regraft_prove::{Premises, Rounding, Verdict};
 use regraft_runtime::{ProofKey, Store};
@@ -62,12 +63,11 @@ struct Asking<'a> {
 
 impl Oracle for Asking<'_> {
     fn equal(&mut self, region: &Region) -> Verdict {
-        self.questions
-            .ask(pair_key(b"step", &region.before, &region.after), region, |key| self.proofs.recall(key).and_then(|note| verdict(&note)))
+        self.questions.ask(region_key(region), region, |key| self.proofs.recall(key).and_then(|note| verdict(&note)))
     }
 
     fn differences(&mut self, folded: &[Folded]) -> Vec<Differences> {
-        let keys: Vec<ProofKey> = folded.iter().map(|f| pair_key(b"folded", &f.expressions, &f.written)).collect();
+        let keys: Vec<ProofKey> = folded.iter().map(folded_key).collect();
         let recalled = |key: &ProofKey| self.proofs.recall(key).and_then(|note| numbers(&note));
         let mut known: Vec<Option<Differences>> = keys.iter().map(|key| recalled(key).map(Ok)).collect();
         let unknown: Vec<usize> = (0..folded.len()).filter(|at| known[*at].is_none()).collect();
@@ -200,10 +200,27 @@ fn numbers(note: &str) -> Option<Vec<f64>> {
     note.split(' ').map(|word| word.parse().ok()).collect()
 }
 
-/// What two graphs say, wherever they are: both in the text format, with what that leaves out.
-fn pair_key(what: &[u8], a: &Graph, b: &Graph) -> ProofKey {
-    let said = [a, b].map(said);
-    key(&[what, said[0].as_slice(), said[1].as_slice()])
+/// What a region says, wherever it is: both sides in the text format, with what that leaves out.
+fn region_key(region: &Region) -> ProofKey {
+    let said = [&region.before, &region.after].map(said);
+    key(&[b"step", said[0].as_slice(), said[1].as_slice()])
+}
+
+/// What constant expressions and those that were written for them say, weights by their digests.
+fn folded_key(folded: &Folded) -> ProofKey {
+    let said = [&folded.expressions, &folded.written].map(|graph| {
+        let mut said = Vec::new();
+        for id in graph.topological() {
+            let node = graph.node(id);
+            let types: Vec<String> = node.types.iter().map(|ty| format!("{ty:?}")).collect();
+            said.extend(op_key(&node.op).to_le_bytes());
+            said.extend(format!("{id:?} {:?} {}\n", node.inputs, types.join(" ")).bytes());
+        }
+        let outputs: Vec<ValueId> = graph.outputs().iter().map(|output| output.value).collect();
+        said.extend(format!("{outputs:?}").bytes());
+        said
+    });
+    key(&[b"folded", said[0].as_slice(), said[1].as_slice()])
 }
 
 fn said(graph: &Graph) -> Vec<u8> {
@@ -215,7 +232,7 @@ fn said(graph: &Graph) -> Vec<u8> {
             said.extend(format!("{}[{}] {}\n", ty.dtype, sizes.join(","), node.constant).bytes());
         }
         if let Op::Constant(constant) = &node.op {
-            said.extend(constant.value.fingerprint().to_le_bytes());
+            said.extend(constant.value.bytes());
         }
     }
     said
@@ -279,7 +296,8 @@ mod tests {
     fn differences_of_constants_are_remembered_and_wrong_constants_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let expressions = text::parse("graph () { const c: f32[2] = [1, 3] const d: f32[] = 3 y = Div(c, d) output y }").unwrap();
-        let folded = [[1.0 / 3.0, 1.0], [1.0 / 3.0, 1.1]].map(|found| Folded { expressions: expressions.clone(), written: constant(&found) });
+        let folded =
+            [[1.0 / 3.0, 1.0], [1.0 / 3.0, 1.1]].map(|found| Folded { expressions: expressions.clone(), written: constant(&found) });
         let run = || {
             let proofs = Proofs::new(Some(Store::open(&folder.path().join("store.sqlite")).unwrap()), Duration::ZERO);
             let (questions, fresh) = (Questions::new(HashMap::new(), Instant::now()), RefCell::default());
@@ -298,7 +316,8 @@ mod tests {
     #[test]
     fn skeletons_tell_weights_apart_without_holding_them() {
         let written = |weight: f32| {
-            let node = NodeProto { input: vec!["w".into()], output: vec!["y".into()], op_type: Some("Relu".into()), ..NodeProto::default() };
+            let node =
+                NodeProto { input: vec!["w".into()], output: vec!["y".into()], op_type: Some("Relu".into()), ..NodeProto::default() };
             let raw_data = Some(weight.to_le_bytes().repeat(500).into());
             let w = TensorProto { name: Some("w".into()), data_type: Some(1), dims: vec![500], raw_data, ..TensorProto::default() };
             let output = ValueInfoProto { name: Some("y".into()), ..ValueInfoProto::default() };
