@@ -164,7 +164,7 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
                 continue;
             }
             // The second term is for sums in another order, and for numbers below the smallest normal one.
-            if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || off.is_nan()) {
+            if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || !off.is_finite()) {
                 return None;
             }
             worst = worst.max(off / largest);
