@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, Value, ValueId, eval};
+use regraft_ir::{Attr, Dim, Folded, Graph, Misfit, NodeId, Op, ValueId};
+
+use crate::oracle::Oracle;
 
 /// Constants with more elements are not computed again.
 const MAX_ELEMENTS: i64 = 1 << 27;
@@ -112,8 +114,8 @@ impl<'a> Congruence<'a> {
     }
 
     /// Whether constants are what they were computed from, and all sizes among the parameters are the same; or where they are not.
-    pub fn settle(&mut self) -> Result<(), String> {
-        self.recompute()?;
+    pub fn settle(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
+        self.recompute(oracle)?;
         let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
         for (p, q, place) in &self.sizes {
             let same = p.len() == q.len() && p.iter().zip(q).all(|(p, q)| q.substitute(&meaning).as_ref() == Some(p));
@@ -136,18 +138,13 @@ impl<'a> Congruence<'a> {
         }
     }
 
-    /// Computes constant expressions of `a` again, those of the same constants at once, and notes how far the constants of `b` are from them, relative to
-    /// the largest magnitude of each.
-    fn recompute(&mut self) -> Result<(), String> {
-        for pairs in std::mem::take(&mut self.folded).into_values() {
-            let wanted: Vec<ValueId> = pairs.iter().map(|(a, _)| *a).collect();
-            let computed = eval::values::<f64>(self.a, &Default::default(), &wanted, &mut eval::NoOpaque);
-            let computed = computed.map_err(|e| format!("{}: {e}", describe(self.a, wanted[0])))?;
-            for ((a, b), want) in pairs.into_iter().zip(computed) {
-                let found = eval::constant_value(self.b, b).ok().filter(|_| self.b.ty(b) == self.a.ty(a));
-                let off = found.and_then(|found| difference(found.dtype(), &want, &found));
-                self.rounding.note(off.ok_or_else(|| format!("{}: another constant than the expression gives", describe(self.a, a)))?);
-            }
+    /// Asks how far the constants of `b` are from the expressions of `a`, those of the same constants at once, and notes it.
+    fn recompute(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
+        let groups: Vec<_> = std::mem::take(&mut self.folded).into_values().collect();
+        let folded: Vec<Folded> = groups.iter().map(|pairs| Folded::new(self.a, self.b, pairs)).collect();
+        for (pairs, differences) in groups.iter().zip(oracle.differences(&folded)) {
+            let place = |misfit: &Misfit| describe(self.a, pairs[if let Misfit::Other(at) = misfit { *at } else { 0 }].0);
+            differences.map_err(|misfit| format!("{}: {misfit}", place(&misfit)))?.into_iter().for_each(|off| self.rounding.note(off));
         }
         Ok(())
     }
@@ -214,36 +211,6 @@ fn sizes(attr: Attr) -> Option<Vec<Dim>> {
         Attr::Ints(sizes) => Some(sizes.into_iter().map(Dim::from).collect()),
         _ => None,
     }
-}
-
-/// The largest difference relative to the largest magnitude, if it is what rounding to the type explains.
-fn difference(dtype: DType, want: &Value<f64>, found: &Const) -> Option<f64> {
-    let exact = want.to_const(dtype).is_some_and(|c| c.bytes() == found.bytes());
-    let Value::Real(want) = want else { return exact.then_some(0.0) };
-    let found = found.to_f64()?;
-    if dtype.class() != Class::Real || want.data.len() != found.len() {
-        return None;
-    }
-    let unit = match dtype {
-        DType::F64 => f64::from(f32::EPSILON) / f64::from(1 << 20),
-        DType::F32 => f64::from(f32::EPSILON),
-        DType::F16 => 1.0 / 1024.0,
-        _ => 1.0 / 128.0,
-    };
-    let largest = want.data.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
-    let mut worst: f64 = 0.0;
-    for (w, f) in want.data.iter().zip(found) {
-        let off = (w - f).abs();
-        if w.to_bits() == f.to_bits() || *w == f || (w.is_nan() && f.is_nan()) || (exact && !off.is_finite()) {
-            continue;
-        }
-        // The second term is for sums in another order, and for numbers below the smallest normal one.
-        if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || off.is_nan()) {
-            return None;
-        }
-        worst = worst.max(off / largest);
-    }
-    Some(worst)
 }
 
 fn shown(op: &Op) -> String {

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
-use regraft_prove::{Premises, Verdict, equal};
+use regraft_prove::{Premises, Verdict};
 
 use crate::certificate::Trail;
 use crate::congruence::describe;
+use crate::oracle::{Oracle, Prover};
 use crate::region::{Claim, Region, Scope};
 use crate::trial::trial;
 use crate::verdict::Word;
@@ -51,10 +52,9 @@ pub enum Stop {
 }
 
 /// Follows trails, with one allowance of work for all of them.
-#[derive(Default)]
-pub struct Replayer<'p> {
-    /// Who is asked whether a region's sides are equal, and believed; [`equal`] if it is nobody else.
-    prover: Option<&'p mut dyn FnMut(&Region) -> Verdict>,
+pub struct Replayer<'o> {
+    /// Who is asked, and believed.
+    pub(crate) oracle: Box<dyn Oracle + 'o>,
     /// Operations that trials took.
     work: f64,
     /// What the prover said of regions: repeated blocks are asked about once.
@@ -65,10 +65,16 @@ pub struct Replayer<'p> {
     pub judged: Vec<Judged>,
 }
 
-impl<'p> Replayer<'p> {
-    /// One that asks `prover`, and tries nothing on numbers.
-    pub fn asking(prover: &'p mut dyn FnMut(&Region) -> Verdict) -> Replayer<'p> {
-        Replayer { prover: Some(prover), work: f64::INFINITY, ..Replayer::default() }
+impl Default for Replayer<'_> {
+    fn default() -> Self {
+        Replayer { work: 0.0, ..Replayer::asking(Prover) }
+    }
+}
+
+impl<'o> Replayer<'o> {
+    /// One that asks `oracle`, and tries nothing on numbers.
+    pub fn asking(oracle: impl Oracle + 'o) -> Replayer<'o> {
+        Replayer { oracle: Box::new(oracle), work: f64::INFINITY, known: HashMap::new(), vain: HashMap::new(), judged: Vec::new() }
     }
 
     /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too. Another version of the reader
@@ -140,7 +146,7 @@ impl<'p> Replayer<'p> {
         if self.vain.get(rule).is_some_and(|vain| *vain >= VAIN) {
             return Verdict::Unproved("others of its rule could not be proved, and it was not tried".into());
         }
-        let verdict = self.prover.as_mut().map_or_else(|| equal(&region.before, &region.after), |prover| prover(region));
+        let verdict = self.oracle.equal(region);
         self.known.insert(claim, verdict.clone());
         verdict
     }

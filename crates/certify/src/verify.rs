@@ -88,7 +88,7 @@ impl Reading<'_, '_> {
         let mut outputs = graph.outputs().iter().zip(b.graph().outputs());
         let same = outputs.try_for_each(|(x, y)| congruence.values(x.value, y.value, &mut sides));
         let elsewhere = |why| Stop::Differs(format!("the steps lead to another model than the one written, at {why}"));
-        same.and_then(|()| congruence.settle()).map_err(elsewhere)?;
+        same.and_then(|()| congruence.settle(&mut *self.replayer.oracle)).map_err(elsewhere)?;
         self.rounding.join(congruence.rounding);
         Ok(())
     }

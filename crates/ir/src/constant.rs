@@ -125,14 +125,19 @@ impl Const {
 
     /// All elements as doubles; `None` for strings and exotic types.
     pub fn to_f64(&self) -> Option<Vec<f64>> {
+        self.map_f64(|v| v)
+    }
+
+    /// What `f` makes of every element as a double; `None` for strings and exotic types.
+    pub fn map_f64<T>(&self, f: impl Fn(f64) -> T) -> Option<Vec<T>> {
         let b = &self.0.bytes;
         Some(match self.0.dtype {
-            DType::F32 => b.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect(),
-            DType::F64 => b.chunks_exact(8).map(|c| f64::from_le_bytes(c.try_into().unwrap_or_default())).collect(),
-            DType::F16 => b.chunks_exact(2).map(|c| f16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
-            DType::BF16 => b.chunks_exact(2).map(|c| bf16::from_le_bytes([c[0], c[1]]).to_f64()).collect(),
-            DType::U64 => self.to_i64()?.into_iter().map(|v| v as u64 as f64).collect(),
-            _ => self.to_i64()?.into_iter().map(|v| v as f64).collect(),
+            DType::F32 => b.chunks_exact(4).map(|c| f(f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]])))).collect(),
+            DType::F64 => b.chunks_exact(8).map(|c| f(f64::from_le_bytes(c.try_into().unwrap_or_default()))).collect(),
+            DType::F16 => b.chunks_exact(2).map(|c| f(f16::from_le_bytes([c[0], c[1]]).to_f64())).collect(),
+            DType::BF16 => b.chunks_exact(2).map(|c| f(bf16::from_le_bytes([c[0], c[1]]).to_f64())).collect(),
+            DType::U64 => self.to_i64()?.into_iter().map(|v| f(v as u64 as f64)).collect(),
+            _ => self.to_i64()?.into_iter().map(|v| f(v as f64)).collect(),
         })
     }
 

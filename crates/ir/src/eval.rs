@@ -146,24 +146,27 @@ pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<C
 /// True if a constant cone moves single-precision elements about and computes none: single precision holds them all then.
 fn only_moves(graph: &Graph, value: ValueId) -> bool {
     let needed = needed(graph, &[value]);
-    graph.ids().filter(|id| needed[id.0 as usize]).all(|id| {
-        let node = graph.node(id);
-        match node.op.kind() {
-            OpKind::Constant => node.types.iter().flatten().all(|t| t.dtype == DType::F32),
-            kind => matches!(
-                kind,
-                OpKind::Transpose
-                    | OpKind::Reshape
-                    | OpKind::Identity
-                    | OpKind::Unsqueeze
-                    | OpKind::Squeeze
-                    | OpKind::Flatten
-                    | OpKind::Slice
-                    | OpKind::Split
-                    | OpKind::Concat
-            ),
-        }
-    })
+    graph.ids().filter(|id| needed[id.0 as usize]).all(|id| moves(graph, id, DType::F32))
+}
+
+/// True if a node is a constant of this type, or moves elements about and computes none.
+pub(crate) fn moves(graph: &Graph, id: NodeId, dtype: DType) -> bool {
+    let node = graph.node(id);
+    match node.op.kind() {
+        OpKind::Constant => node.types.iter().flatten().all(|t| t.dtype == dtype),
+        kind => matches!(
+            kind,
+            OpKind::Transpose
+                | OpKind::Reshape
+                | OpKind::Identity
+                | OpKind::Unsqueeze
+                | OpKind::Squeeze
+                | OpKind::Flatten
+                | OpKind::Slice
+                | OpKind::Split
+                | OpKind::Concat
+        ),
+    }
 }
 
 fn eval_node<S: Scalar>(graph: &Graph, id: NodeId, operands: &[Value<S>], bindings: &Bindings) -> Result<Vec<Value<S>>, EvalError> {

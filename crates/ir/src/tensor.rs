@@ -144,7 +144,7 @@ impl<S: Scalar> Value<S> {
     pub fn from_const(constant: &Const) -> Option<Value<S>> {
         let shape: Vec<usize> = constant.shape().iter().map(|d| *d as usize).collect();
         Some(match constant.dtype().class() {
-            Class::Real => Value::real(Tensor::new(shape, constant.to_f64()?.into_iter().map(S::from_f64).collect())),
+            Class::Real => Value::real(Tensor::new(shape, constant.map_f64(S::from_f64)?)),
             Class::Int => Value::int(Tensor::new(shape, constant.to_i64()?)),
             Class::Bool => Value::bool(Tensor::new(shape, constant.to_i64()?.into_iter().map(|v| v != 0).collect())),
             Class::Other => return None,

@@ -26,6 +26,7 @@ pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use index::interruptible;
 pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
 pub use judge::{Generated, Judgement, Word, any_rank, generate, judge, replay};
 pub use leading::{leading_axes, with_leading_axes};

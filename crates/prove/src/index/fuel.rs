@@ -1,9 +1,15 @@
 //! How much work one question may cost.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Work between two looks at whether to stop, as a power of 2.
+const PATIENCE: u32 = 8;
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 /// Work that may still be done in this thread. A count and not a time, so that answers repeat.
@@ -12,13 +18,53 @@ pub(crate) struct Fuel;
 impl Fuel {
     /// Sets what may be spent from now on.
     pub fn fill(amount: u64) {
-        LEFT.set(amount);
+        LEFT.set(if is_stopped() { 0 } else { amount });
     }
 
     /// Spends some; false if nothing is left.
     pub fn spend(amount: u64) -> bool {
         let left = LEFT.get();
-        LEFT.set(left.saturating_sub(amount));
-        left > amount
+        let rest = left.saturating_sub(amount);
+        let stopped = rest >> PATIENCE != left >> PATIENCE && is_stopped();
+        LEFT.set(if stopped { 0 } else { rest });
+        left > amount && !stopped
+    }
+}
+
+fn is_stopped() -> bool {
+    STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)))
+}
+
+/// Runs `prove`, whose questions to the prover find no more work allowed as soon as somebody sets `stop`: what is proved then is proved, and what is not may
+/// be so for that reason alone.
+pub fn interruptible<T>(stop: &Arc<AtomicBool>, prove: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Arc<AtomicBool>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STOP.set(self.0.take());
+        }
+    }
+    let _restore = Restore(STOP.replace(Some(stop.clone())));
+    prove()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_ends_when_it_is_stopped() {
+        let stop = Arc::new(AtomicBool::new(false));
+        interruptible(&stop, || {
+            Fuel::fill(1 << 20);
+            assert!(Fuel::spend(1 << 10));
+            stop.store(true, Ordering::Relaxed);
+            let steps = (0..1 << 20).take_while(|_| Fuel::spend(1)).count();
+            assert!(steps < 1 << PATIENCE, "{steps} more steps");
+            Fuel::fill(1 << 20);
+            assert!(!Fuel::spend(1));
+        });
+        Fuel::fill(1 << 20);
+        assert!(Fuel::spend(1 << 10));
     }
 }

@@ -9,4 +9,5 @@ mod reduce;
 
 pub(crate) use facts::{Facts, Table};
 pub(crate) use fuel::Fuel;
+pub use fuel::interruptible;
 pub(crate) use poly::{Atom, Poly, Source, Var, fresh};

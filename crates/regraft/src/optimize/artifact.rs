@@ -44,11 +44,6 @@ impl Artifact {
         .map_err(Failure::from)
     }
 
-    /// Its bytes, if they are in memory.
-    pub fn bytes(&self) -> Option<&[u8]> {
-        if let Artifact::Bytes(bytes) = self { Some(bytes) } else { None }
-    }
-
     /// What the runtime opens.
     pub fn source(&self) -> ModelSource<'_> {
         match self {

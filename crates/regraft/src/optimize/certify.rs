@@ -132,8 +132,8 @@ impl<'a> Certifier<'a> {
         let largest = largest.filter_map(|ty| ty.elements().known()).max().unwrap_or(0);
         let output = match &candidate.artifact {
             _ if largest > self.computed => Err("it has constants that are too large to be computed again".into()),
-            Some(artifact) => Ok((artifact.read().map_err(|e| e.cause)?, artifact.bytes())),
-            None => Ok((Model::from_proto(candidate.written.proto.clone()).map_err(|e| e.to_string())?, None)),
+            Some(artifact) => Ok(artifact.read().map_err(|e| e.cause)?),
+            None => Ok(Model::from_proto(candidate.written.proto.clone()).map_err(|e| e.to_string())?),
         };
         let input = self.unconverted.as_ref().unwrap_or(self.model);
         let subject = Subject { input, digest: self.digest, opset: self.opset, rewritten, trails, output };

@@ -1,14 +1,17 @@
 //! A certificate replayed before its model is written: distinct steps are proved on all cores, and those of earlier runs are known from the store.
 //!
-//! The replay is that of `regraft check`, by the same code; only who answers whether a region's sides are equal differs. The store is the user's own, and
-//! believed here; `check` does not read it.
+//! The replay is that of `regraft check`, by the same code; only who answers its questions differs: whether a region's sides are equal, and how far written
+//! constants are from their expressions. The store is the user's own, and believed here; `check` does not read it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Region, Replayer, Stop, Trail, Word};
-use regraft_ir::{Graph, Op, text};
+use prost::Message;
+use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Oracle, Region, Replayer, Stop, Trail, Word};
+use regraft_ir::folded::{Differences, Folded};
+use regraft_ir::key::op_key;
+use regraft_ir::{Graph, Op, ValueId, text};
 use regraft_onnx::Model;
 use regraft_prove::{Premises, Rounding, Verdict};
 use regraft_runtime::{ProofKey, Store};
@@ -24,6 +27,8 @@ const CHECKER: &str = env!("REGRAFT_CHECKER");
 /// Part of the budget that replaying one certificate may take, and the least that it is given.
 const SHARE: f64 = 0.25;
 const LEAST: Duration = Duration::from_secs(5);
+/// Bytes of a constant's digest.
+const DIGEST: usize = 16;
 
 /// Proofs of steps: those of this run, and those of earlier ones in the store.
 pub struct Proofs {
@@ -44,8 +49,36 @@ pub struct Subject<'a> {
     pub rewritten: &'a [Rewritten],
     /// What was done to each of them.
     pub trails: Vec<Trail>,
-    /// The model that would be written, and its bytes; or why it is not compared with where the rewrites lead.
-    pub output: Result<(Model, Option<&'a [u8]>), String>,
+    /// The model that would be written; or why it is not compared with where the rewrites lead.
+    pub output: Result<Model, String>,
+}
+
+/// Asks the prover in other threads, and remembers.
+struct Asking<'a> {
+    proofs: &'a Proofs,
+    questions: &'a Questions,
+    /// Differences of constants that were computed here.
+    fresh: &'a RefCell<Vec<(ProofKey, String)>>,
+}
+
+impl Oracle for Asking<'_> {
+    fn equal(&mut self, region: &Region) -> Verdict {
+        self.questions.ask(region_key(region), region, |key| self.proofs.recall(key).and_then(|note| verdict(&note)))
+    }
+
+    fn differences(&mut self, folded: &[Folded]) -> Vec<Differences> {
+        let keys: Vec<ProofKey> = folded.iter().map(folded_key).collect();
+        let recalled = |key: &ProofKey| self.proofs.recall(key).and_then(|note| numbers(&note));
+        let mut known: Vec<Option<Differences>> = keys.iter().map(|key| recalled(key).map(Ok)).collect();
+        let unknown: Vec<usize> = (0..folded.len()).filter(|at| known[*at].is_none()).collect();
+        let computed = Folded::all_differences(&unknown.iter().map(|at| &folded[*at]).collect::<Vec<_>>());
+        for (at, differences) in unknown.into_iter().zip(computed) {
+            let shown = differences.as_ref().ok().map(|numbers| (keys[at], numbers_note(numbers)));
+            self.fresh.borrow_mut().extend(shown);
+            known[at] = Some(differences);
+        }
+        known.into_iter().flatten().collect()
+    }
 }
 
 impl Proofs {
@@ -61,7 +94,7 @@ impl Proofs {
         let Subject { input, digest, opset, rewritten, trails, output } = subject;
         let certificate = Certificate { tool: String::new(), input: digest.unwrap_or(&nobody).clone(), output: nobody, opset, trails };
         let whole = match (&output, digest) {
-            (Ok((_, Some(bytes))), Some(_)) => Some(key(&[b"replay", certificate.to_text().as_bytes(), bytes])),
+            (Ok(output), Some(_)) => Some(key(&[b"replay", certificate.to_text().as_bytes(), &skeleton(output)])),
             _ => None,
         };
         let known = whole.and_then(|whole| self.recall(&whole)).and_then(|note| serde_json::from_str::<Replayed>(&note).ok());
@@ -69,19 +102,19 @@ impl Proofs {
             return Ok(Replayed { remembered: true, seconds: start.elapsed().as_secs_f64(), ..known });
         }
         let questions = Questions::new(self.answers.take(), start + self.share);
-        let ask = |region: &Region| questions.ask(region_key(region), region, |key| self.recall(key).and_then(|note| verdict(&note)));
+        let computed = RefCell::default();
+        let asking = || Replayer::asking(Asking { proofs: self, questions: &questions, fresh: &computed });
         let mut replayed = Replayed { steps: certificate.steps(), ..Replayed::default() };
         let follow = || {
-            let mut asking = ask;
-            let mut replayer = Replayer::asking(&mut asking);
+            let mut replayer = asking();
             for (rewritten, trail) in rewritten.iter().zip(&certificate.trails) {
                 replayer.follow(&mut rewritten.read.clone(), trail).map_err(|(Stop::Broken(why) | Stop::Differs(why))| why)?;
             }
             Ok::<Vec<Judged>, String>(replayer.judged)
         };
         let mut judged: Vec<Judged> = match &output {
-            Ok((output, _)) => {
-                let finding = questions.while_asking(|| certificate.replay_by(Replayer::asking(&mut |r| ask(r)), input, output));
+            Ok(output) => {
+                let finding = questions.while_asking(|| certificate.replay_by(asking(), input, output));
                 match finding.map_err(|e| e.to_string())? {
                     Finding::Replayed(replay) => {
                         replay.arrival?;
@@ -111,7 +144,7 @@ impl Proofs {
         self.answers.replace(answers);
         let shown = self.answers.borrow();
         let fresh = fresh.into_iter().filter_map(|key| Some((key, note(shown.get(&key)?))));
-        self.keep(fresh.chain(whole).collect());
+        self.keep(fresh.chain(computed.into_inner()).chain(whole).collect());
         drop(shown);
         Ok(replayed)
     }
@@ -161,10 +194,37 @@ fn verdict(note: &str) -> Option<Verdict> {
     Some(rounding.map_or(Verdict::Proved(premises), |rounding| Verdict::Bounded(premises, rounding)))
 }
 
+/// What the store keeps of differences of constants.
+fn numbers_note(numbers: &[f64]) -> String {
+    numbers.iter().map(|number| format!("{number:e}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The differences that a note is of.
+fn numbers(note: &str) -> Option<Vec<f64>> {
+    note.split(' ').map(|word| word.parse().ok()).collect()
+}
+
 /// What a region says, wherever it is: both sides in the text format, with what that leaves out.
 fn region_key(region: &Region) -> ProofKey {
     let said = [&region.before, &region.after].map(said);
     key(&[b"step", said[0].as_slice(), said[1].as_slice()])
+}
+
+/// What constant expressions and those that were written for them say, weights by their digests.
+fn folded_key(folded: &Folded) -> ProofKey {
+    let said = [&folded.expressions, &folded.written].map(|graph| {
+        let mut said = Vec::new();
+        for id in graph.topological() {
+            let node = graph.node(id);
+            let types: Vec<String> = node.types.iter().map(|ty| format!("{ty:?}")).collect();
+            said.extend(op_key(&node.op).to_le_bytes());
+            said.extend(format!("{id:?} {:?} {}\n", node.inputs, types.join(" ")).bytes());
+        }
+        let outputs: Vec<ValueId> = graph.outputs().iter().map(|output| output.value).collect();
+        said.extend(format!("{outputs:?}").bytes());
+        said
+    });
+    key(&[b"folded", said[0].as_slice(), said[1].as_slice()])
 }
 
 fn said(graph: &Graph) -> Vec<u8> {
@@ -182,6 +242,22 @@ fn said(graph: &Graph) -> Vec<u8> {
     said
 }
 
+/// A model as it is written, with digests of its weights in their places.
+fn skeleton(model: &Model) -> Vec<u8> {
+    let graph = model.graph();
+    let constants = graph.ids().filter_map(|id| if let Op::Constant(constant) = &graph.node(id).op { Some(&constant.value) } else { None });
+    let constants: HashMap<_, _> = constants.map(|value| ((value.bytes().as_ptr(), value.bytes().len()), value)).collect();
+    let mut proto = model.proto().clone();
+    for tensor in proto.graph.iter_mut().flat_map(|graph| &mut graph.initializer) {
+        let raw = tensor.raw_data.as_ref().filter(|raw| raw.len() > DIGEST);
+        if let Some(value) = raw.and_then(|raw| constants.get(&(raw.as_ptr(), raw.len()))) {
+            // Shorter than its type needs: no tensor that can be read says the same.
+            tensor.raw_data = Some(value.fingerprint().to_le_bytes().to_vec().into());
+        }
+    }
+    proto.encode_to_vec()
+}
+
 /// A digest of these parts and of the program that judges them.
 fn key(parts: &[&[u8]]) -> ProofKey {
     let mut hasher = blake3::Hasher::new();
@@ -193,6 +269,9 @@ fn key(parts: &[&[u8]]) -> ProofKey {
 
 #[cfg(test)]
 mod tests {
+    use regraft_ir::{Const, DType};
+    use regraft_onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+
     use super::*;
 
     #[test]
@@ -208,5 +287,49 @@ mod tests {
         for other in ["", "tested", "proved surely", "bounded", &note(&Verdict::Unproved("why".into()))] {
             assert_eq!(verdict(other), None, "{other}");
         }
+    }
+
+    fn constant(values: &[f64]) -> Graph {
+        let mut graph = Graph::default();
+        let value = graph.add_const(Const::from_f64(DType::F32, &[values.len() as i64], values).unwrap());
+        graph.add_output("y", value);
+        graph
+    }
+
+    #[test]
+    fn differences_of_constants_are_remembered_and_wrong_constants_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let expressions = text::parse("graph () { const c: f32[2] = [1, 3] const d: f32[] = 3 y = Div(c, d) output y }").unwrap();
+        let folded =
+            [[1.0 / 3.0, 1.0], [1.0 / 3.0, 1.1]].map(|found| Folded { expressions: expressions.clone(), written: constant(&found) });
+        let run = || {
+            let proofs = Proofs::new(Some(Store::open(&folder.path().join("store.sqlite")).unwrap()), Duration::ZERO);
+            let (questions, fresh) = (Questions::new(HashMap::new(), Instant::now()), RefCell::default());
+            let found = Asking { proofs: &proofs, questions: &questions, fresh: &fresh }.differences(&folded);
+            let fresh = fresh.into_inner();
+            let computed = fresh.len();
+            proofs.keep(fresh);
+            assert!(found[1].is_err());
+            (computed, found[0].as_ref().unwrap().clone())
+        };
+        let first = run();
+        assert!(first.0 == 1 && first.1[0] > 0.0 && first.1[0] < 5e-8, "{first:?}");
+        assert_eq!(run(), (0, first.1));
+    }
+
+    #[test]
+    fn skeletons_tell_weights_apart_without_holding_them() {
+        let written = |weight: f32| {
+            let node =
+                NodeProto { input: vec!["w".into()], output: vec!["y".into()], op_type: Some("Relu".into()), ..NodeProto::default() };
+            let raw_data = Some(weight.to_le_bytes().repeat(500).into());
+            let w = TensorProto { name: Some("w".into()), data_type: Some(1), dims: vec![500], raw_data, ..TensorProto::default() };
+            let output = ValueInfoProto { name: Some("y".into()), ..ValueInfoProto::default() };
+            let graph = GraphProto { node: vec![node], initializer: vec![w], output: vec![output], ..GraphProto::default() };
+            let opset_import = vec![OperatorSetIdProto { version: Some(18), ..OperatorSetIdProto::default() }];
+            Model::from_proto(ModelProto { graph: Some(graph), opset_import, ir_version: Some(8), ..ModelProto::default() }).unwrap()
+        };
+        let [one, same, other] = [1.0, 1.0, 2.0].map(|weight| skeleton(&written(weight)));
+        assert!(one == same && one != other && one.len() < 500, "{} bytes", one.len());
     }
 }

@@ -1,11 +1,13 @@
 //! Questions to the prover, answered on all cores while they are still being asked.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use regraft_certify::Region;
-use regraft_prove::{Premises, Verdict, equal};
+use regraft_prove::{Premises, Verdict, equal, interruptible};
 use regraft_runtime::ProofKey;
 
 /// Threads that answer at most.
@@ -18,6 +20,8 @@ pub struct Questions {
     state: Mutex<State>,
     changed: Condvar,
     until: Instant,
+    /// The time is spent.
+    stop: Arc<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -33,9 +37,9 @@ struct State {
 }
 
 impl Questions {
-    /// With these answers; no question is begun after `until`.
+    /// With these answers; no question is thought about after `until`.
     pub fn new(answers: HashMap<ProofKey, Verdict>, until: Instant) -> Questions {
-        Questions { state: Mutex::new(State { answers, ..State::default() }), changed: Condvar::new(), until }
+        Questions { state: Mutex::new(State { answers, ..State::default() }), changed: Condvar::new(), until, stop: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -66,9 +70,20 @@ impl Questions {
     pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
         let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS) - 1;
         self.state().closed = false;
+        self.stop.fetch_or(self.until <= Instant::now(), Ordering::Relaxed);
         std::thread::scope(|scope| {
+            let (done, watched) = channel::<()>();
+            scope.spawn(move || {
+                if watched.recv_timeout(self.until.saturating_duration_since(Instant::now())) == Err(RecvTimeoutError::Timeout) {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            });
             for _ in 0..helpers {
-                scope.spawn(|| self.answer());
+                let done = done.clone();
+                scope.spawn(move || {
+                    self.answer();
+                    drop(done);
+                });
             }
             let close = Close(self);
             let made = asking();
@@ -92,7 +107,10 @@ impl Questions {
                 }
             };
             drop(state);
-            let verdict = if Instant::now() < self.until { equal(&region.before, &region.after) } else { Verdict::Unproved(SPENT.into()) };
+            let verdict = match interruptible(&self.stop, || equal(&region.before, &region.after)) {
+                Verdict::Unproved(_) if self.stop.load(Ordering::Relaxed) => Verdict::Unproved(SPENT.into()),
+                verdict => verdict,
+            };
             let mut state = self.state();
             if verdict.is_shown() {
                 state.fresh.push(key);
@@ -150,6 +168,28 @@ mod tests {
         assert!(!questions.was_wrong());
         let (answers, fresh) = questions.done();
         assert_eq!((answers.len(), fresh), (2, vec![[1; 32]]));
+    }
+
+    #[test]
+    fn a_question_ends_when_its_time_is_spent() {
+        // Tables that differ are multiplied out, case by case: that takes the prover long.
+        let matrix = |from: i32| {
+            let numbers: Vec<String> = (from..from + 64).map(|n| format!("{}", f64::from(n * n % 97) / 8.0)).collect();
+            format!("const m{from}: f32[8,8] = [{}]", numbers.join(", "))
+        };
+        let chain = |order: [i32; 4]| {
+            let products = order.iter().fold("x".to_owned(), |x, m| format!("MatMul(m{m}, Sigmoid(MatMul({x}, m{m})))"));
+            let tables = order.map(matrix).join(" ");
+            text::parse(&format!("graph (x: f32[8,8]) {{ {tables} y = {products} output y }}")).unwrap()
+        };
+        let region = Region { before: chain([1, 2, 3, 4]), after: chain([1, 2, 4, 3]), shown: 0 };
+        let start = Instant::now();
+        let questions = Questions::new(HashMap::new(), start + Duration::from_millis(50));
+        questions.while_asking(|| questions.ask([1; 32], &region, |_| None));
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(questions.was_wrong());
+        let (answers, fresh) = questions.done();
+        assert_eq!((answers.len(), fresh.len()), (0, 0));
     }
 
     #[test]
