@@ -209,3 +209,15 @@ impl fmt::Debug for Const {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsigned_numbers_beyond_the_signed_ones_are_not_negative() {
+        let constant = Const::from_i64(DType::U64, &[2], &[-1, 7]).unwrap();
+        assert_eq!(constant.to_f64(), Some(vec![u64::MAX as f64, 7.0]));
+        assert_eq!(Const::from_i64(DType::U64, &[], &[-1]).unwrap().splat(), Some(u64::MAX as f64));
+    }
+}

@@ -11,6 +11,10 @@ use crate::optimize::to_values;
 /// Relative difference up to which double precision confirms that a larger one in single precision is rounding: single precision rounds to 6e-8.
 pub const CONFIRMED: f64 = 1e-9;
 
+/// The same where constants or attributes were combined and rounded once, or read as what they were rounded from: each may be off by 6e-8, some sixteen of
+/// which may meet.
+pub const CONFIRMED_ROUNDED: f64 = 1e-6;
+
 /// Differences up to this many times what the last bit of its inputs does to a graph in double precision are rounding too.
 const NOISE: f64 = 10.0;
 

@@ -34,6 +34,7 @@ use std::time::Instant;
 use regraft_certify::{Certificate, ModelDigest};
 use regraft_ir::{Graph, Op};
 use regraft_onnx::{Model, WriteOptions, Written};
+use regraft_rules::{Numeric, Trust};
 use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
@@ -51,7 +52,8 @@ pub use worth::{Networks, Paid, WorthRequest};
 use crate::certificate::{beside, discard};
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
-use crate::report::{AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
+use crate::exact::{CONFIRMED, CONFIRMED_ROUNDED};
+use crate::report::{Applied, AtBinding, Check, Report, SCHEMA, Seconds, Speedup, Timing};
 use candidate::Candidate;
 use certify::Certifier;
 use hunt::{Hunt, InModel};
@@ -337,8 +339,14 @@ fn check_regions(
 
 /// What real outputs may differ by, relative to their largest magnitude.
 fn tolerance(candidate: &Candidate) -> f64 {
-    let bilinear = candidate.applied.iter().any(|a| a.numeric == regraft_rules::Numeric::FastBilinear.to_string());
+    let bilinear = candidate.applied.iter().any(|a| a.numeric == Numeric::FastBilinear.to_string());
     if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
+}
+
+/// What is rounding of a difference in double precision, where constants are not folded yet but may have been rounded by rules.
+fn confirmed(candidate: &Candidate) -> f64 {
+    let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants.to_string() || a.trust == Trust::Bounded.to_string();
+    if candidate.applied.iter().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
 }
 
 /// The numeric check of a candidate at every binding; it ends at the first that fails.
@@ -364,6 +372,7 @@ fn check_everywhere(
             seed: request.seed,
             threads: request.threads,
             tolerance: tolerance(candidate),
+            confirmed: confirmed(candidate),
             seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
         };
         let check = verify(runtime, &subject).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() });

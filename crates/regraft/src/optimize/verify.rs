@@ -8,7 +8,7 @@ use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, S
 
 use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
-use crate::exact::{self, CONFIRMED};
+use crate::exact;
 use crate::exposed::exposed;
 use crate::optimize::nudge::nudged;
 use crate::report::Check;
@@ -52,6 +52,8 @@ pub struct Subject<'a> {
     pub threads: usize,
     /// Tolerance for reals.
     pub tolerance: f64,
+    /// What is rounding of a difference in double precision.
+    pub confirmed: f64,
     /// Seconds that are left for the reference executor.
     pub seconds_left: &'a dyn Fn() -> f64,
 }
@@ -164,12 +166,12 @@ fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), S
     let values = |named: Vec<(String, ValueId)>| named.into_iter().map(|(_, value)| value).collect::<Vec<_>>();
     let (a, b) = (values(a), values(b));
     let exact = exact::of_values(&names, (before, &a), (after, &b), feeds)?;
-    if exact.within(CONFIRMED) {
-        return Ok((exact, CONFIRMED));
+    if exact.within(subject.confirmed) {
+        return Ok((exact, subject.confirmed));
     }
     match exact::noise(&names, (before, &a), feeds)? {
         noise if noise > subject.tolerance => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
-        noise => Ok((exact, noise)),
+        noise => Ok((exact, noise.max(subject.confirmed))),
     }
 }
 
