@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use regraft_ir::{Bindings, Class, Dim, Graph, Op, Tensor, Value, eval, text};
 use regraft_prove::{Field, leading_axes, with_leading_axes};
-use regraft_rules::sample::{Sizes, draw_sized};
+use regraft_rules::sample::Sizes;
 use regraft_rules::{Library, Proofs};
 
 /// What stands for the axis: several axes, one, and none where operators take that.
