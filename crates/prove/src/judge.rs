@@ -142,19 +142,12 @@ pub struct Generated {
     pub outside: Vec<(Draw, String)>,
     /// Those on which the rule is false, and how.
     pub wrong: Vec<(Draw, String)>,
-    /// Sources that were tried.
-    pub tried: usize,
-    /// Those of them that the rule rewrites.
-    pub admitted: usize,
-    /// Those that its source matches and its target cannot be built for.
-    pub refused: usize,
 }
 
 /// Looks for instances that guards admit and no clause draws, and asks the prover for each.
 pub fn generate(rule: &Rule, effort: Effort) -> Generated {
     let found = variants(rule, effort);
-    let mut generated =
-        Generated { wrong: found.wrong, tried: found.tried, admitted: found.admitted, refused: found.refused, ..Generated::default() };
+    let mut generated = Generated { wrong: found.wrong, ..Generated::default() };
     let brief = |instance: &Instance| equal_within(&instance.before, &instance.after, &Assumptions::default(), BRIEF);
     for (draw, instance) in found.kept {
         if generated.outside.len() >= GIVE_UP {

@@ -16,7 +16,7 @@ use crate::draw::{Draw, changed};
 use crate::matcher::matches_at;
 use crate::path::Rng;
 use crate::rule::Rule;
-use crate::sample::{Instance, Miss, Sizes, difference, draw_sized, tolerance};
+use crate::sample::{Instance, Sizes, difference, draw_sized, tolerance};
 
 /// How far variants are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +51,6 @@ pub struct Variants {
     pub wrong: Vec<(Draw, String)>,
     /// Sources that were built and matched.
     pub tried: usize,
-    /// Those of them that the rule rewrites.
-    pub admitted: usize,
-    /// Those that its source matches and its target cannot be built for.
-    pub refused: usize,
 }
 
 /// Draws for each seed.
@@ -134,16 +130,8 @@ impl Search<'_> {
             return None;
         }
         self.found.tried += 1;
-        let instance = match changed(self.rule, &draft, &way) {
-            Ok(instance) => instance,
-            // The target is not well typed there, or is of another type: the rewrite is refused.
-            Err(Miss::Wrong(_)) => {
-                self.found.refused += 1;
-                return None;
-            }
-            Err(Miss::Draw(_)) => return None,
-        };
-        self.found.admitted += 1;
+        // Where the target is not well typed, or is of another type, the rewrite is refused: nothing is wrong then.
+        let instance = changed(self.rule, &draft, &way).ok()?;
         if let Some(why) = refutation(self.rule, &instance) {
             self.found.wrong.push((way, why));
             return None;

@@ -265,8 +265,9 @@ impl Meaning<'_> {
             }
             self.decided(at)?;
             self.decided(&end)?;
-            open.extend([at.clone(), end].into_iter().filter(|c| !self.shared.facts.nonnegative(c)));
-            inside = open.iter().fold(inside, |inside, c| inside.only_where(c));
+            let conditions: Vec<Poly> = [at.clone(), end].into_iter().filter(|c| !self.shared.facts.nonnegative(c)).collect();
+            inside = conditions.iter().fold(inside, |inside, c| inside.only_where(c));
+            open.extend(conditions);
         }
         let met = self.met();
         let element = if inside.is_zero() { Sum::default() } else { self.at(x, &inner)? };
