@@ -267,12 +267,31 @@ impl Pair<'_> {
         if let Some(place) = of_left.beyond(&of_right) {
             return Trouble::new(format!("equal, but only the first has no value where {place} is 1"));
         }
-        let same = || Some(failures(&left_reads).ok()? == failures(&right_reads).ok()?);
-        let others = !shared.crowded && same() != Some(true);
-        shared.crowded |= others;
-        premises.valued |= shared.crowded;
+        premises.valued |= !self.reads_the_same(shared, simplifier, [&left_reads, &right_reads])?;
         self.premises.set(premises);
         Ok(())
+    }
+
+    /// Whether both elements are shown to read the same elements of inputs. What one of them reads only where a condition on data holds, as
+    /// `Where(z == 0, 0, x / z)` does, must not be read always by the other one: it may have no value on purpose.
+    fn reads_the_same(&self, shared: &mut Shared, simplifier: Simplifier, [left, right]: [&[Obligation]; 2]) -> Result<bool, Trouble> {
+        let choices = [self.before, self.after].map(choices);
+        if shared.crowded {
+            return if choices[0] == choices[1] { Ok(false) } else { Trouble::new("equal, but what is read where is too much to compare") };
+        }
+        let failures = |of: &[Obligation]| Failures::of(of, &[], &shared.facts, simplifier);
+        match (failures(left), failures(right)) {
+            (Ok(left), Ok(right)) if left == right => Ok(true),
+            _ if choices == [0, 0] => {
+                // Other reads can only be under the same word.
+                shared.crowded = true;
+                Ok(false)
+            }
+            (Ok(left), Ok(right)) if left.spares(&right) || right.spares(&left) => {
+                Trouble::new("equal, but one reads some element only where a condition on data holds, and the other always")
+            }
+            (left, right) => left.and(right).map(|_| false),
+        }
     }
 
     /// Tells cases of the output index apart, as elements need it; short sums are written out.
@@ -317,4 +336,10 @@ impl Pair<'_> {
         }
         Ok(())
     }
+}
+
+/// How many operators choose between real operands.
+fn choices(graph: &Graph) -> usize {
+    let is_real = |id| graph.ty(ValueId { node: id, port: 0 }).is_some_and(|ty| ty.dtype.class() == Class::Real);
+    graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Where(_)) && is_real(*id)).count()
 }

@@ -267,7 +267,10 @@ impl<'a> Meaning<'a> {
                 // There is only one index along an axis of size one.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
                 let read = Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect());
-                self.require_read(&read);
+                // Numbers of other classes always have a value.
+                if input.ty.dtype.class() == Class::Real {
+                    self.require_read(&read);
+                }
                 return Ok(read);
             }
             Op::Constant(constant) => return self.constant(&constant.value, index),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use num_traits::{One, Signed, Zero};
 
-use crate::index::{Facts, Poly, Var};
+use crate::index::{Atom, Facts, Poly, Var};
 use crate::value::algebra::{Trouble, common_factors, power, product};
 use crate::value::canonical::canonical;
 use crate::value::cases::{joined, vanishes, without_divisor};
@@ -84,10 +84,41 @@ impl Failures {
         parts.failures()
     }
 
+    /// Whether an element that the others always read is read only where a condition on data holds.
+    pub fn spares(&self, others: &Failures) -> bool {
+        let Reads { always, sometimes } = self.reads();
+        let others = others.reads();
+        sometimes.iter().any(|element| others.always.contains(element) && !always.contains(element))
+    }
+
+    fn reads(&self) -> Reads<'_> {
+        let on_data = |term: &Term| term.conds.iter().any(|cond| cond.any(&mut |atom| matches!(atom, Atom::Element(..))));
+        let is_always = |term: &Term| !on_data(term) && term.factors.len() <= 1;
+        let mut reads = Reads::default();
+        for term in &self.0 {
+            let always = is_always(term)
+                && match term.factors.as_slice() {
+                    [(Factor::Of(sum), _)] => matches!(sum.terms(), [(term, _)] if is_always(term)),
+                    _ => true,
+                };
+            missing(term, if always { &mut reads.always } else { &mut reads.sometimes });
+        }
+        reads
+    }
+
     /// The first that is not among others.
     pub fn beyond(&self, others: &Failures) -> Option<String> {
         self.0.difference(&others.0).next().map(|term| term.to_string())
     }
+}
+
+/// Indicators that elements have no value.
+#[derive(Default)]
+struct Reads<'f> {
+    /// Of those that are read whatever the data are.
+    always: BTreeSet<&'f Factor>,
+    /// Of those that are read only where conditions on data hold.
+    sometimes: BTreeSet<&'f Factor>,
 }
 
 impl Claim {
@@ -128,7 +159,10 @@ impl Parts<'_> {
         let mut failures = BTreeSet::new();
         for ((binders, conds, indicator), unclaimed) in self.found {
             let facts = self.facts.with(&binders, conds.clone());
-            let fails = product(&Sum::one().sub(&unclaimed), &indicator, &facts)?;
+            let spared = product(&unclaimed, &indicator, &facts)?;
+            // It may be claimed on both sides of a condition.
+            let always = !unclaimed.is_zero() && vanishes(&spared, &[], &facts, self.simplifier).is_ok();
+            let fails = if always { indicator.clone() } else { indicator.sub(&spared) };
             let is_decided = unclaimed.is_zero() && is_missing(&indicator);
             if fails.is_zero() || (!is_decided && vanishes(&fails, &[], &facts, self.simplifier).is_ok()) {
                 continue;
@@ -239,6 +273,19 @@ impl Parts<'_> {
         let unclaimed = self.found.entry(key).or_insert_with(Sum::one);
         *unclaimed = product(unclaimed, &Sum::one().sub(&obligation.guard), facts)?;
         Ok(())
+    }
+}
+
+/// Collects the indicators that an element has no value, also from inside of sums.
+fn missing<'t>(term: &'t Term, found: &mut BTreeSet<&'t Factor>) {
+    for (factor, _) in &term.factors {
+        match factor {
+            Factor::Apply(Function::Named(name), _) if name.as_ref() == MISSING => {
+                found.insert(factor);
+            }
+            Factor::Of(sum) => sum.terms().iter().for_each(|(term, _)| missing(term, found)),
+            _ => {}
+        }
     }
 }
 
