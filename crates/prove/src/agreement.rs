@@ -7,7 +7,7 @@ use regraft_rules::Library;
 use regraft_rules::sample::draw;
 
 use crate::index::{Atom, Fuel, Poly, Source, Var};
-use crate::meaning::{Meaning, Shared};
+use crate::meaning::{Meaning, Memory, Shared};
 use crate::value::{Factor, Fold, Function, Simplifier, Sum};
 use num_traits::ToPrimitive;
 
@@ -192,7 +192,9 @@ fn compared(graph: &Graph, feeds: &HashMap<String, Const>) -> usize {
             index.reverse();
             Fuel::fill(1 << 20);
             let mut shared = Shared::default();
-            let Ok(sum) = Meaning::new(graph, &mut shared, Simplifier::default()).at(output.value, &index) else { continue };
+            let Ok(sum) = Meaning::new(graph, &mut shared, &mut Memory::default(), Simplifier::default()).at(output.value, &index) else {
+                continue;
+            };
             let mut reader = Numbers { tensors: tensors.clone(), vars: HashMap::new(), left: LARGEST, graph };
             let Some(found) = reader.sum(&sum) else { continue };
             let wanted = data[flat];

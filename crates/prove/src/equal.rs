@@ -1,14 +1,14 @@
 //! Equality of two graphs, for all sizes.
 
 use std::cell::{Cell, LazyCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use regraft_ir::{Attr, Class, DType, Graph, Op, ValueId};
 
 use crate::Verdict;
 use crate::index::{Facts, Fuel, Poly, Source, Var, fresh};
-use crate::meaning::{Constants, Meaning, Need, Shared};
+use crate::meaning::{Constants, Meaning, Memory, Need, Shared, shape};
 use crate::premises::Premises;
 use crate::value::{Claim, Failures, Obligation, Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
 use crate::verdict::Rounding;
@@ -157,6 +157,21 @@ struct Pair<'a> {
     crowded: Cell<bool>,
 }
 
+/// What is known where an element is read: sums that are at least 0, and variables of the output index.
+type Known = (Vec<Poly>, Vec<(Var, Poly)>);
+
+/// What was read of both graphs under the same facts.
+struct Readings {
+    shared: Shared,
+    memories: [Memory; 2],
+}
+
+impl Readings {
+    fn new(shared: Shared) -> Readings {
+        Readings { shared, memories: Default::default() }
+    }
+}
+
 /// An output index, some of it known.
 struct Case {
     facts: Facts,
@@ -199,8 +214,7 @@ impl Pair<'_> {
             shared.facts.all_positive(Source::Input(name.as_str().into()));
         }
         let (left, right) = self.values();
-        let shape = Meaning::new(self.before, &mut shared, Simplifier::default()).shape(left)?;
-        let other = Meaning::new(self.after, &mut shared, Simplifier::default()).shape(right)?;
+        let (shape, other) = (shape(self.before, left)?, shape(self.after, right)?);
         if shape != other {
             return Trouble::new(format!("shapes {shape:?} and {other:?}"));
         }
@@ -226,22 +240,24 @@ impl Pair<'_> {
     fn closed(&self, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let case = self.any()?;
-        let mut shared = Shared::new(case.facts.clone(), Vec::new(), self.constants.clone());
-        self.compare(&case, &mut shared, Simplifier::default())
+        let mut reading = Readings::new(Shared::new(case.facts.clone(), Vec::new(), self.constants.clone()));
+        self.compare(&case, &mut reading, Simplifier::default())
     }
 
-    fn compare(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
-        shared.crowded = self.crowded.get();
-        let result = self.compared(case, shared, simplifier);
-        self.crowded.set(shared.crowded);
+    fn compare(&self, case: &Case, readings: &mut Readings, simplifier: Simplifier) -> Result<(), Trouble> {
+        readings.shared.crowded = self.crowded.get();
+        let result = self.compared(case, readings, simplifier);
+        self.crowded.set(readings.shared.crowded);
+        readings.shared.obligations.clear();
         result
     }
 
-    fn compared(&self, case: &Case, shared: &mut Shared, simplifier: Simplifier) -> Result<(), Trouble> {
+    fn compared(&self, case: &Case, readings: &mut Readings, simplifier: Simplifier) -> Result<(), Trouble> {
         let (left, right) = self.values();
-        let left = Meaning::new(self.before, shared, simplifier).at(left, &case.index)?;
+        let Readings { shared, memories: [of_before, of_after] } = readings;
+        let left = Meaning::new(self.before, shared, of_before, simplifier).at(left, &case.index)?;
         let of_left = shared.obligations.split_off(0);
-        let right = Meaning::new(self.after, shared, simplifier).at(right, &case.index)?;
+        let right = Meaning::new(self.after, shared, of_after, simplifier).at(right, &case.index)?;
         let of_right = shared.obligations.split_off(0);
         let difference = contracted(&left.sub(&right), &shared.facts)?;
         let simplifier = Simplifier { expand: simplifier.choose, ..simplifier };
@@ -298,10 +314,15 @@ impl Pair<'_> {
     fn by_cases(&self, simplifier: &Simplifier, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let mut open = vec![self.any()?];
+        // Cases that differ in the index alone read many of the same elements.
+        let mut alike: HashMap<Known, Readings> = HashMap::new();
         while let Some(case) = open.pop() {
-            let mut shared = Shared::new(case.facts.clone(), case.variables.clone(), self.constants.clone());
-            let result = self.compare(&case, &mut shared, *simplifier);
-            let (Err(trouble), need) = (result, shared.need.take()) else { continue };
+            let key = (case.facts.known().to_vec(), case.variables.clone());
+            let readings = alike
+                .entry(key)
+                .or_insert_with(|| Readings::new(Shared::new(case.facts.clone(), case.variables.clone(), self.constants.clone())));
+            let result = self.compare(&case, readings, *simplifier);
+            let (Err(trouble), need) = (result, readings.shared.need.take()) else { continue };
             // Without fuel no sign is shown any more, and the same one would be asked for again.
             if !Fuel::spend(64) {
                 return Err(trouble);

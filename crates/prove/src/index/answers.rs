@@ -1,13 +1,14 @@
 //! Answers to questions that are asked again.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::index::Poly;
 
 /// Which sums were shown to be at least 0, and which were not. A copy knows nothing: it is made to learn other facts.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(RefCell<HashMap<Poly, bool>>);
+pub(crate) struct Answers(RefCell<FxHashMap<Poly, bool>>);
 
 impl Clone for Answers {
     fn clone(&self) -> Answers {

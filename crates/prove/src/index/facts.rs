@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 use regraft_ir::{Class, DType};
+use rustc_hash::FxHashMap;
 
 use crate::index::answers::Answers;
 use crate::index::corner::Corner;
@@ -20,11 +21,11 @@ const CHAIN: usize = 3;
 /// Ranges of variables (`0 ≤ v < extent`) and sums known to be at least 0. Sizes are at least 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    ranges: HashMap<Var, Poly>,
+    ranges: Rc<FxHashMap<Var, Poly>>,
     known: Vec<Poly>,
     positive: Vec<Source>,
     /// Types of tensors of whole numbers and of truth values.
-    domains: HashMap<Source, DType>,
+    domains: Rc<FxHashMap<Source, DType>>,
     /// Products of sizes that are part of a tensor's number of elements.
     volumes: Rc<HashSet<Vec<Atom>>>,
     tables: Rc<HashMap<Source, Rc<Table>>>,
@@ -55,7 +56,7 @@ impl Table {
 impl Facts {
     /// Adds a variable of the range `0 ≤ var < extent`.
     pub fn range(&mut self, var: Var, extent: Poly) {
-        if self.ranges.insert(var, extent).is_some() {
+        if Rc::make_mut(&mut self.ranges).insert(var, extent).is_some() {
             self.answers.clear();
         }
     }
@@ -141,7 +142,7 @@ impl Facts {
     /// Adds a tensor of a type of whole numbers or of truth values, which are 0 or 1.
     pub fn all_of(&mut self, source: &Source, dtype: DType) {
         if matches!(dtype.class(), Class::Int | Class::Bool) && self.domains.get(source) != Some(&dtype) {
-            self.domains.insert(source.clone(), dtype);
+            Rc::make_mut(&mut self.domains).insert(source.clone(), dtype);
         }
     }
 
@@ -231,7 +232,7 @@ impl Facts {
     /// The facts with a variable replaced.
     pub fn replaced(&self, var: Var, value: &Poly) -> Facts {
         let mut facts = Facts { known: Vec::new(), ..self.clone() };
-        facts.ranges.remove(&var);
+        Rc::make_mut(&mut facts.ranges).remove(&var);
         self.known.iter().for_each(|sum| facts.assume(sum.with(var, value)));
         facts
     }

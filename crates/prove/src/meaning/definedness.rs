@@ -131,11 +131,11 @@ impl Meaning<'_> {
     /// The sign of a value's elements where they have values, by the operators that it is computed with: squares of differences are not negative, which
     /// cannot be seen any more where they are multiplied out.
     pub(super) fn sign(&mut self, value: ValueId) -> Sign {
-        if let Some(sign) = self.signs.get(&value) {
+        if let Some(sign) = self.memory.signs.get(&value) {
             return *sign;
         }
         let sign = self.sign_of(value);
-        self.signs.insert(value, sign);
+        self.memory.signs.insert(value, sign);
         sign
     }
 

@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use regraft_ir::{Class, Const, Dim, Graph, NodeId, Op, TensorType, ValueId, eval};
+use rustc_hash::FxHashMap;
 
 use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::meaning::definedness::Sign;
@@ -105,16 +106,31 @@ pub(crate) struct Meaning<'a> {
     graph: &'a Graph,
     shared: &'a mut Shared,
     simplifier: Simplifier,
-    /// Elements, and what must hold for them to have values.
-    memo: HashMap<(ValueId, Vec<Poly>), Known>,
-    /// What is known of all elements of values.
-    signs: HashMap<ValueId, Sign>,
-    /// Constants that are computed from others, without rounding.
-    computed: HashMap<ValueId, Option<Rc<Const>>>,
+    memory: &'a mut Memory,
     /// The element that was asked for last.
     last: Sum,
     /// Nodes whose elements are being written out, and how many of their sums are open.
     open: Vec<(NodeId, usize)>,
+}
+
+/// The sizes of a value.
+pub(crate) fn shape(graph: &Graph, value: ValueId) -> Result<Vec<Poly>, Trouble> {
+    Ok(ty(graph, value)?.shape.iter().map(Poly::size).collect())
+}
+
+fn ty(graph: &Graph, value: ValueId) -> Result<&TensorType, Trouble> {
+    graph.ty(value).ok_or_else(|| Trouble("a value of unknown type".into()))
+}
+
+/// What was found out of a graph's values under the same facts.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Elements, and what must hold for them to have values.
+    elements: FxHashMap<(ValueId, Vec<Poly>), Known>,
+    /// What is known of all elements of values.
+    signs: HashMap<ValueId, Sign>,
+    /// Constants that are computed from others, without rounding.
+    computed: HashMap<ValueId, Option<Rc<Const>>>,
     /// Variables that a node sums over, by how many of its sums are around, so that the same element is read at the same index again.
     names: HashMap<(NodeId, usize, Vec<Poly>), Range>,
 }
@@ -129,18 +145,9 @@ struct Range {
 }
 
 impl<'a> Meaning<'a> {
-    pub fn new(graph: &'a Graph, shared: &'a mut Shared, simplifier: Simplifier) -> Meaning<'a> {
-        Meaning {
-            graph,
-            shared,
-            simplifier,
-            memo: HashMap::new(),
-            signs: HashMap::new(),
-            computed: HashMap::new(),
-            last: Sum::default(),
-            open: Vec::new(),
-            names: HashMap::new(),
-        }
+    /// Reads the graph's values; `memory` is of this graph, the same facts and the same simplifier.
+    pub fn new(graph: &'a Graph, shared: &'a mut Shared, memory: &'a mut Memory, simplifier: Simplifier) -> Meaning<'a> {
+        Meaning { graph, shared, simplifier, memory, last: Sum::default(), open: Vec::new() }
     }
 
     /// The element of a value at an index.
@@ -150,7 +157,7 @@ impl<'a> Meaning<'a> {
             index.iter().try_for_each(|p| self.digits(p))?;
         }
         let key = (value, index);
-        if let Some((known, obligations)) = self.memo.get(&key) {
+        if let Some((known, obligations)) = self.memory.elements.get(&key) {
             self.last = known.clone();
             self.shared.obligations.extend_from_slice(obligations);
             return Ok(known.clone());
@@ -179,7 +186,7 @@ impl<'a> Meaning<'a> {
             obligations.retain(|obligation| !matches!(obligation.claim, Claim::Read(_)));
         }
         self.shared.obligations.extend_from_slice(&obligations);
-        self.memo.insert(key, (self.last.clone(), obligations.into()));
+        self.memory.elements.insert(key, (self.last.clone(), obligations.into()));
         Ok(self.last.clone())
     }
 
@@ -241,13 +248,12 @@ impl<'a> Meaning<'a> {
         Trouble::new("it depends on the output index")
     }
 
-    /// The sizes of a value.
-    pub fn shape(&self, value: ValueId) -> Result<Vec<Poly>, Trouble> {
-        Ok(self.ty(value)?.shape.iter().map(Poly::size).collect())
+    fn shape(&self, value: ValueId) -> Result<Vec<Poly>, Trouble> {
+        shape(self.graph, value)
     }
 
     fn ty(&self, value: ValueId) -> Result<&TensorType, Trouble> {
-        self.graph.ty(value).ok_or_else(|| Trouble("a value of unknown type".into()))
+        ty(self.graph, value)
     }
 
     fn operand(&self, node: NodeId, at: usize) -> Result<ValueId, Trouble> {
@@ -295,7 +301,7 @@ impl<'a> Meaning<'a> {
             return None;
         }
         let graph = self.graph;
-        self.computed.entry(value).or_insert_with(|| eval::exact_constant(graph, value, table::LARGEST).map(Rc::new)).clone()
+        self.memory.computed.entry(value).or_insert_with(|| eval::exact_constant(graph, value, table::LARGEST).map(Rc::new)).clone()
     }
 
     /// A result of an operator that is not looked into: the same for the same operands.
@@ -322,9 +328,9 @@ impl<'a> Meaning<'a> {
     fn at_any(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let Some(certain) = self.shared.certain.take() else { return self.at(value, index) };
         let supposed = self.shared.facts.instead(certain.clone());
-        let memo = std::mem::take(&mut self.memo);
+        let elements = std::mem::take(&mut self.memory.elements);
         let result = self.at(value, index);
-        self.memo = memo;
+        self.memory.elements = elements;
         self.shared.facts.forget(supposed);
         self.shared.certain = Some(certain);
         result
@@ -341,11 +347,11 @@ impl<'a> Meaning<'a> {
             self.shared.certain = Some(before.clone());
         }
         // Elements are remembered in the form that they have where the condition holds.
-        let memo = std::mem::take(&mut self.memo);
+        let elements = std::mem::take(&mut self.memory.elements);
         let met = self.met();
         let result = body(self);
         self.met_under(met, &[], std::slice::from_ref(condition));
-        self.memo = memo;
+        self.memory.elements = elements;
         if outermost {
             self.shared.certain = None;
         }
@@ -373,7 +379,7 @@ impl<'a> Meaning<'a> {
 
     fn sum_over_range(&mut self, place: Option<(NodeId, usize)>, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let key = place.map(|(node, depth)| (node, depth, extents.to_vec()));
-        let known = key.as_ref().and_then(|key| self.names.get(key).cloned());
+        let known = key.as_ref().and_then(|key| self.memory.names.get(key).cloned());
         let mut range = known.unwrap_or_else(|| self.range(extents));
         loop {
             let (before, met) = (self.shared.summed.len(), self.met());
@@ -388,7 +394,7 @@ impl<'a> Meaning<'a> {
             let digits = cut.and_then(|(at, var, low)| Some((at, var, range.binders[at].1.exact(&low)?, low)));
             let Some((at, var, high, low)) = digits else {
                 if let Some(key) = key {
-                    self.names.insert(key, range);
+                    self.memory.names.insert(key, range);
                 }
                 return result;
             };

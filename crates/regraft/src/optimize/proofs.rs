@@ -26,7 +26,7 @@ use crate::report::Replayed;
 const CHECKER: &str = env!("REGRAFT_CHECKER");
 /// Part of the budget that replaying one certificate may take, and the least that it is given.
 const SHARE: f64 = 0.25;
-const LEAST: Duration = Duration::from_secs(5);
+const LEAST: Duration = Duration::from_secs(20);
 /// Bytes of a constant's digest.
 const DIGEST: usize = 16;
 
