@@ -15,6 +15,9 @@ pub struct Premises {
     /// All elements of the inputs have values. Not needed where both graphs read the same elements: then one that has no value, because it comes from an
     /// operator that has none, leaves both without in the same places.
     pub valued: bool,
+    /// Sums and products of integers along axes fit their type. Runtimes add up in other orders and widths than the type's own: what does not fit may
+    /// saturate, or lose its low bits.
+    pub fits: bool,
 }
 
 impl Premises {
@@ -25,23 +28,30 @@ impl Premises {
 
     /// What either takes for granted.
     pub fn and(self, other: Premises) -> Premises {
-        Premises { reals: self.reals || other.reals, defined: self.defined || other.defined, valued: self.valued || other.valued }
+        Premises {
+            reals: self.reals || other.reals,
+            defined: self.defined || other.defined,
+            valued: self.valued || other.valued,
+            fits: self.fits || other.fits,
+        }
     }
 
     /// The premises of a proof that two graphs are equal, apart from where elements have values.
     pub fn of(graphs: [&Graph; 2]) -> Premises {
-        Premises { reals: graphs.iter().any(|graph| computes_with_floats(graph)), ..Premises::default() }
+        let any = |holds: fn(&Graph) -> bool| graphs.iter().any(|graph| holds(graph));
+        Premises { reals: any(computes_with_floats), fits: any(adds_up_integers), ..Premises::default() }
     }
 }
 
 impl fmt::Display for Premises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.reals, self.defined) {
-            (false, false) => "for all numbers",
-            (true, false) => "over the reals",
-            (false, true) => "with values in the same places",
-            (true, true) => "over the reals, with values in the same places",
-        })
+        let clauses = [
+            (self.reals, "over the reals"),
+            (self.defined, "with values in the same places"),
+            (self.fits, "where sums of integers fit their type"),
+        ];
+        let clauses: Vec<&str> = clauses.into_iter().filter_map(|(holds, clause)| holds.then_some(clause)).collect();
+        f.write_str(&if clauses.is_empty() { "for all numbers".into() } else { clauses.join(", ") })
     }
 }
 
@@ -60,6 +70,15 @@ fn computes_with_floats(graph: &Graph) -> bool {
             }
             op => results.chain(operands).any(is_float) && !moves_elements(op.kind()),
         }
+    })
+}
+
+/// Whether some operator adds up or multiplies integers along axes.
+fn adds_up_integers(graph: &Graph) -> bool {
+    use OpKind::*;
+    graph.ids().map(|id| graph.node(id)).any(|node| {
+        let is_integer = node.inputs.first().and_then(|v| graph.ty(*v)).is_some_and(|ty| ty.dtype.class() == Class::Int);
+        is_integer && matches!(node.op.kind(), ReduceSum | ReduceMean | ReduceProd | ReduceSumSquare | ReduceL1 | ReduceL2)
     })
 }
 

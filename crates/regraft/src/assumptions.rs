@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regraft_ir::{Op, OpKind};
+use regraft_ir::{Const, Op, OpKind};
 use regraft_onnx::Model;
 use regraft_onnx::proto::{TensorShapeProto, ValueInfoProto, tensor_shape_proto::dimension, type_proto};
 use regraft_prove::Premises;
@@ -13,10 +13,15 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     if premises.reals {
         clauses.push("over the reals".to_string());
     }
-    if premises.valued && (premises.defined || may_lack_values(a)) {
-        clauses.push("where no divisor is 0 and roots and logarithms exist".to_string());
-    } else if premises.defined {
-        clauses.push("with values in the same places".to_string());
+    // What has no value may come from an operator that no step is about.
+    let partial = premises.defined || premises.reals && may_lack_values(a);
+    match partial {
+        true if premises.valued => clauses.push("where no divisor is 0 and roots and logarithms exist".to_string()),
+        true => clauses.push("with values in the same places".to_string()),
+        false => {}
+    }
+    if premises.fits {
+        clauses.push("where sums of integers fit their type".to_string());
     }
     if believes_names(a) {
         clauses.push("if sizes named alike are equal".to_string());
@@ -28,18 +33,29 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
 fn may_lack_values(model: &Model) -> bool {
     use OpKind::*;
     let graph = model.graph();
-    graph.ids().any(|id| match &graph.node(id).op {
-        Op::Input(_) => false,
-        Op::LayerNormalization(op) => op.epsilon.0 <= 0.0,
-        Op::InstanceNormalization(op) => op.epsilon.0 <= 0.0,
-        Op::GroupNormalization(op) => op.epsilon.0 <= 0.0,
-        Op::LRN(op) => op.bias.0 <= 0.0 || op.alpha.0 < 0.0,
-        op => matches!(
-            op.kind(),
-            Div | Mod | Reciprocal | Pow | Sqrt | Log | Tan | Asin | Acos | Acosh | Atanh | ReduceLogSum | BatchNormalization | Opaque
-        ),
+    graph.ids().any(|id| {
+        let operands = &graph.node(id).inputs;
+        // Whether all elements of an operand are known, and these hold of each.
+        let all = |at: usize, holds: &dyn Fn(f64) -> bool| {
+            let known = operands.get(at).and_then(|value| graph.constant(*value)).and_then(Const::to_f64);
+            known.is_some_and(|known| known.into_iter().all(holds))
+        };
+        match &graph.node(id).op {
+            Op::Input(_) => false,
+            Op::LayerNormalization(op) => op.epsilon.0 <= 0.0,
+            Op::InstanceNormalization(op) => op.epsilon.0 <= 0.0,
+            Op::GroupNormalization(op) => op.epsilon.0 <= 0.0,
+            Op::LRN(op) => op.bias.0 <= 0.0 || op.alpha.0 < 0.0,
+            Op::BatchNormalization(op) => op.epsilon.0 <= 0.0 || !all(VARIANCE, &|variance| variance >= 0.0),
+            Op::Div(_) | Op::Mod(_) => !all(1, &|divisor| divisor != 0.0),
+            Op::Pow(_) => !all(1, &|exponent| exponent >= 0.0 && exponent.fract() == 0.0),
+            op => matches!(op.kind(), Reciprocal | Sqrt | Log | Tan | Asin | Acos | Acosh | Atanh | ReduceLogSum | Opaque),
+        }
     })
 }
+
+/// Which operand of a batch normalization is the variance.
+const VARIANCE: usize = 4;
 
 /// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime does not hold callers to it. Sizes that files declare for
 /// results count where the type of one is not inferred.

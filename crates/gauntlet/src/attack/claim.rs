@@ -11,6 +11,8 @@ pub enum Clause {
     Finite,
     /// Sizes that are named alike are equal.
     Sizes,
+    /// Sums of integers along axes fit their type.
+    Sums,
 }
 
 /// Names of clauses in the catalogue, and words by which a verdict names them.
@@ -18,6 +20,7 @@ const CLAUSES: &[(Clause, &str, &[&str])] = &[
     (Clause::Reals, "reals", &["real", "round"]),
     (Clause::Finite, "finite", &["finite", "real", "defined", "divisor", "overflow"]),
     (Clause::Sizes, "sizes", &["size"]),
+    (Clause::Sums, "sums", &["sums of integers"]),
 ];
 
 impl Clause {

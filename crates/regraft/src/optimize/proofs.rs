@@ -164,7 +164,7 @@ impl Proofs {
 /// What the store keeps of a verdict.
 fn note(verdict: &Verdict) -> String {
     let premises = |p: &Premises| {
-        let words = [(p.reals, " reals"), (p.defined, " defined"), (p.valued, " valued")];
+        let words = [(p.reals, " reals"), (p.defined, " defined"), (p.valued, " valued"), (p.fits, " fits")];
         words.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect::<String>()
     };
     match verdict {
@@ -188,6 +188,7 @@ fn verdict(note: &str) -> Option<Verdict> {
             "reals" => premises.reals = true,
             "defined" => premises.defined = true,
             "valued" => premises.valued = true,
+            "fits" => premises.fits = true,
             _ => return None,
         }
     }
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn notes_are_read_back() {
-        let all = |reals, defined| Premises { reals, defined, valued: defined };
+        let all = |reals, defined| Premises { reals, defined, valued: defined, fits: !reals };
         for known in [
             Verdict::Proved(all(false, false)),
             Verdict::Proved(all(true, true)),
