@@ -289,7 +289,7 @@ impl Pair<'_> {
     }
 
     /// Whether both elements are shown to read the same elements of inputs. What one of them reads only where a condition on data holds, as
-    /// `Where(z == 0, 0, x / z)` does, must not be read always by the other one: it may have no value on purpose.
+    /// `Where(z == 0, 0, x / z)` does, must be read on the same condition by the other one: it may have no value elsewhere, on purpose.
     fn reads_the_same(&self, shared: &mut Shared, simplifier: Simplifier, [left, right]: [&[Obligation]; 2]) -> Result<bool, Trouble> {
         let choices = [self.before, self.after].map(choices);
         if shared.crowded {
@@ -303,8 +303,8 @@ impl Pair<'_> {
                 shared.crowded = true;
                 Ok(false)
             }
-            (Ok(left), Ok(right)) if left.spares(&right) || right.spares(&left) => {
-                Trouble::new("equal, but one reads some element only where a condition on data holds, and the other always")
+            (Ok(left), Ok(right)) if left.reads_on_other_conditions(&right, &shared.facts, simplifier) => {
+                Trouble::new("equal, but one reads some element only where a condition on data holds, and the other elsewhere as well")
             }
             (left, right) => left.and(right).map(|_| false),
         }

@@ -84,24 +84,41 @@ impl Failures {
         parts.failures()
     }
 
-    /// Whether an element that the others always read is read only where a condition on data holds.
-    pub fn spares(&self, others: &Failures) -> bool {
-        let Reads { always, sometimes } = self.reads();
+    /// Whether both read some element, and at least one of them only where a condition on data holds, which is not shown to be the condition of the other.
+    pub fn reads_on_other_conditions(&self, others: &Failures, facts: &Facts, simplifier: Simplifier) -> bool {
         let others = others.reads();
-        sometimes.iter().any(|element| others.always.contains(element) && !always.contains(element))
+        let differ = |here: &Places<'_>, there: &Places<'_>| match (here, there) {
+            _ if here == there => false,
+            // None of them is below 0 anywhere: if the sums are the same, so is where they are 0.
+            (Places::Where(here), Places::Where(there)) => {
+                let [here, there] = [here, there].map(|places| Sum::new(places.iter().map(|term| ((*term).clone(), Number::one()))));
+                vanishes(&here.sub(&there), &[], facts, simplifier).is_err()
+            }
+            _ => true,
+        };
+        self.reads().iter().any(|(element, here)| others.get(element).is_some_and(|there| differ(here, there)))
     }
 
-    fn reads(&self) -> Reads<'_> {
+    /// Each element that is read, and where.
+    fn reads(&self) -> BTreeMap<&Factor, Places<'_>> {
         let on_data = |term: &Term| term.conds.iter().any(|cond| cond.any(&mut |atom| matches!(atom, Atom::Element(..))));
         let is_always = |term: &Term| !on_data(term) && term.factors.len() <= 1;
-        let mut reads = Reads::default();
+        let mut reads = BTreeMap::new();
         for term in &self.0 {
             let always = is_always(term)
                 && match term.factors.as_slice() {
                     [(Factor::Of(sum), _)] => matches!(sum.terms(), [(term, _)] if is_always(term)),
                     _ => true,
                 };
-            missing(term, if always { &mut reads.always } else { &mut reads.sometimes });
+            let mut elements = BTreeSet::new();
+            missing(term, &mut elements);
+            for element in elements {
+                match reads.entry(element).or_insert_with(|| Places::Where(BTreeSet::new())) {
+                    places if always => *places = Places::Always,
+                    Places::Where(places) => drop(places.insert(term)),
+                    Places::Always => {}
+                }
+            }
         }
         reads
     }
@@ -112,13 +129,13 @@ impl Failures {
     }
 }
 
-/// Indicators that elements have no value.
-#[derive(Default)]
-struct Reads<'f> {
-    /// Of those that are read whatever the data are.
-    always: BTreeSet<&'f Factor>,
-    /// Of those that are read only where conditions on data hold.
-    sometimes: BTreeSet<&'f Factor>,
+/// Where an element is read.
+#[derive(PartialEq, Eq)]
+enum Places<'f> {
+    /// Whatever the data are.
+    Always,
+    /// Where one of these is 1.
+    Where(BTreeSet<&'f Term>),
 }
 
 impl Claim {
