@@ -1,4 +1,6 @@
 //! Files that appear whole or not at all.
+//!
+//! A symbolic link leads to the file that is written. Devices and pipes cannot be replaced: they are written through, once the content is complete.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +15,17 @@ use tempfile::NamedTempFile;
 pub struct Draft {
     file: File,
     target: PathBuf,
+    /// The target is a device or a pipe.
+    through: bool,
 }
 
 impl Draft {
-    /// An empty file that can become `target`, on the same file system.
+    /// An empty file that can become `target`, or what `target` is a link to, on the same file system.
     pub fn of(target: &Path) -> io::Result<Draft> {
-        Ok(Draft { file: tempfile::tempfile_in(folder_of(target))?, target: target.to_path_buf() })
+        let target = destination(target)?;
+        let through = is_stream(&target)?;
+        let file = if through { tempfile::tempfile()? } else { tempfile::tempfile_in(folder_of(&target))? };
+        Ok(Draft { file, target, through })
     }
 
     /// The file, to be written.
@@ -34,6 +41,12 @@ impl Draft {
 
     /// Gives the file its name. A file that has it is replaced.
     pub fn put(mut self) -> io::Result<()> {
+        if self.through {
+            io::Seek::rewind(&mut self.file)?;
+            let mut stream = File::options().write(true).open(&self.target)?;
+            io::copy(&mut self.file, &mut stream)?;
+            return io::Write::flush(&mut stream);
+        }
         self.settle()?;
         if !link(&self.file, &self.target)? {
             // A system that cannot name a file later: the content is copied once more.
@@ -58,6 +71,46 @@ const PREFIX: &str = ".regraft-";
 /// The folder that a file is in.
 pub fn folder_of(path: &Path) -> PathBuf {
     path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// The file that a path leads to, which need not exist: symbolic links are followed.
+///
+/// # Errors
+///
+/// Links that lead in a circle.
+pub fn destination(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        match std::fs::read_link(&path) {
+            Ok(to) => path = folder_of(&path).join(to),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Links that lead to one file, at most.
+const LINKS: usize = 40;
+
+/// Whether what a path leads to can only be written through: a pipe, or a device such as `/dev/null`.
+///
+/// # Errors
+///
+/// Disks and sockets: nothing is written to them.
+pub fn is_stream(path: &Path) -> io::Result<bool> {
+    let Ok(found) = std::fs::metadata(path) else { return Ok(false) };
+    let kind = found.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return Ok(false);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_block_device() || kind.is_socket() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no file, pipe or character device"));
+        }
+    }
+    Ok(true)
 }
 
 fn persist(file: NamedTempFile, target: &Path) -> io::Result<()> {
@@ -143,6 +196,52 @@ mod tests {
         }
         drop(Draft::of(&target).expect("the folder can be written"));
         assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    fn put(target: &Path, content: &str) -> io::Result<()> {
+        let mut draft = Draft::of(target)?;
+        draft.file().write_all(content.as_bytes())?;
+        draft.put()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_stay() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (link, file) = (folder.path().join("link"), folder.path().join("there/file"));
+        std::fs::create_dir(folder.path().join("there")).expect("a folder");
+        std::os::unix::fs::symlink("there/file", &link).expect("a link");
+        for content in ["one", "two"] {
+            put(&link, content).expect("writable");
+            assert!(link.is_symlink());
+            assert_eq!(std::fs::read_to_string(&file).ok().as_deref(), Some(content));
+        }
+        std::os::unix::fs::symlink("circle", folder.path().join("circle")).expect("a link");
+        assert!(put(&folder.path().join("circle"), "three").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_devices_are_written_through() {
+        use std::os::unix::fs::FileTypeExt;
+        assert!(put(Path::new("/dev/null"), "one").is_ok());
+        assert!(std::fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read_to_string(pipe)
+        });
+        put(&pipe, "two").expect("writable");
+        assert_eq!(reader.join().expect("no panic").ok().as_deref(), Some("two"));
+        assert!(std::fs::metadata(&pipe).expect("there").file_type().is_fifo());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_device_is_an_error() {
+        assert_eq!(put(Path::new("/dev/full"), "one").map_err(|e| e.kind()), Err(io::ErrorKind::StorageFull));
     }
 
     #[test]

@@ -50,13 +50,14 @@ mod wire;
 mod write;
 
 pub use body::{Body, WrittenBody};
-pub use draft::{Draft, folder_of};
+pub use draft::{Draft, destination, folder_of, is_stream};
 pub use error::{LoadError, LoadFault, Place, WriteError};
 pub use external::data_files;
 pub use import::OpaqueNode;
 pub use mapped::release_weights;
 pub use model::{Declared, Model};
 pub use opset::OpsetError;
+pub use save::takes_weights;
 pub use signature::{Preset, Signature, Slot};
 pub use spell::Speller;
 pub use verbatim::Verbatim;

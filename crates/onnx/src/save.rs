@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 use regraft_ir::Graph;
 
-use crate::draft::Draft;
+use crate::draft::{Draft, destination, folder_of, is_stream};
 use crate::error::WriteError;
 use crate::external;
 use crate::model::Model;
@@ -40,10 +40,13 @@ impl Written {
     /// At every moment the model at `path` is the old or the new one, with all its weights: where the old one has its weights in
     /// `<name>.data`, the new ones are in `<name>.data2`, and the other way round. Weights of the old one go last.
     pub fn save(&self, path: impl AsRef<Path>, external: bool) -> Result<(), WriteError> {
-        let path = path.as_ref();
-        let old = data_of(path);
+        let named = path.as_ref();
+        let fail = |source| WriteError::Io { path: named.to_path_buf(), source };
+        let path = &destination(named).map_err(fail)?;
+        let old = if is_stream(path).map_err(fail)? { Vec::new() } else { data_of(path) };
         let mut data = None;
         let model = if external || self.size() > EXTERNAL_ABOVE {
+            takes_weights(named).map_err(fail)?;
             let name = DATA.iter().map(|ending| beside(path, ending)).find(|name| !old.contains(name)).unwrap_or_default();
             let mut proto = self.proto.clone();
             let location = name.to_string_lossy().into_owned();
@@ -66,6 +69,23 @@ impl Written {
         }
         Ok(())
     }
+}
+
+/// Whether weights can lie beside a model at this path, where whoever reads the model finds them.
+///
+/// # Errors
+///
+/// Pipes and devices, and symbolic links into another folder.
+pub fn takes_weights(path: &Path) -> io::Result<()> {
+    let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let target = destination(path)?;
+    if is_stream(&target)? {
+        return refuse("its weights lie in a file beside it, which a pipe or a device has not");
+    }
+    if folder_of(path).canonicalize()? != folder_of(&target).canonicalize()? {
+        return refuse("its weights lie in a file beside it, and this is a link into another folder");
+    }
+    Ok(())
 }
 
 fn beside(path: &Path, ending: &str) -> OsString {

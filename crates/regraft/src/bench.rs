@@ -7,7 +7,7 @@ use regraft_onnx::{Model, Signature};
 use regraft_runtime::{Clock, Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
 use serde::Serialize;
 
-use crate::data::load_data;
+use crate::data::Data;
 use crate::error::Failure;
 use crate::optimize::{Effort, Observer, Phase, compare};
 use crate::report::{SCHEMA, Speedup};
@@ -114,10 +114,11 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
     }
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
-    let sizes = Sizes::resolve(first, sources[0], &runtime, &request.shapes, &request.binds)?;
+    let data = Data::read(&request.data, first)?;
+    let shapes = data.sizes(first, &request.shapes, &request.binds);
+    let sizes = Sizes::resolve(first, sources[0], &runtime, &shapes, &request.binds)?;
     drop(models);
-    let data = load_data(&request.data, &sizes)?;
-    let feeds = data.into_iter().next().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds))?;
+    let feeds = data.fitting(&sizes)?.into_iter().next().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds))?;
 
     observer.phase(Phase::Choose, &format!("{} models, interleaved", sources.len()));
     let per_sitting = request.runs.map(|runs| runs.div_ceil(SITTINGS.min(runs).max(1)));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::agreement::{Agreement, compare};
 use crate::certificate::{self, Certified, Source};
-use crate::data::load_data;
+use crate::data::Data;
 use crate::discrete::decided_by_floats;
 use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
@@ -21,6 +21,7 @@ use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
+use crate::weights::changed_weights;
 
 /// Roundoffs of half precision that are tolerated: constants are rounded to it when they are combined.
 const ROUNDOFFS: f64 = 4.0;
@@ -261,12 +262,15 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
         report.differences = differences;
     } else if is_identical(&a, &b) {
         report.word = "identical graph".into();
-    } else if compared(request, &a, &b, &mut report, observer)? {
-        // A proof is the verdict.
-    } else if request.proofs_only {
-        report.word = "unproved".into();
     } else {
-        run_both(request, &a, &b, &mut report, observer)?;
+        report.notes.extend(changed_weights(&a, &b));
+        if compared(request, &a, &b, &mut report, observer)? {
+            // A proof is the verdict.
+        } else if request.proofs_only {
+            report.word = "unproved".into();
+        } else {
+            run_both(request, &a, &b, &mut report, observer)?;
+        }
     }
     report.same = report.differences.is_empty();
     report.seconds = start.elapsed().as_secs_f64();
@@ -336,8 +340,10 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
-    let sizes = Sizes::resolve(a, source_a, &runtime, &request.shapes, &request.binds)?;
-    let others = sizes.others(a, source_a, &runtime, &request.shapes, &request.binds)?;
+    let data = Data::read(&request.data, a)?;
+    let shapes = data.sizes(a, &request.shapes, &request.binds);
+    let sizes = Sizes::resolve(a, source_a, &runtime, &shapes, &request.binds)?;
+    let others = sizes.others(a, source_a, &runtime, &shapes, &request.binds)?;
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     if sizes.guessed {
@@ -353,7 +359,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     for other in &others {
         cases.push((other.shown(), other.feeds(Fill::Normal, request.seed)?));
     }
-    cases.extend(load_data(&request.data, &sizes)?);
+    cases.extend(data.fitting(&sizes)?);
 
     let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases, skip: 0 };
     observer.phase(Phase::Check, "outputs on the runtime");

@@ -2,49 +2,91 @@
 
 use std::path::{Path, PathBuf};
 
+use regraft_onnx::Model;
 use regraft_runtime::{Feeds, HostTensor, read_npz, read_tensor_file};
 
 use crate::error::Failure;
-use crate::sizes::Sizes;
+use crate::sizes::{Sizes, declared};
+use crate::units::{ShapeArg, Size};
 
 /// What the folders of ONNX's own test data are called.
 const TEST_DATA: &str = "test_data_set_";
 
-/// Reads `--data`: each word is one set of inputs or, as `input:file`, a part of one.
-///
-/// A set is an `.npz` archive with an array per input; a folder with one `.npy` or `.pb` file per input, named after it or, as ONNX names its test
-/// data, `input_0.pb`, `input_1.pb` in the order of the inputs; or each folder `test_data_set_*` in a folder.
-pub fn load_data(words: &[String], sizes: &Sizes) -> Result<Vec<(String, Feeds)>, Failure> {
-    let mut sets = Vec::new();
-    let mut single = Feeds::new();
-    for word in words {
-        let path = Path::new(word);
-        if path.is_dir() {
-            for folder in folders(path)? {
-                sets.push((folder.display().to_string(), from_folder(&folder, sizes)?));
+/// Sets of values for all inputs, each with its name.
+#[derive(Debug, Default)]
+pub struct Data {
+    sets: Vec<(String, Feeds)>,
+}
+
+impl Data {
+    /// Reads `--data`: each word is one set of inputs or, as `input:file`, a part of one.
+    ///
+    /// A set is an `.npz` archive with an array per input; a folder with one `.npy` or `.pb` file per input, named after it or, as ONNX names its test
+    /// data, `input_0.pb`, `input_1.pb` in the order of the inputs; or each folder `test_data_set_*` in a folder.
+    pub fn read(words: &[String], model: &Model) -> Result<Data, Failure> {
+        let inputs: Vec<String> = declared(model).into_iter().map(|info| info.name).collect();
+        let mut sets = Vec::new();
+        let mut single = Feeds::new();
+        for word in words {
+            let path = Path::new(word);
+            if path.is_dir() {
+                for folder in folders(path)? {
+                    sets.push((folder.display().to_string(), from_folder(&folder, &inputs)?));
+                }
+                continue;
             }
-            continue;
-        }
-        if is_archive(path) {
-            sets.push((word.clone(), from_archive(path, sizes)?));
-            continue;
-        }
-        let (input, file) = match word.split_once(':') {
-            Some((input, file)) if sizes.inputs.iter().any(|i| i.name == input) => (input.to_string(), PathBuf::from(file)),
-            _ if sizes.inputs.len() == 1 => (sizes.inputs[0].name.clone(), path.to_path_buf()),
-            _ => {
-                return Err(
-                    Failure::new(format!("--data `{word}` does not say which input it is")).hint("write input:file.npy, or name a folder")
-                );
+            if is_archive(path) {
+                sets.push((word.clone(), from_archive(path, &inputs)?));
+                continue;
             }
-        };
-        single.insert(input.clone(), from_file(&file, &input, sizes)?);
+            let (input, file) = match (word.split_once(':'), inputs.as_slice()) {
+                (Some((input, file)), _) if inputs.iter().any(|i| i == input) => (input.to_string(), PathBuf::from(file)),
+                (_, [only]) => (only.clone(), path.to_path_buf()),
+                _ => {
+                    return Err(Failure::new(format!("--data `{word}` does not say which input it is"))
+                        .hint("write input:file.npy, or name a folder"));
+                }
+            };
+            single.insert(input, from_file(&file)?);
+        }
+        if !single.is_empty() {
+            complete(&single, &inputs, "--data")?;
+            sets.push(("data".to_string(), single));
+        }
+        Ok(Data { sets })
     }
-    if !single.is_empty() {
-        complete(&single, sizes, "--data")?;
-        sets.push(("data".to_string(), single));
+
+    /// What `--shape` says, and for inputs that it says nothing of, the sizes in the first set. A symbol that `--bind` gives a value keeps that.
+    pub fn sizes(&self, model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Vec<ShapeArg> {
+        let mut all = shapes.to_vec();
+        let Some((_, feeds)) = self.sets.first() else { return all };
+        for info in declared(model).iter().filter(|info| !shapes.iter().any(|shape| shape.input == info.name)) {
+            let Some(have) = feeds.get(&info.name).map(HostTensor::shape) else { continue };
+            // Sizes that do not fit are told where the set is looked at.
+            if have.len() == info.dims.len() && info.dims.iter().zip(have).all(|(want, have)| want.is_none_or(|want| want == *have)) {
+                let bound = |symbol: &String| binds.iter().any(|(name, _)| name == symbol);
+                let size =
+                    |(have, symbol): (&usize, &String)| if bound(symbol) { Size::Symbol(symbol.clone()) } else { Size::Known(*have) };
+                all.push(ShapeArg { input: info.name.clone(), sizes: have.iter().zip(&info.symbols).map(size).collect() });
+            }
+        }
+        all
     }
-    Ok(sets)
+
+    /// The sets, if all of them have the inputs' types and these sizes.
+    pub fn fitting(&self, sizes: &Sizes) -> Result<Vec<(String, Feeds)>, Failure> {
+        for (name, feeds) in &self.sets {
+            for spec in &sizes.inputs {
+                let Some(tensor) = feeds.get(&spec.name) else { continue };
+                if tensor.dtype() != spec.dtype || tensor.shape() != spec.shape {
+                    let (have, want) = (format!("{}{:?}", tensor.dtype(), tensor.shape()), format!("{}{:?}", spec.dtype, spec.shape));
+                    let failure = Failure::new(format!("{name} holds {have} for input `{}`, which is {want}", spec.name));
+                    return Err(failure.hint("give data of one type and size, or matching sizes with --shape"));
+                }
+            }
+        }
+        Ok(self.sets.clone())
+    }
 }
 
 fn is_archive(path: &Path) -> bool {
@@ -65,54 +107,42 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(if found.is_empty() { vec![path.to_path_buf()] } else { found })
 }
 
-fn from_folder(path: &Path, sizes: &Sizes) -> Result<Feeds, Failure> {
+fn from_folder(path: &Path, inputs: &[String]) -> Result<Feeds, Failure> {
     let mut feeds = Feeds::new();
-    for (at, input) in sizes.inputs.iter().enumerate() {
-        let name = input.name.replace('/', "_");
+    for (at, input) in inputs.iter().enumerate() {
+        let name = input.replace('/', "_");
         let names = [format!("{name}.npy"), format!("{name}.pb"), format!("input_{at}.pb"), format!("input_{at}.npy")];
         if let Some(file) = names.iter().map(|name| path.join(name)).find(|file| file.exists()) {
-            feeds.insert(input.name.clone(), from_file(&file, &input.name, sizes)?);
+            feeds.insert(input.clone(), from_file(&file)?);
         }
     }
-    complete(&feeds, sizes, &path.display().to_string())?;
+    complete(&feeds, inputs, &path.display().to_string())?;
     Ok(feeds)
 }
 
-fn from_archive(path: &Path, sizes: &Sizes) -> Result<Feeds, Failure> {
+fn from_archive(path: &Path, inputs: &[String]) -> Result<Feeds, Failure> {
     let arrays = read_npz(path).map_err(|e| Failure::new(e).hint("save the inputs with numpy.savez(file, name=array)"))?;
     let mut feeds = Feeds::new();
     for array in arrays {
         let name = array.name.unwrap_or_default();
-        let place = format!("{}: array `{name}`", path.display());
-        feeds.insert(name.clone(), fitting(array.tensor, &place, &name, sizes)?);
+        if !inputs.contains(&name) {
+            let failure = Failure::new(format!("{}: the array `{name}` is no input", path.display()));
+            return Err(failure.hint(format!("inputs: {}", inputs.join(", "))));
+        }
+        feeds.insert(name, array.tensor);
     }
-    complete(&feeds, sizes, &path.display().to_string())?;
+    complete(&feeds, inputs, &path.display().to_string())?;
     Ok(feeds)
 }
 
-fn complete(feeds: &Feeds, sizes: &Sizes, place: &str) -> Result<(), Failure> {
-    match sizes.inputs.iter().find(|i| feeds.get(&i.name).is_none()) {
-        Some(missing) => {
-            Err(Failure::new(format!("{place} gives no value for input `{}`", missing.name)).hint(format!("add {}.npy", missing.name)))
-        }
+fn complete(feeds: &Feeds, inputs: &[String], place: &str) -> Result<(), Failure> {
+    match inputs.iter().find(|input| feeds.get(input).is_none()) {
+        Some(missing) => Err(Failure::new(format!("{place} gives no value for input `{missing}`")).hint(format!("add {missing}.npy"))),
         None => Ok(()),
     }
 }
 
-fn from_file(file: &Path, input: &str, sizes: &Sizes) -> Result<HostTensor, Failure> {
+fn from_file(file: &Path) -> Result<HostTensor, Failure> {
     let named = read_tensor_file(file).map_err(|e| Failure::new(e).hint("give a .npy or .pb file that holds one tensor"))?;
-    fitting(named.tensor, &file.display().to_string(), input, sizes)
-}
-
-/// The tensor, if it has the input's type.
-fn fitting(tensor: HostTensor, place: &str, input: &str, sizes: &Sizes) -> Result<HostTensor, Failure> {
-    let spec = sizes.inputs.iter().find(|i| i.name == input).ok_or_else(|| {
-        let names: Vec<&str> = sizes.inputs.iter().map(|i| i.name.as_str()).collect();
-        Failure::new(format!("--data names `{input}`, which is no input")).hint(format!("inputs: {}", names.join(", ")))
-    })?;
-    if tensor.dtype() != spec.dtype || tensor.shape() != spec.shape {
-        let (have, want) = (format!("{}{:?}", tensor.dtype(), tensor.shape()), format!("{}{:?}", spec.dtype, spec.shape));
-        return Err(Failure::new(format!("{place} holds {have}, input `{input}` is {want}")).hint("give matching sizes with --shape"));
-    }
-    Ok(tensor)
+    Ok(named.tensor)
 }

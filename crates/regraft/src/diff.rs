@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use regraft_onnx::proto::NodeProto;
+use regraft_onnx::proto::{ModelProto, NodeProto};
 use regraft_onnx::{Model, Signature};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Diff {
     pub a: String,
     /// Name of the second file.
     pub b: String,
-    /// Number of top-level nodes in each.
+    /// Number of top-level nodes in each, [without constants](computing_nodes).
     pub nodes: (usize, usize),
     /// Number of initializers in each.
     pub initializers: (usize, usize),
@@ -68,7 +68,7 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
         schema: SCHEMA,
         a: a.display().to_string(),
         b: b.display().to_string(),
-        nodes: (old.len(), new.len()),
+        nodes: (computing_nodes(first.proto()), computing_nodes(second.proto())),
         initializers: (initializers(&first), initializers(&second)),
         bytes: (first.size(), second.size()),
         removed: missing(&old, &in_new),
@@ -77,6 +77,12 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
         operators,
         signature: Signature::of(first.proto()).compare(&Signature::of(second.proto())).0,
     })
+}
+
+/// Top-level nodes of a model, but for those that only hold a constant: a weight is no computation, wherever it is kept.
+pub fn computing_nodes(model: &ModelProto) -> usize {
+    let nodes = model.graph.iter().flat_map(|graph| &graph.node);
+    nodes.filter(|node| operator(node) != "Constant").count()
 }
 
 fn operator(node: &NodeProto) -> String {

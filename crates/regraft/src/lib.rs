@@ -48,6 +48,7 @@ pub mod report;
 pub mod sizes;
 pub mod speed;
 pub mod units;
+mod weights;
 
 pub use bench::bench;
 pub use calibrate::calibrate;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::optimize::MARGIN;
+use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::report::{Replayed, Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
@@ -154,12 +154,11 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     }
     parts.extend(report.check.replay.as_ref().filter(|_| !is_unchanged(report)).map(replayed));
     if !is_unchanged(report) {
-        let (worst, floor) = (difference(report.check.worst), difference(report.check.floor));
         let confirmed = match report.check.confirmed {
             0 => String::new(),
             n => format!(", {} beyond it that double precision confirms to be rounding", count(n, "comparison")),
         };
-        parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {}{confirmed})", bound(report.check.tolerance)));
+        parts.push(agreement(report.check.worst, report.check.floor, report.check.tolerance, &confirmed));
     }
     if !report.not_done.is_empty() {
         parts.push(format!("{} not done (-v says why)", report.not_done.len()));
@@ -169,6 +168,15 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     parts.push(format!("seed {}", report.seed));
     parts.push(report.reproduce.clone());
     format!("verdict: {}", parts.join(DOT))
+}
+
+/// How far outputs agree, and what that is measured by: the tolerance, or the noise floor where that is the larger one. `more` goes after it.
+pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
+    let allowed = match FLOOR_FACTOR * floor {
+        noise if noise > tolerance => format!("{FLOOR_FACTOR} times that is rounding"),
+        _ => format!("tolerance {}", bound(tolerance)),
+    };
+    format!("same outputs to {} (noise floor {}, {allowed}{more})", difference(worst), difference(floor))
 }
 
 /// How many rewrites there are. What their rules are trusted for says nothing more where each of them was replayed.
@@ -200,15 +208,17 @@ fn outcome(report: &Report) -> String {
     if is_unchanged(report) {
         let others = report.timings.get(1..).unwrap_or_default();
         let why = match others {
-            [] => "no faster model was found",
-            _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check",
-            _ => "no gain beyond noise",
+            [] => "no faster model was found".to_string(),
+            _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check".into(),
+            _ if others.iter().any(|t| t.speedup.low > 1.0) => format!("no gain of more than {} %", 100.0 * MARGIN),
+            _ => "no gain beyond noise".into(),
         };
         return format!("{why}; the input was written unchanged");
     }
     if report.applied.is_empty() {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
-        return format!("no gain beyond noise; the input was written without {}", count(removed, "superfluous node"));
+        let gain = if speedup.low > 1.0 { format!("{:.2}x faster {interval}", speedup.median) } else { "no gain beyond noise".into() };
+        return format!("{gain}; the input was written without {}", count(removed, "superfluous node"));
     }
     if speedup.pairs == 0 {
         return "rewritten, not timed".into();
@@ -399,6 +409,22 @@ mod tests {
         let verdict = super::verdict(&report, &[]);
         assert!(verdict.contains("written without 1 superfluous node · "), "{verdict}");
         assert!(verdict.contains(" · 1 not done (-v says why) · "), "{verdict}");
+    }
+
+    #[test]
+    fn a_small_gain_is_told_as_measured() {
+        let mut report = report(0);
+        report.speedup = Speedup { median: 1.02, low: 1.01, high: 1.04, pairs: 20 };
+        report.timings[1].speedup = Speedup { median: 1.004, low: 1.001, high: 1.007, pairs: 20 };
+        assert!(verdict(&report, &[]).starts_with("verdict: no gain of more than 0.5 %; the input was written unchanged"));
+        report.cleaned.push(("dead-code".into(), 1));
+        assert!(verdict(&report, &[]).starts_with("verdict: 1.02x faster [1.01, 1.04]; the input was written without 1 superfluous node"));
+    }
+
+    #[test]
+    fn agreement_names_what_it_is_measured_by() {
+        assert_eq!(agreement(3.1e-6, 2.2e-6, 1e-4, ""), "same outputs to 3.1e-6 (noise floor 2.2e-6, tolerance 1e-4)");
+        assert_eq!(agreement(1.1e-3, 2e-4, 1e-4, ""), "same outputs to 1.1e-3 (noise floor 2.0e-4, 10 times that is rounding)");
     }
 
     #[test]

@@ -66,10 +66,10 @@ impl Sizes {
             }
         }
         let why = last.map_or_else(String::new, |e| format!(": {e}"));
-        let open: Vec<String> =
-            infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}:{}", i.name, example(i))).collect();
+        let open: Vec<String> = infos.iter().filter(|i| i.dims.contains(&None)).map(|i| format!("--shape {}", open_sizes(i))).collect();
         let failure = Failure::new(format!("the model does not run at the sizes tried{why}"));
-        Err(if open.is_empty() { failure } else { failure.hint(format!("give sizes that it accepts: {}", open.join(" "))) })
+        let hint = || format!("give sizes that it accepts: {}, with a number for each size", open.join(" "));
+        Err(if open.is_empty() { failure } else { failure.hint(hint()) })
     }
 
     /// The same with other guesses, where the model runs: all above 1 and different, odd ones and even ones. At size 1 and at round sizes much is
@@ -119,7 +119,7 @@ impl Sizes {
                     shape.sizes.len(),
                     info.dims.len()
                 ))
-                .hint(format!("for example {}:{}", info.name, example(info))));
+                .hint(format!("for example {}", open_sizes(info))));
             }
             for ((declared, symbol), size) in info.dims.iter().zip(&info.symbols).zip(&shape.sizes) {
                 match (declared, size) {
@@ -197,7 +197,7 @@ impl Sizes {
 }
 
 /// What the model declares of the inputs that a caller must feed.
-fn declared(model: &Model) -> Vec<ValueInfo> {
+pub fn declared(model: &Model) -> Vec<ValueInfo> {
     let Some(graph) = &model.proto().graph else { return Vec::new() };
     let given = |info: &&ValueInfoProto| !graph.initializer.iter().any(|t| t.name() == info.name());
     graph.input.iter().filter(given).map(value_info).collect()
@@ -277,7 +277,12 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
     }
 }
 
-fn example(info: &ValueInfo) -> String {
-    let size = |(axis, d): (usize, &Option<usize>)| d.unwrap_or_else(|| Guess::Usual(0).size(info.dims.len(), axis, 0)).to_string();
-    info.dims.iter().enumerate().map(size).collect::<Vec<_>>().join(",")
+/// An input with the sizes that it declares: `x:N,3,?,?`.
+fn open_sizes(info: &ValueInfo) -> String {
+    let size = |(known, symbol): (&Option<usize>, &String)| match known {
+        Some(size) => size.to_string(),
+        None if symbol.is_empty() => "?".into(),
+        None => symbol.clone(),
+    };
+    format!("{}:{}", info.name, info.dims.iter().zip(&info.symbols).map(size).collect::<Vec<_>>().join(","))
 }

@@ -111,7 +111,8 @@ fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
     let pairs = report.models.first().map_or(0, |m| m.speedup.pairs);
     let verdict = match report.models.as_slice() {
         [one] => format!("{} a run", show_ns(one.median_ns)),
-        [_, others @ ..] => others.iter().map(|m| judged(&m.speedup)).collect::<Vec<_>>().join(", "),
+        [_, one] => judged(&one.speedup),
+        [_, others @ ..] => others.iter().map(|m| format!("{} {}", m.model, judged(&m.speedup))).collect::<Vec<_>>().join(", "),
         [] => String::new(),
     };
     let verdict = format!("verdict: {verdict} · {pairs} runs each · {}", seconds(report.seconds));

@@ -12,7 +12,7 @@ use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
 use crate::optimize::TOLERANCE;
-use crate::render::{bound, difference, lines, plain_table, seconds};
+use crate::render::{agreement, difference, lines, plain_table, seconds};
 use crate::units::{ShapeArg, parse_bind, parse_shape};
 
 /// Tell whether two models are the same
@@ -182,8 +182,8 @@ fn verdict(report: &CheckReport) -> String {
         None if matches!(report.word.as_str(), "proved" | "bounded") => parts.push("same".into()),
         None if report.word == "tested" => {
             let shown = |(d, floor): (f64, f64)| (difference(d), difference(floor));
-            let (worst, floor) = shown(check::worst(&report.runs));
-            parts.push(format!("same outputs to {worst} (noise floor {floor}, tolerance {})", bound(report.tolerance)));
+            let (worst, floor) = check::worst(&report.runs);
+            parts.push(agreement(worst, floor, report.tolerance, ""));
             if !report.before_saturation.is_empty() {
                 let (worst, floor) = shown(check::worst(&report.before_saturation));
                 parts.push(format!("before saturation to {worst} (noise floor {floor})"));

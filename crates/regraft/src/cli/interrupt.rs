@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks the command to finish with what it has, the second ends the process.
+//! Ctrl-C and the signals that ask a process to end (SIGTERM, SIGHUP): the first asks the command to finish with what it has, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +7,7 @@ use crate::cli::exit::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C is a request. `promise` tells the user what happens next.
+/// From now on such a signal is a request. `promise` tells the user what happens next.
 pub fn catch(promise: &'static str) {
     let handler = move || {
         if REQUESTED.swap(true, Ordering::SeqCst) {
@@ -15,11 +15,11 @@ pub fn catch(promise: &'static str) {
         }
         console::line(&format!("regraft: interrupted: {promise} (Ctrl-C again ends at once)"));
     };
-    // Where signals cannot be caught, Ctrl-C ends the process: nothing is half-written then either.
+    // Where signals cannot be caught, they end the process: nothing is half-written then either.
     let _ = ctrlc::set_handler(handler);
 }
 
-/// True once Ctrl-C was pressed.
+/// True once it came.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use regraft_onnx::is_stream;
 
 use crate::certificate::beside;
 use crate::cli::console::{Console, to_json};
@@ -28,7 +29,7 @@ pub struct Args {
     /// Model to optimize
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Where to write the result (same as -o)
+    /// Where to write the result, as -o; a file that is there and is no earlier result stays
     #[arg(value_name = "OUT", conflicts_with = "output")]
     out: Option<PathBuf>,
     /// Where to write the result [default: IN with the ending .optimized.onnx]
@@ -153,6 +154,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let failure = Failure::new(format!("{} is the input itself, and would be overwritten", request.output.display()));
         return Err(failure.hint("name another file with -o, or add --force-overwrite"));
     }
+    if let Some(out) = args.out.as_deref().filter(|out| out.is_file() && !args.force_overwrite && !is_result(out)) {
+        let failure = Failure::new(format!("{} exists, and would be overwritten", out.display()));
+        return Err(failure.hint(format!("one model at a time; `-o {}` replaces it", out.display())));
+    }
     if request.input.exists() {
         check_writable(&request.output, "-o")?;
         args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
@@ -166,6 +171,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     }
     if let Some(path) = args.report.as_deref() {
         check_apart(("the report", path, "--report"), &others)?;
+    }
+    if let Some(path) = request.certificate.as_deref().filter(|_| is_stream(&request.output).unwrap_or(false)) {
+        let failure = Failure::new(format!("no certificate {} of a result that is no file", path.display()));
+        return Err(failure.hint("name a file with -o, or leave --certificate out"));
     }
     interrupt::catch("writing the best valid model so far");
     let report = {
@@ -195,7 +204,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
     };
-    let certificate = (!args.no_certificate).then(|| args.certificate.clone().unwrap_or_else(|| beside(&output)));
+    let default = || (!is_stream(&output).unwrap_or(false)).then(|| beside(&output));
+    let certificate = args.certificate.clone().or_else(default).filter(|_| !args.no_certificate);
     Ok(Request {
         certificate,
         shapes: args.shape.clone(),
@@ -217,6 +227,11 @@ fn request(args: &Args) -> Result<Request, Failure> {
         reproduce: command_line(std::env::args_os().skip(1)),
         ..Request::new(&args.input, output)
     })
+}
+
+/// True of a model that was made before: its certificate lies beside it.
+fn is_result(model: &Path) -> bool {
+    std::fs::read(beside(model)).is_ok_and(|bytes| regraft_certify::is_certificate(&bytes))
 }
 
 /// `model.onnx` becomes `model.optimized.onnx`, in the same folder.

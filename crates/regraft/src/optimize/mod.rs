@@ -28,12 +28,14 @@ mod room;
 mod verify;
 mod worth;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
 use regraft_certify::{Certificate, ModelDigest};
-use regraft_ir::{Graph, Op};
-use regraft_onnx::{Model, WriteOptions, Written};
+use regraft_ir::Graph;
+use regraft_onnx::{Model, OpaqueNode, WriteOptions, Written};
 use regraft_rules::{Numeric, Trust};
 use regraft_runtime::{MachineKey, ModelSource, OnnxRuntime, Runtime};
 
@@ -50,6 +52,7 @@ pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
 pub use worth::{Networks, Paid, WorthRequest};
 
 use crate::certificate::{beside, discard};
+use crate::diff::computing_nodes;
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
 use crate::exact::{CONFIRMED, CONFIRMED_ROUNDED};
@@ -72,6 +75,10 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
     let Usable { library, left_out, own } = load_library(&request.rules, "onnxruntime")?;
     let rules = library.rules().len();
     let model = Model::read(&request.input)?;
+    if model.has_external_data() {
+        let refused = |why| Failure::new(format!("cannot write {}: {why}", request.output.display())).hint("name a file with -o");
+        regraft_onnx::takes_weights(&request.output).map_err(refused)?;
+    }
     let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
     let model = match request.opset {
         Some(version) => model
@@ -236,14 +243,14 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
                 candidate.applied.clone(),
                 (!candidate.applied.is_empty()).then_some(predicted),
                 candidate.written.size(),
-                count(&candidate.graph),
+                computing_nodes(&candidate.written.proto),
             )
         }
         None => {
             copy_input(&model, &request.input, &request.output)?;
             // What a candidate failed is told by a warning; it says nothing of the copy.
             check = Check { passed: true, tolerance: check.tolerance, ..Check::default() };
-            (Speedup::NONE, Vec::new(), None, input_size, count(model.graph()))
+            (Speedup::NONE, Vec::new(), None, input_size, computing_nodes(model.proto()))
         }
     };
     match (&request.certificate, &digest, trails) {
@@ -290,7 +297,7 @@ pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report
         not_done: hunt.not_done,
         check,
         bytes: (input_size, output_size),
-        nodes: (count(model.graph()), nodes),
+        nodes: (computing_nodes(model.proto()), nodes),
         seconds: hunt.seconds,
         ended: if observer.interrupted() {
             "interrupted"
@@ -429,14 +436,30 @@ fn warnings_of(model: &Model) -> Result<Vec<String>, Failure> {
             .hint("update regraft"));
     }
     let mut warnings: Vec<String> = model.notes().to_vec();
-    let mut kinds: Vec<&str> = model.opaque_nodes().iter().map(|n| n.op_type.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    if !kinds.is_empty() {
-        warnings.push(format!("{} nodes are kept as they are: {}", model.opaque_nodes().len(), kinds.join(", ")));
-    }
+    warnings.extend(kept(model.opaque_nodes()));
     Ok(warnings)
 }
+
+/// What is said of nodes that no rule looks into, and why; the most frequent ones first.
+fn kept(nodes: &[OpaqueNode]) -> Option<String> {
+    let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    nodes.iter().for_each(|node| *kinds.entry((&node.op_type, &node.why)).or_default() += 1);
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, number)| Reverse(*number));
+    let shown = |((op_type, why), number): &((&str, &str), usize)| match number {
+        1 => format!("{op_type} ({why})"),
+        _ => format!("{op_type} ×{number} ({why})"),
+    };
+    let mut said: Vec<String> = kinds.iter().take(KINDS_SHOWN).map(shown).collect();
+    if kinds.len() > KINDS_SHOWN {
+        said.push(format!("{} more kinds", kinds.len() - KINDS_SHOWN));
+    }
+    let how_many = if nodes.len() == 1 { "1 node is kept as it is".into() } else { format!("{} nodes are kept as they are", nodes.len()) };
+    (!nodes.is_empty()).then(|| format!("{how_many}: {}", said.join(", ")))
+}
+
+/// Kinds of kept nodes in the warning, at most.
+const KINDS_SHOWN: usize = 6;
 
 /// The graph in normal form, and what that removed.
 pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
@@ -450,11 +473,6 @@ pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
         }
     }
     (graph, done)
-}
-
-/// Computed nodes: neither inputs nor constants.
-fn count(graph: &Graph) -> usize {
-    graph.ids().filter(|id| !matches!(graph.node(*id).op, Op::Input(_) | Op::Constant(_)) && !graph.node(*id).constant).count()
 }
 
 /// Writes the input again, under the output's name. External data goes along.

@@ -3,7 +3,7 @@
 use regraft_onnx::Model;
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
 
-use crate::data::load_data;
+use crate::data::Data;
 use crate::error::Failure;
 use crate::optimize::request::Request;
 use crate::report::Speedup;
@@ -30,11 +30,13 @@ impl Point {
     pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Point>, Failure> {
         let bindings = combinations(&request.binds)?;
         let several: Vec<&str> = request.binds.iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name.as_str()).collect();
+        let data = Data::read(&request.data, model)?;
         let mut points: Vec<Point> = Vec::new();
         for binds in bindings {
+            let shapes = data.sizes(model, &request.shapes, &binds);
             let sizes = match run {
-                Some((original, runtime)) => Sizes::resolve(model, original, runtime, &request.shapes, &binds)?,
-                None => Sizes::declared(model, &request.shapes, &binds)?,
+                Some((original, runtime)) => Sizes::resolve(model, original, runtime, &shapes, &binds)?,
+                None => Sizes::declared(model, &shapes, &binds)?,
             };
             let varied = binds.iter().filter(|(name, _)| several.contains(&name.as_str()));
             let label = varied.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
@@ -43,7 +45,7 @@ impl Point {
                     .hint("name a symbol that an input declares, or that --shape gives to one"));
             }
             // The user's own values have sizes of their own: they belong to the first binding.
-            let data = if points.is_empty() { load_data(&request.data, &sizes)? } else { Vec::new() };
+            let data = if points.is_empty() { data.fitting(&sizes)? } else { Vec::new() };
             let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
             points.push(Point { label, sizes, feeds, data });
         }

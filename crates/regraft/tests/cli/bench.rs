@@ -21,6 +21,8 @@ fn models_are_timed_against_the_first() {
     let text = bench.run("bench a.onnx b.onnx --budget 1s");
     assert_eq!(text.code, Some(0), "{text:?}");
     assert!(text.verdict().contains(" runs each"), "{text:?}");
+    let three = bench.run("bench a.onnx b.onnx a.onnx --runs 3 -q");
+    assert!(three.verdict().starts_with("verdict: b.onnx ") && three.verdict().contains(", a.onnx "), "{three:?}");
     let one = bench.run("bench a.onnx --runs 3 -q");
     assert_eq!((one.out.lines().count(), one.verdict().contains(" a run")), (1, true), "{one:?}");
 }

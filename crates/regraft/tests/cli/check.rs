@@ -202,9 +202,27 @@ fn reports_are_complete_and_data_is_used() {
         ended.verdict().contains("tested on 4 fills") && ended.verdict().contains("proved over the reals, for all inputs"),
         "{ended:?}"
     );
-    bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["x.npy holds f32[2, 16]", "f32[3, 16]"]);
+    bench.fails("check a.onnx b.onnx --shape x:3,16 --data x:x.npy", &["data holds f32[2, 16] for input `x`", "f32[3, 16]"]);
+    // Data says how large open sizes are.
+    let json = bench.json("check a.onnx b.onnx --data x:x.npy --json");
+    assert_eq!(json["shapes"][0][1], serde_json::json!([2, 16]));
+    assert!(!json["notes"].to_string().contains("were guessed"), "{json}");
     bench.fails("check a.onnx b.onnx --shape z:3,16", &["`z`", "inputs: x"]);
     bench.fails("check a.onnx b.onnx --bind M=3", &["`M`", "sizes: N"]);
+}
+
+#[test]
+fn a_changed_weight_is_named() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("a.onnx", mlp("4").bytes());
+    bench.write("b.onnx", with_weight_scaled(1.5).bytes());
+    let ended = bench.run("check a.onnx b.onnx");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = format!("{}{}", ended.out, ended.err);
+    assert!(said.contains("the models differ in weights only: `") && said.contains("` (1 of "), "{said}");
 }
 
 /// A file of `f32` in NumPy's format.

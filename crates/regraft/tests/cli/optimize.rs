@@ -37,6 +37,7 @@ fn a_model_is_optimized_checked_reported_and_explained() {
     let signature = |m: &ModelProto| m.graph.as_ref().map(|g| (g.input.clone(), g.output.clone()));
     assert_eq!(signature(&input), signature(&output));
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
+    assert_eq!(bench.json("explain m.onnx f.onnx --json")["nodes"], report["nodes"]);
 
     let explained = bench.ok("explain f.onnx");
     assert_eq!(explained.lines().last(), ended.out.lines().last());
@@ -198,12 +199,57 @@ fn external_data_goes_along() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupted_run_still_writes_a_model() {
+fn outputs_that_are_no_files_are_written_through() {
+    use std::os::unix::fs::FileTypeExt;
     if !has_runtime() {
         return;
     }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    bench.ok(&format!("optimize m.onnx -o /dev/null {BUDGET}"));
+    let null = std::fs::metadata("/dev/null").expect("it is there");
+    assert!(null.file_type().is_char_device() && !std::path::Path::new("/dev/null.certificate").exists());
+    bench.fails(&format!("optimize m.onnx -o /dev/full {BUDGET}"), &["/dev/full"]);
+    bench.fails("optimize m.onnx -o /dev/null --certificate c", &["no certificate c"]);
+    std::os::unix::fs::symlink("there.onnx", bench.path("link.onnx")).expect("the folder can be written");
+    bench.ok(&format!("optimize m.onnx -o link.onnx {BUDGET}"));
+    assert!(bench.path("link.onnx").is_symlink());
+    assert_eq!(bench.files(), ["link.onnx", "m.onnx", "there.onnx"]);
+    let (model, data) = mlp("4").external("weights.bin");
+    bench.write("e.onnx", model.bytes());
+    bench.write("weights.bin", data);
+    bench.fails("optimize e.onnx -o /dev/null", &["/dev/null", "its weights lie in a file beside it"]);
+}
+
+#[test]
+fn a_second_model_is_not_taken_for_an_output() {
+    let bench = Bench::new();
+    for name in ["a.onnx", "b.onnx"] {
+        bench.write(name, mlp("4").bytes());
+    }
+    bench.fails("optimize a.onnx b.onnx", &["b.onnx exists", "`-o b.onnx` replaces it"]);
+    if has_runtime() {
+        bench.ok(&format!("optimize a.onnx c.onnx {BUDGET}"));
+        // An earlier result is one to be replaced.
+        bench.ok(&format!("optimize a.onnx c.onnx {BUDGET}"));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_still_writes_a_model() {
+    for signal in ["-INT", "-TERM"] {
+        interrupted_by(signal);
+    }
+}
+
+#[cfg(unix)]
+fn interrupted_by(signal: &str) {
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
+    if !has_runtime() {
+        return;
+    }
     let bench = Bench::new();
     bench.write("m.onnx", convolutional().bytes());
     let words = ["optimize", "m.onnx", "-o", "f.onnx", "--budget", "120s", "--progress", "json"];
@@ -216,7 +262,7 @@ fn an_interrupted_run_still_writes_a_model() {
         assert!(std::io::BufRead::read_line(&mut progress, &mut line).expect("text") > 0, "it ended before the search");
     }
     let asked = Instant::now();
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill is there");
     assert!(sent.success());
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut progress, &mut rest).expect("text");
