@@ -22,7 +22,7 @@ pub mod workload;
 
 pub use attribute::{Attribution, Charge};
 pub use fingerprint::fingerprint;
-pub use measured::{Fit, Knowledge, Learned, Measured, Observation, Source, Stance};
+pub use measured::{Fit, Knowledge, Learned, Measured, Observation, Pricing, Source};
 pub use model::{CostModel, Ns};
 pub use names::NameTable;
 pub use persist::Place;

@@ -12,9 +12,9 @@ use crate::signature::Signature;
 use crate::table::{Table, is_priced};
 use crate::workload::Workload;
 
-/// Hopeful guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
+/// Optimistic guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
 const OPTIMISM: f64 = 0.7;
-/// Sober guesses are this much above it: what is not measured must promise a lot.
+/// Pessimistic guesses are this much above it: what is not measured must promise a lot.
 const CAUTION: f64 = 1.6;
 /// Most that one kernel costs besides its own time, ns.
 const MAX_DISPATCH: f64 = 2_000.0;
@@ -64,12 +64,12 @@ pub struct Learned {
 
 /// How to guess what was not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stance {
+pub enum Pricing {
     /// Below the truth, to find what is worth measuring.
     #[default]
-    Hopeful,
+    Optimistic,
     /// Above the truth, to make the most of what was measured.
-    Sober,
+    Pessimistic,
 }
 
 /// Where a price comes from.
@@ -115,7 +115,7 @@ pub struct Measured {
     /// Values of the symbols.
     pub bindings: Bindings,
     /// How guesses are made.
-    pub stance: Stance,
+    pub pricing: Pricing,
     pub(crate) table: Table,
     pub(crate) machine: Machine,
     pub(crate) overhead: f64,
@@ -148,9 +148,9 @@ impl Measured {
         if let Some(entry) = self.table.get(&signature) {
             return (entry.price(), Source::Measured);
         }
-        let (factor, nearest) = match self.stance {
-            Stance::Hopeful => (OPTIMISM, self.table.nearest(&signature)),
-            Stance::Sober => (CAUTION, self.table.dearest(&signature)),
+        let (factor, nearest) = match self.pricing {
+            Pricing::Optimistic => (OPTIMISM, self.table.nearest(&signature)),
+            Pricing::Pessimistic => (CAUTION, self.table.dearest(&signature)),
         };
         if let Some(price) = nearest {
             return (price, Source::OtherContext);

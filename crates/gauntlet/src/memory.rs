@@ -11,9 +11,7 @@ use regraft::agreement::compare;
 use regraft::units::{parse_bytes, show_bytes};
 use regraft_onnx::proto::TensorProto;
 use regraft_onnx::{Model, release_weights};
-use regraft_runtime::{
-    DType, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, fill_inputs,
-};
+use regraft_runtime::{DType, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, SessionOptions, fill_inputs};
 
 use crate::decoder;
 use crate::verdict::Verdict;
@@ -139,7 +137,7 @@ fn same_weights(input: &Path, output: &Path) -> Result<String> {
 
 /// Both models compute the same, as wholes.
 fn same_results(input: &Path, output: &Path, seed: u64) -> Result<String> {
-    let runtime = OnnxRuntime::load(None)?;
+    let runtime = regraft::runtime::load(None)?;
     let ids = InputSpec { name: "ids".into(), dtype: DType::I64, shape: vec![1, TOKENS] };
     let options = FillOptions { seed, int_max: 100, ..FillOptions::default() };
     let feeds = fill_inputs(Fill::Normal, &[ids], &options)?;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
-use regraft::optimize::{Bodies, Proposal, Rewritten as Record, clean, rewrite_bodies, scramble};
+use regraft::optimize::{Bodies, InModel, Proposal, Rewrite, Rewritten as Record, clean, rewrite_bodies, scramble};
 use regraft_certify::{Certificate, Finding, GraphPlace, Judged, ModelDigest, Replay, Trail};
 use regraft_cost::Roofline;
-use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
+use regraft_ir::{Bindings, Graph};
 use regraft_onnx::proto::ModelProto;
-use regraft_onnx::{Model, Signature, Speller, WriteOptions};
-use regraft_rules::{Library, Writable};
-use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, lacks_kernel};
-use regraft_search::{Move, RandomWalk};
+use regraft_onnx::{Model, Signature, WriteOptions};
+use regraft_rules::Library;
+use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
+use regraft_search::RandomWalk;
 
 /// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
 pub const TOLERANCE: f64 = 2e-3;
@@ -24,7 +24,7 @@ const GROWTH: u64 = 1 << 28;
 /// What all trials of a campaign share.
 pub struct Bench {
     /// The baseline.
-    pub runtime: OnnxRuntime,
+    pub runtime: Arc<dyn Runtime>,
     /// Rules to rewrite with.
     pub library: Library,
 }
@@ -38,29 +38,6 @@ pub enum Outcome {
     Skipped(String),
     /// What broke.
     Broken(String),
-}
-
-/// What a model can express.
-pub struct InModel(Speller);
-
-impl InModel {
-    /// What `model` can express.
-    pub fn new(model: &Model) -> InModel {
-        InModel(model.speller())
-    }
-}
-
-impl Writable for InModel {
-    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
-        if op.kind() == OpKind::Constant {
-            return Ok(());
-        }
-        let first = inputs.first().map(|ty| DType::from_onnx(ty.dtype.to_onnx()));
-        if first.is_some_and(|dtype| lacks_kernel(op.kind().name(), dtype, self.0.version())) {
-            return Err(format!("the runtime has no `{}` for such elements", op.kind().name()));
-        }
-        self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string())
-    }
 }
 
 /// A rewritten model as bytes, and what was done to it.
@@ -82,7 +59,7 @@ pub struct Rewritten {
 impl Bench {
     /// Loads the runtime and the shipped rules.
     pub fn open() -> Result<Bench> {
-        let runtime = OnnxRuntime::load(None).context("the baseline cannot be loaded")?;
+        let runtime = regraft::runtime::load(None).context("the baseline cannot be loaded")?;
         Ok(Bench { runtime, library: Library::shipped()? })
     }
 
@@ -143,17 +120,15 @@ impl Bench {
         let model = Model::from_bytes(bytes.to_vec().into(), None).context("reading")?;
         let (start, _) = clean(model.graph());
         let bodies = self.rewrite_bodies(&model, walk)?;
-        let mut rules: Vec<String> = bodies.applied.into_iter().map(|a| format!("{} at {}", a.rule, a.at)).collect();
+        let inside = bodies.rewritten.iter().flat_map(|body| &body.rewrites).map(|rewrite| &rewrite.applied);
+        let mut rules: Vec<String> = inside.map(|a| format!("{} at {}", a.rule, a.at)).collect();
         let proposal = self.scramble(&model, &start, walk);
-        let moves = proposal.as_ref().map_or_else(Vec::new, |p| p.moves.clone());
-        let graph = proposal.map_or(start, |p| {
-            rules.extend(p.applied.into_iter().map(|a| a.rule));
-            p.graph
-        });
+        let (graph, rewrites) = proposal.map_or((start, Vec::new()), |p| (p.graph, p.rewrites));
+        rules.extend(rewrites.iter().map(|rewrite| rewrite.applied.rule.clone()));
         let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
         let bytes = written.to_bytes()?;
         let before = model.graph().clone();
-        let main = Record { place: GraphPlace::default(), label: String::new(), read: before.clone(), moves };
+        let main = Record { place: GraphPlace::default(), label: String::new(), read: before.clone(), rewrites };
         let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
         let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
         let replay = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;
@@ -175,13 +150,13 @@ impl Bench {
     }
 
     fn scramble(&self, model: &Model, start: &Graph, walk: RandomWalk) -> Option<Proposal> {
-        scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model), walk)
+        scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model, &*self.runtime), walk)
     }
 
     /// Rewrites of a model's graph at random, without those inside of bodies; `None` if no rule fits.
-    pub fn moves(&self, model: &Model, walk: RandomWalk) -> Option<Vec<Arc<Move>>> {
+    pub fn rewrites(&self, model: &Model, walk: RandomWalk) -> Option<Vec<Rewrite>> {
         let (start, _) = clean(model.graph());
-        self.scramble(model, &start, walk).map(|proposal| proposal.moves)
+        self.scramble(model, &start, walk).map(|proposal| proposal.rewrites)
     }
 
     /// Runs a model once.

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prices = Roofline::new(Default::default());
     let found = everywhere(&graph, &prices, &library, &writable, &|r| rules.iter().any(|n| **n == *r.name));
     let proposal = found.ok_or("none of these rules fits anywhere")?;
-    proposal.applied.iter().for_each(|a| println!("{} at {}", a.rule, a.at));
+    proposal.rewrites.iter().map(|r| &r.applied).for_each(|a| println!("{} at {}", a.rule, a.at));
     model.save(&proposal.graph, output, &WriteOptions::default())?;
     Ok(())
 }

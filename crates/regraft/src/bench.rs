@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_onnx::{Model, Signature};
-use regraft_runtime::{Clock, Fill, MachineKey, ModelSource, OnnxRuntime, Runtime};
+use regraft_runtime::{Clock, Fill, MachineKey, ModelSource};
 use serde::Serialize;
 
 use crate::data::Data;
 use crate::error::Failure;
-use crate::optimize::{Effort, Observer, Phase, compare};
+use crate::optimize::{Effort, Observer, Phase, time_end_to_end};
 use crate::report::{SCHEMA, Speedup};
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
@@ -112,11 +112,11 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
             return Err(failure.hint("models are timed against each other on the same inputs"));
         }
     }
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
+    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
     let data = Data::read(&request.data, first)?;
     let shapes = data.sizes(first, &request.shapes, &request.binds);
-    let sizes = Sizes::resolve(first, sources[0], &runtime, &shapes, &request.binds)?;
+    let sizes = Sizes::resolve(first, sources[0], &*runtime, &shapes, &request.binds)?;
     drop(models);
     let feeds = data.fitting(&sizes)?.into_iter().next().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds))?;
 
@@ -129,7 +129,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
     };
     let observed: &dyn Observer = observer;
-    let result = compare(&runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
+    let result = time_end_to_end(&*runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
     let rows = request.models.iter().zip(result.medians.iter().zip(&result.ratios));
     Ok(BenchReport {
         schema: SCHEMA,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use regraft_cost::{Calibration, CostModel, Gain, Measured, Place, Total};
 use regraft_onnx::Model;
 use regraft_rules::Numeric;
-use regraft_runtime::{Fill, MachineKey, ModelSource, OnnxRuntime, Runtime, Store, default_store_path};
+use regraft_runtime::{Fill, MachineKey, ModelSource, Runtime, Store, default_store_path};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -78,7 +78,7 @@ pub struct CalibrationReport {
 /// Measures the models one after the other. What is learned stays in the store. An interruption ends it after the present model.
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
+    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     let store = match &request.cost_store {
         Some(path) => path.clone(),
         None => default_store_path()?,
@@ -88,7 +88,7 @@ pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Res
         if observer.interrupted() {
             break;
         }
-        one(request, path, &store, &runtime, &mut calibration, observer)?;
+        one(request, path, &store, &*runtime, &mut calibration, observer)?;
     }
     Ok(CalibrationReport {
         schema: SCHEMA,
@@ -107,7 +107,7 @@ fn one(
     request: &CalibrateRequest,
     path: &Path,
     store: &Path,
-    runtime: &OnnxRuntime,
+    runtime: &dyn Runtime,
     calibration: &mut Calibration,
     observer: &mut dyn Observer,
 ) -> Result<(), Failure> {
@@ -130,7 +130,7 @@ fn one(
     let predicted = prices.total(&clean(model.graph()).0) as f64;
     let effort = Effort { sittings: 3, rounds: (5, 40), until: Instant::now() + MEASURING };
     let feeds = sizes.feeds(Fill::Normal, request.seed)?;
-    let times = optimize::compare(runtime, &[source], &feeds, request.threads, effort, request.seed, &|| false)?;
+    let times = optimize::time_end_to_end(runtime, &[source], &feeds, request.threads, effort, request.seed, &|| false)?;
     calibration.totals.push(Total { model: name.clone(), predicted, measured: times.medians[0] });
     if let Some(ratio) = done.predicted_speedup {
         let measured = done.speedup.median;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use regraft_equate::Effort;
 use regraft_ir::{DType, Graph, OpKind, eval};
 use regraft_onnx::{Model, Signature, WriteOptions};
-use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
 use crate::agreement::{Agreement, compare};
@@ -337,13 +337,13 @@ fn is_identical(a: &Model, b: &Model) -> bool {
 }
 
 fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<(), Failure> {
-    let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
+    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let data = Data::read(&request.data, a)?;
     let shapes = data.sizes(a, &request.shapes, &request.binds);
-    let sizes = Sizes::resolve(a, source_a, &runtime, &shapes, &request.binds)?;
-    let others = sizes.others(a, source_a, &runtime, &shapes, &request.binds)?;
+    let sizes = Sizes::resolve(a, source_a, &*runtime, &shapes, &request.binds)?;
+    let others = sizes.others(a, source_a, &*runtime, &shapes, &request.binds)?;
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     if sizes.guessed {
@@ -361,7 +361,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     cases.extend(data.fitting(&sizes)?);
 
-    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases, skip: 0 };
+    let trial = Trial { runtime: &*runtime, threads: request.threads, cases: &cases, skip: 0 };
     observer.phase(Phase::Check, "outputs on the runtime");
     report.runs = trial.compare(source_a, source_b, "output", report)?;
     if let Some((exposed_a, exposed_b)) = exposed(a, b, report) {

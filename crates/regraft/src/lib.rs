@@ -45,6 +45,7 @@ mod plain;
 pub mod ranges;
 pub mod render;
 pub mod report;
+pub mod runtime;
 pub mod sizes;
 pub mod speed;
 pub mod units;

@@ -186,6 +186,9 @@ pub struct Check {
     /// What replaying the certificate showed, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replayed>,
+    /// The rewrite because of which it did not pass, if that is known: rule and place.
+    #[serde(skip)]
+    pub blamed: Option<(String, String)>,
 }
 
 /// What replaying the certificate showed, before the model was written.

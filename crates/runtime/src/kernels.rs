@@ -1,4 +1,4 @@
-//! What a runtime cannot run although the standard has it.
+//! What ONNX Runtime cannot run although the standard has it.
 
 use crate::DType;
 
@@ -40,9 +40,7 @@ const NOT_IN_DOUBLE: &[&str] = &[
 /// Operators that it computes in double precision since an opset.
 const IN_DOUBLE_SINCE: &[(&str, i64)] = &[("Clip", 12), ("Max", 8), ("Min", 8)];
 
-/// True if ONNX Runtime cannot run the operator on elements of this type at this opset, although the standard allows it.
-///
-/// A model that uses such operators does not run in the first place; rewriting must not bring them into one that does.
+/// See [`Runtime::lacks_kernel`](crate::Runtime::lacks_kernel).
 pub fn lacks_kernel(op_type: &str, dtype: DType, opset: i64) -> bool {
     if dtype != DType::F64 {
         return false;

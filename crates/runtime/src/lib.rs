@@ -53,7 +53,6 @@ pub use dtype::DType;
 pub use error::RuntimeError;
 pub use feeds::Feeds;
 pub use fills::{Fill, FillOptions, InputSpec, IntRange, fill_inputs};
-pub use kernels::lacks_kernel;
 pub use library::{Candidate, LibraryError, Origin};
 pub use machine::MachineKey;
 pub use memory::{keep_freed_memory, return_freed_memory};

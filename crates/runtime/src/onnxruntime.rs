@@ -127,6 +127,10 @@ impl Runtime for OnnxRuntime {
         &self.inner.version
     }
 
+    fn lacks_kernel(&self, op_type: &str, dtype: DType, opset: i64) -> bool {
+        crate::kernels::lacks_kernel(op_type, dtype, opset)
+    }
+
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
         let runtime = format!("{NAME} {}", self.inner.version);
         let place = model.to_string();

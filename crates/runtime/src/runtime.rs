@@ -60,6 +60,13 @@ pub trait Runtime: Send + Sync {
     /// Version of the library, such as `1.31.1`.
     fn version(&self) -> &str;
 
+    /// True if it cannot run an operator of the standard domain on elements of this type at this opset, although the standard allows it.
+    ///
+    /// A model that uses such operators does not run in the first place; rewriting must not bring them into one that does.
+    fn lacks_kernel(&self, _op_type: &str, _dtype: DType, _opset: i64) -> bool {
+        false
+    }
+
     /// Loads a model. The session keeps no reference to the source's memory.
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError>;
 }

@@ -168,9 +168,9 @@ fn merges(graph: &Graph) -> Vec<Step> {
 fn honest(bench: &Bench, proto: &ModelProto, random: &mut Random) -> Result<Option<(Model, Trail)>> {
     let model = Model::from_bytes(proto.encode_to_vec().into(), None)?;
     let walk = RandomWalk { steps: STEPS, seed: random.next() };
-    let Some(moves) = bench.moves(&model, walk) else { return Ok(None) };
+    let Some(rewrites) = bench.rewrites(&model, walk) else { return Ok(None) };
     let read = model.graph().clone();
-    let trail = Rewritten { place: GraphPlace::default(), label: String::new(), read, moves }.trail(&bench.library);
+    let trail = Rewritten { place: GraphPlace::default(), label: String::new(), read, rewrites }.trail(&bench.library);
     Ok(trail.map(|trail| (model, trail)))
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use regraft_onnx::proto::{ModelProto, type_proto};
-use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions};
+use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 
 use prost::Message;
 
@@ -23,7 +23,7 @@ pub enum Difference {
 }
 
 /// Outputs of a model on several inputs.
-pub fn outputs(runtime: &OnnxRuntime, model: &ModelProto, feeds: &[Feeds]) -> Result<Vec<Vec<HostTensor>>> {
+pub fn outputs(runtime: &dyn Runtime, model: &ModelProto, feeds: &[Feeds]) -> Result<Vec<Vec<HostTensor>>> {
     let bytes = model.encode_to_vec();
     let options = SessionOptions { level: OptLevel::Disabled, threads: 1, ..SessionOptions::default() };
     let mut session = runtime.open(ModelSource::bytes(&bytes), &options)?;

@@ -17,13 +17,14 @@ mod term;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use prost::Message;
 use regraft_certify::Certificate;
 use regraft_onnx::proto::ModelProto;
-use regraft_runtime::OnnxRuntime;
+use regraft_runtime::Runtime;
 
 use self::ask::Desk;
 use self::catalogue::{Family, families};
@@ -76,14 +77,14 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let start = Instant::now();
     let bench = Bench::open()?;
-    let runtime = &bench.runtime;
+    let runtime = &*bench.runtime;
     let mut families = families()?;
     if let Some(part) = &args.only {
         families.retain(|f| f.name.contains(part.as_str()));
     }
     let pairs = in_threads(|thread| pairs(args, &families, runtime, thread))?;
     let certificates = in_threads(|thread| certificates(args, &families, &bench, thread))?;
-    let rules = in_threads(|thread| rules(args, &families, runtime, thread))?;
+    let rules = in_threads(|thread| rules(args, &families, &bench.runtime, thread))?;
     let outcome = Outcome { seed: args.seed, pairs, certificates, rules, seconds: start.elapsed().as_secs_f64() };
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(&outcome)?).with_context(|| path.display().to_string())?;
@@ -105,7 +106,7 @@ fn in_threads(work: impl Fn(u64) -> Result<Tally> + Sync) -> Result<Tally> {
 }
 
 /// One thread's share of the pairs.
-fn pairs(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -> Result<Tally> {
+fn pairs(args: &Args, families: &[Family], runtime: &dyn Runtime, thread: u64) -> Result<Tally> {
     let desk = Desk::new()?;
     let mut tally = Tally::default();
     let wanted = args.pairs / THREADS + u64::from(thread < args.pairs % THREADS);
@@ -189,7 +190,7 @@ fn forgery(
         let difference = if case.tolerance > crate::trial::TOLERANCE || is_random(&case.model) {
             Difference::None
         } else {
-            difference(&outputs(&bench.runtime, &case.model, &case.feeds)?, &outputs(&bench.runtime, &b, &case.feeds)?, false)
+            difference(&outputs(&*bench.runtime, &case.model, &case.feeds)?, &outputs(&*bench.runtime, &b, &case.feeds)?, false)
         };
         let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
         let text = format!("{edit:?} in a trail of {number}");
@@ -199,7 +200,7 @@ fn forgery(
     let kind = random.pick(&forge::Kind::ALL);
     let stepless = matches!(kind, forge::Kind::Bare | forge::Kind::Empty);
     let pair = if stepless && random.once_in(2) {
-        resigned(families, &bench.runtime, random)?
+        resigned(families, &*bench.runtime, random)?
     } else {
         let fits = |family: &&Family| match kind {
             forge::Kind::Merged => family.constructed,
@@ -211,7 +212,7 @@ fn forgery(
         if families.is_empty() {
             return Ok(None);
         }
-        Some(drawn(&families, &bench.runtime, random)?)
+        Some(drawn(&families, &*bench.runtime, random)?)
     };
     let Some(pair) = pair else { return Ok(None) };
     let Some(certificate) = forge::forged(kind, bench, &pair.a, &pair.b, random)? else { return Ok(None) };
@@ -231,7 +232,8 @@ fn forgery(
 }
 
 /// One thread's share of the false rules.
-fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -> Result<Tally> {
+fn rules(args: &Args, families: &[Family], shared: &Arc<dyn Runtime>, thread: u64) -> Result<Tally> {
+    let runtime = &**shared;
     let desk = Desk::new()?;
     let mut tally = Tally::default();
     let wanted = args.rules / THREADS + u64::from(thread < args.rules % THREADS);
@@ -253,7 +255,7 @@ fn rules(args: &Args, families: &[Family], runtime: &OnnxRuntime, thread: u64) -
         tally.family(&pair.family).made += 1;
         let mut claim = claim::Claim::Refused;
         if believed.get(&name).is_some() {
-            let bench = Bench { runtime: runtime.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
+            let bench = Bench { runtime: shared.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
             let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? else { continue };
             let after = ModelProto::decode(bytes.as_slice())?;
             if difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true) == Difference::None {
@@ -280,7 +282,7 @@ struct FalseRule {
 }
 
 /// A rule that says that a model is another one; `None` if chance gave none that can be said.
-fn false_rule(families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Option<FalseRule> {
+fn false_rule(families: &[Family], runtime: &dyn Runtime, number: u64, random: &mut Random) -> Option<FalseRule> {
     let family = &families[random.below(families.len())];
     // What is false everywhere is no attack: one in eight of the others.
     if !family.narrow && !random.once_in(8) {
@@ -299,7 +301,7 @@ fn false_rule(families: &[Family], runtime: &OnnxRuntime, number: u64, random: &
 }
 
 /// Pair `number` of the campaign; `None` if chance gave nothing to change.
-fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
+fn made(args: &Args, families: &[Family], runtime: &dyn Runtime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
     match number % COMPOSED {
         0 if args.only.is_none() => composed(args.seed, number, runtime, random),
         1 if args.only.is_none() => resigned(families, runtime, random),
@@ -308,7 +310,7 @@ fn made(args: &Args, families: &[Family], runtime: &OnnxRuntime, number: u64, ra
 }
 
 /// A pair of the catalogue.
-fn drawn(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Result<Pair> {
+fn drawn(families: &[Family], runtime: &dyn Runtime, random: &mut Random) -> Result<Pair> {
     let family = &families[random.below(families.len())];
     let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
     let plain = random.once_in(3);
@@ -317,7 +319,7 @@ fn drawn(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Res
 }
 
 /// A random model and one with a change.
-fn composed(seed: u64, number: u64, runtime: &OnnxRuntime, random: &mut Random) -> Result<Option<Pair>> {
+fn composed(seed: u64, number: u64, runtime: &dyn Runtime, random: &mut Random) -> Result<Option<Pair>> {
     let case = generate::case(seed, number);
     let change = random.pick(&mutate::Change::ALL);
     let Some((b, what)) = mutate::mutated(&case.model, change, random) else { return Ok(None) };
@@ -340,7 +342,7 @@ fn is_random(model: &ModelProto) -> bool {
 }
 
 /// A model of the catalogue, and the same with another signature.
-fn resigned(families: &[Family], runtime: &OnnxRuntime, random: &mut Random) -> Result<Option<Pair>> {
+fn resigned(families: &[Family], runtime: &dyn Runtime, random: &mut Random) -> Result<Option<Pair>> {
     let family = &families[random.below(families.len())];
     let (law, ty) = (random.below(family.laws.len()), random.pick(&family.types));
     let base = pair::pair(family, law, ty, true, runtime, random)?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use regraft_ir::{Class, DType};
 use regraft_onnx::proto::ModelProto;
-use regraft_runtime::{Feeds, OnnxRuntime};
+use regraft_runtime::{Feeds, Runtime};
 
 use super::build::{Frame, model};
 use super::catalogue::{Drawn, Family};
@@ -53,7 +53,7 @@ const OF_INTEGERS: &[&str] = &["Add(r, 1)", "Mul(r, 3)", "Cast(r, to=i64)", "Cas
 const OF_REALS: &[&str] = &["Mul(r, 2)", "Neg(r)", "Add(r, r)", "Mul(r, -0.5)"];
 
 /// The pair number `law` of a family at type `ty`; an error says why it cannot be made or run.
-pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &OnnxRuntime, random: &mut Random) -> Result<Pair> {
+pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &dyn Runtime, random: &mut Random) -> Result<Pair> {
     let mut drawn = family.draw(law, ty, random)?;
     if !plain {
         surround(&mut drawn, random)?;

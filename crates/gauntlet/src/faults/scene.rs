@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use regraft::agreement::compare;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_runtime::{
-    Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, Runtime, SessionOptions, Store, fill_inputs,
+    Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, Runtime, SessionOptions, Store, fill_inputs,
 };
 use tempfile::TempDir;
 
@@ -24,7 +25,7 @@ const TOLERANCE: f64 = 1e-3;
 /// Models that all scenes are copied from, and what they compute.
 pub struct Models {
     folder: TempDir,
-    runtime: OnnxRuntime,
+    runtime: Arc<dyn Runtime>,
     feeds: Feeds,
     want: Vec<HostTensor>,
 }
@@ -60,7 +61,7 @@ impl Models {
     /// Makes the models.
     pub fn new(seed: u64) -> Result<Models> {
         let folder = tempfile::tempdir()?;
-        let runtime = OnnxRuntime::load(None).context("the runtime cannot be loaded")?;
+        let runtime = regraft::runtime::load(None).context("the runtime cannot be loaded")?;
         for (name, seed) in [("external", seed), ("old", seed.wrapping_add(1))] {
             decoder::write(&folder.path().join(name), GIGABYTES, WIDTH, seed)?;
         }

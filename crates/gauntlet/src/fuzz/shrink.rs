@@ -7,7 +7,7 @@ use prost::Message;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::{ModelProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 use regraft_rules::Library;
-use regraft_runtime::{Feeds, HostTensor, OnnxRuntime, OptLevel};
+use regraft_runtime::{Feeds, HostTensor, OptLevel};
 use regraft_search::RandomWalk;
 
 use super::judge::{Finding, Kind, Subject};
@@ -44,7 +44,7 @@ impl Search {
 
 /// Shrinks walk, rules and model, in this order.
 pub fn shrink(model: &ModelProto, feeds: &[Feeds], tolerance: f64, kind: Kind, rules: &[String], walk: RandomWalk) -> Result<Shrunk> {
-    let bench = Bench { runtime: OnnxRuntime::load(None)?, library: Library::shipped()? };
+    let bench = Bench { runtime: regraft::runtime::load(None)?, library: Library::shipped()? };
     let mut search = Search { bench, kind, tolerance, walk };
     let bytes = model.encode_to_vec();
     if let Ok(subject) = Subject::new(&search.bench, &bytes, feeds, tolerance) {

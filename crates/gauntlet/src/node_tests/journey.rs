@@ -5,7 +5,7 @@ use prost::Message;
 use regraft::agreement::compare;
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Signature, WriteOptions};
-use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
+use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, SessionOptions};
 use regraft_search::RandomWalk;
 
 use super::case::Case;

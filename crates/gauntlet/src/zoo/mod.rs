@@ -8,18 +8,18 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use regraft::agreement::compare;
-use regraft::optimize::{Proposal, SearchKind, clean, propose, scramble};
+use regraft::optimize::{InModel, Proposal, SearchKind, clean, propose, scramble};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{
-    DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, IntRange, ModelSource, OptLevel, Runtime, SessionOptions, fill_inputs,
+    DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, IntRange, ModelSource, OptLevel, SessionOptions, fill_inputs,
 };
 use regraft_search::RandomWalk;
 use regraft_zoo::{Element, Entry, Options};
 use tempfile::TempDir;
 
-use crate::trial::{Bench, InModel, TOLERANCE};
+use crate::trial::{Bench, TOLERANCE};
 use crate::verdict::Verdict;
 
 /// The batch that networks are rewritten for, and those that they are run at.
@@ -176,9 +176,9 @@ fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, V
     let model = Model::read(from)?;
     let (start, _) = clean(model.graph());
     let prices = Roofline::new(bindings(&start));
-    let writable = InModel::new(&model);
+    let writable = InModel::new(&model, &*bench.runtime);
     let found = propose(&start, &prices, &bench.library, &writable, SearchKind::Greedy, &mut || false).best.into_iter().next();
-    let count = |p: &Option<Proposal>| p.as_ref().map_or(0, |p| p.applied.len());
+    let count = |p: &Option<Proposal>| p.as_ref().map_or(0, |p| p.rewrites.len());
     let middle = found.as_ref().map_or(&start, |p| &p.graph);
     let walked = scramble(middle, &prices, &bench.library, &writable, RandomWalk { steps: STEPS, seed });
     let rewrites = count(&found) + count(&walked);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use regraft_cost::{CostModel, Measured, Place, describe};
 use regraft_onnx::Model;
-use regraft_runtime::{Filter, Measurement, ModelSource, OnnxRuntime, Store, default_store_path};
+use regraft_runtime::{Filter, Measurement, ModelSource, Store, default_store_path};
 use regraft_zoo::Options;
 
 use crate::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
@@ -193,10 +193,10 @@ fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
 /// The prices of one model's operators.
 fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failure> {
     let model = Model::read(path)?;
-    let runtime = OnnxRuntime::load(args.runtime_library.as_deref())?;
-    let sizes = Sizes::resolve(&model, ModelSource::path(path), &runtime, &args.shape, &[])?;
+    let runtime = crate::runtime::load(args.runtime_library.as_deref())?;
+    let sizes = Sizes::resolve(&model, ModelSource::path(path), &*runtime, &args.shape, &[])?;
     let measured = match args.store.read()?.1 {
-        Some(store) => Measured::load(sizes.symbols, &store, &Place::here(&runtime, u32::from(args.threads)))?,
+        Some(store) => Measured::load(sizes.symbols, &store, &Place::here(&*runtime, u32::from(args.threads)))?,
         None => Measured::new(sizes.symbols),
     };
     let graph = clean(model.graph()).0;

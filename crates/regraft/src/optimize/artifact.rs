@@ -1,4 +1,4 @@
-//! A written model on its way to the runtime.
+//! A written model, and the form in which the runtime opens it.
 
 use std::path::PathBuf;
 
@@ -12,43 +12,60 @@ use crate::error::Failure;
 /// Models above this are handed over as files: one protobuf message ends at 2 GiB.
 const IN_MEMORY: u64 = 1_800_000_000;
 
-/// A complete model, in memory or in a temporary folder.
+/// A written model.
 #[derive(Debug)]
-pub enum Artifact {
-    /// Serialized.
+pub struct Artifact {
+    /// The model, decoded, for saving.
+    pub written: Written,
+    form: Form,
+}
+
+/// What the runtime opens.
+#[derive(Debug)]
+enum Form {
+    /// The serialized model.
     Bytes(Bytes),
     /// A file with its data beside it, removed when dropped.
     File(PathBuf, #[expect(dead_code, reason = "keeps the folder alive")] TempDir),
+    /// Nothing: the whole model is not run.
+    Unserialized,
 }
 
 impl Artifact {
-    /// The form that fits the model's size.
-    pub fn new(written: &Written) -> Result<Artifact, Failure> {
+    /// A model that the runtime can open.
+    pub fn runnable(written: Written) -> Result<Artifact, Failure> {
         if written.size() <= IN_MEMORY {
-            return written.to_bytes().map(|bytes| Artifact::Bytes(bytes.into())).map_err(Failure::from);
+            let form = Form::Bytes(written.to_bytes()?.into());
+            return Ok(Artifact { written, form });
         }
         let folder = TempDir::new().map_err(|e| {
             Failure::new(format!("cannot make a temporary folder: {e}")).hint("is the disk full? TMPDIR names another place")
         })?;
         let path = folder.path().join("model.onnx");
         written.save(&path, true)?;
-        Ok(Artifact::File(path, folder))
+        Ok(Artifact { written, form: Form::File(path, folder) })
+    }
+
+    /// A model that is not run as a whole.
+    pub fn unserialized(written: Written) -> Artifact {
+        Artifact { written, form: Form::Unserialized }
     }
 
     /// The model, read back.
     pub fn read(&self) -> Result<Model, Failure> {
-        match self {
-            Artifact::Bytes(bytes) => Model::from_bytes(bytes.clone(), None),
-            Artifact::File(path, _) => Model::read(path),
+        match &self.form {
+            Form::Bytes(bytes) => Model::from_bytes(bytes.clone(), None).map_err(Failure::from),
+            Form::File(path, _) => Model::read(path).map_err(Failure::from),
+            Form::Unserialized => Model::from_proto(self.written.proto.clone()).map_err(Failure::from),
         }
-        .map_err(Failure::from)
     }
 
-    /// What the runtime opens.
-    pub fn source(&self) -> ModelSource<'_> {
-        match self {
-            Artifact::Bytes(bytes) => ModelSource::bytes(bytes),
-            Artifact::File(path, _) => ModelSource::path(path),
+    /// What the runtime opens, if the whole model can be run.
+    pub fn source(&self) -> Option<ModelSource<'_>> {
+        match &self.form {
+            Form::Bytes(bytes) => Some(ModelSource::bytes(bytes)),
+            Form::File(path, _) => Some(ModelSource::path(path)),
+            Form::Unserialized => None,
         }
     }
 }

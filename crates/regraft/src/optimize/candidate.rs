@@ -1,38 +1,69 @@
-//! A rewritten model, ready to be compared, checked and saved.
-
-use std::sync::Arc;
+//! A model that may be written: how it was made, and what is known of it.
 
 use regraft_cost::Ns;
 use regraft_ir::Graph;
-use regraft_onnx::Written;
-use regraft_search::Move;
 
 use crate::optimize::artifact::Artifact;
-use crate::optimize::evidence::Rewritten;
-use crate::report::Applied;
+use crate::optimize::binding::geometric_mean;
+use crate::optimize::script::Script;
+use crate::report::{Check, Speedup};
 
-/// A rewritten model that may be written.
+/// A model that may be written.
 pub struct Candidate {
     /// Name in reports.
     pub name: String,
     /// Its graph.
     pub graph: Graph,
-    /// Rewrites that led to it.
-    pub applied: Vec<Applied>,
-    /// The same as places, for [`Memory`](crate::optimize::memory::Memory).
-    pub places: Vec<u64>,
-    /// The same as moves, for a certificate.
-    pub moves: Vec<Arc<Move>>,
-    /// Rewrites inside of bodies as places, for telling candidates apart.
-    pub bodies: Vec<u64>,
-    /// The same as moves, body by body.
-    pub rewritten: Vec<Rewritten>,
-    /// Cost under the price list.
+    /// Rewrites that led to it; none if it is the input in normal form.
+    pub script: Script,
+    /// Its file.
+    pub artifact: Artifact,
+    /// Cost under the prices of its time.
     pub predicted: Ns,
     /// Time relative to the input in the profile, if it was measured.
     pub profiled: Option<f64>,
-    /// Its serialized form; `None` where whole models are not run.
-    pub artifact: Option<Artifact>,
-    /// The same, decoded, for saving.
-    pub written: Written,
+    /// End-to-end times at each binding, if it was compared.
+    pub timings: Vec<Timed>,
+    /// What its check showed, if it was made.
+    pub check: Option<Check>,
+}
+
+/// End-to-end time of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// Median time of one run, ns; 0 if it was not run.
+    pub median_ns: f64,
+    /// Speed-up over the input.
+    pub speedup: Speedup,
+}
+
+impl Timed {
+    /// Of what was not run.
+    pub const NEVER: Timed = Timed { median_ns: 0.0, speedup: Speedup::NONE };
+
+    /// Geometric means over all bindings.
+    pub fn mean(bindings: &[Timed]) -> Timed {
+        match bindings {
+            [] => Timed::NEVER,
+            [one] => *one,
+            all => {
+                let sum: f64 = all.iter().map(|timed| timed.median_ns.max(f64::MIN_POSITIVE).ln()).sum();
+                let speedups: Vec<Speedup> = all.iter().map(|timed| timed.speedup).collect();
+                Timed { median_ns: (sum / all.len() as f64).exp(), speedup: geometric_mean(&speedups) }
+            }
+        }
+    }
+}
+
+impl Candidate {
+    /// Its time over all bindings.
+    pub fn timed(&self) -> Timed {
+        Timed::mean(&self.timings)
+    }
+
+    /// Why its check keeps it from being written, if it was made and does.
+    pub fn fate(&self) -> Option<&'static str> {
+        let check = self.check.as_ref().filter(|check| !check.passed)?;
+        Some(if check.incomplete { "could not be checked" } else { "failed its check" })
+    }
 }

@@ -1,26 +1,13 @@
 //! What a certificate says of a rewritten graph: every edit as data, what the rule's variables stood for, and the guards that held.
 
-use std::sync::Arc;
-
-use regraft_certify::{GraphPlace, Step, Trail};
+use regraft_certify::{Step, Trail};
 use regraft_ir::{Graph, NodeId, PatchValue, canonical_key, normal};
 use regraft_prove::coverage;
 use regraft_rules::expr::Val;
 use regraft_rules::{Found, Library, Proofs, Rule, accept, sexp, sources_at};
 use regraft_search::Move;
 
-/// A graph and how it was rewritten.
-#[derive(Clone, Debug)]
-pub struct Rewritten {
-    /// Where it is in its model.
-    pub place: GraphPlace,
-    /// The same in words.
-    pub label: String,
-    /// The graph as it was read.
-    pub read: Graph,
-    /// Rewrites of its normal form, in order.
-    pub moves: Vec<Arc<Move>>,
-}
+use crate::optimize::script::{Rewrite, Rewritten};
 
 impl Rewritten {
     /// Its part of a certificate: how the graph was brought to its normal form, and what was rewritten then. Dropping what no output needs is no
@@ -34,7 +21,7 @@ impl Rewritten {
             Step::of(&self.read, &merged, &step.patch).map(|step| Step { rule: "cse".into(), ..step })
         };
         let mut steps: Vec<Step> = merges.iter().map(merge).collect::<Option<_>>()?;
-        for step in &self.moves {
+        for Rewrite { step, .. } in &self.rewrites {
             steps.push(evidence(&graph, library, step)?);
             graph.apply(&step.patch);
         }
@@ -47,10 +34,10 @@ impl Rewritten {
         let merges = normal::cse_steps(&mut graph).len();
         normal::dce(&mut graph);
         let at = number.checked_sub(merges + 1)?;
-        for step in self.moves.get(..at)? {
-            graph.apply(&step.patch);
+        for rewrite in self.rewrites.get(..at)? {
+            graph.apply(&rewrite.step.patch);
         }
-        let step = self.moves.get(at)?;
+        let step = &self.rewrites.get(at)?.step;
         let Some(rule) = library.get(&step.patch.cause) else { return Some("nobody knows its rule".into()) };
         let Some(proof) = Proofs::shipped().of(rule).cloned() else { return Some("its rule has no proof that is kept".into()) };
         match found(&graph, rule, step) {

@@ -8,7 +8,8 @@ use regraft_onnx::Model;
 use regraft_rules::{Library, Writable};
 use regraft_search::{Engine, Matcher, all_moves};
 
-use crate::optimize::propose::place;
+use crate::optimize::load::clean;
+use crate::optimize::tune::place;
 use crate::optimize::verify::at_sizes;
 use crate::report::NotDone;
 use crate::sizes::Sizes;
@@ -22,7 +23,7 @@ pub fn not_shown(model: &Model, start: &Graph, sizes: &Sizes, library: &Library,
         return Vec::new();
     }
     let Ok(bound) = Model::from_proto(at_sizes(model.proto(), sizes)) else { return Vec::new() };
-    let (bound, _) = super::clean(bound.graph());
+    let (bound, _) = clean(bound.graph());
     let open = places(start, &sizes.symbols, library, writable);
     let row = |(rule, places): (String, BTreeSet<String>)| {
         let first = places.first().cloned().unwrap_or_default();

@@ -12,8 +12,8 @@ use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
 use crate::exact;
 use crate::optimize::cut::{Cutter, End};
+use crate::optimize::memory_budget::MemoryBudget;
 use crate::optimize::regions::{Region, regions};
-use crate::optimize::room::Room;
 use crate::optimize::verify::{HEAVY_FLOPS, flops, to_host, to_values};
 use crate::ranges::integer_ranges;
 use crate::report::Check;
@@ -34,7 +34,7 @@ pub struct Pieces<'a> {
     /// Tolerance for reals.
     pub tolerance: f64,
     /// Memory to stay within.
-    pub room: Room,
+    pub memory: MemoryBudget,
 }
 
 /// One region as two small models with the same signature.
@@ -119,7 +119,7 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
     let (graph, ranges) = (model.graph().clone(), integer_ranges(&model, &Bindings::new()));
     drop(model);
     let bytes = (piece.before.encoded_len().max(piece.after.encoded_len())) as u64 + values(&graph);
-    if !pieces.room.fits(bytes) {
+    if !pieces.memory.fits(bytes) {
         let needed = crate::units::show_bytes(bytes);
         let cause = format!("with {needed} it is too large to be checked in the memory that is allowed");
         return Err(Fault::Unable(Failure::new(cause)));
@@ -162,7 +162,7 @@ fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Ch
         worst.join(ours);
         floor.join(theirs);
     }
-    if !pieces.room.fits_reference(bytes) || flops(&graph, &Sizes::default()) > HEAVY_FLOPS {
+    if !pieces.memory.fits_reference(bytes) || flops(&graph, &Sizes::default()) > HEAVY_FLOPS {
         check.reference_note = Some("some regions were too large for the reference executor".into());
         return Ok((worst, floor));
     }

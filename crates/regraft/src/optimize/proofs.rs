@@ -18,8 +18,8 @@ use regraft_runtime::{ProofKey, Store};
 
 use crate::assumptions::clauses;
 use crate::certificate::Open;
-use crate::optimize::evidence::Rewritten;
 use crate::optimize::questions::Questions;
+use crate::optimize::script::Rewritten;
 use crate::report::Replayed;
 
 /// The version of all that decides a proof.

@@ -10,7 +10,7 @@ use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
 use crate::exact;
 use crate::exposed::exposed;
-use crate::optimize::nudge::nudged;
+use crate::optimize::perturb::perturbed;
 use crate::report::Check;
 use crate::sizes::Sizes;
 
@@ -114,7 +114,7 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
                     check.notes.push(format!("{place}; in double precision, {wrong}"));
                 }
                 Err(why) => {
-                    let moved = nudged(&feeds).map(|moved| plain.run(&moved)).transpose()?;
+                    let moved = perturbed(&feeds).map(|moved| plain.run(&moved)).transpose()?;
                     let amplified = moved.map_or(0.0, |moved| compare(&names, &want, &moved[..names.len()]).relative).max(floor);
                     tells = relative > FLOOR_FACTOR * amplified;
                     check.passed &= !tells;

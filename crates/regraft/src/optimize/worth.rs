@@ -1,26 +1,27 @@
 //! What rules save in networks, at prices that were measured there.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use regraft_cost::Stance;
+use regraft_cost::Pricing;
 use regraft_discover::{Ground, Worth, meets};
 use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
-use regraft_runtime::{Feeds, Fill, ModelSource, OnnxRuntime};
+use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
 use regraft_search::Steps;
 use serde::Serialize;
 
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
-use crate::optimize::clean;
-use crate::optimize::hunt::InModel;
+use crate::optimize::evaluate::{Prices, Profiler};
 use crate::optimize::library::{Choice, load_library};
+use crate::optimize::load::{InModel, clean};
 use crate::optimize::observer::{Observer, Phase};
-use crate::optimize::prices::{Bench, Prices};
-use crate::optimize::propose::propose;
 use crate::optimize::request::{Request, SearchKind};
+use crate::optimize::tune::propose;
+use crate::runtime::{self, TARGET};
 use crate::sizes::Sizes;
 
 /// Checks of the budget of the search that settles a network: deterministic, so that equal stores give equal rankings.
@@ -82,7 +83,7 @@ impl Paid {
 /// Networks that rules are tried in: each as it is, and as the library leaves it.
 pub struct Networks {
     list: Vec<Network>,
-    runtime: OnnxRuntime,
+    runtime: Arc<dyn Runtime>,
     request: WorthRequest,
     until: Instant,
 }
@@ -102,8 +103,8 @@ struct Network {
 impl Networks {
     /// Reads the models, measures them and what the library makes of them, unless the store knows both. The time for measuring begins here.
     pub fn open(request: &WorthRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
-        let runtime = OnnxRuntime::load(request.runtime_library.as_deref())?;
-        let library = load_library(&Choice::default(), "onnxruntime")?.library;
+        let runtime = runtime::load(request.runtime_library.as_deref())?;
+        let library = load_library(&Choice::default(), TARGET)?.library;
         let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
         for path in &request.models {
             if observer.interrupted() {
@@ -155,7 +156,7 @@ impl Networks {
         let name = path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned());
         observer.phase(Phase::Load, &name);
         let model = Model::read(path)?;
-        let sizes = Sizes::resolve(&model, ModelSource::path(path), &self.runtime, &[], &[])?;
+        let sizes = Sizes::resolve(&model, ModelSource::path(path), &*self.runtime, &[], &[])?;
         let feeds = sizes.feeds(Fill::Normal, self.request.seed)?;
         let plain = clean(model.graph()).0;
         Ok(Network { name, path: path.to_path_buf(), settled: plain.clone(), model, feeds, sizes, plain })
@@ -165,21 +166,21 @@ impl Networks {
     fn settled(&self, network: Network, library: &Library, observer: &mut dyn Observer) -> Result<Network, Failure> {
         let mut lab = self.lab(&network)?;
         self.learn(&network, &mut lab, &network.plain)?;
-        let writable = InModel::new(&network.model);
+        let writable = InModel::new(&network.model, &*self.runtime);
         // As `optimize` does: what may be best is measured first, then the most is made of what is known.
-        let mut found = |prices: &mut Prices, stance: Stance| {
+        let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
-            prices.take(stance);
+            prices.set_pricing(pricing);
             let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy, &mut Steps(STEPS));
             proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
         };
         for _ in 0..ROUNDS {
-            let hopeful = found(&mut lab.prices, Stance::Hopeful);
+            let hopeful = found(&mut lab.prices, Pricing::Optimistic);
             if lab.prices.knows(&hopeful) || !self.learn(&network, &mut lab, &hopeful)? {
                 break;
             }
         }
-        let settled = found(&mut lab.prices, Stance::Sober);
+        let settled = found(&mut lab.prices, Pricing::Pessimistic);
         self.learn(&network, &mut lab, &settled)?;
         lab.prices.save()?;
         Ok(Network { settled, ..network })
@@ -190,8 +191,8 @@ impl Networks {
         (request.threads, request.seed, request.budget, request.frozen) =
             (self.request.threads, self.request.seed, SITTING, self.request.frozen);
         (request.runtime_library, request.cost_store) = (self.request.runtime_library.clone(), self.request.cost_store.clone());
-        let mut prices = Prices::open(&request, &self.runtime, &network.sizes)?;
-        prices.take(Stance::Sober);
+        let mut prices = Prices::open(&request, &*self.runtime, &network.sizes)?;
+        prices.set_pricing(Pricing::Pessimistic);
         Ok(Lab { request, prices })
     }
 
@@ -200,16 +201,16 @@ impl Networks {
         if !meets(graph, rule) {
             return Ok((Worth { before: lab.prices.total(graph), ..Worth::default() }, true));
         }
-        let writable = InModel::new(&network.model);
+        let writable = InModel::new(&network.model, &*self.runtime);
         for _ in 0..ROUNDS {
-            lab.prices.take(Stance::Hopeful);
+            lab.prices.set_pricing(Pricing::Optimistic);
             let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
             let Some(after) = after else { break };
             if lab.prices.knows(&after) || !self.learn(network, lab, &after)? {
                 break;
             }
         }
-        lab.prices.take(Stance::Sober);
+        lab.prices.set_pricing(Pricing::Pessimistic);
         let (worth, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
         Ok((worth, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
@@ -222,18 +223,17 @@ impl Networks {
         }
         let Lab { request, prices } = lab;
         let go_on = || Instant::now() < until;
-        let bench = Bench { runtime: &self.runtime, feeds: &network.feeds, request };
+        let profiler = Profiler { runtime: &*self.runtime, feeds: &network.feeds, threads: request.threads, budget: request.budget };
         if !prices.has_input() {
-            let written = network.model.write(&network.plain, &WriteOptions::default())?;
-            prices.observe_input(&bench, &network.plain, &written, Artifact::new(&written)?.source(), &go_on)?;
+            let artifact = Artifact::runnable(network.model.write(&network.plain, &WriteOptions::default())?)?;
+            prices.observe_input(&profiler, &network.plain, &artifact, &go_on)?;
         }
         if prices.knows(graph) {
             return Ok(true);
         }
         // What cannot be written or run is not measured; its prices stay guesses, and are said to be.
         let Ok(written) = network.model.write(graph, &WriteOptions::default()) else { return Ok(false) };
-        let artifact = Artifact::new(&written)?;
-        Ok(prices.observe(&bench, graph, &written, artifact.source(), &go_on).is_ok())
+        Ok(prices.observe(&profiler, graph, &Artifact::runnable(written)?, &go_on).is_ok())
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use regraft_runtime::OnnxRuntime;
 use tempfile::TempDir;
 
 /// A folder with model files, and the command run in it. Measurements stay in the folder.
@@ -111,7 +110,7 @@ fn own_library() -> Option<PathBuf> {
 /// Whether tests that need ONNX Runtime can run.
 pub fn has_runtime() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| match OnnxRuntime::load(own_library().as_deref()) {
+    *FOUND.get_or_init(|| match regraft::runtime::load(own_library().as_deref()) {
         Ok(_) => true,
         Err(error) => {
             assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "{error}");

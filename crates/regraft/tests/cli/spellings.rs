@@ -189,7 +189,7 @@ fn neighbours_of_unknown_operators_are_optimized() {
     for (told, value_info, places) in [("with a type", inner, 2), ("without a type", Vec::new(), 1)] {
         let mut proto = beside.clone();
         proto.graph.as_mut().expect("a graph").value_info = value_info;
-        let rules = |model: Model| search(model.graph(), 17).1.map_or(0, |p| p.applied.len());
+        let rules = |model: Model| search(model.graph(), 17).1.map_or(0, |p| p.rewrites.len());
         let one = rules(Model::from_proto(alone.0.clone()).expect("a model"));
         let both = rules(Model::from_proto(proto).expect("a model"));
         assert!(one > 0 && both == places * one, "{told}: {both} rewrites, {one} alone");

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Roofline, Stance};
+use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Pricing, Roofline};
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Written;
 use regraft_runtime::{
-    Feeds, ModelSource, OnnxRuntime, Profile, ProfileSubject, Profiling, Session, SessionOptions, Store, TimingOptions, default_store_path,
-    median, time_interleaved,
+    Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Store, TimingOptions, default_store_path, median,
+    time_interleaved,
 };
 
 use crate::error::Failure;
-use crate::optimize::memory::Memory;
+use crate::optimize::artifact::Artifact;
 use crate::optimize::request::{CostKind, Request};
+use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
@@ -66,7 +67,7 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
 
 impl Prices {
     /// Prices as the request wants them.
-    pub fn open(request: &Request, runtime: &OnnxRuntime, sizes: &Sizes) -> Result<Prices, Failure> {
+    pub fn open(request: &Request, runtime: &dyn Runtime, sizes: &Sizes) -> Result<Prices, Failure> {
         let place = Place::here(runtime, request.threads as u32);
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
         let source = match request.cost {
@@ -95,21 +96,21 @@ impl Prices {
     }
 
     /// The same prices at other sizes.
-    pub fn at(&self, bindings: &Bindings, stance: Stance) -> Box<dyn CostModel> {
+    pub fn at(&self, bindings: &Bindings, pricing: Pricing) -> Box<dyn CostModel> {
         match &self.source {
             Source::Roofline(roofline) => Box::new(Roofline { bindings: bindings.clone(), ..roofline.clone() }),
             Source::Measured(lab) => {
                 let mut measured = lab.measured.clone();
-                (measured.bindings, measured.stance) = (bindings.clone(), stance);
+                (measured.bindings, measured.pricing) = (bindings.clone(), pricing);
                 Box::new(measured)
             }
         }
     }
 
     /// How prices that were not measured are guessed.
-    pub fn take(&mut self, stance: Stance) {
+    pub fn set_pricing(&mut self, pricing: Pricing) {
         if let Source::Measured(lab) = &mut self.source {
-            lab.measured.stance = stance;
+            lab.measured.pricing = pricing;
         }
     }
 
@@ -155,17 +156,16 @@ impl Prices {
     /// Profiles the input and keeps it open: every later sitting runs beside it.
     pub fn observe_input(
         &mut self,
-        bench: &Bench<'_>,
+        profiler: &Profiler<'_>,
         graph: &Graph,
-        written: &Written,
-        model: ModelSource<'_>,
+        artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(()) };
-        let (mut session, profile, runs, once) = bench.profile(model, go_on)?;
+        let (mut session, profile, runs, once) = profiler.profile(artifact, go_on)?;
         let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
         let run_ns = median(&samples.sessions[0]).unwrap_or(once);
-        let names = names(written);
+        let names = names(&artifact.written);
         lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
         lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
         Ok(())
@@ -174,19 +174,18 @@ impl Prices {
     /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its time relative to the input's.
     pub fn observe(
         &mut self,
-        bench: &Bench<'_>,
+        profiler: &Profiler<'_>,
         graph: &Graph,
-        written: &Written,
-        model: ModelSource<'_>,
+        artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
     ) -> Result<f64, Failure> {
         let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
         let Some(input) = &mut lab.input else { return Ok(1.0) };
-        let (mut session, profile, runs, _) = bench.profile(model, go_on)?;
+        let (mut session, profile, runs, _) = profiler.profile(artifact, go_on)?;
         let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || go_on())?;
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
-        let names = names(written);
+        let names = names(&artifact.written);
         // The input's first profile, scaled to how long it runs now, carries the drift of the machine.
         lab.measured.observe(&[
             Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
@@ -210,17 +209,17 @@ impl Prices {
         }
     }
 
-    /// Stores what a hunt found.
-    pub fn remember_hunt(&mut self, key: &str, memory: &Memory) -> Result<(), Failure> {
+    /// Stores what tuning found.
+    pub fn remember_tuning(&mut self, key: &str, record: &TuningRecord) -> Result<(), Failure> {
         let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
-        let context = serde_json::to_string(memory).map_err(Failure::new)?;
+        let context = serde_json::to_string(record).map_err(Failure::new)?;
         let row = regraft_runtime::Measurement { key: self.place.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
         store.put(&[row])?;
         Ok(())
     }
 
-    /// What earlier hunts found; nothing if there was none, or if it was kept by a version that wrote it in another way.
-    pub fn recall_hunt(&self, key: &str) -> Memory {
+    /// What earlier runs found; nothing if there was none, or if it was kept by a version that wrote it in another way.
+    pub fn recall_tuning(&self, key: &str) -> TuningRecord {
         let row = self.store.as_ref().and_then(|s| s.get(&self.place.key(key)).ok().flatten());
         row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
     }
@@ -254,31 +253,31 @@ fn names(written: &Written) -> NameTable {
     NameTable::new(written.values.clone()).with_nodes_of(&written.proto)
 }
 
-/// What all sittings of a run share.
-pub struct Bench<'a> {
+/// What profiles models for a run.
+pub struct Profiler<'a> {
     /// The runtime.
-    pub runtime: &'a OnnxRuntime,
+    pub runtime: &'a dyn Runtime,
     /// Input values.
     pub feeds: &'a Feeds,
-    /// Threads and budget.
-    pub request: &'a Request,
+    /// Threads per operator.
+    pub threads: usize,
+    /// Wall time of the whole run, of which a sitting takes a part.
+    pub budget: Duration,
 }
 
-impl Bench<'_> {
-    fn options(&self) -> SessionOptions {
-        SessionOptions { threads: self.request.threads, ..SessionOptions::default() }
-    }
-
+impl Profiler<'_> {
     /// Opens and profiles a model. The session goes on without profiling; the number of runs is what a sitting affords, and the time is
     /// that of one run in ns.
-    fn profile(&self, model: ModelSource<'_>, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
-        let mut profiling = Profiling::open(self.runtime, ProfileSubject { model, feeds: self.feeds }, &self.options(), true)?;
+    fn profile(&self, artifact: &Artifact, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
+        let model = artifact.source().ok_or_else(|| Failure::new("a model that is not run as a whole cannot be profiled"))?;
+        let options = SessionOptions { threads: self.threads, ..SessionOptions::default() };
+        let mut profiling = Profiling::open(self.runtime, ProfileSubject { model, feeds: self.feeds }, &options, true)?;
         // The first run allocates memory.
         profiling.run()?;
         let start = Instant::now();
         profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
-        let sitting = (self.request.budget.as_secs_f64() * SITTING).min(LONGEST);
+        let sitting = (self.budget.as_secs_f64() * SITTING).min(LONGEST);
         let runs = ((sitting / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
         for run in 0..runs {
             if run >= FEWEST && !go_on() {

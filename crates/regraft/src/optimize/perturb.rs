@@ -3,7 +3,7 @@
 use regraft_runtime::{DType, Feeds, HostTensor};
 
 /// The same inputs with every second finite element moved to a neighbouring number; `None` if no input has such elements.
-pub fn nudged(feeds: &Feeds) -> Option<Feeds> {
+pub fn perturbed(feeds: &Feeds) -> Option<Feeds> {
     let mut moved = Feeds::new();
     let mut any = false;
     for (name, tensor) in feeds.iter() {
@@ -42,7 +42,7 @@ mod tests {
         let bytes: Vec<u8> = [1.0f32, 2.0, -3.5, 0.0, 0.0, f32::INFINITY, f32::INFINITY].iter().flat_map(|v| v.to_ne_bytes()).collect();
         let mut feeds = Feeds::new();
         feeds.insert("x", HostTensor::from_bytes(DType::F32, vec![7], &bytes).unwrap());
-        let moved = nudged(&feeds).unwrap().get("x").unwrap().to_f64();
+        let moved = perturbed(&feeds).unwrap().get("x").unwrap().to_f64();
         let before = feeds.get("x").unwrap().to_f64();
         for (at, (a, b)) in before.iter().zip(&moved).enumerate() {
             let moves = at == 0 || at == 2;
@@ -51,6 +51,6 @@ mod tests {
         }
         let mut whole = Feeds::new();
         whole.insert("n", HostTensor::from_bytes(DType::I32, vec![1], &7i32.to_ne_bytes()).unwrap());
-        assert!(nudged(&whole).is_none());
+        assert!(perturbed(&whole).is_none());
     }
 }

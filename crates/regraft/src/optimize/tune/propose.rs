@@ -5,9 +5,10 @@ use std::sync::Arc;
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Move, RandomWalk, Script, Strategy, all_moves, next_moves};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::SearchKind;
+use crate::optimize::script::Rewrite;
 use crate::report::{Applied, NotDone};
 
 /// A rewritten graph, and how it came about.
@@ -16,15 +17,11 @@ pub struct Proposal {
     /// The graph.
     pub graph: Graph,
     /// Rewrites, in order.
-    pub applied: Vec<Applied>,
+    pub rewrites: Vec<Rewrite>,
     /// Cost under the price list.
     pub cost: Ns,
     /// Key of the state.
     pub key: u128,
-    /// The same rewrites as places ([`regraft_search::Move::place`]).
-    pub places: Vec<u64>,
-    /// The same rewrites as moves, for a certificate.
-    pub moves: Vec<Arc<Move>>,
 }
 
 /// What a search gave.
@@ -105,24 +102,23 @@ pub fn everywhere(
 /// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no well-formed graph.
 ///
 /// A script of checked moves always leads to one; a defect here must cost a candidate, never a wrong model.
-pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
-    let mut applied = Vec::new();
-    let places = script.moves.iter().map(|m| m.place()).collect();
+pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
+    let mut rewrites = Vec::new();
     for step in &script.moves {
         let before = engine.cost();
         let rule = &library.rules()[step.rule];
         let at = step.patch.replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
         engine.apply(step);
-        applied.push(Applied {
+        let applied = Applied {
             rule: rule.name.to_string(),
             at,
             gain_ns: before as i64 - engine.cost() as i64,
             numeric: rule.numeric.to_string(),
             trust: rule.trust.to_string(),
-        });
+        };
+        rewrites.push(Rewrite { step: step.clone(), applied });
     }
-    let proposal =
-        Proposal { graph: engine.graph().clone(), applied, cost: engine.cost(), key: engine.key(), places, moves: script.moves.clone() };
+    let proposal = Proposal { graph: engine.graph().clone(), rewrites, cost: engine.cost(), key: engine.key() };
     for _ in &script.moves {
         engine.undo();
     }
@@ -130,7 +126,7 @@ pub(crate) fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script
 }
 
 /// A name for a value: its own, or that of the nearest named value below it.
-pub(crate) fn place(graph: &Graph, value: ValueId) -> String {
+pub fn place(graph: &Graph, value: ValueId) -> String {
     let mut frontier = vec![value];
     for _ in 0..8 {
         for v in &frontier {

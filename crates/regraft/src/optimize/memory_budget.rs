@@ -2,6 +2,8 @@
 
 use regraft_onnx::Model;
 
+use crate::units::show_bytes;
+
 /// Sizes of the model that a full run holds at its peak: four sessions in the final comparison, each with its weights twice (as read, and
 /// packed for the kernels), and the serialized candidates beside them.
 const SIZES: u64 = 10;
@@ -16,23 +18,32 @@ const SHARE: f64 = 0.8;
 
 /// What a run may take, and what the model at hand would take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct MemoryBudget {
     /// Bytes that the run may take.
     pub limit: u64,
     /// Bytes that a full run takes, about.
     pub need: u64,
 }
 
-impl Room {
-    /// Room for a model, within `asked` bytes or the default share of what the machine has available.
-    pub fn new(model: &Model, asked: Option<u64>) -> Room {
+impl MemoryBudget {
+    /// The budget for a model, within `asked` bytes or the default share of what the machine has available.
+    pub fn new(model: &Model, asked: Option<u64>) -> MemoryBudget {
         let limit = asked.or_else(|| available().map(|bytes| (bytes as f64 * SHARE) as u64)).unwrap_or(u64::MAX);
-        Room { limit, need: model.size().saturating_mul(SIZES).saturating_add(BASE) }
+        MemoryBudget { limit, need: model.size().saturating_mul(SIZES).saturating_add(BASE) }
     }
 
     /// True if whole models cannot be run: nothing is measured then, and changed regions are checked one by one.
     pub fn is_tight(&self) -> bool {
         self.need > self.limit
+    }
+
+    /// What is not done for want of memory, for the user.
+    pub fn explain(&self) -> String {
+        let (need, limit) = (show_bytes(self.need), show_bytes(self.limit));
+        format!(
+            "a full run of this model takes about {need} of memory, {limit} are allowed (--memory allows more): nothing is measured, only \
+             rewrites that gain under the price list are used, and each changed region is checked alone"
+        )
     }
 
     /// True if a region with so many bytes of weights and values can be run.
@@ -60,12 +71,12 @@ mod tests {
 
     #[test]
     fn what_fits_is_decided_by_the_limit() {
-        let room = Room { limit: 1 << 30, need: (1 << 30) + 1 };
-        assert!(room.is_tight());
-        assert!(!Room { need: 1 << 30, ..room }.is_tight());
-        let left = (room.limit - BASE) / SIZES_OF_REGION;
-        assert!(room.fits(left) && !room.fits(left + 1));
-        assert!(!room.fits_reference(left) && room.fits_reference(left / 4));
+        let budget = MemoryBudget { limit: 1 << 30, need: (1 << 30) + 1 };
+        assert!(budget.is_tight());
+        assert!(!MemoryBudget { need: 1 << 30, ..budget }.is_tight());
+        let left = (budget.limit - BASE) / SIZES_OF_REGION;
+        assert!(budget.fits(left) && !budget.fits(left + 1));
+        assert!(!budget.fits_reference(left) && budget.fits_reference(left / 4));
     }
 
     #[test]

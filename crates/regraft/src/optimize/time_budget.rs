@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use crate::optimize::FINALISTS;
+use crate::optimize::compare::FINALISTS;
 
-/// Part of the budget that hunting may take; the rest is for choosing and checking.
-const HUNTING: f64 = 0.5;
+/// Part of the budget that tuning may take; the rest is for comparing and checking.
+const TUNING: f64 = 0.5;
 /// Part of the budget after which nothing new is compared.
-const CHOOSING: f64 = 0.72;
+const COMPARING: f64 = 0.72;
 /// Part of the budget that one search may take.
 const SLICE: f64 = 0.08;
-/// Trials in a row that bring nothing before hunting ends.
+/// Trials in a row that bring nothing before tuning ends.
 const PATIENCE: usize = 6;
 /// What counts as bringing something: the whole model's time falls by this part.
 const PROGRESS: f64 = 0.003;
@@ -25,11 +25,11 @@ const TELLING: u32 = 16;
 
 /// The clock of a run: its budget, how long its steps take, and what they bring.
 #[derive(Debug)]
-pub struct Pace {
+pub struct TimeBudget {
     start: Instant,
     budget: Duration,
     /// How long profiling the input took.
-    opening: Duration,
+    profiling: Duration,
     /// How long one run of the input takes.
     run: Duration,
     /// The longest that trying out one proposal took.
@@ -38,34 +38,44 @@ pub struct Pace {
     barren: usize,
 }
 
-impl Pace {
+impl TimeBudget {
     /// A run that began at `start`.
-    pub fn new(start: Instant, budget: Duration) -> Pace {
-        Pace { start, budget, opening: Duration::ZERO, run: Duration::ZERO, trial: Duration::ZERO, best: 1.0, barren: 0 }
+    pub fn new(start: Instant, budget: Duration) -> TimeBudget {
+        TimeBudget { start, budget, profiling: Duration::ZERO, run: Duration::ZERO, trial: Duration::ZERO, best: 1.0, barren: 0 }
+    }
+
+    /// Time since the run began.
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// When all is to be done.
+    pub fn deadline(&self) -> Instant {
+        self.start + self.budget
     }
 
     fn at(&self, part: f64) -> Instant {
         self.start + self.budget.mul_f64(part)
     }
 
-    /// When hunting ends.
-    pub fn hunting_ends(&self) -> Instant {
-        self.at(HUNTING)
+    /// When tuning ends.
+    pub fn tuning_ends(&self) -> Instant {
+        self.at(TUNING)
     }
 
     /// When comparing ends.
-    pub fn choosing_ends(&self) -> Instant {
-        self.at(CHOOSING)
+    pub fn comparing_ends(&self) -> Instant {
+        self.at(COMPARING)
     }
 
     /// When a search that begins now must end.
     pub fn search_ends(&self) -> Instant {
-        self.hunting_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
+        self.tuning_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
     }
 
     /// The input was profiled; one run of it takes `run`.
-    pub fn opened(&mut self, took: Duration, run: Duration) {
-        (self.opening, self.run) = (took, run);
+    pub fn profiled(&mut self, took: Duration, run: Duration) {
+        (self.profiling, self.run) = (took, run);
     }
 
     /// A proposal was tried out; `ratio` is its time relative to the input's, if it was measured.
@@ -81,37 +91,37 @@ impl Pace {
     }
 
     /// Nothing has come of the last trials.
-    pub fn is_exhausted(&self) -> bool {
+    pub fn is_stale(&self) -> bool {
         self.barren >= PATIENCE
     }
 
     /// Begins to wait for progress anew.
-    pub fn take_heart(&mut self) {
+    pub fn renew_patience(&mut self) {
         self.barren = 0;
     }
 
     /// The least budget that would have left time for a trial, if this one does not.
     pub fn too_short(&self) -> Option<Duration> {
-        let least = self.start.elapsed() + self.opening.mul_f64(TRIAL + COMPARISON + CHECK);
-        (self.trial.is_zero() && !self.opening.is_zero() && least > self.budget).then_some(least)
+        let least = self.start.elapsed() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK);
+        (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
 
     /// True if one more trial would end in time. The first may take longer than its share of the budget, if what must follow it still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
-            return Instant::now() + self.opening.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
+            return Instant::now() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
         }
-        Instant::now() + self.trial <= self.hunting_ends()
+        Instant::now() + self.trial <= self.tuning_ends()
     }
 
     /// True if a first comparison and its check would end in time.
     pub fn affords_comparison(&self) -> bool {
-        Instant::now() + self.opening.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
+        Instant::now() + self.profiling.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
     }
 
     /// How many candidates can be compared with the input in the time that is left for it, with enough rounds to tell them apart.
     pub fn finalists(&self) -> usize {
-        let left = self.choosing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
+        let left = self.comparing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
         let each = (self.trial.mul_f64(LOADING) + self.run * TELLING).as_secs_f64().max(1e-3);
         ((left / each).round() as usize).saturating_sub(1).clamp(1, FINALISTS)
     }
@@ -123,34 +133,34 @@ mod tests {
 
     #[test]
     fn patience_ends_and_progress_renews_it() {
-        let mut pace = Pace::new(Instant::now(), Duration::from_secs(1000));
+        let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(1000));
         for _ in 0..PATIENCE - 1 {
-            pace.tried(Duration::from_millis(1), Some(1.01));
+            budget.tried(Duration::from_millis(1), Some(1.01));
         }
-        assert!(!pace.is_exhausted());
-        pace.tried(Duration::from_millis(1), Some(0.9));
+        assert!(!budget.is_stale());
+        budget.tried(Duration::from_millis(1), Some(0.9));
         // Too small a step, and a trial without a measurement.
-        pace.tried(Duration::from_millis(1), Some(0.9 - 1e-4));
-        pace.tried(Duration::from_millis(1), None);
-        assert!(!pace.is_exhausted());
-        (1..PATIENCE).for_each(|_| pace.tried(Duration::from_millis(1), Some(0.95)));
-        assert!(pace.is_exhausted());
-        pace.take_heart();
-        assert!(!pace.is_exhausted());
+        budget.tried(Duration::from_millis(1), Some(0.9 - 1e-4));
+        budget.tried(Duration::from_millis(1), None);
+        assert!(!budget.is_stale());
+        (1..PATIENCE).for_each(|_| budget.tried(Duration::from_millis(1), Some(0.95)));
+        assert!(budget.is_stale());
+        budget.renew_patience();
+        assert!(!budget.is_stale());
     }
 
     #[test]
     fn a_trial_that_leaves_no_time_for_the_rest_is_not_begun() {
-        let mut pace = Pace::new(Instant::now(), Duration::from_secs(10));
-        pace.opened(Duration::from_secs(2), Duration::ZERO);
-        assert!(pace.affords_trial());
-        pace.opened(Duration::from_secs(3), Duration::from_millis(200));
-        assert!(!pace.affords_trial());
-        pace.tried(Duration::from_secs(6), None);
-        assert!(!pace.affords_trial());
-        assert_eq!(pace.finalists(), 1);
-        assert!(pace.affords_comparison());
-        pace.opened(Duration::from_secs(5), Duration::ZERO);
-        assert!(!pace.affords_comparison());
+        let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(10));
+        budget.profiled(Duration::from_secs(2), Duration::ZERO);
+        assert!(budget.affords_trial());
+        budget.profiled(Duration::from_secs(3), Duration::from_millis(200));
+        assert!(!budget.affords_trial());
+        budget.tried(Duration::from_secs(6), None);
+        assert!(!budget.affords_trial());
+        assert_eq!(budget.finalists(), 1);
+        assert!(budget.affords_comparison());
+        budget.profiled(Duration::from_secs(5), Duration::ZERO);
+        assert!(!budget.affords_comparison());
     }
 }

@@ -1,4 +1,4 @@
-//! Points: the bindings of symbolic sizes at which a model is measured and checked.
+//! Bindings of symbolic sizes, at each of which a model is measured and checked.
 
 use regraft_onnx::Model;
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
@@ -13,8 +13,8 @@ use crate::sizes::Sizes;
 const MOST: usize = 16;
 
 /// One binding: sizes of all inputs, and values to run with.
-pub struct Point {
-    /// The symbols that were given several values, with those of this point: `N=8`. Empty if there is only one point.
+pub struct Binding {
+    /// The symbols that were given several values, with those of this binding: `N=8`. Empty if there is only one.
     pub label: String,
     /// Sizes of all inputs.
     pub sizes: Sizes,
@@ -24,14 +24,14 @@ pub struct Point {
     pub data: Vec<(String, Feeds)>,
 }
 
-impl Point {
+impl Binding {
     /// All bindings of a request, in the order in which they are given. The first is the one that the search is about.
     /// With `run`, sizes that are left open are guessed by running the model; without, from what it declares.
-    pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Point>, Failure> {
+    pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Binding>, Failure> {
         let bindings = combinations(&request.binds)?;
         let several: Vec<&str> = request.binds.iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name.as_str()).collect();
         let data = Data::read(&request.data, model)?;
-        let mut points: Vec<Point> = Vec::new();
+        let mut bound: Vec<Binding> = Vec::new();
         for binds in bindings {
             let shapes = data.sizes(model, &request.shapes, &binds);
             let sizes = match run {
@@ -40,16 +40,16 @@ impl Point {
             };
             let varied = binds.iter().filter(|(name, _)| several.contains(&name.as_str()));
             let label = varied.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
-            if let Some(same) = points.iter().find(|p| p.sizes.inputs == sizes.inputs) {
+            if let Some(same) = bound.iter().find(|p| p.sizes.inputs == sizes.inputs) {
                 return Err(Failure::new(format!("--bind {} and {label} give the same sizes", same.label))
                     .hint("name a symbol that an input declares, or that --shape gives to one"));
             }
             // The user's own values have sizes of their own: they belong to the first binding.
-            let data = if points.is_empty() { data.fitting(&sizes)? } else { Vec::new() };
+            let data = if bound.is_empty() { data.fitting(&sizes)? } else { Vec::new() };
             let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
-            points.push(Point { label, sizes, feeds, data });
+            bound.push(Binding { label, sizes, feeds, data });
         }
-        Ok(points)
+        Ok(bound)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Choosing by end-to-end runs: the input and the candidates, interleaved, as deployed.
+//! Models timed end to end, interleaved, as deployed.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ const OPENING: f64 = 3.0;
 
 /// End-to-end times of several models against the first.
 #[derive(Debug)]
-pub struct Comparison {
+pub struct EndToEnd {
     /// Median time of one run in ns, per model.
     pub medians: Vec<f64>,
     /// Ratio of the first model's time to each model's.
@@ -36,7 +36,7 @@ pub struct Effort {
 }
 
 /// Times models against the first of them.
-pub fn compare(
+pub fn time_end_to_end(
     runtime: &dyn Runtime,
     models: &[ModelSource<'_>],
     feeds: &Feeds,
@@ -44,7 +44,7 @@ pub fn compare(
     effort: Effort,
     seed: u64,
     stop: &dyn Fn() -> bool,
-) -> Result<Comparison, Failure> {
+) -> Result<EndToEnd, Failure> {
     let mut all: Option<Samples> = None;
     let mut longest = std::time::Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {
@@ -76,5 +76,5 @@ pub fn compare(
     let samples = all.map(|s| s.sessions).unwrap_or_default();
     let medians = samples.iter().map(|s| median(s).unwrap_or(0.0)).collect();
     let ratios = samples.iter().map(|s| paired_ratio(&samples[0], s, seed)).collect();
-    Ok(Comparison { medians, ratios })
+    Ok(EndToEnd { medians, ratios })
 }

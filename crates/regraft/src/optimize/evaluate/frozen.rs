@@ -1,0 +1,67 @@
+//! By what a frozen store remembers: nothing is measured, and a run repeats exactly.
+
+use std::time::Instant;
+
+use crate::error::Failure;
+use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::end_to_end::MARGIN;
+use crate::optimize::evaluate::measuring::check_whole;
+use crate::optimize::evaluate::{Evaluator, Prices, ratio_key};
+use crate::optimize::load::Job;
+use crate::report::{Check, Speedup};
+
+/// Share of a candidate's price that may rest on guesses, and the gain that the price list must promise.
+const GUESSED: f64 = 0.05;
+const LISTED_MARGIN: f64 = 0.02;
+
+/// An evaluator that remembers.
+pub struct Frozen<'a> {
+    job: &'a Job,
+    prices: Prices,
+}
+
+impl<'a> Frozen<'a> {
+    /// With the prices of the store.
+    pub fn new(job: &'a Job, prices: Prices) -> Frozen<'a> {
+        Frozen { job, prices }
+    }
+}
+
+impl Evaluator for Frozen<'_> {
+    fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    fn prices_mut(&mut self) -> &mut Prices {
+        &mut self.prices
+    }
+
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// An earlier comparison counts first; else the price list does, where it knows the whole candidate.
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
+        let input = self.prices.total(&self.job.input.graph) as f64;
+        for candidate in candidates {
+            let ratio = input / candidate.predicted.max(1) as f64;
+            let known = self.prices.guessed(&candidate.graph) < GUESSED && candidate.script.bodies.is_empty();
+            let listed = known.then_some(Speedup { median: ratio, low: ratio, high: ratio, pairs: 0 });
+            for binding in &self.job.bindings {
+                let remembered = self.prices.recall_ratio(&ratio_key(self.job, candidate, binding));
+                let speedup = remembered.or(listed).unwrap_or(Speedup::NONE);
+                candidate.timings.push(Timed { median_ns: candidate.predicted as f64, speedup });
+            }
+        }
+        Ok(vec![Timed::NEVER; self.job.bindings.len()])
+    }
+
+    fn wins(&self, candidate: &Candidate) -> bool {
+        let speedup = candidate.timed().speedup;
+        speedup.low > 1.0 + if speedup.pairs > 0 { MARGIN } else { LISTED_MARGIN }
+    }
+
+    fn check(&self, candidate: &Candidate, deadline: Instant) -> Check {
+        check_whole(self.job, candidate, deadline)
+    }
+}

@@ -1,0 +1,74 @@
+//! By the price list alone: where memory is short, whole models are not run, and each changed region is checked by itself.
+
+use std::time::Instant;
+
+use regraft_onnx::{WriteOptions, Written};
+
+use crate::error::Failure;
+use crate::optimize::artifact::Artifact;
+use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::evaluate::measuring::tolerance;
+use crate::optimize::evaluate::{Evaluator, Prices, check_each};
+use crate::optimize::load::Job;
+use crate::optimize::piecewise::{Pieces, verify_pieces};
+use crate::report::Check;
+
+/// An evaluator that runs no whole model.
+pub struct Listed<'a> {
+    job: &'a Job,
+    prices: Prices,
+    /// The input as a file would hold it.
+    untouched: Written,
+}
+
+impl<'a> Listed<'a> {
+    /// With these prices.
+    pub fn new(job: &'a Job, prices: Prices) -> Result<Listed<'a>, Failure> {
+        let model = &job.input.model;
+        let untouched = model.write(model.graph(), &WriteOptions::default())?;
+        Ok(Listed { job, prices, untouched })
+    }
+}
+
+impl Evaluator for Listed<'_> {
+    fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    fn prices_mut(&mut self) -> &mut Prices {
+        &mut self.prices
+    }
+
+    fn artifact(&self, written: Written) -> Result<Artifact, Failure> {
+        Ok(Artifact::unserialized(written))
+    }
+
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
+        let never = vec![Timed::NEVER; self.job.bindings.len()];
+        candidates.iter_mut().for_each(|candidate| candidate.timings.clone_from(&never));
+        Ok(never)
+    }
+
+    /// Each single rewrite, and the whole, must gain.
+    fn wins(&self, candidate: &Candidate) -> bool {
+        let input = self.prices.total(&self.job.input.graph);
+        let cheaper = if candidate.script.is_empty() { candidate.predicted <= input } else { candidate.predicted < input };
+        cheaper && candidate.script.applied().all(|step| step.gain_ns > 0)
+    }
+
+    fn check(&self, candidate: &Candidate, _: Instant) -> Check {
+        let (job, model) = (self.job, &self.job.input.model);
+        check_each(job, |binding| {
+            let pieces = Pieces {
+                before: (model.graph(), &self.untouched),
+                after: (&candidate.graph, &candidate.artifact.written),
+                sizes: &binding.sizes,
+                seed: job.request.seed,
+                threads: job.request.threads,
+                tolerance: tolerance(candidate),
+                memory: job.memory,
+            };
+            verify_pieces(&*job.runtime, &pieces)
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! How candidates are priced, timed and checked: by measuring, by what a frozen store remembers, or, where memory is short, by the price list.
+
+mod frozen;
+mod listed;
+mod measuring;
+mod prices;
+
+use std::time::{Duration, Instant};
+
+use regraft_onnx::Written;
+
+pub use prices::{Prices, Profiler, open_store};
+
+use crate::error::Failure;
+use crate::optimize::artifact::Artifact;
+use crate::optimize::binding::Binding;
+use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::load::Job;
+use crate::report::Check;
+use frozen::Frozen;
+use listed::Listed;
+use measuring::Measuring;
+
+/// How candidates are priced, timed and checked.
+pub trait Evaluator {
+    /// Prices of operators.
+    fn prices(&self) -> &Prices;
+
+    /// The same, to be corrected.
+    fn prices_mut(&mut self) -> &mut Prices;
+
+    /// Whether the clock may end searches and trials. Without it a run repeats exactly.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    /// Whether trying out candidates corrects prices, so that a later search may find others.
+    fn learns(&self) -> bool {
+        false
+    }
+
+    /// Profiles the input, and keeps it open to run beside candidates. Gives the time of one run.
+    fn profile_input(&mut self, _go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
+        Ok(Duration::ZERO)
+    }
+
+    /// Profiles a candidate beside the input, unless its prices are known, and notes its time; whether it did. An error is the candidate's.
+    fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// A written model, ready for what this does with it.
+    fn artifact(&self, written: Written) -> Result<Artifact, Failure> {
+        Artifact::runnable(written)
+    }
+
+    /// Times candidates end to end at every binding, and notes their times; gives those of the input.
+    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure>;
+
+    /// Whether a candidate that was timed is better than the input.
+    fn wins(&self, candidate: &Candidate) -> bool;
+
+    /// The numeric check of a candidate at every binding, up to the first that fails.
+    fn check(&self, candidate: &Candidate, deadline: Instant) -> Check;
+}
+
+/// The one that a job needs.
+pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
+    let prices = Prices::open(&job.request, &*job.runtime, job.sizes())?;
+    Ok(if job.memory.is_tight() {
+        Box::new(Listed::new(job, prices)?)
+    } else if job.request.frozen {
+        Box::new(Frozen::new(job, prices))
+    } else {
+        Box::new(Measuring::new(job, prices))
+    })
+}
+
+/// Identity of the input and a candidate at a binding in the store.
+fn ratio_key(job: &Job, candidate: &Candidate, binding: &Binding) -> String {
+    let graphs = [job.input.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
+    let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.place());
+    let bodies = places.map(|place| format!(":{place:x}")).collect::<String>();
+    let binding = if binding.label.is_empty() { String::new() } else { format!("@{}", binding.label) };
+    format!("ratio:{:032x}:{:032x}{bodies}{binding}", graphs[0], graphs[1])
+}
+
+/// A check of each binding, up to the first that fails.
+fn check_each(job: &Job, check: impl Fn(&Binding) -> Result<Check, Failure>) -> Check {
+    let mut all = Check { passed: true, ..Check::default() };
+    for binding in &job.bindings {
+        all.join(&binding.label, check(binding).unwrap_or_else(|e| Check { notes: vec![e.cause], ..Check::default() }));
+        if !all.passed {
+            break;
+        }
+    }
+    all
+}

@@ -1,0 +1,206 @@
+//! First stage: the model, the rules and the runtime are read, and what cannot be met is refused.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use regraft_certify::ModelDigest;
+use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
+use regraft_onnx::{Model, OpaqueNode, Speller, WriteOptions, Written};
+use regraft_rules::{Trust, Writable};
+use regraft_runtime::{ModelSource, Runtime};
+
+use crate::discrete::decided_by_floats;
+use crate::error::Failure;
+use crate::optimize::binding::Binding;
+use crate::optimize::library::{Usable, load_library};
+use crate::optimize::memory_budget::MemoryBudget;
+use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::request::{CostKind, Request};
+use crate::optimize::run::Journal;
+use crate::optimize::time_budget::TimeBudget;
+use crate::runtime::{self, TARGET};
+use crate::sizes::Sizes;
+
+/// Kinds of kept nodes in the warning, at most.
+const KINDS_SHOWN: usize = 6;
+
+/// What is to be done, and all that it takes.
+pub struct Job {
+    /// The request, as far as it can be met: where memory is short, nothing is measured.
+    pub request: Request,
+    /// The model to optimize.
+    pub input: Input,
+    /// Rules that may be applied.
+    pub rules: Usable,
+    /// What the result is to run on.
+    pub runtime: Arc<dyn Runtime>,
+    /// Sizes to decide at; searches are about the first.
+    pub bindings: Vec<Binding>,
+    /// Memory that the run may take.
+    pub memory: MemoryBudget,
+}
+
+/// The model to optimize.
+pub struct Input {
+    /// As the request wants it: at another opset than the file's, maybe.
+    pub model: Model,
+    /// Whether it is at another opset than its file.
+    pub converted: bool,
+    /// What its file holds, for the certificate. The output may take the file's place.
+    pub digest: Option<ModelDigest>,
+    /// Its graph in normal form: where searches start.
+    pub graph: Graph,
+    /// What the normal form removed: name and nodes.
+    pub cleaned: Vec<(String, usize)>,
+}
+
+impl Job {
+    /// The input as a file.
+    pub fn source(&self) -> ModelSource<'_> {
+        ModelSource::path(&self.request.input)
+    }
+
+    /// Sizes that searches are about.
+    pub fn sizes(&self) -> &Sizes {
+        &self.bindings[0].sizes
+    }
+
+    /// What the model can express, and the runtime run.
+    pub fn writable(&self) -> InModel<'_> {
+        InModel::new(&self.input.model, &*self.runtime)
+    }
+
+    /// A rewritten graph as a model. Where memory is short, new constants wait in the output's folder.
+    pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
+        Ok(self.input.model.write(graph, &self.write_options())?)
+    }
+
+    /// How models are written.
+    pub fn write_options(&self) -> WriteOptions {
+        let park = self.memory.is_tight().then(|| regraft_onnx::folder_of(&self.request.output));
+        WriteOptions { allow_growth: self.request.allow_growth, park, ..WriteOptions::default() }
+    }
+}
+
+/// What a model can express, at its opset, and a runtime run.
+pub struct InModel<'a> {
+    speller: Speller,
+    runtime: &'a dyn Runtime,
+}
+
+impl<'a> InModel<'a> {
+    /// What `model` can express and `runtime` run.
+    pub fn new(model: &Model, runtime: &'a dyn Runtime) -> InModel<'a> {
+        InModel { speller: model.speller(), runtime }
+    }
+}
+
+impl Writable for InModel<'_> {
+    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
+        if op.kind() == OpKind::Constant {
+            return Ok(());
+        }
+        let first = inputs.first().map(|ty| regraft_runtime::DType::from_onnx(ty.dtype.to_onnx()));
+        if first.is_some_and(|dtype| self.runtime.lacks_kernel(op.kind().name(), dtype, self.speller.version())) {
+            return Err(format!("the runtime has no `{}` for such elements", op.kind().name()));
+        }
+        self.speller.can_spell(op, inputs, outputs).map_err(|e| e.to_string())
+    }
+}
+
+/// Reads what a request names.
+///
+/// # Errors
+///
+/// What cannot be read or would lose data, and requests that contradict the model or the memory.
+pub fn load(request: &Request, clock: &TimeBudget, observer: &mut dyn Observer) -> Result<(Job, Journal), Failure> {
+    observer.phase(Phase::Load, &request.input.display().to_string());
+    let mut journal = Journal { complete: true, ..Journal::default() };
+    let mut rules = load_library(&request.rules, TARGET)?;
+    let input = read(request)?;
+    let memory = MemoryBudget::new(&input.model, request.memory);
+    journal.warnings = warnings(&input.model, &rules)?;
+    let runtime = runtime::load(request.runtime_library.as_deref())?;
+    let mut request = request.clone();
+    if memory.is_tight() {
+        if input.converted {
+            return Err(Failure::new("a model that is brought to another opset must be run, and there is not memory enough for that")
+                .hint("give more with --memory, or leave --opset out"));
+        }
+        rules.library = rules.library.filter(|r| !r.explore && r.runtime.is_none());
+        request.cost = CostKind::Roofline;
+        regraft_runtime::return_freed_memory();
+        journal.warnings.push(memory.explain());
+    }
+    let run = (!memory.is_tight()).then(|| (ModelSource::path(&request.input), &*runtime));
+    let bindings = Binding::all(&request, &input.model, run)?;
+    let sizes = &bindings[0].sizes;
+    if sizes.guessed {
+        let done = if memory.is_tight() { "priced" } else { "measured" };
+        let warning = format!("sizes that the model leaves open were guessed; {done} at {} (give yours with --shape)", sizes.shown());
+        journal.warnings.push(warning);
+    }
+    journal.warnings.extend(decided_by_floats(input.model.graph()).iter().map(ToString::to_string));
+    journal.seconds.load = clock.elapsed().as_secs_f64();
+    Ok((Job { request, input, rules, runtime, bindings, memory }, journal))
+}
+
+/// The model, at the opset that is asked for.
+fn read(request: &Request) -> Result<Input, Failure> {
+    let model = Model::read(&request.input)?;
+    if model.has_external_data() {
+        let refused = |why| Failure::new(format!("cannot write {}: {why}", request.output.display())).hint("name a file with -o");
+        regraft_onnx::takes_weights(&request.output).map_err(refused)?;
+    }
+    let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
+    let model = match request.opset {
+        Some(version) => model
+            .at_opset(version)
+            .map_err(|e| Failure::new(format!("{}: {e}", request.input.display())).hint("leave --opset out to keep its version"))?,
+        None => model,
+    };
+    let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
+    let (graph, cleaned) = clean(model.graph());
+    Ok(Input { model, converted, digest, graph, cleaned })
+}
+
+/// The graph in normal form, and what that removed.
+pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
+    let mut graph = graph.clone();
+    let removed = [("common-subexpressions", normal::cse(&mut graph)), ("dead-code", normal::dce(&mut graph))];
+    let done = removed.into_iter().filter(|(_, nodes)| *nodes > 0).map(|(name, nodes)| (name.to_string(), nodes)).collect();
+    (graph, done)
+}
+
+/// What to tell the user before anything is done; refusals that would lose data are failures.
+fn warnings(model: &Model, rules: &Usable) -> Result<Vec<String>, Failure> {
+    if let Some(field) = model.unknown_field() {
+        return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data"))
+            .hint("update regraft"));
+    }
+    let mut warnings: Vec<String> = model.notes().to_vec();
+    warnings.extend(kept(model.opaque_nodes()));
+    let untrusted =
+        |(rule, trust): &(String, Trust)| format!("the rule `{rule}` is {trust} and was left out (hint: --allow {trust} takes it)");
+    warnings.extend(rules.left_out.iter().map(untrusted));
+    Ok(warnings)
+}
+
+/// What is said of nodes that no rule looks into, and why; the most frequent ones first.
+fn kept(nodes: &[OpaqueNode]) -> Option<String> {
+    let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    nodes.iter().for_each(|node| *kinds.entry((&node.op_type, &node.why)).or_default() += 1);
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, number)| Reverse(*number));
+    let shown = |((op_type, why), number): &((&str, &str), usize)| match number {
+        1 => format!("{op_type} ({why})"),
+        _ => format!("{op_type} ×{number} ({why})"),
+    };
+    let mut said: Vec<String> = kinds.iter().take(KINDS_SHOWN).map(shown).collect();
+    if kinds.len() > KINDS_SHOWN {
+        said.push(format!("{} more kinds", kinds.len() - KINDS_SHOWN));
+    }
+    let how_many = if nodes.len() == 1 { "1 node is kept as it is".into() } else { format!("{} nodes are kept as they are", nodes.len()) };
+    (!nodes.is_empty()).then(|| format!("{how_many}: {}", said.join(", ")))
+}

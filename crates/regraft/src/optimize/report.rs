@@ -1,0 +1,116 @@
+//! Last stage: what is told of the run.
+
+use std::collections::HashSet;
+
+use regraft_runtime::MachineKey;
+
+use crate::diff::computing_nodes;
+use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::compare::Comparison;
+use crate::optimize::run::Run;
+use crate::optimize::validate::Decision;
+use crate::optimize::write::Output;
+use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Speedup, Timing};
+
+/// The report of a run that ended.
+pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
+    let (request, input) = (&run.job.request, &run.job.input);
+    let (winner, comparison) = (decision.winner(), &decision.comparison);
+    run.journal.not_done.extend(losers(comparison, winner));
+    if let Some(least) = run.clock.too_short() {
+        let least = (1.2 * least.as_secs_f64()).ceil();
+        let warning = format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)");
+        run.journal.warnings.push(warning);
+    }
+    run.journal.seconds.total = run.clock.elapsed().as_secs_f64();
+    let price = run.evaluator.prices().total(&input.graph) as f64;
+    let rewritten = winner.filter(|winner| !winner.script.is_empty());
+    let shapes = |sizes: &crate::sizes::Sizes| sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
+    let ended = match (run.observer.interrupted(), run.journal.complete) {
+        (true, _) => "interrupted",
+        (false, true) => "complete",
+        (false, false) => "budget",
+    };
+    Report {
+        schema: SCHEMA,
+        tool: crate::tool(),
+        rules: run.job.rules.library.rules().len(),
+        input: request.input.display().to_string(),
+        output: Some(request.output.display().to_string()),
+        certificate: output.certificate,
+        shapes: shapes(run.job.sizes()),
+        guessed_shapes: run.job.sizes().guessed,
+        runtime: format!("{} {}", run.job.runtime.name(), run.job.runtime.version()),
+        machine: MachineKey::detect().cpu,
+        threads: request.threads,
+        seed: request.seed,
+        search: format!("{:?}", request.search).to_lowercase(),
+        cost: format!("{:?}", request.cost).to_lowercase(),
+        timings: timings(comparison),
+        speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
+        predicted_speedup: rewritten.map(|winner| price / winner.predicted.max(1) as f64),
+        bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
+        applied: winner.map_or_else(Vec::new, |winner| winner.script.applied().cloned().collect()),
+        cleaned: if winner.is_some() { input.cleaned.clone() } else { Vec::new() },
+        check: check(comparison, winner),
+        bytes: (input.model.size(), output.bytes),
+        nodes: (computing_nodes(input.model.proto()), output.nodes),
+        ended: ended.into(),
+        not_done: run.journal.not_done,
+        seconds: run.journal.seconds,
+        visited: run.journal.visited,
+        measured_models: run.journal.measured,
+        warnings: run.journal.warnings,
+        reproduce: request.reproduce.clone(),
+    }
+}
+
+/// The winner's check. What another candidate failed is told by a warning, and says nothing of a copy of the input.
+fn check(comparison: &Comparison, winner: Option<&Candidate>) -> Check {
+    let tolerance = comparison.candidates.iter().filter_map(|c| Some(c.check.as_ref()?.tolerance)).fold(0.0, f64::max);
+    let own = winner.and_then(|winner| winner.check.clone());
+    own.unwrap_or(Check { passed: true, tolerance, ..Check::default() })
+}
+
+/// Times of the input and of each candidate, over all bindings.
+fn timings(comparison: &Comparison) -> Vec<Timing> {
+    let timing = |model: &str, Timed { median_ns, speedup }: Timed| Timing { model: model.into(), median_ns, speedup };
+    let input = timing("input", Timed::mean(&comparison.input));
+    std::iter::once(input).chain(comparison.candidates.iter().map(|c| timing(&c.name, c.timed()))).collect()
+}
+
+/// The winner at every binding, if there are several.
+fn at_bindings(run: &Run<'_>, comparison: &Comparison, winner: &Candidate) -> Vec<AtBinding> {
+    if run.job.bindings.len() < 2 {
+        return Vec::new();
+    }
+    let times = comparison.input.iter().zip(&winner.timings);
+    let one = |(binding, (input, winner)): (&crate::optimize::binding::Binding, (&Timed, &Timed))| AtBinding {
+        binding: binding.label.clone(),
+        shapes: binding.sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
+        median_ns: (input.median_ns, winner.median_ns),
+        speedup: winner.speedup,
+    };
+    run.job.bindings.iter().zip(times).map(one).collect()
+}
+
+/// Rules that the winner does not use, and what became of the candidates that did.
+fn losers(comparison: &Comparison, winner: Option<&Candidate>) -> Vec<NotDone> {
+    let mut told: HashSet<&str> = winner.into_iter().flat_map(|c| c.script.applied().map(|a| a.rule.as_str())).collect();
+    let mut losers = Vec::new();
+    for candidate in &comparison.candidates {
+        let Speedup { median, low, high, pairs } = candidate.timed().speedup;
+        let fate = match candidate.fate() {
+            Some(fate) => fate.to_string(),
+            None if pairs == 0 => format!("was not timed and runs {median:.3} times as fast as the input by what is known"),
+            None => format!("runs {median:.3} times as fast as the input [{low:.3}, {high:.3}]"),
+        };
+        for applied in candidate.script.applied() {
+            if told.insert(&applied.rule) {
+                let because = format!("part of {}, which {fate}", candidate.name);
+                losers.push(NotDone { what: applied.rule.clone(), at: applied.at.clone(), because });
+            }
+        }
+    }
+    losers
+}

@@ -1,0 +1,117 @@
+//! A run: what all stages after loading share, and what they note on their way.
+
+use std::time::Instant;
+
+use regraft_ir::Graph;
+use regraft_onnx::Written;
+use regraft_rules::Library;
+
+use crate::error::Failure;
+use crate::optimize::candidate::Candidate;
+use crate::optimize::evaluate::{Evaluator, evaluator};
+use crate::optimize::load::Job;
+use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::script::Script;
+use crate::optimize::time_budget::TimeBudget;
+use crate::optimize::tune::{Proposal, Proposals, TuningRecord, propose};
+use crate::report::{NotDone, Seconds};
+
+/// One run of `optimize`.
+pub struct Run<'a> {
+    /// What is to be done.
+    pub job: &'a Job,
+    /// How candidates are priced, timed and checked.
+    pub evaluator: Box<dyn Evaluator + 'a>,
+    /// How the time is divided.
+    pub clock: TimeBudget,
+    /// What is known of this model from earlier runs, and will be to later ones.
+    pub record: TuningRecord,
+    /// What the report will tell.
+    pub journal: Journal,
+    /// Who is told of progress, and may interrupt.
+    pub observer: &'a mut dyn Observer,
+}
+
+/// What stages note for the report.
+#[derive(Default)]
+pub struct Journal {
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+    /// What could have been done but was not, and why.
+    pub not_done: Vec<NotDone>,
+    /// Where the time went.
+    pub seconds: Seconds,
+    /// States that searches visited.
+    pub visited: u64,
+    /// Whether the first search ran to its end, and no later one was kept from running.
+    pub complete: bool,
+    /// Models profiled as wholes.
+    pub measured: usize,
+    /// Candidates named so far.
+    pub named: usize,
+}
+
+impl<'a> Run<'a> {
+    /// A run that begins.
+    pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
+        let evaluator = evaluator(job)?;
+        let record = TuningRecord::recall(job, evaluator.prices());
+        Ok(Run { job, evaluator, clock, record, journal, observer })
+    }
+
+    /// Tells the observer what begins.
+    pub fn phase(&mut self, phase: Phase, detail: &str) {
+        self.observer.phase(phase, detail);
+    }
+
+    /// Whether the user asked to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.observer.interrupted()
+    }
+
+    /// Searches from a graph under the present prices, until then at most.
+    pub fn search(&mut self, start: &Graph, library: &Library, until: Instant) -> Proposals {
+        let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
+        let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
+        let found = propose(start, prices.model(), library, &self.job.writable(), self.job.request.search, &mut budget);
+        self.journal.visited += found.visited;
+        found
+    }
+
+    /// A name for the next candidate.
+    pub fn next_name(&mut self) -> String {
+        self.journal.named += 1;
+        format!("candidate {}", self.journal.named)
+    }
+
+    /// A proposal as a model; `None`, with a note, if it cannot be written or would be too large.
+    pub fn realize(&mut self, name: String, proposal: Proposal) -> Result<Option<Candidate>, Failure> {
+        let written = self.job.write(&proposal.graph);
+        self.candidate(name, proposal.graph, Script { main: proposal.rewrites, bodies: Vec::new() }, written)
+    }
+
+    /// A candidate that was written, or not; `None`, with a note, if it was not or is too large.
+    pub fn candidate(
+        &mut self,
+        name: String,
+        graph: Graph,
+        script: Script,
+        written: Result<Written, Failure>,
+    ) -> Result<Option<Candidate>, Failure> {
+        let largest = self.job.input.model.largest(self.job.request.allow_growth);
+        let because = match &written {
+            Ok(written) if written.size() <= largest => None,
+            Ok(written) => {
+                Some(format!("the file would take {} bytes, {largest} are allowed (--allow-growth allows more)", written.size()))
+            }
+            Err(why) => Some(why.cause.clone()),
+        };
+        if let Some(because) = because {
+            self.journal.not_done.push(NotDone { what: name, at: "writing".into(), because });
+            return Ok(None);
+        }
+        let artifact = self.evaluator.artifact(written?)?;
+        let predicted = self.evaluator.prices().total(&graph);
+        Ok(Some(Candidate { name, graph, script, artifact, predicted, profiled: None, timings: Vec::new(), check: None }))
+    }
+}

@@ -1,0 +1,68 @@
+//! How a model was rewritten: its own graph first, bodies of `If`, `Loop` and `Scan` behind it.
+
+use std::sync::Arc;
+
+use regraft_certify::GraphPlace;
+use regraft_ir::Graph;
+use regraft_search::Move;
+
+use crate::report::Applied;
+
+/// One rewrite of a graph.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// The edit.
+    pub step: Arc<Move>,
+    /// What the report says of it.
+    pub applied: Applied,
+}
+
+/// A graph that was rewritten.
+#[derive(Clone, Debug)]
+pub struct Rewritten {
+    /// Where it is in its model.
+    pub place: GraphPlace,
+    /// The same in words; empty for the model's own graph.
+    pub label: String,
+    /// The graph as it was read.
+    pub read: Graph,
+    /// Rewrites of its normal form, in order.
+    pub rewrites: Vec<Rewrite>,
+}
+
+/// All rewrites of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// Those of its own graph.
+    pub main: Vec<Rewrite>,
+    /// Those of bodies, inner bodies before those around them.
+    pub bodies: Vec<Rewritten>,
+}
+
+impl Script {
+    /// Every rewrite, in order.
+    pub fn rewrites(&self) -> impl Iterator<Item = &Rewrite> {
+        self.main.iter().chain(self.bodies.iter().flat_map(|body| &body.rewrites))
+    }
+
+    /// What the report says of them.
+    pub fn applied(&self) -> impl Iterator<Item = &Applied> {
+        self.rewrites().map(|rewrite| &rewrite.applied)
+    }
+
+    /// Whether nothing was rewritten.
+    pub fn is_empty(&self) -> bool {
+        self.rewrites().next().is_none()
+    }
+
+    /// Rewrites of the model's own graph as places ([`Move::place`]), by which they are found again.
+    pub fn places(&self) -> Vec<u64> {
+        self.main.iter().map(|rewrite| rewrite.step.place()).collect()
+    }
+
+    /// The model's own graph and its bodies with their rewrites; `read` is the former as it was read.
+    pub fn graphs(&self, read: &Graph) -> Vec<Rewritten> {
+        let main = Rewritten { place: GraphPlace::default(), label: String::new(), read: read.clone(), rewrites: self.main.clone() };
+        std::iter::once(main).chain(self.bodies.iter().cloned()).collect()
+    }
+}

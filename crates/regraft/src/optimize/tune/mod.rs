@@ -1,0 +1,307 @@
+//! Second stage: propose under the present prices, measure the proposal as a whole, correct the prices, propose again.
+
+mod bodies;
+mod propose;
+mod record;
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Instant;
+
+use regraft_cost::Pricing;
+
+pub use bodies::{Bodies, Inside, rewrite_bodies};
+pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
+pub use record::{TuningRecord, retrace};
+
+use crate::error::Failure;
+use crate::optimize::candidate::Candidate;
+use crate::optimize::compare::FINALISTS;
+use crate::optimize::observer::Phase;
+use crate::optimize::open_sizes::not_shown;
+use crate::optimize::run::Run;
+use crate::report::NotDone;
+
+/// Rounds of proposing and measuring at most.
+const ROUNDS: usize = 30;
+/// Every so many rounds, the prices of what was never measured are optimistic; of the others one explores, and one makes the most of what is known.
+const CYCLE: usize = 3;
+/// The first round that may build on a measured candidate instead of the input.
+const BUILDS_ON: usize = 4;
+/// Rounds in a row without a new proposal after which nothing more is expected.
+const BARREN: usize = 2;
+/// Bytes of serialized candidates that are held at a time.
+const HELD: u64 = 1 << 30;
+/// Proposals that promise less than this over the best one measured are not measured any more.
+const WORTHWHILE: f64 = 0.002;
+
+/// Finds candidates: the most promising first, as many as can be compared in the time that is left.
+pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
+    let mut candidates = Tuner::new(run).tuned()?;
+    let job = run.job;
+    if !job.memory.is_tight() {
+        let open = not_shown(&job.input.model, &job.input.graph, job.sizes(), &job.rules.library, &job.writable());
+        run.journal.not_done.extend(open);
+        candidates.extend(bodies::with_bodies(run, candidates.first())?);
+    }
+    regraft_onnx::release_weights();
+    Ok(candidates)
+}
+
+/// Lets searches and measurements take turns.
+struct Tuner<'r, 'a> {
+    run: &'r mut Run<'a>,
+    candidates: Vec<Candidate>,
+    /// Keys of proposals that were tried out.
+    tried: HashSet<u128>,
+    /// Exploratory rules that were applied wherever they fit; the empty name stands for all of them together.
+    explored: HashSet<String>,
+}
+
+impl<'r, 'a> Tuner<'r, 'a> {
+    fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
+        Tuner { run, candidates: Vec::new(), tried: HashSet::new(), explored: HashSet::new() }
+    }
+
+    /// Candidates, the fastest under the profile first.
+    fn tuned(mut self) -> Result<Vec<Candidate>, Failure> {
+        let known = self.run.record.proposals(self.run.job, self.run.evaluator.prices());
+        let timed = self.run.evaluator.is_timed();
+        let done = if timed { self.is_settled() } else { !known.is_empty() };
+        if done {
+            self.run.phase(Phase::Search, &format!("an earlier run found {} rewritten models and nothing more", known.len()));
+        } else {
+            self.profile_input()?;
+        }
+        for proposal in known {
+            if !self.run.is_interrupted() && (done || !timed || self.run.clock.affords_trial()) {
+                self.try_out(proposal)?;
+            }
+        }
+        if !done {
+            self.run.clock.renew_patience();
+            let settled = self.rounds()?;
+            self.run.clock.renew_patience();
+            let settled = settled & self.prune()?;
+            self.run.record.settled = settled;
+            self.run.record.budget = self.run.job.request.budget.as_secs_f64();
+        }
+        self.finish()
+    }
+
+    /// Whether an earlier run found all that this one would.
+    fn is_settled(&self) -> bool {
+        self.run.evaluator.prices().is_measured() && self.run.record.is_settled_for(self.run.job)
+    }
+
+    /// Keeps the prices, and the candidates that are worth a comparison.
+    fn finish(self) -> Result<Vec<Candidate>, Failure> {
+        let Tuner { run, mut candidates, .. } = self;
+        let prices = run.evaluator.prices_mut();
+        prices.set_pricing(Pricing::Optimistic);
+        prices.save()?;
+        prices.release();
+        for candidate in &mut candidates {
+            candidate.predicted = prices.total(&candidate.graph);
+        }
+        let input = prices.total(&run.job.input.graph).max(1) as f64;
+        let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
+        candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
+        candidates.truncate(run.clock.finalists());
+        Ok(candidates)
+    }
+
+    fn profile_input(&mut self) -> Result<(), Failure> {
+        // A store that knows the whole input needs no profile of it, until a proposal holds something new.
+        if !self.run.evaluator.learns() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        self.run.phase(Phase::Measure, "the input");
+        let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
+        let one = self.run.evaluator.profile_input(&|| Instant::now() < until && !observer.interrupted())?;
+        self.run.clock.profiled(start.elapsed(), one);
+        self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Proposes and measures in turns until nothing comes of it any more; whether that came before the time was up.
+    fn rounds(&mut self) -> Result<bool, Failure> {
+        let mut barren = 0;
+        for round in 0..ROUNDS {
+            if self.is_out_of_time() {
+                self.run.journal.complete = false;
+                return Ok(false);
+            }
+            if self.run.clock.is_stale() {
+                break;
+            }
+            self.run.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.run.job.rules.library.rules().len()));
+            if round % CYCLE == 1
+                && let Some(proposal) = self.explore()
+            {
+                if self.try_out(proposal)?.is_some() {
+                    barren = 0;
+                }
+                continue;
+            }
+            let proposal = self.search(round);
+            barren = if proposal.is_some() { 0 } else { barren + 1 };
+            let learns = self.run.evaluator.learns();
+            match proposal {
+                Some(proposal) => drop(self.try_out(proposal)?),
+                // No pricing and no exploratory rule found anything new.
+                None if barren > BARREN => break,
+                None => {}
+            }
+            if !learns {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.run.is_interrupted() || self.run.evaluator.is_timed() && !self.run.clock.affords_trial()
+    }
+
+    /// The best proposal of a search, if it is new and better than what was tried. Optimistic prices find what is worth measuring; pessimistic ones make the
+    /// most of what is known.
+    fn search(&mut self, round: usize) -> Option<Proposal> {
+        let (start, job) = (Instant::now(), self.run.job);
+        let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
+        self.run.evaluator.prices_mut().set_pricing(if pessimistic { Pricing::Pessimistic } else { Pricing::Optimistic });
+        let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
+        let mut proposals = match best.map(|at| &self.candidates[at]) {
+            Some(best) => best_of(self.run, best),
+            None => self.run.search(&job.input.graph, &job.rules.library, self.run.clock.search_ends()),
+        };
+        self.run.journal.seconds.search += start.elapsed().as_secs_f64();
+        if round == 0 {
+            self.run.journal.complete = proposals.complete;
+            self.run.journal.not_done.append(&mut proposals.refused);
+        }
+        let prices = self.run.evaluator.prices();
+        let seen = self.candidates.iter().map(|c| prices.total(&c.graph)).min();
+        let is_better = |p: &Proposal| seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE));
+        proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p))
+    }
+
+    /// The candidate that was measured to be the fastest, if it is faster than the input.
+    fn fastest(&self) -> Option<usize> {
+        let measured = self.candidates.iter().enumerate().filter_map(|(at, c)| Some((at, c.profiled?)));
+        measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
+    }
+
+    /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds combine it with others.
+    fn explore(&mut self) -> Option<Proposal> {
+        let Run { job, evaluator, .. } = &*self.run;
+        if !evaluator.learns() {
+            return None;
+        }
+        let (start, prices, library) = (&job.input.graph, evaluator.prices().model(), &job.rules.library);
+        // All of them together first: where each pays, one trial is enough.
+        if self.explored.insert(String::new()) {
+            return everywhere(start, prices, library, &job.writable(), &|r| r.explore);
+        }
+        let rules = library.rules().iter().filter(|r| r.explore);
+        rules
+            .filter(|r| self.explored.insert(r.name.to_string()))
+            .find_map(|rule| everywhere(start, prices, library, &job.writable(), &|r| r.name == rule.name))
+    }
+
+    /// Prices mislead where effects reach further than one operator. With the time that is left, rules of the best candidate are left out
+    /// one after the other, the least useful first, and stay out if the whole is faster without. False if the time ended it.
+    fn prune(&mut self) -> Result<bool, Failure> {
+        if !self.run.evaluator.learns() {
+            return Ok(true);
+        }
+        let job = self.run.job;
+        let (mut without, mut asked) = (HashSet::new(), HashSet::new());
+        while let Some((rule, goal)) = self.least_useful(&asked) {
+            if self.is_out_of_time() {
+                return Ok(false);
+            }
+            if self.run.clock.is_stale() {
+                break;
+            }
+            asked.insert(rule.clone());
+            let library = job.rules.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
+            self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
+            let proposals = self.run.search(&job.input.graph, &library, self.run.clock.search_ends());
+            let Some(proposal) = proposals.best.into_iter().next() else { continue };
+            if self.try_out(proposal)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
+                without.insert(rule);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rule of the fastest measured candidate that gains least by the prices, of those not asked about yet; and that candidate's time.
+    fn least_useful(&self, asked: &HashSet<String>) -> Option<(String, f64)> {
+        let measured = self.candidates.iter().filter_map(|c| Some((c, c.profiled?)));
+        let (best, goal) = measured.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let mut gains: BTreeMap<&str, i64> = BTreeMap::new();
+        for step in best.script.applied() {
+            *gains.entry(&step.rule).or_default() += step.gain_ns;
+        }
+        let (rule, _) = gains.into_iter().filter(|(rule, _)| !asked.contains(*rule)).min_by_key(|(_, gain)| *gain)?;
+        Some((rule.to_string(), goal))
+    }
+
+    /// Measures a proposal and keeps it. Its time relative to the input's, infinite if it was not measured; `None` if it was tried out before.
+    fn try_out(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
+        if !self.tried.insert(proposal.key) {
+            return Ok(None);
+        }
+        let start = Instant::now();
+        let name = self.run.next_name();
+        self.run.phase(Phase::Measure, &format!("{name}: {} rewrites", proposal.rewrites.len()));
+        let mut ratio = None;
+        if let Some(mut candidate) = self.run.realize(name, proposal)?
+            && self.profile(&mut candidate)
+        {
+            ratio = candidate.profiled;
+            self.candidates.push(candidate);
+            self.drop_slowest();
+        }
+        self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
+        self.run.clock.tried(start.elapsed(), ratio);
+        Ok(Some(ratio.unwrap_or(f64::INFINITY)))
+    }
+
+    /// Profiles a candidate, if need be; false, with a note, if it does not run.
+    fn profile(&mut self, candidate: &mut Candidate) -> bool {
+        let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
+        match self.run.evaluator.profile(candidate, &|| Instant::now() < until && !observer.interrupted()) {
+            Ok(measured) => self.run.journal.measured += usize::from(measured),
+            Err(why) => {
+                self.run.journal.not_done.push(NotDone { what: candidate.name.clone(), at: "loading".into(), because: why.cause });
+                return false;
+            }
+        }
+        if let Some(ratio) = candidate.profiled {
+            self.run.phase(Phase::Measure, &format!("{}: {:.3} times as fast as the input", candidate.name, 1.0 / ratio));
+        }
+        true
+    }
+
+    /// Serialized models take memory: beyond a bound, the slowest go.
+    fn drop_slowest(&mut self) {
+        let held = |candidates: &[Candidate]| candidates.iter().map(|c| c.artifact.written.size()).sum::<u64>();
+        while self.candidates.len() > FINALISTS && held(&self.candidates) > HELD {
+            let ratio = |at: &usize| self.candidates[*at].profiled.unwrap_or(1.0);
+            let Some(slowest) = (0..self.candidates.len()).max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else { return };
+            self.candidates.remove(slowest);
+        }
+    }
+}
+
+/// Searches from a candidate, so that what was measured to be good is built upon; its rewrites come first.
+fn best_of(run: &mut Run<'_>, best: &Candidate) -> Proposals {
+    let until = run.clock.search_ends();
+    let mut found = run.search(&best.graph, &run.job.rules.library, until);
+    for proposal in &mut found.best {
+        proposal.rewrites.splice(0..0, best.script.main.iter().cloned());
+    }
+    found
+}
