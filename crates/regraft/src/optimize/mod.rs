@@ -57,7 +57,7 @@ pub use request::{CostKind, Request, SearchKind};
 pub use script::{Rewrite, Rewritten};
 pub use tune::{Bodies, Inside, Proposal, Proposals, everywhere, propose, rewrite_bodies, scramble};
 pub(crate) use verify::{BLURRED, FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
-pub use verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
+pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};
 pub use worth::{Networks, Paid, WorthRequest};
 
 use crate::error::Failure;

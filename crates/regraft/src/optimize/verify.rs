@@ -1,17 +1,22 @@
 //! The numeric check of a model against its original: on the runtime with its optimizer off, and on the reference executor.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
 use regraft_onnx::{Model, WriteOptions, Written};
-use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
+use regraft_rules::{Numeric, Trust};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, SessionOptions};
 
 use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
-use crate::exact;
+use crate::exact::{self, CONFIRMED, CONFIRMED_ROUNDED};
 use crate::exposed::exposed;
+use crate::optimize::binding::Binding;
+use crate::optimize::candidate::Candidate;
+use crate::optimize::load::Job;
 use crate::optimize::perturb::perturbed;
-use crate::report::Check;
+use crate::report::{Applied, Check};
 use crate::sizes::Sizes;
 
 /// Relative difference that is always tolerated, by the numerics of single precision over deep graphs.
@@ -30,46 +35,60 @@ const REFERENCE_SPEED: f64 = 6e9;
 /// Seconds that may be spent on the reference executor for a difference beyond the tolerance, whatever is left.
 const CONFIRM_SECONDS: f64 = 20.0;
 
-/// What to check.
+/// A candidate to check, at one binding.
 pub struct Subject<'a> {
-    /// The original.
-    pub model: &'a Model,
-    /// Its bytes.
-    pub original: ModelSource<'a>,
-    /// The rewritten model's bytes.
+    /// What is to be done: the original, the runtime, the seed.
+    pub job: &'a Job,
+    /// The candidate.
+    pub candidate: &'a Candidate,
+    /// The candidate as a file.
     pub rewritten: ModelSource<'a>,
-    /// The rewritten graph.
-    pub graph: &'a Graph,
-    /// The rewritten model, decoded.
-    pub written: &'a Written,
-    /// Sizes to run at.
-    pub sizes: &'a Sizes,
-    /// The user's own inputs, by name of their source.
-    pub data: &'a [(String, Feeds)],
-    /// Seed of made-up inputs.
-    pub seed: u64,
-    /// Threads.
-    pub threads: usize,
-    /// Tolerance for reals.
-    pub tolerance: f64,
-    /// What is rounding of a difference in double precision.
-    pub confirmed: f64,
+    /// Sizes to run at, and the user's own inputs of these sizes.
+    pub binding: &'a Binding,
+    /// When the reference executor should be done.
+    pub deadline: Instant,
+}
+
+impl<'a> Subject<'a> {
+    fn model(&self) -> &'a Model {
+        &self.job.input.model
+    }
+
+    fn threads(&self) -> usize {
+        self.job.request.threads
+    }
+
     /// Seconds that are left for the reference executor.
-    pub seconds_left: &'a dyn Fn() -> f64,
+    fn seconds_left(&self) -> f64 {
+        self.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
+    }
+
+    /// What is rounding of a difference in double precision, where constants are not folded yet but may have been rounded by rules.
+    fn roundoff(&self) -> f64 {
+        let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants.to_string() || a.trust == Trust::Bounded.to_string();
+        if self.candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
+    }
+}
+
+/// What real outputs of a candidate may differ by, relative to their largest magnitude.
+pub fn tolerance(candidate: &Candidate) -> f64 {
+    let bilinear = candidate.script.applied().any(|a| a.numeric == Numeric::FastBilinear.to_string());
+    if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
 }
 
 /// Runs all comparisons. `Check::passed` says whether the rewritten model may be written.
-pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Failure> {
-    let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads, ..SessionOptions::default() });
+pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
+    let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
+    let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() });
     // The original that says what is right also shows what its declared outputs hide.
     let shown = exposures(subject)?;
-    let mut check = Check { tolerance: subject.tolerance, passed: true, ..Check::default() };
-    if shown.is_none() && before_saturation(subject.graph).is_some() {
+    let mut check = Check { tolerance, passed: true, ..Check::default() };
+    if shown.is_none() && before_saturation(&subject.candidate.graph).is_some() {
         check.notes.push("values before the last softmax or sigmoid could not be exposed".into());
     }
-    let plain_source = shown.as_ref().map_or(subject.original, |e| ModelSource::bytes(&e.original));
+    let plain_source = shown.as_ref().map_or(subject.job.source(), |e| ModelSource::bytes(&e.original));
     let mut plain = open(plain_source, OptLevel::Disabled)?;
-    let mut tuned = open(subject.original, OptLevel::All)?;
+    let mut tuned = open(subject.job.source(), OptLevel::All)?;
     let mut ours = open(subject.rewritten, OptLevel::All)?;
     let signature = |infos: &[regraft_runtime::ValueInfo]| {
         infos.iter().map(|i| (i.name.clone(), i.dtype, i.dims.clone(), i.symbols.clone())).collect::<Vec<_>>()
@@ -80,11 +99,12 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
         return Ok(check);
     }
     let names: Vec<String> = tuned.outputs().iter().map(|o| o.name.clone()).collect();
-    let made_up = Fill::ALL.map(|fill| subject.sizes.feeds(fill, subject.seed).map(|feeds| (fill.name().to_string(), feeds)));
+    let made_up =
+        Fill::ALL.map(|fill| subject.binding.sizes.feeds(fill, subject.job.request.seed).map(|feeds| (fill.name().to_string(), feeds)));
     let made_up = made_up.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut cases = Vec::new();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
-    for (name, feeds) in made_up.into_iter().chain(subject.data.iter().cloned()) {
+    for (name, feeds) in made_up.into_iter().chain(subject.binding.data.iter().cloned()) {
         let mut want = plain.run(&feeds)?;
         let inner = want.split_off(names.len());
         let here = compare(&names, &want, &tuned.run(&feeds)?);
@@ -100,7 +120,7 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
             check.notes.push(format!("fill `{name}`: the input model overflows where the result does not: {lost}"));
         }
         let mut tells = true;
-        if ours.relative > subject.tolerance {
+        if ours.relative > tolerance {
             let (output, relative, floor) = (&ours.output, ours.relative, here.relative);
             let place = format!("fill `{name}`: `{output}` differs by {relative:.1e}, the noise floor is {floor:.1e}");
             match confirmed(subject, &feeds) {
@@ -133,7 +153,7 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
     (check.worst, check.floor) = (worst.relative, floor.relative);
     check.histogram = worst.histogram;
     if let Some(exposed) = &shown {
-        saturation(runtime, subject, exposed, &cases, &mut check)?;
+        saturation(subject, exposed, &cases, &mut check)?;
     }
     reference(subject, &mut cases, &names, &mut check);
     check.fills = cases.iter().filter(|case| case.tells).map(|case| case.name.clone()).collect();
@@ -149,9 +169,9 @@ pub fn verify(runtime: &dyn Runtime, subject: &Subject<'_>) -> Result<Check, Fai
 /// Both graphs in double precision, with what goes into operators that saturate, and what may be rounding there; constants of ours are the expressions that
 /// they were folded from.
 fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), String> {
-    let (before, after) = (subject.model.graph(), subject.graph);
-    let seconds = (flops(before, subject.sizes) + flops(after, subject.sizes)) / REFERENCE_SPEED;
-    if seconds > (subject.seconds_left)().max(CONFIRM_SECONDS) {
+    let (before, after) = (subject.model().graph(), &subject.candidate.graph);
+    let seconds = (flops(before, &subject.binding.sizes) + flops(after, &subject.binding.sizes)) / REFERENCE_SPEED;
+    if seconds > subject.seconds_left().max(CONFIRM_SECONDS) {
         return Err("there is no time left for it".into());
     }
     let outputs = |graph: &Graph| graph.outputs().iter().map(|o| (o.name.to_string(), o.value)).collect::<Vec<_>>();
@@ -166,12 +186,12 @@ fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), S
     let values = |named: Vec<(String, ValueId)>| named.into_iter().map(|(_, value)| value).collect::<Vec<_>>();
     let (a, b) = (values(a), values(b));
     let exact = exact::of_values(&names, (before, &a), (after, &b), feeds)?;
-    if exact.within(subject.confirmed) {
-        return Ok((exact, subject.confirmed));
+    if exact.within(subject.roundoff()) {
+        return Ok((exact, subject.roundoff()));
     }
     match exact::noise(&names, (before, &a), feeds)? {
-        noise if noise > subject.tolerance => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
-        noise => Ok((exact, noise.max(subject.confirmed))),
+        noise if noise > tolerance(subject.candidate) => Err(format!("the last bit of a double moves the input model by {noise:.1e}")),
+        noise => Ok((exact, noise.max(subject.roundoff()))),
     }
 }
 
@@ -194,7 +214,8 @@ struct Exposed {
 
 /// `None` if no output saturates, or not in both models alike, or if the values have no names.
 fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
-    let (Some(original), Some(rewritten)) = (before_saturation(subject.model.graph()), before_saturation(subject.graph)) else {
+    let (Some(original), Some(rewritten)) = (before_saturation(subject.model().graph()), before_saturation(&subject.candidate.graph))
+    else {
         return Ok(None);
     };
     if original.len() != rewritten.len() {
@@ -203,19 +224,23 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
     let expose = |written: &Written, graph: &Graph, values: &[(String, ValueId)]| {
         exposed(written, graph, &values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
     };
-    let untouched = subject.model.write(subject.model.graph(), &WriteOptions::default()).map_err(Failure::new)?;
-    match (expose(&untouched, subject.model.graph(), &original), expose(subject.written, subject.graph, &rewritten)) {
+    let untouched = subject.model().write(subject.model().graph(), &WriteOptions::default()).map_err(Failure::new)?;
+    match (
+        expose(&untouched, subject.model().graph(), &original),
+        expose(&subject.candidate.artifact.written, &subject.candidate.graph, &rewritten),
+    ) {
         (Ok(Some(original)), Ok(Some(rewritten))) => Ok(Some(Exposed { original, rewritten })),
         _ => Ok(None),
     }
 }
 
 /// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is compared as well.
-fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
-    let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads, ..SessionOptions::default() });
+fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
+    let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
+    let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads(), ..SessionOptions::default() });
     let (mut tuned, mut ours) = (open(&exposed.original)?, open(&exposed.rewritten)?);
     // The declared outputs come first, and were compared before.
-    let declared = subject.model.graph().outputs().len();
+    let declared = subject.model().graph().outputs().len();
     let names: Vec<String> = tuned.outputs()[declared..].iter().map(|o| o.name.clone()).collect();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
     let compared = [Fill::Normal.name(), Fill::Large.name()];
@@ -226,7 +251,7 @@ fn saturation(runtime: &dyn Runtime, subject: &Subject<'_>, exposed: &Exposed, c
             check.passed = false;
             check.notes.push(format!("before saturation, fill `{}`: {breach}", case.name));
         }
-        if here.relative > subject.tolerance {
+        if here.relative > tolerance {
             let (fill, output, relative) = (&case.name, &here.output, here.relative);
             let place = format!(
                 "before saturation, fill `{fill}`: `{output}` differs by {relative:.1e}, the noise floor is {:.1e}",
@@ -273,7 +298,7 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
 ///
 /// A case that tells nothing in single precision may tell something in double.
 fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check: &mut Check) {
-    let graph = match Model::from_proto(at_sizes(&subject.written.proto, subject.sizes)) {
+    let graph = match Model::from_proto(at_sizes(&subject.candidate.artifact.written.proto, &subject.binding.sizes)) {
         Ok(model) => model.graph().clone(),
         Err(e) => {
             check.passed = false;
@@ -281,11 +306,11 @@ fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check:
             return;
         }
     };
-    let flops = flops(&graph, subject.sizes);
+    let flops = flops(&graph, &subject.binding.sizes);
     let fills = if flops > HEAVY_FLOPS { 1 } else { cases.len() };
     let mut worst: Option<f64> = None;
     for Case { name, feeds, want, tells, .. } in cases.iter_mut().take(fills) {
-        if flops / REFERENCE_SPEED > (subject.seconds_left)() {
+        if flops / REFERENCE_SPEED > subject.seconds_left() {
             check.reference_note = Some("no time left for the reference executor".into());
             break;
         }
@@ -302,10 +327,10 @@ fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check:
                     break;
                 };
                 let agreement = compare(names, want, &have);
-                if !agreement.within(subject.tolerance) && !agreement.non_finite {
+                if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
                     // Where single precision itself is that far off, both graphs in double precision still agree.
                     let exact = original_values(subject, &values).map(|original| compare_values(names, &original, &results, want));
-                    if exact.as_ref().is_some_and(|e| e.within(subject.tolerance)) {
+                    if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
                         *tells = true;
                         check.notes.push(format!(
                             "fill `{name}`: single precision is off by {:.1e} in the input model itself",
@@ -389,7 +414,7 @@ pub(crate) fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTenso
 
 /// The original model on the reference executor.
 fn original_values(subject: &Subject<'_>, values: &HashMap<String, Value<f64>>) -> Option<Vec<Value<f64>>> {
-    let original = Model::from_proto(at_sizes(subject.model.proto(), subject.sizes)).ok()?;
+    let original = Model::from_proto(at_sizes(subject.model().proto(), &subject.binding.sizes)).ok()?;
     eval::run::<f64>(original.graph(), values, &mut eval::NoOpaque).ok()
 }
 

@@ -324,7 +324,7 @@ fn a_settled_hunt_is_not_hunted_again() {
         );
         assert_eq!(bench.read("a.onnx"), bench.read("b.onnx"));
     }
-    // Other rules are another hunt.
+    // Other rules are searched with anew.
     let other = run("c.onnx", "--deny fast-bilinear");
     assert!(other["visited"].as_u64() > Some(0), "{other}");
 }

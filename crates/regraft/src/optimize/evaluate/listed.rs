@@ -7,10 +7,10 @@ use regraft_onnx::{WriteOptions, Written};
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::candidate::{Candidate, Timed};
-use crate::optimize::evaluate::measuring::tolerance;
 use crate::optimize::evaluate::{Evaluator, Prices, check_each};
 use crate::optimize::load::Job;
 use crate::optimize::piecewise::{Pieces, verify_pieces};
+use crate::optimize::verify::tolerance;
 use crate::report::Check;
 
 /// An evaluator that runs no whole model.

@@ -2,17 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use regraft_rules::{Numeric, Trust};
-
 use crate::error::Failure;
-use crate::exact::{CONFIRMED, CONFIRMED_ROUNDED};
 use crate::optimize::candidate::{Candidate, Timed};
 use crate::optimize::end_to_end::{Effort, MARGIN, time_end_to_end};
 use crate::optimize::evaluate::prices::{Prices, Profiler};
 use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
 use crate::optimize::load::Job;
-use crate::optimize::verify::{Subject, TOLERANCE, TOLERANCE_BILINEAR, verify};
-use crate::report::{Applied, Check, Speedup};
+use crate::optimize::verify::{Subject, verify};
+use crate::report::{Check, Speedup};
 
 /// Sittings, and rounds of each at least and at most.
 const SITTINGS: usize = 3;
@@ -105,33 +102,5 @@ impl Evaluator for Measuring<'_> {
 /// The numeric check of a candidate that can be run as a whole.
 pub fn check_whole(job: &Job, candidate: &Candidate, deadline: Instant) -> Check {
     let Some(rewritten) = candidate.artifact.source() else { return Check::default() };
-    check_each(job, |binding| {
-        let subject = Subject {
-            model: &job.input.model,
-            original: job.source(),
-            rewritten,
-            graph: &candidate.graph,
-            written: &candidate.artifact.written,
-            sizes: &binding.sizes,
-            data: &binding.data,
-            seed: job.request.seed,
-            threads: job.request.threads,
-            tolerance: tolerance(candidate),
-            confirmed: confirmed(candidate),
-            seconds_left: &|| deadline.saturating_duration_since(Instant::now()).as_secs_f64(),
-        };
-        verify(&*job.runtime, &subject)
-    })
-}
-
-/// What real outputs may differ by, relative to their largest magnitude.
-pub fn tolerance(candidate: &Candidate) -> f64 {
-    let bilinear = candidate.script.applied().any(|a| a.numeric == Numeric::FastBilinear.to_string());
-    if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
-}
-
-/// What is rounding of a difference in double precision, where constants are not folded yet but may have been rounded by rules.
-fn confirmed(candidate: &Candidate) -> f64 {
-    let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants.to_string() || a.trust == Trust::Bounded.to_string();
-    if candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
+    check_each(job, |binding| verify(&Subject { job, candidate, rewritten, binding, deadline }))
 }

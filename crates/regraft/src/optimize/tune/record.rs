@@ -72,7 +72,7 @@ impl TuningRecord {
 /// What records of a model are kept under: its graph with its weights, the sizes, and how it is searched.
 fn key(job: &Job) -> String {
     let search = format!("{:?}", job.request.search).to_lowercase();
-    format!("hunt:{search}:{}:{:032x}", fingerprint(&job.input.graph, &job.sizes().symbols), canonical_key(job.input.model.graph()))
+    format!("tuning:{search}:{}:{:032x}", fingerprint(&job.input.graph, &job.sizes().symbols), canonical_key(job.input.model.graph()))
 }
 
 /// Takes the rewrites of a script again, from the same graph; `None` if one of its places does not come up.
