@@ -203,7 +203,8 @@ pub fn declared(model: &Model) -> Vec<ValueInfo> {
     graph.input.iter().filter(given).map(value_info).collect()
 }
 
-fn value_info(info: &ValueInfoProto) -> ValueInfo {
+/// What a model declares of an input or output.
+pub(crate) fn value_info(info: &ValueInfoProto) -> ValueInfo {
     let tensor = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
         Some(type_proto::Value::TensorType(tensor)) => Some(tensor),
         _ => None,

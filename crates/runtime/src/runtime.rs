@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError};
+use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError};
 
 /// How much a runtime may rewrite a model when it loads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -90,6 +90,13 @@ pub trait Session: Send {
 
     /// Runs once on the bound values and drops the outputs without copying them: the call to time.
     fn run_bound(&mut self) -> Result<(), RuntimeError>;
+
+    /// Runs once on the bound values; how long that took by the clock, ns.
+    fn time_bound(&mut self, clock: Clock) -> Result<u64, RuntimeError> {
+        let start = clock.now_ns();
+        self.run_bound()?;
+        Ok(clock.now_ns().saturating_sub(start))
+    }
 
     /// Stops profiling and returns what was recorded since the session was opened; needs
     /// [`SessionOptions::profile_prefix`], and works once.

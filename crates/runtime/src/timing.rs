@@ -76,9 +76,7 @@ pub fn time_interleaved(
         }
         for step in 0..count {
             let which = order(round, step, count);
-            let start = clock.now_ns();
-            sessions[which].run_bound()?;
-            samples.sessions[which].push(clock.now_ns().saturating_sub(start));
+            samples.sessions[which].push(sessions[which].time_bound(clock)?);
         }
     }
     Ok(samples)

@@ -19,7 +19,7 @@ use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::run::Journal;
 use crate::optimize::time_budget::TimeBudget;
-use crate::runtime::{self, TARGET};
+use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
 /// Kinds of kept nodes in the warning, at most.
@@ -109,19 +109,24 @@ impl Writable for InModel<'_> {
     }
 }
 
-/// Reads what a request names.
+/// Reads what a request names; the runtime is asked for last.
 ///
 /// # Errors
 ///
 /// What cannot be read or would lose data, and requests that contradict the model or the memory.
-pub fn load(request: &Request, clock: &TimeBudget, observer: &mut dyn Observer) -> Result<(Job, Journal), Failure> {
+pub fn load(
+    request: &Request,
+    runtime: &dyn Fn() -> Result<Arc<dyn Runtime>, Failure>,
+    clock: &TimeBudget,
+    observer: &mut dyn Observer,
+) -> Result<(Job, Journal), Failure> {
     observer.phase(Phase::Load, &request.input.display().to_string());
     let mut journal = Journal { complete: true, ..Journal::default() };
     let mut rules = load_library(&request.rules, TARGET)?;
     let input = read(request)?;
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules)?;
-    let runtime = runtime::load(request.runtime_library.as_deref())?;
+    let runtime = runtime()?;
     let mut request = request.clone();
     if memory.is_tight() {
         if input.converted {

@@ -39,6 +39,10 @@ mod report;
 mod request;
 mod run;
 mod script;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod tests;
 mod time_budget;
 mod tune;
 mod validate;
@@ -46,7 +50,10 @@ mod verify;
 mod worth;
 mod write;
 
+use std::sync::Arc;
 use std::time::Instant;
+
+use regraft_runtime::Runtime;
 
 pub use end_to_end::{Effort, EndToEnd, MARGIN, time_end_to_end};
 pub use library::{Choice, Usable, load_library, read_library};
@@ -62,6 +69,7 @@ pub use worth::{Networks, Paid, WorthRequest};
 
 use crate::error::Failure;
 use crate::report::Report;
+use crate::runtime;
 use run::Run;
 use time_budget::TimeBudget;
 
@@ -71,8 +79,17 @@ use time_budget::TimeBudget;
 ///
 /// What cannot be read, run or written, and requests that contradict themselves. The output is then as it was.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
+    optimize_on(&|| runtime::load(request.runtime_library.as_deref()), request, observer)
+}
+
+/// The same on a runtime of the caller's choice, which is asked for once the model is read.
+fn optimize_on(
+    runtime: &dyn Fn() -> Result<Arc<dyn Runtime>, Failure>,
+    request: &Request,
+    observer: &mut dyn Observer,
+) -> Result<Report, Failure> {
     let clock = TimeBudget::new(Instant::now(), request.budget);
-    let (job, journal) = load::load(request, &clock, observer)?;
+    let (job, journal) = load::load(request, runtime, &clock, observer)?;
     let mut run = Run::new(&job, clock, journal, observer)?;
     let candidates = tune::tune(&mut run)?;
     let comparison = compare::compare(&mut run, candidates)?;

@@ -1,0 +1,133 @@
+//! A runtime for tests: it computes on the reference executor, and takes as long as a script says.
+
+use std::path::Path;
+
+use prost::Message;
+use regraft_ir::{Graph, eval};
+use regraft_onnx::Model;
+use regraft_onnx::proto::{ModelProto, ValueInfoProto};
+use regraft_runtime::{
+    Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, ProfiledRun, RawProfile, Runtime, RuntimeError, Session, SessionOptions,
+    ValueInfo,
+};
+
+use crate::optimize::verify::to_values;
+use crate::sizes::value_info;
+
+/// Nanoseconds of every run that belong to no operator.
+const CALL: u64 = 1_000;
+
+/// What models take.
+#[derive(Clone, Copy)]
+pub struct Scripted {
+    /// Nanoseconds of one run of an operator of this type.
+    pub operator: fn(&str) -> u64,
+    /// Nanoseconds that a run of a model with these operators takes besides: effects that reach further than one operator.
+    pub besides: fn(&[&str]) -> u64,
+}
+
+/// An open model.
+struct Opened {
+    graph: Graph,
+    nodes: Vec<NodeEvent>,
+    total: u64,
+    inputs: Vec<ValueInfo>,
+    outputs: Vec<ValueInfo>,
+    runs: usize,
+}
+
+fn refused(cause: impl ToString) -> RuntimeError {
+    RuntimeError::Load { runtime: "scripted".into(), model: "a model".into(), cause: cause.to_string() }
+}
+
+fn failed(cause: impl ToString) -> RuntimeError {
+    RuntimeError::Run { runtime: "scripted".into(), model: "a model".into(), cause: cause.to_string() }
+}
+
+fn bytes_of(model: ModelSource<'_>) -> Result<Vec<u8>, RuntimeError> {
+    let read = |path: &Path| std::fs::read(path).map_err(|source| RuntimeError::Io { path: path.to_path_buf(), source });
+    match model {
+        ModelSource::Path(path) => read(path),
+        ModelSource::Bytes { bytes, .. } => Ok(bytes.to_vec()),
+        _ => Err(refused("an unknown source")),
+    }
+}
+
+impl Runtime for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn version(&self) -> &str {
+        "1.0"
+    }
+
+    fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+        let bytes = bytes_of(model)?;
+        if let Some(path) = &options.optimized_model_path {
+            std::fs::write(path, &bytes).map_err(|source| RuntimeError::Io { path: path.clone(), source })?;
+        }
+        let proto = ModelProto::decode(bytes.as_slice()).map_err(refused)?;
+        let graph = Model::from_proto(proto.clone()).map_err(refused)?.graph().clone();
+        let written = proto.graph.unwrap_or_default();
+        let event = |(index, node): (usize, &regraft_onnx::proto::NodeProto)| NodeEvent {
+            name: node.name().to_owned(),
+            index: index as u64,
+            op_type: node.op_type().to_owned(),
+            provider: "scripted".into(),
+            ns: (self.operator)(node.op_type()),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let nodes: Vec<NodeEvent> = written.node.iter().enumerate().map(event).collect();
+        let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
+        let total = CALL + nodes.iter().map(|node| node.ns).sum::<u64>() + (self.besides)(&kinds);
+        let infos = |values: &[ValueInfoProto]| values.iter().map(value_info).collect();
+        Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs: infos(&written.output), nodes, runs: 0 }))
+    }
+}
+
+impl Session for Opened {
+    fn inputs(&self) -> &[ValueInfo] {
+        &self.inputs
+    }
+
+    fn outputs(&self) -> &[ValueInfo] {
+        &self.outputs
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
+        let values = to_values(&self.graph, feeds).ok_or_else(|| failed("an input of an unknown type"))?;
+        let results = eval::run::<f64>(&self.graph, &values, &mut eval::NoOpaque).map_err(failed)?;
+        let tensor = |(output, value): (&regraft_ir::Output, &regraft_ir::Value<f64>)| {
+            let dtype = self.graph.ty(output.value).ok_or_else(|| failed("an output of an unknown type"))?.dtype;
+            let value = value.to_const(dtype).ok_or_else(|| failed("an output of another type"))?;
+            let shape = value.shape().iter().map(|size| *size as usize).collect();
+            HostTensor::from_bytes(DType::from_onnx(dtype.to_onnx()), shape, value.bytes()).map_err(failed)
+        };
+        self.graph.outputs().iter().zip(&results).map(tensor).collect()
+    }
+
+    fn bind(&mut self, _: &Feeds) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    fn run_bound(&mut self) -> Result<(), RuntimeError> {
+        self.runs += 1;
+        Ok(())
+    }
+
+    fn time_bound(&mut self, _: Clock) -> Result<u64, RuntimeError> {
+        self.run_bound()?;
+        Ok(self.total)
+    }
+
+    fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
+        let run = ProfiledRun { ns: self.total, nodes: self.nodes.clone() };
+        Ok(RawProfile { runs: vec![run; self.runs], resolution_ns: 1 })
+    }
+}
