@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use regraft_audit::{Word, judge};
 use regraft_ir::TensorType;
-use regraft_prove::{Allowance, Assumptions, Word, equal_within, judge};
+use regraft_prove::{Allowance, Assumptions, equal_within};
 use regraft_rules::{Library, Rule, parse};
 use rustc_hash::FxHashMap;
 

@@ -1,36 +1,40 @@
-//! Exact readings of rules: the operators' one meaning, evaluated over scalars without rounding.
+//! Are two graphs equal? Exact readings of the operators' one meaning, for all sizes and without rounding.
+//!
+//! | question | answer |
+//! |---|---|
+//! | are the graphs equal, whatever the sizes? | [`equal`]: a [`Verdict`], with its [`Premises`] |
+//! | are they the same expressions, at sizes that are numbers? | [`exact_equal`] |
+//! | what do they compute in a prime field? | [`Field`], a scalar of the evaluator |
+//! | which axes stand for any number of axes? | [`leading_axes`] |
+//!
+//! ```
+//! let graph = |ops: &str| regraft_ir::text::parse(&format!("graph (x: f32[N, 4]) {{ {ops} output y }}"));
+//! let (before, after) = (graph("a = Relu(x) y = Relu(a)")?, graph("y = Relu(x)")?);
+//! assert!(regraft_prove::equal(&before, &after).is_proved());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(test)]
 mod agreement;
-mod coverage;
 mod equal;
 mod exact;
 mod field;
-mod fingerprint;
 mod index;
-mod interval;
-mod judge;
 mod leading;
 mod meaning;
 mod numbers;
 mod premises;
 mod ratio;
 mod rebuild;
-mod validate;
 mod value;
 mod verdict;
 mod whole;
 
-pub use coverage::{coverage, coverage_document};
 pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use exact::{Exactness, exact_equal};
 pub use field::{Field, PRIME};
-pub use fingerprint::{Fingerprint, fingerprint};
 pub use index::interruptible;
-pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
-pub use judge::{Generated, Judgement, Word, any_rank, generate, judge, replay};
 pub use leading::{leading_axes, with_leading_axes};
 pub use numbers::settled;
 pub use premises::Premises;
-pub use validate::{Tally, validate};
 pub use verdict::{Rounding, Verdict};

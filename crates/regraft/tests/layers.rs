@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates that do no I/O, read no clock and print nothing.
-const PURE: [&str; 7] = ["ir", "rules", "prove", "equate", "foreign", "derive", "search"];
+const PURE: [&str; 8] = ["ir", "rules", "prove", "audit", "equate", "foreign", "derive", "search"];
+/// What the checker of certificates must not reach: what finds rewrites, and what makes or judges rules.
+const MAKERS: [&str; 8] = ["rules", "audit", "equate", "derive", "search", "discover", "cost", "runtime"];
 /// Lines that the checker of certificates may not reach.
 const CHECKER: usize = 1500;
 /// Parts of the standard library that a pure crate does not name.
@@ -182,6 +184,25 @@ fn the_core_is_pure() {
         }
     }
     assert!(found.is_empty(), "the core does no I/O, reads no clock, prints nothing:\n{}", found.join("\n"));
+}
+
+/// All crates of this workspace that one depends on, through others as well; without those of its tests.
+fn reached(name: &str, manifests: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![name.to_owned()]);
+    while let Some(name) = open.pop() {
+        open.extend(dependencies(&manifests[&name]).0.into_iter().filter(|name| found.insert(name.clone())));
+    }
+    found
+}
+
+#[test]
+fn the_checker_reaches_no_rule_and_no_search() {
+    let manifests = manifests();
+    let checker = reached("certify", &manifests);
+    let makers: Vec<&str> = MAKERS.into_iter().filter(|maker| checker.contains(*maker)).collect();
+    assert!(makers.is_empty(), "certify depends on {makers:?}, directly or through {checker:?}");
+    assert!(MAKERS.iter().all(|maker| manifests.contains_key(*maker)));
+    assert!(reached("regraft", &manifests).contains("audit"));
 }
 
 #[test]

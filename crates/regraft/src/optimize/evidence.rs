@@ -1,8 +1,8 @@
 //! What a certificate says of a rewritten graph: every edit as data, what the rule's variables stood for, and the guards that held.
 
+use regraft_audit::coverage;
 use regraft_certify::{Step, Trail};
 use regraft_ir::{Graph, NodeId, PatchValue, canonical_key, normal};
-use regraft_prove::coverage;
 use regraft_rules::expr::Val;
 use regraft_rules::{Found, Library, Proofs, Rule, accept, sexp, sources_at};
 use regraft_search::Move;

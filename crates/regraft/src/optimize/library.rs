@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use regraft_prove::judge;
+use regraft_audit::judge;
 use regraft_rules::{Library, Numeric, Proofs, Trust};
 
 use crate::error::Failure;

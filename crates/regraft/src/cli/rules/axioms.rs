@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use regraft_prove::{Tally, validate};
+use regraft_audit::{Tally, validate};
 use regraft_rules::{Domain, Library, Rule};
 use regraft_runtime::Clock;
 use serde::Serialize;

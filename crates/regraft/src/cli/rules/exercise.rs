@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use regraft_prove::fingerprint;
+use regraft_audit::fingerprint;
 use regraft_rules::{Rule, sample};
 use serde::Serialize;
 

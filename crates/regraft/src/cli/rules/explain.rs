@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use regraft_prove::{any_rank, coverage};
+use regraft_audit::{any_rank, coverage};
 use regraft_rules::sample::Sizes;
 use regraft_rules::{Numeric, Proofs, Rule, Trust};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use regraft_prove::{Generated, Judgement, Word, coverage, coverage_document, generate, judge, replay};
+use regraft_audit::{Generated, Judgement, Word, coverage, coverage_document, generate, judge, replay};
 use regraft_rules::variants::Effort;
 use regraft_rules::vary::types;
 use regraft_rules::{Library, Proofs, Rule};

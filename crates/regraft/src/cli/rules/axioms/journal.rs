@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use regraft_prove::Tally;
+use regraft_audit::Tally;
 use regraft_rules::Rule;
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use regraft_ir::text;
+use regraft_prove::{Exactness, settled};
 use regraft_rules::sample::Instance;
 use regraft_rules::{Case, Domain, Rule};
-
-use crate::exact::Exactness;
-use crate::numbers::settled;
 
 /// What the combinations of a rule's parameters came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 use std::fmt;
 
 use regraft_ir::Graph;
+use regraft_prove::{Allowance, Assumptions, Verdict, equal, equal_within, leading_axes};
 use regraft_rules::sample::{Instance, Miss, Sizes};
 use regraft_rules::variants::{Effort, variants};
 use regraft_rules::{Draw, Proof, Rule, Trust};
-
-use crate::{Allowance, Assumptions, Verdict, equal, equal_within, leading_axes};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;

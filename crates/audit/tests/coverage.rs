@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use regraft_prove::coverage_document;
+use regraft_audit::coverage_document;
 use regraft_rules::{Library, Proofs};
 
 /// With `REGRAFT_UPDATE_SNAPSHOTS=1` the document is written anew.

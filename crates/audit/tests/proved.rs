@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use regraft_prove::{Word, generate, judge, replay};
+use regraft_audit::{Word, generate, judge, replay};
 use regraft_rules::variants::Effort;
 use regraft_rules::{Library, Proof, Proofs, Rule, Trust};
 

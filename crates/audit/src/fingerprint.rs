@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use regraft_ir::{Class, Const, Graph, Op, Tensor, Value, eval};
+use regraft_prove::Field;
 use regraft_rules::Rule;
 use regraft_rules::sample::{Instance, Miss, draw};
-
-use crate::field::Field;
 
 /// What the field says of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! What proofs of rules cover: what was general in their instances, and what was fixed.
 
+use regraft_prove::leading_axes;
 use regraft_rules::{Coverage, Draw, Proof, Proofs, Rule};
-
-use crate::leading_axes;
 
 /// What the instances of a proof cover.
 pub fn coverage(rule: &Rule, proof: &Proof) -> Coverage {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use regraft_prove::fingerprint;
+use regraft_audit::fingerprint;
 use regraft_rules::Library;
 
 /// Instances per rule.

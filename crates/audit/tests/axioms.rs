@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use regraft_prove::{Tally, Word, judge, validate};
+use regraft_audit::{Tally, Word, judge, validate};
 use regraft_rules::{Library, Rule, parse, sample};
 
 /// Axioms that are about numbers, each with the reason.
