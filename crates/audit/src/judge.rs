@@ -1,39 +1,14 @@
 //! A rule judged: proved on instances whose sizes are symbols, and on instances whose sizes are numbers.
 
-use std::fmt;
-
 use regraft_ir::Graph;
+use regraft_ir::Trust;
 use regraft_prove::{Allowance, Assumptions, Verdict, equal, equal_within, leading_axes};
 use regraft_rules::sample::{Instance, Miss, Sizes};
 use regraft_rules::variants::{Effort, variants};
-use regraft_rules::{Draw, Proof, Rule, Trust};
+use regraft_rules::{Draw, Proof, Rule};
 
 /// Draws for each instance that is wanted: guards refuse many.
 const DRAWS: u64 = 120;
-
-/// How far a rule is proved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Word {
-    /// Every instance was proved, among them some whose sizes are symbols.
-    Proved,
-    /// Every instance was proved, some of them only if constants are the simple numbers that they were rounded from.
-    Bounded,
-    /// Every instance was proved; all of them have sizes that are numbers, because guards or attributes ask for numbers.
-    ProvedInRange,
-    /// Some instance was not proved, or none could be made.
-    Unproved,
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Word::Proved => "proved",
-            Word::Bounded => "bounded",
-            Word::ProvedInRange => "proved-in-range",
-            Word::Unproved => "unproved",
-        })
-    }
-}
 
 /// What was shown of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,22 +43,18 @@ impl Judgement {
 
     /// What can be kept of it: the proof that a rule of this text has.
     pub fn proof(&self, rule: &Rule) -> Proof {
-        let trust = match self.word() {
-            Word::Proved => Trust::Proved,
-            Word::Bounded => Trust::Bounded,
-            Word::ProvedInRange => Trust::ProvedInRange,
-            Word::Unproved => Trust::Tested,
-        };
+        // What is not proved was at least drawn and computed.
+        let trust = self.trust().max(Trust::Tested);
         Proof { rule: rule.name.clone(), digest: rule.digest(), trust, instances: self.instances.clone() }
     }
 
-    /// The word for it.
-    pub fn word(&self) -> Word {
+    /// How far the rule is proved: in range, if all its instances have sizes that are numbers, because guards or attributes ask for numbers.
+    pub fn trust(&self) -> Trust {
         match (self.unproved, self.open, self.known) {
-            (0, 1.., _) if self.bounded > 0 => Word::Bounded,
-            (0, 1.., _) => Word::Proved,
-            (0, 0, 1..) => Word::ProvedInRange,
-            _ => Word::Unproved,
+            (0, 1.., _) if self.bounded > 0 => Trust::Bounded,
+            (0, 1.., _) => Trust::Proved,
+            (0, 0, 1..) => Trust::ProvedInRange,
+            _ => Trust::Unproved,
         }
     }
 }

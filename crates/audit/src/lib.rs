@@ -9,13 +9,14 @@
 //! | do laws of functions hold between given bounds? | [`identities`], [`enclose`] |
 //!
 //! ```
-//! use regraft_audit::{Word, judge};
+//! use regraft_audit::judge;
+//! use regraft_ir::Trust;
 //!
 //! let rules = regraft_rules::parse("my.rules", "
 //! ;; max(max(x, 0), 0) = max(x, 0)
 //! (rule relu-relu (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"Once is enough.\") (instance (n 2 3) (?x n 3)))
 //! ")?;
-//! assert_eq!(judge(&rules[0], 2, 0).word, Word::Proved);
+//! assert_eq!(judge(&rules[0], 2, 0).trust(), Trust::Proved);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -28,5 +29,5 @@ mod validate;
 pub use coverage::{coverage, coverage_document};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
-pub use judge::{Generated, Judgement, Word, any_rank, generate, judge, replay};
+pub use judge::{Generated, Judgement, any_rank, generate, judge, replay};
 pub use validate::{Tally, validate};

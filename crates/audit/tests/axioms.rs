@@ -1,8 +1,9 @@
 //! Which axioms the prover shows for all sizes, and that all of them hold on random instances.
 
+use regraft_ir::Trust;
 use std::collections::BTreeSet;
 
-use regraft_audit::{Tally, Word, judge, validate};
+use regraft_audit::{Tally, judge, validate};
 use regraft_rules::{Library, Rule, parse, sample};
 
 /// Axioms that are about numbers, each with the reason.
@@ -14,8 +15,8 @@ const ROUNDED: [&str; 3] = ["gelu-is", "fast-gelu-is", "conv-by-average"];
 fn axioms_are_proved() {
     let library = Library::axioms().unwrap();
     let numeric: BTreeSet<&str> = NUMERIC.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_whitespace().next()).collect();
-    let judged = |part: &[Rule]| -> Vec<(String, Word, Option<String>)> {
-        part.iter().map(|r| (judge(r, 2, 0), r)).map(|(j, r)| (r.name.to_string(), j.word(), j.first)).collect()
+    let judged = |part: &[Rule]| -> Vec<(String, Trust, Option<String>)> {
+        part.iter().map(|r| (judge(r, 2, 0), r)).map(|(j, r)| (r.name.to_string(), j.trust(), j.first)).collect()
     };
     let (left, right) = library.rules().split_at(library.rules().len() / 2);
     let all: Vec<_> = std::thread::scope(|scope| {
@@ -26,9 +27,9 @@ fn axioms_are_proved() {
         .iter()
         .filter(|(name, word, _)| {
             let expected = match name.as_str() {
-                name if numeric.contains(name) => Word::ProvedInRange,
-                name if ROUNDED.contains(&name) => Word::Bounded,
-                _ => Word::Proved,
+                name if numeric.contains(name) => Trust::ProvedInRange,
+                name if ROUNDED.contains(&name) => Trust::Bounded,
+                _ => Trust::Proved,
             };
             *word != expected
         })

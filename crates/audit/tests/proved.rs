@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use regraft_audit::{Word, generate, judge, replay};
+use regraft_audit::{generate, judge, replay};
+use regraft_ir::Trust;
 use regraft_rules::variants::Effort;
-use regraft_rules::{Library, Proof, Proofs, Rule, Trust};
+use regraft_rules::{Library, Proof, Proofs, Rule};
 
 /// Fast convolutions take a second each: one instance of each kind of sizes has to do.
 fn wanted(rule: &Rule) -> usize {
@@ -69,6 +70,6 @@ fn operands_that_are_drawn_positive_are_not_known_to_be() {
     let text = "(rule abs-of-positive (abs ?x) => ?x (numeric exact) (doc \"False.\") (instance (n 1 2) (?x positive n 3)))
                 (rule relu-of-abs (relu (abs ?x)) => (abs ?x) (numeric exact) (doc \"True.\") (instance (n 1 2) (?x positive n 3)))";
     let rules = regraft_rules::parse("narrow.rules", text).unwrap_or_else(|e| panic!("{e}"));
-    let words: Vec<Word> = rules.iter().map(|rule| judge(rule, 2, 0).word()).collect();
-    assert_eq!(words, [Word::Unproved, Word::Proved]);
+    let words: Vec<Trust> = rules.iter().map(|rule| judge(rule, 2, 0).trust()).collect();
+    assert_eq!(words, [Trust::Unproved, Trust::Proved]);
 }

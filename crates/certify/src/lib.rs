@@ -40,4 +40,4 @@ pub use region::{Region, Scope};
 pub use replay::{Judged, Replayer, Stop};
 pub use step::Step;
 pub use trial::trial;
-pub use verdict::{Finding, Replay, Word};
+pub use verdict::{Finding, Replay};

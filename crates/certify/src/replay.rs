@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, canonical_key};
+use regraft_ir::{Graph, NodeId, Patch, PatchValue, Trust, ValueId, canonical_key};
 use regraft_prove::{Premises, Verdict};
 
 use crate::certificate::Trail;
@@ -10,7 +10,6 @@ use crate::congruence::describe;
 use crate::oracle::{Oracle, Prover};
 use crate::region::{Claim, Region, Scope};
 use crate::trial::trial;
-use crate::verdict::Word;
 
 /// How much of its surroundings a region shows, from one attempt at a proof to the next, and in words.
 const SCOPES: [(Scope, &str); 4] = [
@@ -35,7 +34,7 @@ pub struct Judged {
     /// What it replaced, by names of the model where there are some.
     pub at: String,
     /// How well it is known that nothing else is computed.
-    pub word: Word,
+    pub trust: Trust,
     /// What a proof of it takes for granted.
     pub premises: Premises,
     /// How that is known, or why no more is.
@@ -86,10 +85,10 @@ impl<'o> Replayer<'o> {
         for (number, step) in (1..).zip(&trail.steps) {
             let lost = |why: String| Stop::Broken(format!("step {number} ({}) of graph {} fits nowhere: {why}", step.rule, trail.place));
             let patch = step.patch(graph).map_err(lost)?;
-            let (word, premises, why) = self.judge(graph, &patch, &step.replaces);
+            let (trust, premises, why) = self.judge(graph, &patch, &step.replaces);
             let places: Vec<String> = patch.replace.iter().map(|(old, _)| describe(graph, *old)).collect();
             let graph_label = trail.label.clone();
-            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), word, premises, why });
+            self.judged.push(Judged { graph: graph_label, number, rule: step.rule.clone(), at: places.join(", "), trust, premises, why });
             let doubtful = reaches_replaced(graph, &patch);
             graph.apply(&patch);
             if doubtful && graph.topological().len() != graph.len() {
@@ -99,9 +98,9 @@ impl<'o> Replayer<'o> {
         Ok(())
     }
 
-    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Word, Premises, String) {
+    fn judge(&mut self, graph: &Graph, patch: &Patch, matched: &[NodeId]) -> (Trust, Premises, String) {
         if patch.replace.iter().all(|(old, new)| matches!(new, PatchValue::Old(new) if is_twin(graph, *old, *new))) {
-            return (Word::Proved, Premises::default(), "the same operator on the same operands".into());
+            return (Trust::Proved, Premises::default(), "the same operator on the same operands".into());
         }
         let mut unproved = None;
         let mut regions: Vec<Region> = Vec::new();
@@ -117,8 +116,8 @@ impl<'o> Replayer<'o> {
                     regions.push(region);
                     let Verdict::Unproved(why) = verdict else {
                         self.vain.remove(patch.cause.as_ref());
-                        let word = if verdict.is_proved() { Word::Proved } else { Word::Bounded };
-                        return (word, verdict.premises(), format!("{verdict}, for all sizes{given}"));
+                        let trust = if verdict.is_proved() { Trust::Proved } else { Trust::Bounded };
+                        return (trust, verdict.premises(), format!("{verdict}, for all sizes{given}"));
                     };
                     why
                 }
@@ -130,11 +129,11 @@ impl<'o> Replayer<'o> {
         let mut untested = None;
         for region in if self.work.is_finite() { &regions[..] } else { &[] } {
             match trial(region, &mut self.work) {
-                Ok(sizes) => return (Word::Tested, Premises::default(), format!("{sizes}; no proof: {unproved}")),
+                Ok(sizes) => return (Trust::Tested, Premises::default(), format!("{sizes}; no proof: {unproved}")),
                 Err(why) => drop(untested.get_or_insert(why)),
             }
         }
-        (Word::Unproved, Premises::default(), untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
+        (Trust::Unproved, Premises::default(), untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
     }
 
     /// What the prover says of a region, unless it was asked in vain too often.

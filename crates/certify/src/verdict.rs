@@ -1,35 +1,10 @@
 //! What a replay found.
 
-use std::fmt;
-
+use regraft_ir::Trust;
 use regraft_prove::Premises;
 
 use crate::congruence::Rounding;
 use crate::replay::Judged;
-
-/// How well an equality is known, from the weakest to the strongest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Word {
-    /// Nothing was shown.
-    Unproved,
-    /// Both sides are the same elements of a prime field on random inputs of some sizes.
-    Tested,
-    /// They are equal for all inputs and all sizes, if constants are the simple numbers that they were rounded from.
-    Bounded,
-    /// They are equal for all inputs and all sizes, as far as the premises hold.
-    Proved,
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Word::Unproved => "unproved",
-            Word::Tested => "tested",
-            Word::Bounded => "bounded",
-            Word::Proved => "proved",
-        })
-    }
-}
 
 /// What a certificate says of two models.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,11 +32,11 @@ pub struct Replay {
 
 impl Replay {
     /// What is known of the whole: no more than of its weakest part.
-    pub fn word(&self) -> Word {
+    pub fn trust(&self) -> Trust {
         if self.arrival.is_err() || self.judged.len() < self.steps {
-            return Word::Unproved;
+            return Trust::Unproved;
         }
-        self.judged.iter().map(|j| j.word).min().unwrap_or(Word::Proved)
+        self.judged.iter().map(|j| j.trust).min().unwrap_or(Trust::Proved)
     }
 
     /// What the proofs of steps take for granted.
@@ -70,12 +45,12 @@ impl Replay {
     }
 
     /// Number of steps that are known this well, or better.
-    pub fn count(&self, word: Word) -> usize {
-        self.judged.iter().filter(|j| j.word >= word).count()
+    pub fn count(&self, trust: Trust) -> usize {
+        self.judged.iter().filter(|j| j.trust >= trust).count()
     }
 
     /// The steps that are not known by a proof.
     pub fn open(&self) -> impl Iterator<Item = &Judged> {
-        self.judged.iter().filter(|j| j.word < Word::Bounded)
+        self.judged.iter().filter(|j| j.trust < Trust::Bounded)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_audit::{Word, judge};
-use regraft_ir::TensorType;
+use regraft_audit::judge;
+use regraft_ir::{TensorType, Trust};
 use regraft_prove::{Allowance, Assumptions, equal_within};
 use regraft_rules::{Library, Rule, parse};
 use rustc_hash::FxHashMap;
@@ -302,8 +302,8 @@ fn stated(spec: &Spec, rewrite: &Rewrite, library: &mut Library, rules: &mut Vec
     };
     let parsed = parse("generated.rules", &text)?;
     let judgements: Vec<_> = parsed.iter().map(|rule| judge(rule, INSTANCES, how.seed)).collect();
-    if let Some(judgement) = judgements.iter().find(|judgement| judgement.word() != Word::Proved) {
-        return Ok(Fate::Unproved(judgement.first.clone().unwrap_or_else(|| format!("{}: no instances with symbols", judgement.word()))));
+    if let Some(judgement) = judgements.iter().find(|judgement| judgement.trust() != Trust::Proved) {
+        return Ok(Fate::Unproved(judgement.first.clone().unwrap_or_else(|| format!("{}: no instances with symbols", judgement.trust()))));
     }
     *library = Library::new(library.rules().iter().cloned().chain(parsed).collect())?;
     rules.push(text);

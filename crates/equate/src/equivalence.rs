@@ -1,29 +1,7 @@
 //! What was found of two graphs.
 
-use std::fmt;
-
+use regraft_ir::Trust;
 use regraft_prove::Premises;
-
-/// How well it is known that two graphs are equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Word {
-    /// It is not; that refutes nothing.
-    Unproved,
-    /// Up to constants that were computed ahead of time and rounded.
-    Bounded,
-    /// For all inputs and all sizes of at least 1, as far as the premises hold.
-    Proved,
-}
-
-impl fmt::Display for Word {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Word::Unproved => "unproved",
-            Word::Bounded => "bounded",
-            Word::Proved => "proved",
-        })
-    }
-}
 
 /// A value at which the proof stops: its operands are known, and it is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +37,11 @@ pub struct Equivalence {
 
 impl Equivalence {
     /// How well it is known that the graphs are equal.
-    pub fn word(&self) -> Word {
+    pub fn trust(&self) -> Trust {
         match (self.open.is_empty(), self.rounded) {
-            (false, _) => Word::Unproved,
-            (true, 0) => Word::Proved,
-            (true, _) => Word::Bounded,
+            (false, _) => Trust::Unproved,
+            (true, 0) => Trust::Proved,
+            (true, _) => Trust::Bounded,
         }
     }
 }

@@ -7,14 +7,15 @@
 //! and no proof.
 //!
 //! ```
-//! use regraft_equate::{Effort, NoOpaques, Word, equate};
+//! use regraft_equate::{Effort, NoOpaques, equate};
+//! use regraft_ir::Trust;
 //! use regraft_ir::text::parse;
 //! use regraft_rules::Library;
 //!
 //! let a = parse("graph (x: f32[N,4]) { t = Transpose(Transpose(x, perm=[1, 0]), perm=[1, 0])\n y = Relu(t)\n output y }")?;
 //! let b = parse("graph (x: f32[N,4]) { y = Relu(x)\n output y }")?;
 //! let found = equate(&a, &b, &mut NoOpaques, &Library::default(), &Effort::default());
-//! assert_eq!(found.word(), Word::Proved);
+//! assert_eq!(found.trust(), Trust::Proved);
 //! # Ok::<(), regraft_ir::text::ParseError>(())
 //! ```
 
@@ -29,6 +30,6 @@ mod sample;
 mod sweep;
 mod symbols;
 
-pub use equivalence::{Equivalence, Gap, Word};
+pub use equivalence::{Equivalence, Gap};
 pub use opaque::{Function, NoOpaques, Opaques, Side};
 pub use sweep::{Effort, equate, equate_over};

@@ -1,8 +1,8 @@
 //! Pairs of small graphs: what is proved, what is bounded, and what never may be.
 
-use regraft_equate::{Effort, Equivalence, Function, NoOpaques, Side, Word, equate};
+use regraft_equate::{Effort, Equivalence, Function, NoOpaques, Side, equate};
 use regraft_ir::text::parse;
-use regraft_ir::{NodeId, ValueId};
+use regraft_ir::{NodeId, Trust, ValueId};
 use regraft_rules::Library;
 
 fn compare(a: &str, b: &str) -> Equivalence {
@@ -12,19 +12,19 @@ fn compare(a: &str, b: &str) -> Equivalence {
 }
 
 /// Checks pairs of graph bodies over the same inputs.
-fn check(word: Word, inputs: &str, pairs: &[(&str, &str)]) {
+fn check(word: Trust, inputs: &str, pairs: &[(&str, &str)]) {
     for (a, b) in pairs {
         let graph = |body: &str| format!("graph ({inputs}) {{ {body} }}");
         let found = compare(&graph(a), &graph(b));
-        assert_eq!(found.word(), word, "{a}\n  against\n{b}\n{found:?}");
-        assert_eq!(found.gaps.is_empty(), word != Word::Unproved, "{found:?}");
+        assert_eq!(found.trust(), word, "{a}\n  against\n{b}\n{found:?}");
+        assert_eq!(found.gaps.is_empty(), word != Trust::Unproved, "{found:?}");
     }
 }
 
 #[test]
 fn the_same_in_other_words_is_proved() {
     check(
-        Word::Proved,
+        Trust::Proved,
         "x: f32[N,4,6], c: f32[4,1]",
         &[
             // Identities, commuted operands, and what cancels.
@@ -48,7 +48,7 @@ fn the_same_in_other_words_is_proved() {
 #[test]
 fn layers_are_proved_for_all_batches() {
     check(
-        Word::Proved,
+        Trust::Proved,
         "x: f32[N,64]",
         &[(
             "const w: f32[64,32] const b: f32[32] y = Relu(Add(MatMul(x, w), b)) output y",
@@ -60,7 +60,7 @@ fn layers_are_proved_for_all_batches() {
 #[test]
 fn other_functions_are_never_proved() {
     check(
-        Word::Unproved,
+        Trust::Unproved,
         "x: f32[N,4,4], c: f32[4,1]",
         &[
             ("y = Relu(x) output y", "y = Tanh(x) output y"),
@@ -79,8 +79,8 @@ fn other_functions_are_never_proved() {
 fn folded_constants_are_bounded_and_wrong_ones_are_not() {
     let a = "const s: f32[4,1] = [0.1, 0.3, 0.7, 1.1] const t: f32[] = 0.3 y = Mul(x, Div(s, t)) output y";
     let inputs = "x: f32[N,4,6]";
-    check(Word::Bounded, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
-    check(Word::Unproved, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0001, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
+    check(Trust::Bounded, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
+    check(Trust::Unproved, inputs, &[(a, "const s: f32[4,1] = [0.33333334, 1.0001, 2.3333333, 3.6666667] y = Mul(x, s) output y")]);
 }
 
 #[test]
@@ -97,18 +97,18 @@ fn what_no_step_rounds_or_rounding_does_not_reach_is_proved() {
             "const s: f32[4] = [1, 8, 27, 64] y = Mul(x, s) output y",
         ),
     ];
-    check(Word::Proved, inputs, &pairs);
+    check(Trust::Proved, inputs, &pairs);
     let near = "const s: f32[4] = [0, 1, 2, 2.0000002] y = Mul(x, s) output y";
-    check(Word::Unproved, inputs, &[(pairs[0].0, near)]);
+    check(Trust::Unproved, inputs, &[(pairs[0].0, near)]);
     // Where a step is that close, it is not known.
     let close = "const s: f32[4] = [0.1, 1, 2, 3] const t: f32[] = 5 y = Mul(x, Round(Mul(s, t))) output y";
-    check(Word::Unproved, inputs, &[(close, "const s: f32[4] = [1, 5, 10, 15] y = Mul(x, s) output y")]);
+    check(Trust::Unproved, inputs, &[(close, "const s: f32[4] = [1, 5, 10, 15] y = Mul(x, s) output y")]);
 }
 
 #[test]
 fn constants_in_another_shape_or_order_are_known() {
     check(
-        Word::Proved,
+        Trust::Proved,
         "x: f32[N,3,8,8]",
         &[(
             "const w: f32[2,3,1,1] const b: f32[2,1,1] = [0.25, 0.75]
@@ -118,7 +118,7 @@ fn constants_in_another_shape_or_order_are_known() {
         )],
     );
     check(
-        Word::Proved,
+        Trust::Proved,
         "x: f32[N,3]",
         &[(
             "const w: f32[3,2] = [1, 2, 3, 4, 5, 6] const b: f32[2] y = Gemm(x, w, b, alpha=1.0, beta=1.0, trans_a=false, trans_b=false) output y",
@@ -148,9 +148,9 @@ fn a_normalization_folded_into_weights_is_bounded() {
         )
     };
     let found = compare(&a, &folded(1.0));
-    assert_eq!((found.word(), found.rounded), (Word::Bounded, 2), "{found:?}");
+    assert_eq!((found.trust(), found.rounded), (Trust::Bounded, 2), "{found:?}");
     assert!(found.bound < 1e-6, "{found:?}");
-    assert_eq!(compare(&a, &folded(1.0002)).word(), Word::Unproved);
+    assert_eq!(compare(&a, &folded(1.0002)).trust(), Trust::Unproved);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn half_precision_has_bounds_of_its_own() {
         )
     };
     let found = compare(a, &folded("[0.1662, -0.9885]"));
-    assert_eq!(found.word(), Word::Bounded, "{found:?}");
-    assert_eq!(compare(a, &folded("[0.1862, -0.9885]")).word(), Word::Unproved);
+    assert_eq!(found.trust(), Trust::Bounded, "{found:?}");
+    assert_eq!(compare(a, &folded("[0.1862, -0.9885]")).trust(), Trust::Unproved);
 }
 
 #[test]
@@ -182,6 +182,6 @@ fn unknown_operators_are_functions_of_their_operands_if_someone_knows_them() {
     }
     let graphs = ["y = opaque:F(Relu(Relu(x))) -> f32[N]", "y = opaque:F(Relu(x)) -> f32[N]", "y = opaque:F(x) -> f32[N]"];
     let [a, b, c] = graphs.map(|body| parse(&format!("graph (x: f32[N]) {{ {body} output y }}")).unwrap_or_else(|e| panic!("{e}")));
-    let word = |x, y| equate(x, y, &mut Named, &Library::default(), &Effort::default()).word();
-    assert_eq!((word(&a, &b), word(&a, &c)), (Word::Proved, Word::Unproved));
+    let word = |x, y| equate(x, y, &mut Named, &Library::default(), &Effort::default()).trust();
+    assert_eq!((word(&a, &b), word(&a, &c)), (Trust::Proved, Trust::Unproved));
 }

@@ -13,7 +13,8 @@ use crate::proof;
 use crate::random::Random;
 use crate::reading::Reading;
 use crate::rule::Rule;
-use crate::verdict::{Counterexample, Judgement, Trust, Verdict};
+use crate::verdict::{Counterexample, Judgement, Verdict};
+use regraft_ir::Trust;
 
 /// Instances that are drawn before guards are chosen, over all typings and moods.
 const POOL: usize = 96;
@@ -42,7 +43,8 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
         number: rule.number,
         algebra: algebra(rule),
         verdict: Verdict::Unjudged(String::new()),
-        trust: Trust::None,
+        trust: Trust::Unproved,
+        unproved: None,
         counterexample: None,
         instances: 0,
         families: 0,
@@ -70,7 +72,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
             judgement.instances = witnesses.len();
             let proof = proof::prove(&plan, &kinds, &witnesses, guards, &names, proofs);
             (judgement.trust, judgement.families, judgement.proofs) = (proof.trust, proof.families, proof.proofs);
-            judgement.pairs = proof.pairs;
+            (judgement.pairs, judgement.unproved) = (proof.pairs, proof.unproved);
         }
     }
     judgement.counterexample = court.counterexample();

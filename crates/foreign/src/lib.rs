@@ -6,7 +6,8 @@
 //! matrices or of stacks of matrices.
 //!
 //! ```
-//! use regraft_foreign::{Format, MOST_PROOFS, Trust, Verdict, judge};
+//! use regraft_foreign::{Format, MOST_PROOFS, Verdict, judge};
+//! use regraft_ir::Trust;
 //!
 //! let rules = Format::Rules.read(b"(ewadd ?x (ewadd ?y ?z))=>(ewadd ?z (ewadd ?y ?x))\n(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))")?;
 //! let right = judge(&rules[0], MOST_PROOFS);
@@ -64,4 +65,4 @@ pub use operator::{Activation, Binary, Operator, Padding, Unary};
 pub use proof::MOST_PROOFS;
 pub use reading::Reading;
 pub use rule::{MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Node, Ref, Rule, Side};
-pub use verdict::{Counterexample, Judgement, Pair, Trust, Verdict};
+pub use verdict::{Counterexample, Judgement, Pair, Verdict};

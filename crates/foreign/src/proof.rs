@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use regraft_ir::Trust;
 use regraft_prove::equal;
 
 use crate::census::census;
@@ -11,7 +12,7 @@ use crate::instance::Instance;
 use crate::judge::Trial;
 use crate::kind::{Kind, MOST_TYPINGS};
 use crate::plan::{Leaf, Plan};
-use crate::verdict::{Pair, Trust};
+use crate::verdict::Pair;
 
 /// Families of a rule that are given to the prover at most, if nothing else is asked for.
 pub const MOST_PROOFS: usize = 16;
@@ -23,6 +24,8 @@ const MOST_SAMPLED: usize = 80;
 pub(crate) struct Proof {
     /// What is known of the rule.
     pub trust: Trust,
+    /// Why no proof was found.
+    pub unproved: Option<String>,
     /// Families of sizes that its instances belong to.
     pub families: usize,
     /// How many of them were proved.
@@ -33,7 +36,7 @@ pub(crate) struct Proof {
 
 impl Proof {
     fn none(why: String) -> Proof {
-        Proof { trust: Trust::Tested(why), families: 0, proofs: 0, pairs: Vec::new() }
+        Proof { trust: Trust::Tested, unproved: Some(why), families: 0, proofs: 0, pairs: Vec::new() }
     }
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
         };
         let pairs = vec![Pair::of(&family)];
         return match outcome(&family) {
-            Ok(()) => Proof { trust: Trust::Proved, families: 1, proofs: 1, pairs },
+            Ok(()) => Proof { trust: Trust::Proved, unproved: None, families: 1, proofs: 1, pairs },
             Err(why) => Proof { pairs, families: 1, ..Proof::none(why) },
         };
     }
@@ -70,12 +73,13 @@ pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guar
     let mut proofs = 0;
     for family in families.values().step_by(step) {
         if let Err(why) = outcome(family) {
-            return Proof { trust: Trust::Tested(why), families: families.len(), proofs, pairs };
+            return Proof { families: families.len(), proofs, pairs, ..Proof::none(why) };
         }
         proofs += 1;
     }
     let all = complete && proofs == families.len();
-    Proof { trust: if all { Trust::Proved } else { Trust::ProvedInRange }, families: families.len(), proofs, pairs }
+    let trust = if all { Trust::Proved } else { Trust::ProvedInRange };
+    Proof { trust, unproved: None, families: families.len(), proofs, pairs }
 }
 
 fn outcome(family: &Family) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regraft_ir::text;
+use regraft_ir::{Trust, text};
 
 use crate::evaluate::Difference;
 use crate::family::Family;
@@ -28,34 +28,6 @@ impl fmt::Display for Verdict {
             Verdict::TrueIf(guards) => write!(f, "true if {guards}"),
             Verdict::False => f.write_str("false"),
             Verdict::Unjudged(why) => write!(f, "not judged: {why}"),
-        }
-    }
-}
-
-/// What a verdict of truth rests on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trust {
-    /// Proofs for all families of sizes.
-    Proved,
-    /// Proofs for families of sizes that were met; there are more of them. Kernels and numbers of groups are fixed in each.
-    ProvedInRange,
-    /// Instances alone: no proof was found, and why.
-    Tested(String),
-    /// A counterexample.
-    Refuted,
-    /// Nothing.
-    None,
-}
-
-impl Trust {
-    /// The word of it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Trust::Proved => "proved",
-            Trust::ProvedInRange => "proved-in-range",
-            Trust::Tested(_) => "tested",
-            Trust::Refuted => "refuted",
-            Trust::None => "unproved",
         }
     }
 }
@@ -107,8 +79,10 @@ pub struct Judgement {
     pub algebra: String,
     /// Is it true?
     pub verdict: Verdict,
-    /// How is that known?
+    /// How is that known? `ProvedInRange`: for families of sizes that were met, and there are more of them; kernels and numbers of groups are fixed in each.
     pub trust: Trust,
+    /// Why no proof was found of a rule that holds on all instances.
+    pub unproved: Option<String>,
     /// Why the rule is false, or why it needs its guards.
     pub counterexample: Option<Counterexample>,
     /// Instances on which both sides were computed and that fulfil the guards.
@@ -128,8 +102,8 @@ pub struct Judgement {
 impl Judgement {
     /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were proved: a rule that was only tested is proved then.
     pub fn take_derivations(&mut self) {
-        if matches!(self.trust, Trust::Tested(_)) && !self.pairs.is_empty() {
-            (self.trust, self.proofs) = (Trust::ProvedInRange, self.pairs.len());
+        if self.trust == Trust::Tested && !self.pairs.is_empty() {
+            (self.trust, self.proofs, self.unproved) = (Trust::ProvedInRange, self.pairs.len(), None);
         }
     }
 }

@@ -5,7 +5,8 @@ mod skipped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use regraft_foreign::{Format, Judgement, Rule, Trust, Verdict, algebra, judge_all};
+use regraft_foreign::{Format, Judgement, Rule, Verdict, algebra, judge_all};
+use regraft_ir::Trust;
 use skipped::skipped;
 
 /// The rules of a file; none if it is not there.

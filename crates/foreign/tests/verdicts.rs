@@ -3,7 +3,8 @@
 mod common;
 
 use common::{conv, judged, only, operator, rule};
-use regraft_foreign::{Difference, Guard, Guards, Rule, Trust, Verdict, judge, judge_all};
+use regraft_foreign::{Difference, Guard, Guards, Rule, Verdict, judge, judge_all};
+use regraft_ir::Trust;
 
 #[test]
 fn rules_that_are_true_for_all_shapes() {
@@ -71,7 +72,7 @@ fn rules_that_are_false_have_a_counterexample() {
         "conv2d(1,1,0,0,conv2d(1,1,0,0,a,b),c)==conv2d(1,1,0,0,conv2d(1,1,0,0,a,c),b)",
     ] {
         let judgement = judged(rule);
-        assert_eq!((&judgement.verdict, &judgement.trust), (&Verdict::False, &Trust::Refuted), "{rule}");
+        assert_eq!((&judgement.verdict, judgement.trust), (&Verdict::False, Trust::Refuted), "{rule}");
         assert!(judgement.counterexample.is_some(), "{rule}");
     }
 }
@@ -104,7 +105,7 @@ fn rules_without_a_meaning_are_not_judged() {
     ] {
         let judgement = judged(rule);
         assert!(matches!(&judgement.verdict, Verdict::Unjudged(why) if why.contains(part)), "{rule}: {}", judgement.verdict);
-        assert_eq!(judgement.trust, Trust::None);
+        assert_eq!(judgement.trust, Trust::Unproved);
     }
     // A tensor joined with itself over and over has no size that can be tried.
     let double = |n: usize| (0..n).fold("x".to_owned(), |t, _| format!("concat(0,{t},{t})"));
@@ -164,12 +165,12 @@ fn rules_that_hold_are_proved() {
     ];
     for rule in proved {
         let judgement = judge(&only(rule.as_bytes()), 100);
-        assert_eq!((&judgement.trust, judgement.proofs), (&Trust::Proved, judgement.families), "{rule}");
+        assert_eq!((judgement.trust, judgement.proofs), (Trust::Proved, judgement.families), "{rule}");
     }
     // Kernels and groups are fixed in every family.
     let rule = only(b"conv2d(1,1,0,0,concat(0,a,c),b)==concat(0,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,b))");
     let few = judge(&rule, 2);
     assert_eq!((few.trust, few.proofs), (Trust::ProvedInRange, 2));
     assert!(few.families > 2);
-    assert!(matches!(judge(&rule, 0).trust, Trust::Tested(_)));
+    assert!(judge(&rule, 0).trust == Trust::Tested);
 }

@@ -20,6 +20,7 @@ pub mod random;
 pub mod scalar;
 pub mod tensor;
 pub mod text;
+mod trust;
 pub mod ty;
 
 pub use attr::{Attr, AttrField, Float};
@@ -35,4 +36,5 @@ pub use patch::{Applied, NewNode, Patch, PatchValue};
 pub use random::{SplitMix64, scramble};
 pub use scalar::{Function, Scalar};
 pub use tensor::{Tensor, Value};
+pub use trust::Trust;
 pub use ty::{Shape, TensorType, broadcast_shapes};

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use regraft_certify::{Certificate, Finding, Judged, Replay, Word, is_certificate};
+use regraft_certify::{Certificate, Finding, Judged, Replay, is_certificate};
+use regraft_ir::Trust;
 use regraft_onnx::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::assumptions::clauses;
 use crate::error::Failure;
+use crate::ground::Ground;
 
 /// Steps that are not proved, in a report at most.
 pub(crate) const OPEN_SHOWN: usize = 50;
@@ -30,8 +32,8 @@ pub enum Source {
 pub struct Certified {
     /// Its file.
     pub file: String,
-    /// `proved`, `bounded`, `tested`, `unproved`, or `tampered`.
-    pub word: String,
+    /// What it shows.
+    pub word: Ground,
     /// What the proofs of its steps take for granted, a clause each.
     pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
@@ -68,8 +70,9 @@ pub struct Open {
     pub rule: String,
     /// What it replaced.
     pub at: String,
-    /// `tested` or `unproved`.
-    pub word: String,
+    /// How well it is known nevertheless.
+    #[serde(rename = "word", with = "crate::words")]
+    pub trust: Trust,
     /// How that is known, or why no more is.
     pub why: String,
 }
@@ -116,8 +119,9 @@ pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, 
 impl Certified {
     /// With the assumptions in the summary.
     fn summarized(mut self) -> Certified {
-        if self.word == "proved" && !self.assumptions.is_empty() {
-            self.summary = self.summary.replacen("proved", &format!("proved {}", self.assumptions.join(", ")), 1);
+        if self.word == Ground::Known(Trust::Proved) && !self.assumptions.is_empty() {
+            let word = Trust::Proved.word();
+            self.summary = self.summary.replacen(word, &format!("{word} {}", self.assumptions.join(", ")), 1);
         }
         self
     }
@@ -125,7 +129,7 @@ impl Certified {
     fn new(file: &Path, finding: &Finding, start: Instant) -> Certified {
         let none = Certified {
             file: file.display().to_string(),
-            word: "tampered".into(),
+            word: Ground::Tampered,
             assumptions: Vec::new(),
             summary: String::new(),
             steps: 0,
@@ -140,14 +144,14 @@ impl Certified {
         };
         match finding {
             Finding::Tampered(why) => Certified { summary: why.clone(), ..none },
-            Finding::OtherInput(why) => Certified { word: Word::Unproved.to_string(), summary: why.clone(), ..none },
+            Finding::OtherInput(why) => Certified { word: Ground::Known(Trust::Unproved), summary: why.clone(), ..none },
             Finding::Replayed(replay) => Certified {
-                word: replay.word().to_string(),
+                word: Ground::Known(replay.trust()),
                 summary: summary(replay),
                 steps: replay.steps,
-                proved: replay.count(Word::Proved),
-                bounded: replay.count(Word::Bounded) - replay.count(Word::Proved),
-                tested: replay.count(Word::Tested) - replay.count(Word::Bounded),
+                proved: replay.count(Trust::Proved),
+                bounded: replay.count(Trust::Bounded) - replay.count(Trust::Proved),
+                tested: replay.count(Trust::Tested) - replay.count(Trust::Bounded),
                 rounded: replay.rounding.constants,
                 bound: replay.rounding.bound,
                 open: open(replay),
@@ -159,15 +163,15 @@ impl Certified {
 
 /// What is known of the whole, in one line.
 fn summary(replay: &Replay) -> String {
-    let [proved, shown, tested] = [Word::Proved, Word::Bounded, Word::Tested].map(|word| replay.count(word));
-    let mut parts = vec![replay.word().to_string(), format!("proved {proved} of {} steps", replay.steps)];
+    let [proved, shown, tested] = [Trust::Proved, Trust::Bounded, Trust::Tested].map(|trust| replay.count(trust));
+    let mut parts = vec![replay.trust().to_string(), format!("proved {proved} of {} steps", replay.steps)];
     if shown > proved {
         parts.push(format!("bounded {}, whose constants are rounded", shown - proved));
     }
     if tested > shown {
         parts.push(format!("tested {}", tested - shown));
     }
-    match (&replay.arrival, replay.judged.iter().find(|j| j.word == Word::Unproved)) {
+    match (&replay.arrival, replay.judged.iter().find(|j| j.trust == Trust::Unproved)) {
         (Err(why), _) => parts.push(why.clone()),
         (Ok(()), Some(first)) => {
             let place = if first.graph.is_empty() { String::new() } else { format!(" in {}", first.graph) };
@@ -189,7 +193,7 @@ impl From<&Judged> for Open {
             number: judged.number,
             rule: judged.rule.clone(),
             at: judged.at.clone(),
-            word: judged.word.to_string(),
+            trust: judged.trust,
             why: judged.why.clone(),
         }
     }

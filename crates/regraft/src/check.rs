@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use regraft_equate::Effort;
-use regraft_ir::{DType, Graph, OpKind, eval};
+use regraft_ir::{DType, Graph, OpKind, Trust, eval};
 use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::discrete::decided_by_floats;
 use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
 use crate::exact::double;
+use crate::ground::{Ground, Requirement};
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::report::SCHEMA;
@@ -53,8 +54,8 @@ pub struct CheckRequest {
     pub certificate: Source,
     /// How hard to look for a proof where there is no certificate.
     pub effort: Effort,
-    /// The least word of trust that will do: `proved:exact` (without assumptions), `proved`, `bounded` or `tested`.
-    pub require: Option<String>,
+    /// The least that will do.
+    pub require: Option<Requirement>,
     /// Only look for a proof: nothing is run.
     pub proofs_only: bool,
 }
@@ -81,9 +82,6 @@ impl CheckRequest {
     }
 }
 
-/// Words of trust of a report, the least first.
-const TRUST: [&str; 3] = ["tested", "bounded", "proved"];
-
 /// What a check found.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckReport {
@@ -97,9 +95,8 @@ pub struct CheckReport {
     pub b: String,
     /// Verdict.
     pub same: bool,
-    /// How the verdict was reached: `identical graph`, `proved` (by the certificate, or from the graphs), `bounded` (proved up to rounded constants),
-    /// `tested`, `undecided` (outputs were compared, and tell nothing), `unproved` (nothing was run), `signature`, or `tampered`.
-    pub word: String,
+    /// How the verdict was reached. Known to be unproved: nothing was run.
+    pub word: Ground,
     /// What the certificate of B says, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certified>,
@@ -126,9 +123,9 @@ pub struct CheckReport {
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Remarks.
     pub notes: Vec<String>,
-    /// The word of trust that was asked for, if one was.
+    /// What was asked for, if anything was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub require: Option<String>,
+    pub require: Option<Requirement>,
     /// Seconds taken.
     pub seconds: f64,
 }
@@ -163,7 +160,7 @@ impl CheckReport {
             a: request.a.display().to_string(),
             b: request.b.display().to_string(),
             same: true,
-            word: "tested".into(),
+            word: Ground::Known(Trust::Tested),
             certificate: None,
             equivalence: None,
             differences: Vec::new(),
@@ -176,40 +173,40 @@ impl CheckReport {
             runtime: None,
             shapes: Vec::new(),
             notes: Vec::new(),
-            require: request.require.clone(),
+            require: request.require,
             seconds: 0.0,
         }
     }
 
-    /// True if the models are known to be the same at least as well as `word` says: an identical graph is proved, and so is a certificate without
+    /// True if the models are known to be the same at least as well as is asked for: an identical graph is proved, and so is a certificate without
     /// folded constants.
-    pub fn satisfies(&self, word: &str) -> bool {
-        let rank = |word: &str| TRUST.iter().position(|w| *w == word);
-        match word.strip_suffix(":exact") {
-            Some(word) => self.same && rank(self.known()) >= rank(word) && self.assumptions().is_empty(),
-            None => self.same && rank(self.known()) >= rank(word),
-        }
+    pub fn satisfies(&self, required: Requirement) -> bool {
+        self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty())
+    }
+
+    /// What the certificate shows, its folded constants included.
+    fn certified(&self) -> Option<Trust> {
+        let most = |c: &Certified| if c.rounded > 0 { Trust::Bounded } else { Trust::Proved };
+        self.certificate.as_ref().map(|c| c.word.trust().min(most(c)))
     }
 
     /// What a proof takes for granted, a clause each: that of the fewest clauses.
     pub fn assumptions(&self) -> &[String] {
-        let certified = self.certificate.as_ref().filter(|c| c.word == "proved" && c.rounded == 0).map(|c| &c.assumptions[..]);
-        let compared = self.equivalence.as_ref().filter(|e| e.word == "proved").map(|e| &e.assumptions[..]);
-        let identical = (self.word == "identical graph").then_some(&[][..]);
+        let proved = |trust: Option<Trust>| trust == Some(Trust::Proved);
+        let certified = self.certificate.as_ref().filter(|_| proved(self.certified())).map(|c| &c.assumptions[..]);
+        let compared = self.equivalence.as_ref().filter(|e| e.trust == Trust::Proved).map(|e| &e.assumptions[..]);
+        let identical = (self.word == Ground::Identical).then_some(&[][..]);
         [identical, certified, compared].into_iter().flatten().min_by_key(|clauses| clauses.len()).unwrap_or_default()
     }
 
-    /// The word for all that is known: outputs that were compared as well take nothing from a proof.
-    pub fn known(&self) -> &str {
-        let certified = self.certificate.as_ref().map(|c| if c.word == "proved" && c.rounded > 0 { "bounded" } else { &c.word });
-        let compared = self.equivalence.as_ref().map(|e| e.word.as_str());
-        let own = match self.word.as_str() {
-            "identical graph" => "proved",
-            "proved" => certified.or(compared).unwrap_or("proved"),
-            word => word,
+    /// All that is known: outputs that were compared as well take nothing from a proof.
+    pub fn known(&self) -> Trust {
+        let (certified, compared) = (self.certified(), self.equivalence.as_ref().map(|e| e.trust));
+        let own = match self.word {
+            Ground::Known(Trust::Proved) => certified.or(compared).unwrap_or(Trust::Proved),
+            ground => ground.trust(),
         };
-        let rank = |word: &&str| TRUST.iter().position(|w| w == word);
-        [Some(own), certified, compared].into_iter().flatten().max_by_key(rank).unwrap_or(own)
+        [certified, compared].into_iter().flatten().fold(own, Trust::max)
     }
 
     /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
@@ -258,16 +255,16 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
-        report.word = "signature".into();
+        report.word = Ground::Signature;
         report.differences = differences;
     } else if is_identical(&a, &b) {
-        report.word = "identical graph".into();
+        report.word = Ground::Identical;
     } else {
         report.notes.extend(changed_weights(&a, &b));
         if compared(request, &a, &b, &mut report, observer)? {
             // A proof is the verdict.
         } else if request.proofs_only {
-            report.word = "unproved".into();
+            report.word = Ground::Known(Trust::Unproved);
         } else {
             run_both(request, &a, &b, &mut report, observer)?;
         }
@@ -282,23 +279,14 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
 fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
     observer.phase(Phase::Check, "the certificate");
     let Some(certified) = certificate::replay(&request.certificate, &request.a, &request.b)? else { return Ok(false) };
-    let decided = match certified.word.as_str() {
-        "tampered" => {
-            report.differences.push(certified.summary.clone());
-            report.word.clone_from(&certified.word);
-            true
-        }
-        "proved" | "bounded" if request.data.is_empty() => {
-            report.word.clone_from(&certified.word);
-            true
-        }
-        _ if certified.other_input && request.certificate != Source::Beside => {
-            report.differences.push(certified.summary.clone());
-            report.word.clone_from(&certified.word);
-            true
-        }
-        _ => false,
-    };
+    let refuted = certified.word == Ground::Tampered || certified.other_input && request.certificate != Source::Beside;
+    let decided = refuted || certified.word.trust() >= Trust::Bounded && request.data.is_empty();
+    if refuted {
+        report.differences.push(certified.summary.clone());
+    }
+    if decided {
+        report.word = certified.word;
+    }
     if certified.other_input && !decided {
         report.notes.push(format!("{} is not used: {}", certified.file, certified.summary));
         return Ok(false);
@@ -314,9 +302,9 @@ fn compared(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     observer.phase(Phase::Check, "a proof");
     let comparison = equivalence::compare(a, b, &request.effort)?;
-    let decided = comparison.word != "unproved" && request.data.is_empty();
+    let decided = comparison.trust > Trust::Unproved && request.data.is_empty();
     if decided {
-        report.word.clone_from(&comparison.word);
+        report.word = Ground::Known(comparison.trust);
     }
     report.equivalence = Some(comparison);
     Ok(decided)
@@ -376,7 +364,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
         reference(a.graph(), b.graph(), &sizes, &cases, report, observer);
     }
     if report.differences.is_empty() && !report.tells() {
-        report.word = "undecided".into();
+        report.word = Ground::Undecided;
         let why = match report.compared {
             0 => "the outputs have no elements",
             _ => "A does not repeat itself: what it computes depends on chance, or amplifies rounding (inputs given with --data may tell)",

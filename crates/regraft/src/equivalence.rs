@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use prost::Message;
-use regraft_equate::{Effort, Function, Opaques, Side, Word, equate, equate_over};
-use regraft_ir::{NodeId, Op, ValueId};
+use regraft_equate::{Effort, Function, Opaques, Side, equate, equate_over};
+use regraft_ir::{NodeId, Op, Trust, ValueId};
 use regraft_onnx::proto::{AttributeProto, GraphProto, NodeProto};
 use regraft_onnx::{Body, Model, Signature, Verbatim};
 use regraft_rules::Library;
@@ -23,8 +23,9 @@ const DEPTH: usize = 3;
 /// What is known of two models from their graphs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// `proved`, `bounded` (up to rounded constants), or `unproved`.
-    pub word: String,
+    /// How well they are known to be the same.
+    #[serde(rename = "word", with = "crate::words")]
+    pub trust: Trust,
     /// What the proof takes for granted, a clause each.
     pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
@@ -70,9 +71,9 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
         None => {
             let found = Comparer::new(a, b, &rules).compare(effort);
             let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
-            match (found.word(), is_opaque(a) || is_opaque(b)) {
+            match (found.trust(), is_opaque(a) || is_opaque(b)) {
                 // Where one file declares more types than the other, an operator is known in one and not in the other.
-                (Word::Unproved, true) if declared => match (undeclared(a), undeclared(b)) {
+                (Trust::Unproved, true) if declared => match (undeclared(a), undeclared(b)) {
                     (Some(a), Some(b)) => better(found, Comparer::new(&a, &b, &rules).compare(effort)),
                     _ => found,
                 },
@@ -87,8 +88,8 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
     };
     let gaps = std::mem::take(&mut found.gaps).into_iter().map(|g| Gap { value: g.value, beside: g.beside, why: g.why });
     let mut comparison = Comparison {
-        word: found.word().to_string(),
-        assumptions: if found.word() == Word::Unproved || found.asked == 0 { Vec::new() } else { clauses(found.premises, a) },
+        trust: found.trust(),
+        assumptions: if found.trust() == Trust::Unproved || found.asked == 0 { Vec::new() } else { clauses(found.premises, a) },
         summary: String::new(),
         same: found.same,
         shown: found.shown,
@@ -117,7 +118,7 @@ fn undeclared(model: &Model) -> Option<Model> {
 
 fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalence) -> regraft_equate::Equivalence {
     let asked = first.asked + second.asked;
-    let found = if second.word() > first.word() { second } else { first };
+    let found = if second.trust() > first.trust() { second } else { first };
     regraft_equate::Equivalence { asked, ..found }
 }
 
@@ -208,7 +209,7 @@ impl<'m> Comparer<'m> {
         let Some(inputs) = paired(p, &x.captured, q, &y.captured) else { return false };
         let mut inner = Comparer { depth: self.depth - 1, inside: true, ..Comparer::new(p, q, self.rules) };
         let effort = Effort { failures: INSIDE, ..Effort::default() };
-        equate_over(p.graph(), q.graph(), &inputs, &mut inner, self.rules, &effort).word() == Word::Proved
+        equate_over(p.graph(), q.graph(), &inputs, &mut inner, self.rules, &effort).trust() == Trust::Proved
     }
 
     /// What an opaque node computes, but for its operands.

@@ -39,6 +39,7 @@ pub mod error;
 pub mod exact;
 mod exposed;
 pub mod file;
+mod ground;
 pub mod histogram;
 pub mod optimize;
 mod plain;
@@ -50,12 +51,14 @@ pub mod sizes;
 pub mod speed;
 pub mod units;
 mod weights;
+mod words;
 
 pub use bench::bench;
 pub use calibrate::calibrate;
 pub use check::check;
 pub use diff::diff;
 pub use error::Failure;
+pub use ground::{Ground, Requirement};
 pub use optimize::optimize;
 
 /// Name and version, for reports.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use regraft_ir::Trust;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::report::{Replayed, Report, Speedup};
@@ -182,7 +183,7 @@ pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
 /// How many rewrites there are. What their rules are trusted for says nothing more where each of them was replayed.
 fn rewrites(report: &Report) -> String {
     let (rewrites, trust) = (count(report.applied.len(), "rewrite"), trust(report));
-    if report.check.replay.is_some() && trust == "proved" { rewrites } else { format!("{rewrites} ({trust})") }
+    if report.check.replay.is_some() && trust == Trust::Proved { rewrites } else { format!("{rewrites} ({trust})") }
 }
 
 /// What the replay of the certificate showed.
@@ -231,11 +232,9 @@ fn outcome(report: &Report) -> String {
     })
 }
 
-/// The weakest word of trust among the rewrites.
-fn trust(report: &Report) -> String {
-    const WORDS: [&str; 4] = ["tested", "bounded", "proved-in-range", "proved"];
-    let rank = |word: &str| WORDS.iter().position(|w| *w == word).unwrap_or(0);
-    report.applied.iter().map(|a| a.trust.as_str()).min_by_key(|w| rank(w)).unwrap_or(WORDS[0]).to_string()
+/// What the rewrite is trusted for that is trusted least.
+fn trust(report: &Report) -> Trust {
+    report.applied.iter().map(|applied| applied.trust).min().unwrap_or_default()
 }
 
 /// Everything else that a careful reader asks for: what was applied where, what was not and why, the check, where the time went.
@@ -244,7 +243,7 @@ pub fn details(report: &Report) -> String {
     if !report.applied.is_empty() {
         let mut table = plain_table(&["applied", "at", "gain", "numeric", "trust"], &[2]);
         for a in &report.applied {
-            table.add_row([a.rule.clone(), a.at.clone(), signed_ns(a.gain_ns), a.numeric.clone(), a.trust.clone()]);
+            table.add_row([a.rule.clone(), a.at.clone(), signed_ns(a.gain_ns), a.numeric.to_string(), a.trust.to_string()]);
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
@@ -334,6 +333,8 @@ pub fn shape(name: &str, sizes: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use regraft_rules::Numeric;
+
     use super::*;
     use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Timing};
 
@@ -343,8 +344,8 @@ mod tests {
             rule: if at == 0 { "fold-batch-norm".into() } else { "merge-matmul".into() },
             at: format!("y{at}"),
             gain_ns: if at == 0 { 1_000 } else { 25_000 },
-            numeric: "exact".into(),
-            trust: "tested".into(),
+            numeric: Numeric::Exact,
+            trust: Trust::Tested,
         };
         let speedup = if applied == 0 { Speedup::NONE } else { speedup };
         let timing = |model: &str, median_ns, speedup| Timing { model: model.into(), median_ns, speedup };

@@ -1,5 +1,7 @@
 //! The report of a run: what `--json` and `--report` print, and what the table and the verdict line are made from.
 
+use regraft_ir::Trust;
+use regraft_rules::Numeric;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Open;
@@ -134,9 +136,11 @@ pub struct Applied {
     /// What the price list says it gained, in nanoseconds; negative for a step that only a later one pays for.
     pub gain_ns: i64,
     /// Numeric class.
-    pub numeric: String,
-    /// Trust word.
-    pub trust: String,
+    #[serde(with = "crate::words")]
+    pub numeric: Numeric,
+    /// How far the rule is trusted.
+    #[serde(with = "crate::words")]
+    pub trust: Trust,
 }
 
 /// A rewrite, or a kind of rewrite, that was not done.

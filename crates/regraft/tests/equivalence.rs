@@ -92,7 +92,7 @@ fn model_of(version: i64, nodes: Vec<NodeProto>, output: &str) -> Model {
 #[track_caller]
 fn check(word: &str, a: &Model, b: &Model) {
     let found = compare(a, b, &Effort::default()).unwrap_or_else(|e| panic!("{e:?}"));
-    assert_eq!(found.word, word, "{found:?}");
+    assert_eq!(found.trust.word(), word, "{found:?}");
     assert_eq!(found.gaps.is_empty(), word == "proved", "{found:?}");
 }
 

@@ -37,4 +37,4 @@ pub use library::Library;
 pub use matcher::{Found, accept, matches_at, sources_at};
 pub use parse::parse;
 pub use proof::{Proof, Proofs};
-pub use rule::{Numeric, Rule, Trust};
+pub use rule::{Numeric, Rule};

@@ -3,12 +3,12 @@
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
-use regraft_ir::OpKind;
+use regraft_ir::{OpKind, Trust};
 
 use crate::error::RuleError;
 use crate::parse::parse;
 use crate::proof::Proofs;
-use crate::rule::{Pattern, Rule, Trust};
+use crate::rule::{Pattern, Rule};
 
 /// The files of the shipped library, compiled in.
 pub const SHIPPED: &[(&str, &str)] = &[

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use regraft_ir::{DType, OpKind};
+use regraft_ir::{DType, OpKind, Trust};
 
 use crate::builtins;
 use crate::error::RuleError;
 use crate::expr::{Expr, Val};
 use crate::family;
-use crate::rule::{Instance, NodePattern, Numeric, Operand, Pattern, Rule, Target, Trust, Values, Var};
+use crate::rule::{Instance, NodePattern, Numeric, Operand, Pattern, Rule, Target, Values, Var};
 use crate::sexp::{self, Place, Sexp};
 
 /// The largest choice of a `(size ..)` parameter where nobody names a bound.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::draw::Draw;
-use crate::rule::{Rule, Trust};
+use crate::rule::Rule;
+use regraft_ir::Trust;
 
 /// First line of a list of proofs.
 const HEADER: &str = "regraft proofs 1";
@@ -85,7 +86,7 @@ fn proof(line: &str) -> Option<Proof> {
     Some(Proof {
         rule: rule.into(),
         digest: u128::from_str_radix(digest, 16).ok()?,
-        trust: Trust::ALL.into_iter().find(|t| t.to_string() == trust)?,
+        trust: trust.parse().ok()?,
         instances: words.map(|draw| draw.parse().ok()).collect::<Option<_>>()?,
     })
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::Arc;
 
-use regraft_ir::OpKind;
+use regraft_ir::{OpKind, Trust};
 
 use crate::expr::{Expr, Val};
 
@@ -40,32 +41,12 @@ impl fmt::Display for Numeric {
     }
 }
 
-/// How far a rule is trusted; see the words of trust in the guide. More trust is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Trust {
-    /// Exercised on random instances only.
-    Tested,
-    /// Proved for sizes that are numbers.
-    ProvedInRange,
-    /// Proved for all sizes, if constants are the simple numbers that they were rounded from.
-    Bounded,
-    /// Proved for all sizes.
-    Proved,
-}
+impl FromStr for Numeric {
+    type Err = String;
 
-impl Trust {
-    /// All words, the least first.
-    pub const ALL: [Trust; 4] = [Trust::Tested, Trust::ProvedInRange, Trust::Bounded, Trust::Proved];
-}
-
-impl fmt::Display for Trust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Trust::Tested => "tested",
-            Trust::ProvedInRange => "proved-in-range",
-            Trust::Bounded => "bounded",
-            Trust::Proved => "proved",
-        })
+    fn from_str(name: &str) -> Result<Numeric, String> {
+        let found = Numeric::NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, numeric)| *numeric).ok_or_else(|| format!("`{name}` is no numeric class"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Operators that draw or train are equal to themselves alone, whatever hides them.
 
 use crate::models::{attribute, body, declared, empty, model, node, replayed, step};
-use regraft_certify::{Finding, GraphPlace, Replayer, Trail, Word};
-use regraft_ir::{canonical_key, text};
+use regraft_certify::{Finding, GraphPlace, Replayer, Trail};
+use regraft_ir::{Trust, canonical_key, text};
 use regraft_onnx::Model;
 use regraft_onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 
@@ -59,13 +59,13 @@ fn difference(nodes: Vec<NodeProto>, operands: [&str; 2]) -> Model {
 }
 
 /// What a certificate of no steps says of two nodes where the other model has one, in both directions, and of two beside the same two.
-fn judged(make: &dyn Fn(&str) -> NodeProto) -> [Word; 3] {
+fn judged(make: &dyn Fn(&str) -> NodeProto) -> [Trust; 3] {
     let two = difference(vec![make("r"), make("s")], ["r", "s"]);
     let one = difference(vec![make("r")], ["r", "r"]);
     [(&two, &one), (&one, &two), (&two, &two)].map(|(a, b)| match empty().replay(a, b).expect("comparable") {
         Finding::Replayed(replay) => {
             assert!(replay.arrival.as_ref().err().is_none_or(|why| why.contains("effects")), "{replay:?}");
-            replay.word()
+            replay.trust()
         }
         other => panic!("{other:?}"),
     })
@@ -93,7 +93,7 @@ fn two_that_draw_are_not_one() {
         &|out| choice(&|r| choice(&|q| call("Hidden", "x", q), r), out),
     ];
     for (at, make) in drawing.iter().enumerate() {
-        assert_eq!(judged(make), [Word::Unproved, Word::Unproved, Word::Proved], "case {at}: {:?}", make("r"));
+        assert_eq!(judged(make), [Trust::Unproved, Trust::Unproved, Trust::Proved], "case {at}: {:?}", make("r"));
     }
 }
 
@@ -106,7 +106,7 @@ fn two_that_are_functions_may_be_one() {
         &|out| choice(&|r| call("Pure", "x", r), out),
     ];
     for (at, make) in functions.iter().enumerate() {
-        assert_eq!(judged(make), [Word::Proved; 3], "case {at}");
+        assert_eq!(judged(make), [Trust::Proved; 3], "case {at}");
     }
 }
 
@@ -127,9 +127,9 @@ fn bodies_are_compared_one_for_one() {
     };
     let [two, one, swapped] = [["p", "q"], ["p", "p"], ["q", "p"]].map(noisy);
     for (a, b, want) in
-        [(&two, &two, Word::Proved), (&two, &swapped, Word::Proved), (&two, &one, Word::Unproved), (&one, &two, Word::Unproved)]
+        [(&two, &two, Trust::Proved), (&two, &swapped, Trust::Proved), (&two, &one, Trust::Unproved), (&one, &two, Trust::Unproved)]
     {
-        assert_eq!(replayed(empty().replay(a, b).expect("comparable")).word(), want);
+        assert_eq!(replayed(empty().replay(a, b).expect("comparable")).trust(), want);
     }
 }
 
@@ -142,5 +142,5 @@ fn a_step_that_merges_two_that_draw_is_not_believed() {
     let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps: vec![merge] };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail).expect("it fits");
-    assert_eq!(replayer.judged[0].word, Word::Unproved);
+    assert_eq!(replayer.judged[0].trust, Trust::Unproved);
 }

@@ -1,8 +1,8 @@
 //! What is said of right and wrong rewrites, wherever they are.
 
 use crate::models::{Case, branching, bytes, follow, replayed, scaled, step};
-use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Replayer, Step, Stop, Trail, Word};
-use regraft_ir::{Graph, NodeId, canonical_key, text};
+use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Replayer, Step, Stop, Trail};
+use regraft_ir::{Graph, NodeId, Trust, canonical_key, text};
 use regraft_onnx::{Model, WriteOptions};
 
 #[test]
@@ -12,9 +12,9 @@ fn the_certificate_of_a_rewritten_model_replays() {
         let replay = replayed(case.verify());
         assert_eq!(replay.arrival, Ok(()), "{replay:?}");
         assert_eq!(replay.judged.len(), case.certificate.steps());
-        assert_eq!(replay.word(), Word::Proved, "{:?}", replay.judged);
+        assert_eq!(replay.trust(), Trust::Proved, "{:?}", replay.judged);
         if !external {
-            assert_eq!(replay.judged[0].word, Word::Proved, "{:?}", replay.judged[0]);
+            assert_eq!(replay.judged[0].trust, Trust::Proved, "{:?}", replay.judged[0]);
             // The folded weight was rounded once.
             assert_eq!(replay.rounding.constants, 1);
             assert!(replay.rounding.bound > 0.0 && replay.rounding.bound < 1e-7, "{:?}", replay.rounding);
@@ -33,13 +33,13 @@ fn renamed_files_are_the_same_models() {
 }
 
 /// What is said of one step in a graph.
-fn judge(graph: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Result<Word, Stop> {
+fn judge(graph: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Result<Trust, Stop> {
     let mut graph = text::parse(graph).unwrap_or_else(|e| panic!("{e}"));
     let step = step(&graph, "rule", replaces, redirects, fragment);
     let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps: vec![step] };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail)?;
-    Ok(replayer.judged[0].word)
+    Ok(replayer.judged[0].trust)
 }
 
 /// A graph, the nodes that are replaced, redirects, a fragment, and whether the step is right.
@@ -95,7 +95,7 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
     ];
     for (graph, replaces, redirects, fragment, right) in cases {
         let word = judge(graph, replaces, redirects, fragment).unwrap_or_else(|lost| panic!("{redirects:?} {fragment}: {lost:?}"));
-        assert_eq!(word, if *right { Word::Proved } else { Word::Unproved }, "{redirects:?} {fragment}");
+        assert_eq!(word, if *right { Trust::Proved } else { Trust::Unproved }, "{redirects:?} {fragment}");
     }
 }
 
@@ -178,7 +178,7 @@ fn bodies_are_replayed_in_their_place() {
     assert_eq!(parsed, certificate);
     let replay = replayed(parsed.replay(&input, &output).expect("comparable"));
     assert_eq!(replay.arrival, Ok(()));
-    assert_eq!(replay.word(), Word::Proved, "{replay:?}");
+    assert_eq!(replay.trust(), Trust::Proved, "{replay:?}");
     assert!(replay.judged[0].graph.contains("then-branch"), "{replay:?}");
 
     // The same rewrite somewhere else, or not at all, leads elsewhere.
@@ -186,16 +186,16 @@ fn bodies_are_replayed_in_their_place() {
         let mut moved = certificate.clone();
         moved.trails[0].place = place.clone();
         let replay = replayed(moved.replay(&input, &output).expect("comparable"));
-        assert_eq!(replay.word(), Word::Unproved, "{place}: {replay:?}");
+        assert_eq!(replay.trust(), Trust::Unproved, "{place}: {replay:?}");
     }
-    assert!(replayed(certificate.replay(&input, &input).expect("comparable")).word() == Word::Unproved);
+    assert!(replayed(certificate.replay(&input, &input).expect("comparable")).trust() == Trust::Unproved);
 }
 
 #[test]
 fn a_wrong_rewrite_of_a_body_is_not_believed() {
     let (input, output, certificate) = rewritten(true);
     let replay = replayed(certificate.replay(&input, &output).expect("comparable"));
-    assert_eq!((replay.arrival.clone(), replay.word()), (Ok(()), Word::Unproved), "{replay:?}");
+    assert_eq!((replay.arrival.clone(), replay.trust()), (Ok(()), Trust::Unproved), "{replay:?}");
     let open: Vec<_> = replay.open().collect();
     assert_eq!((open.len(), open[0].number, open[0].rule.as_str(), open[0].at.as_str()), (1, 1, "neg-neg", "`d`"));
     assert!(open[0].graph.contains("then-branch"), "{open:?}");
@@ -208,9 +208,9 @@ fn another_opset_is_no_step_but_is_checked() {
     let digest = ModelDigest(Vec::new());
     let certificate = Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: Some(13), trails: Vec::new() };
     let replay = replayed(certificate.replay(&input, &converted).expect("comparable"));
-    assert_eq!((replay.arrival.clone(), replay.word()), (Ok(()), Word::Proved), "{replay:?}");
+    assert_eq!((replay.arrival.clone(), replay.trust()), (Ok(()), Trust::Proved), "{replay:?}");
     let other = Certificate { opset: None, ..certificate };
-    assert_eq!(replayed(other.replay(&input, &converted).expect("comparable")).word(), Word::Unproved);
+    assert_eq!(replayed(other.replay(&input, &converted).expect("comparable")).trust(), Trust::Unproved);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn replaced_nodes_must_exist() {
 }
 
 /// What is said of doublings by one rule, right ones and wrong ones, each at another size.
-fn doublings(right: &[bool]) -> Vec<Word> {
+fn doublings(right: &[bool]) -> Vec<Trust> {
     let places = || 1..=right.len();
     let inputs: Vec<String> = places().map(|at| format!("x{at}: f32[N,{at}]")).collect();
     let nodes: String = places().map(|at| format!("const c{at}: f32[{at}] = 2 b{at} = Mul(x{at}, c{at}) ")).collect();
@@ -237,13 +237,13 @@ fn doublings(right: &[bool]) -> Vec<Word> {
     let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail).unwrap_or_else(|stop| panic!("{stop:?}"));
-    replayer.judged.iter().map(|step| step.word).collect()
+    replayer.judged.iter().map(|step| step.trust).collect()
 }
 
 /// Each rewrite is tried with more and more of what is around it; only those that are shown in no way count against their rule.
 #[test]
 fn a_rule_is_given_up_after_three_rewrites_in_a_row() {
-    use Word::{Proved, Tested, Unproved};
+    use Trust::{Proved, Tested, Unproved};
     assert_eq!(doublings(&[false, false, true, false, false, true]), [Unproved, Unproved, Proved, Unproved, Unproved, Proved]);
     assert_eq!(doublings(&[false, false, false, true]), [Unproved, Unproved, Unproved, Tested]);
 }

@@ -1,7 +1,8 @@
 //! What a model declares to its callers is part of what is certified.
 
 use crate::models::{Case, bytes, declared, empty, model, node, replayed, weight};
-use regraft_certify::{Finding, ModelDigest, Word};
+use regraft_certify::{Finding, ModelDigest};
+use regraft_ir::Trust;
 use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::type_proto::{Optional, Sequence, Value};
@@ -87,7 +88,7 @@ impl Renamed for TensorProto {
 fn another_signature_is_never_certified() {
     let input = Model::from_proto(wide()).expect("a model");
     let same = replayed(empty().replay(&input, &input).expect("comparable"));
-    assert_eq!((same.arrival.clone(), same.word()), (Ok(()), Word::Proved));
+    assert_eq!((same.arrival.clone(), same.trust()), (Ok(()), Trust::Proved));
     for (change, want) in CHANGES {
         let mut proto = wide();
         change(proto.graph.get_or_insert_default());
@@ -116,12 +117,12 @@ fn bodies_declare_their_inputs_in_order() {
     use crate::models::looping;
     let input = Model::from_proto(looping()).expect("a model");
     let same = replayed(empty().replay(&input, &input).expect("comparable"));
-    assert_eq!((same.arrival.clone(), same.word()), (Ok(()), Word::Proved));
+    assert_eq!((same.arrival.clone(), same.trust()), (Ok(()), Trust::Proved));
     let mut proto = looping();
     let body = proto.graph.get_or_insert_default().node[0].attribute[0].g.get_or_insert_default();
     body.input.swap(2, 3);
     let output = Model::from_proto(proto).expect("a model");
     let replay = replayed(empty().replay(&input, &output).expect("comparable"));
-    assert_eq!(replay.word(), Word::Unproved);
+    assert_eq!(replay.trust(), Trust::Unproved);
     assert!(replay.arrival.is_err_and(|why| why.contains("a body does not declare what it did: inputs are")));
 }

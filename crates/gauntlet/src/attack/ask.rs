@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use prost::Message;
+use regraft::Requirement;
 use regraft::certificate::Source;
 use regraft::check::CheckRequest;
 use regraft::optimize::Silent;
 use regraft_equate::Effort;
+use regraft_ir::Trust;
 use regraft_onnx::proto::ModelProto;
 
 use super::claim::{Claim, claim};
@@ -57,6 +59,6 @@ impl Desk {
 
 /// What is claimed. A model that cannot be read is none that anything is claimed of.
 fn check(request: CheckRequest) -> Result<Claim> {
-    let request = CheckRequest { proofs_only: true, require: Some("proved".into()), ..request };
+    let request = CheckRequest { proofs_only: true, require: Some(Requirement { trust: Trust::Proved, exact: false }), ..request };
     Ok(regraft::check(&request, &mut Silent).map_or(Claim::Refused, |report| claim(&report)))
 }

@@ -1,6 +1,7 @@
 //! What `check` claims of a pair, and what it says that it assumes: the one place that knows its words.
 
 use regraft::check::CheckReport;
+use regraft_ir::Trust;
 
 /// Something that, if it is assumed, makes two expressions equal that are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +58,9 @@ pub enum Claim {
 pub fn claim(report: &CheckReport) -> Claim {
     match report.known() {
         _ if !report.same => Claim::Refused,
-        "bounded" => Claim::Bounded,
-        "proved" if report.assumptions().is_empty() => Claim::Exact,
-        "proved" => Claim::Assuming(report.assumptions().to_vec()),
+        Trust::Bounded => Claim::Bounded,
+        Trust::Proved if report.assumptions().is_empty() => Claim::Exact,
+        Trust::Proved => Claim::Assuming(report.assumptions().to_vec()),
         _ => Claim::Refused,
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use regraft::optimize::{Choice, load_library};
-use regraft_certify::Word;
+use regraft_ir::Trust;
 use regraft_prove::Premises;
 use regraft_rules::Library;
 use regraft_search::RandomWalk;
@@ -152,7 +152,7 @@ pub fn applied(bench: &Bench, model: &[u8], seed: u64) -> Result<Option<(Vec<u8>
     if rewritten.rules.is_empty() {
         return Ok(None);
     }
-    let proved = rewritten.uncertified.is_none() && rewritten.judged.iter().all(|step| step.word == Word::Proved);
+    let proved = rewritten.uncertified.is_none() && rewritten.judged.iter().all(|step| step.trust == Trust::Proved);
     let premises = rewritten.judged.iter().fold(Premises::default(), |all, step| all.and(step.premises));
     let claim = match proved {
         false => Claim::Refused,

@@ -15,7 +15,7 @@ use regraft::check::CheckRequest;
 use regraft::equivalence;
 use regraft::optimize::{Silent, clean};
 use regraft_equate::Effort;
-use regraft_ir::OpKind;
+use regraft_ir::{OpKind, Trust};
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::{ModelProto, TensorShapeProto, type_proto};
 use regraft_onnx::{Model, Signature};
@@ -226,19 +226,19 @@ impl Subject<'_> {
         let found = equivalence::compare(&a, &b, &effort).map_err(|e| anyhow::anyhow!("{e}"))?;
         tally.times.push(found.seconds);
         let place = format!("model {} of seed {}, {}", self.number, args.seed, self.tool);
-        let shown = found.word != "unproved";
-        if let Some(keep) = args.keep.as_ref().filter(|_| found.word != "proved") {
+        let shown = found.trust > Trust::Unproved;
+        if let Some(keep) = args.keep.as_ref().filter(|_| found.trust < Trust::Proved) {
             std::fs::create_dir_all(keep)?;
             for (path, side) in [(&path_a, "a"), (&path_b, "b")] {
-                std::fs::copy(path, keep.join(format!("{}-{}-{}-{side}.onnx", found.word, self.number, self.tool)))?;
+                std::fs::copy(path, keep.join(format!("{}-{}-{}-{side}.onnx", found.trust, self.number, self.tool)))?;
             }
         }
-        if args.verbose && found.word == "bounded" {
+        if args.verbose && found.trust == Trust::Bounded {
             eprintln!("bounded: {place}: {}", found.summary);
         }
-        match found.word.as_str() {
-            "proved" => tally.proved += 1,
-            "bounded" => {
+        match found.trust {
+            Trust::Proved => tally.proved += 1,
+            Trust::Bounded => {
                 tally.bounded += 1;
                 tally.worst = tally.worst.max(found.bound);
             }
@@ -259,7 +259,7 @@ impl Subject<'_> {
         }
         let differs = self.differs(bench, &bytes);
         if shown && let Some(what) = &differs {
-            tally.broken.push(format!("{place} is {} and different: {what}", found.word));
+            tally.broken.push(format!("{place} is {} and different: {what}", found.trust));
         }
         if !shown && !args.proofs_only {
             // The whole command, as a user runs it.
@@ -316,9 +316,9 @@ impl Subject<'_> {
             let effort = Effort { failures: args.effort.min(10), ..Effort::default() };
             let found = equivalence::compare(a, &wrong, &effort).map_err(|e| anyhow::anyhow!("{e}"))?;
             *tally.tampered.entry(format!("{kind:?}")).or_default() += 1;
-            if found.word != "unproved" {
+            if found.trust > Trust::Unproved {
                 let place = format!("model {} of seed {}, {}", self.number, args.seed, self.tool);
-                tally.broken.push(format!("{place}, tampered ({what}; {difference}), is {}", found.word));
+                tally.broken.push(format!("{place}, tampered ({what}; {difference}), is {}", found.trust));
             }
         }
         Ok(())

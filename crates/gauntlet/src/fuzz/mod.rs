@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args;
 use prost::Message;
-use regraft_certify::Word;
+use regraft_ir::Trust;
 use regraft_search::RandomWalk;
 
 use self::judge::{Finding, Subject};
@@ -56,7 +56,7 @@ pub struct Tally {
     /// Differences beyond the tolerance that double precision confirms to be rounding, one line each.
     pub excused: Vec<String>,
     /// Steps of certificates, by how well they are known.
-    pub steps: BTreeMap<Word, usize>,
+    pub steps: BTreeMap<Trust, usize>,
     /// Rules with steps that are not proved: how many, and the first.
     pub open: BTreeMap<String, (usize, String)>,
     /// Models whose certificate does not lead to what was written, one line each: the reader sees another expression there.
@@ -90,8 +90,8 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
         match subject.judge(bench, walk) {
             Finding::Held { rewrites, steps, uncertified, excused } => {
                 for step in steps {
-                    *tally.steps.entry(step.word).or_default() += 1;
-                    if step.word != Word::Proved {
+                    *tally.steps.entry(step.trust).or_default() += 1;
+                    if step.trust != Trust::Proved {
                         let (count, _) = tally.open.entry(step.rule).or_insert_with(|| (0, format!("model {number}: {}", step.why)));
                         *count += 1;
                     }
@@ -148,8 +148,8 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
     for (rule, (count, first)) in &tally.open {
         println!("not proved, {count} times: {rule}: {first}");
     }
-    let count = |word: Word| tally.steps.get(&word).copied().unwrap_or_default();
-    println!("steps: {} proved, {} tested, {} unproved", count(Word::Proved), count(Word::Tested), count(Word::Unproved));
+    let count = |trust: Trust| tally.steps.get(&trust).copied().unwrap_or_default();
+    println!("steps: {} proved, {} tested, {} unproved", count(Trust::Proved), count(Trust::Tested), count(Trust::Unproved));
     for line in &tally.uncertified {
         println!("uncertified: {line}");
     }

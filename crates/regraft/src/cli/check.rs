@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_equate::Effort;
+use regraft_ir::Trust;
 
 use crate::certificate::Source;
 use crate::check::{self, CheckReport, CheckRequest, Run};
@@ -11,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interrupt;
 use crate::cli::progress::Progress;
 use crate::error::Failure;
+use crate::ground::{Ground, Requirement};
 use crate::optimize::TOLERANCE;
 use crate::render::{agreement, difference, lines, plain_table, seconds};
 use crate::units::{ShapeArg, parse_bind, parse_shape};
@@ -71,8 +74,8 @@ pub struct Args {
     ///
     /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved` is one without, which says what it takes for granted;
     /// `proved:exact` is one that takes nothing for granted.
-    #[arg(long, value_name = "TRUST", value_parser = ["proved:exact", "proved", "bounded", "tested"])]
-    require: Option<String>,
+    #[arg(long, value_name = "TRUST", value_parser = requirement())]
+    require: Option<Requirement>,
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -109,7 +112,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
             None => Source::Beside,
         },
         effort: Effort { failures: args.effort, ..Effort::default() },
-        require: args.require.clone(),
+        require: args.require,
         ..CheckRequest::new(&args.a, &args.b)
     };
     interrupt::catch("telling what was compared so far");
@@ -122,7 +125,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&shown(&report, console))?;
     }
-    let enough = args.require.as_deref().is_none_or(|word| report.satisfies(word));
+    let enough = args.require.is_none_or(|required| report.satisfies(required));
     Ok(match (report.same && enough, interrupt::requested()) {
         (false, _) => Exit::Unmet,
         (true, true) => Exit::Interrupted,
@@ -157,7 +160,7 @@ fn shown(report: &CheckReport, console: &Console) -> String {
     if let Some(certified) = &report.certificate {
         for open in &certified.open {
             let place = if open.graph.is_empty() { String::new() } else { format!(" in {}", open.graph) };
-            text.push_str(&format!("step {} ({} at {}{place}): {}: {}\n", open.number, open.rule, open.at, open.word, open.why));
+            text.push_str(&format!("step {} ({} at {}{place}): {}: {}\n", open.number, open.rule, open.at, open.trust, open.why));
         }
     }
     for gap in report.equivalence.iter().flat_map(|e| &e.gaps) {
@@ -174,13 +177,18 @@ fn shown(report: &CheckReport, console: &Console) -> String {
     text + &verdict
 }
 
+/// Reads what is asked of a verdict.
+fn requirement() -> impl TypedValueParser<Value = Requirement> {
+    PossibleValuesParser::new(Requirement::ALL.map(Requirement::word)).try_map(|word| word.parse())
+}
+
 fn verdict(report: &CheckReport) -> String {
     let mut parts = Vec::new();
     match report.differences.first() {
-        Some(first) if matches!(report.word.as_str(), "tampered" | "undecided") => parts.push(format!("{}: {first}", report.word)),
+        Some(first) if matches!(report.word, Ground::Tampered | Ground::Undecided) => parts.push(format!("{}: {first}", report.word)),
         Some(first) => parts.push(format!("different: {first}")),
-        None if matches!(report.word.as_str(), "proved" | "bounded") => parts.push("same".into()),
-        None if report.word == "tested" => {
+        None if matches!(report.word, Ground::Known(Trust::Proved | Trust::Bounded)) => parts.push("same".into()),
+        None if report.word == Ground::Known(Trust::Tested) => {
             let shown = |(d, floor): (f64, f64)| (difference(d), difference(floor));
             let (worst, floor) = check::worst(&report.runs);
             parts.push(agreement(worst, floor, report.tolerance, ""));
@@ -196,15 +204,15 @@ fn verdict(report: &CheckReport) -> String {
         }
         None => parts.push(format!("same: {}", report.word)),
     }
-    if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != "tampered" && !c.other_input) {
+    if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != Ground::Tampered && !c.other_input) {
         parts.push(format!("certificate: {} in {}", certified.summary, seconds(certified.seconds)));
     }
     if let Some(equivalence) = &report.equivalence {
         parts.push(format!("{} in {}", equivalence.summary, seconds(equivalence.seconds)));
     }
-    if let Some(word) = report.require.as_deref().filter(|word| report.same && !report.satisfies(word)) {
-        let assumed = if word.ends_with(":exact") && report.known() == "proved" { " under assumptions" } else { "" };
-        parts.push(format!("{}{assumed} only, where {word} was asked for", report.known()));
+    if let Some(required) = report.require.filter(|required| report.same && !report.satisfies(*required)) {
+        let assumed = if required.exact && report.known() == Trust::Proved { " under assumptions" } else { "" };
+        parts.push(format!("{}{assumed} only, where {required} was asked for", report.known()));
     }
     parts.push(seconds(report.seconds));
     format!("verdict: {}", parts.join(" · "))

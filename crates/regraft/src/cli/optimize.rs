@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use regraft_ir::Trust;
 use regraft_onnx::is_stream;
 
 use crate::certificate::beside;
@@ -100,11 +102,11 @@ pub struct Args {
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
     deny: Vec<String>,
     /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes, constants being what they were rounded from
-    #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = ["proved-in-range", "tested"])]
-    allow: Vec<String>,
+    #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = trust(&[Trust::ProvedInRange, Trust::Tested]))]
+    allow: Vec<Trust>,
     /// Use only rules that are trusted at least this far, whatever is allowed. With `proved`, each rewrite has to be proved where it is made, too
-    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = ["proved", "bounded", "proved-in-range", "tested"])]
-    require: Option<String>,
+    #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = trust(&[Trust::Proved, Trust::Bounded, Trust::ProvedInRange, Trust::Tested]))]
+    require: Option<Trust>,
     /// End with exit code 1 if the result is not this many times faster
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
@@ -137,6 +139,11 @@ Examples:
 enum Target {
     /// ONNX Runtime on the processor of this machine
     Onnxruntime,
+}
+
+/// Reads one of these words of trust.
+fn trust(words: &[Trust]) -> impl TypedValueParser<Value = Trust> {
+    PossibleValuesParser::new(words.iter().map(|trust| trust.word())).try_map(|word| word.parse())
 }
 
 fn parse_ratio(text: &str) -> Result<f64, String> {
@@ -215,7 +222,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         budget: args.budget,
         threads: usize::from(args.threads),
         seed: args.seed,
-        rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require.clone() },
+        rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require },
         min_speedup: args.min_speedup,
         allow_growth: args.allow_growth,
         opset: args.opset,

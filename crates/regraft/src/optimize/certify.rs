@@ -1,6 +1,7 @@
 //! What is asked of a candidate's certificate before the candidate may be written.
 
 use regraft_certify::Trail;
+use regraft_ir::Trust;
 use regraft_onnx::Model;
 use regraft_rules::Library;
 
@@ -49,7 +50,7 @@ impl<'a> Certifier<'a> {
 
     /// Whether every step has to be proved.
     fn is_strict(&self) -> bool {
-        self.job.request.rules.require.as_deref() == Some("proved")
+        self.job.request.rules.require == Some(Trust::Proved)
     }
 
     /// Whether a rewrite by this rule has to be proved where it is made: the rule is proved on instances that may be narrower than what it matches.

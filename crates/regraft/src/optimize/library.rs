@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use regraft_audit::judge;
-use regraft_rules::{Library, Numeric, Proofs, Trust};
+use regraft_ir::Trust;
+use regraft_rules::{Library, Numeric, Proofs};
 
 use crate::error::Failure;
 use crate::optimize::request::denied;
@@ -19,10 +20,10 @@ pub struct Choice {
     pub files: Vec<PathBuf>,
     /// Names of rules and numeric classes that are not used.
     pub deny: Vec<String>,
-    /// Words of trust below `proved` that will do too.
-    pub allow: Vec<String>,
-    /// The least word of trust that will do, whatever is allowed.
-    pub require: Option<String>,
+    /// What will do beside [`Trust::Bounded`].
+    pub allow: Vec<Trust>,
+    /// The least that will do, whatever is allowed.
+    pub require: Option<Trust>,
 }
 
 /// Rules that may be applied.
@@ -72,31 +73,16 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
             return Err(Failure::new(format!("--deny names `{word}`, which is neither a rule nor a numeric class")).hint(hint));
         }
     }
-    let least = least(choice)?;
+    let least = least(choice);
     let library = library.filter(|r| !denied(&choice.deny, &r.name, r.numeric) && r.runtime.as_deref().is_none_or(|t| t == runtime));
     let left_out = library.rules().iter().filter(|r| r.trust < least).map(|r| (r.name.to_string(), r.trust)).collect();
     Ok(Usable { library: library.filter(|r| r.trust >= least), left_out, own })
 }
 
 /// The least trust that a rule needs.
-fn least(choice: &Choice) -> Result<Trust, Failure> {
-    let word = |word: &String, option: &str| match word.as_str() {
-        "proved" => Ok(Trust::Proved),
-        "bounded" => Ok(Trust::Bounded),
-        "proved-in-range" => Ok(Trust::ProvedInRange),
-        "tested" => Ok(Trust::Tested),
-        other => {
-            Err(Failure::new(format!("{option} `{other}` is no word of trust of a rule")).hint("proved, bounded, proved-in-range, tested"))
-        }
-    };
-    let mut allowed = Trust::Bounded;
-    for name in &choice.allow {
-        allowed = allowed.min(word(name, "--allow")?);
-    }
-    match &choice.require {
-        Some(name) => Ok(allowed.max(word(name, "--require")?)),
-        None => Ok(allowed),
-    }
+fn least(choice: &Choice) -> Trust {
+    let allowed = choice.allow.iter().copied().fold(Trust::Bounded, Trust::min);
+    choice.require.map_or(allowed, |required| required.max(allowed))
 }
 
 #[cfg(test)]
@@ -119,8 +105,7 @@ mod tests {
         };
         let files = Choice { files: vec![file], ..Choice::default() };
         assert_eq!(has(&files), [false, true, true]);
-        assert_eq!(has(&Choice { allow: vec!["tested".into()], ..files.clone() }), [true, true, true]);
-        assert_eq!(has(&Choice { allow: vec!["tested".into()], require: Some("proved".into()), ..files.clone() }), [false, true, true]);
-        assert!(load_library(&Choice { require: Some("sure".into()), ..files }, "onnxruntime").is_err());
+        assert_eq!(has(&Choice { allow: vec![Trust::Tested], ..files.clone() }), [true, true, true]);
+        assert_eq!(has(&Choice { allow: vec![Trust::Tested], require: Some(Trust::Proved), ..files.clone() }), [false, true, true]);
     }
 }

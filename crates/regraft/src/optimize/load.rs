@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use regraft_certify::ModelDigest;
+use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
 use regraft_onnx::{Model, OpaqueNode, Speller, WriteOptions, Written};
-use regraft_rules::{Trust, Writable};
+use regraft_rules::Writable;
 use regraft_runtime::{ModelSource, Runtime};
 
 use crate::discrete::decided_by_floats;

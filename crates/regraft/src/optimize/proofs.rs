@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use prost::Message;
-use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Oracle, Region, Replayer, Stop, Trail, Word};
+use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Oracle, Region, Replayer, Stop, Trail};
 use regraft_ir::folded::{Differences, Folded};
 use regraft_ir::key::op_key;
-use regraft_ir::{Graph, Op, ValueId, text};
+use regraft_ir::{Graph, Op, Trust, ValueId, text};
 use regraft_onnx::Model;
 use regraft_prove::{Premises, Rounding, Verdict};
 use regraft_runtime::{ProofKey, Store};
@@ -133,9 +133,9 @@ impl Proofs {
         while questions.was_wrong() {
             judged = questions.while_asking(follow)?;
         }
-        let count = |word: Word| judged.iter().filter(|j| j.word == word).count();
-        (replayed.proved, replayed.bounded) = (count(Word::Proved), count(Word::Bounded));
-        replayed.open = judged.iter().filter(|j| j.word < Word::Bounded).map(Open::from).collect();
+        let count = |trust: Trust| judged.iter().filter(|j| j.trust == trust).count();
+        (replayed.proved, replayed.bounded) = (count(Trust::Proved), count(Trust::Bounded));
+        replayed.open = judged.iter().filter(|j| j.trust < Trust::Bounded).map(Open::from).collect();
         let premises = judged.iter().fold(Premises::default(), |all, judged| all.and(judged.premises));
         replayed.assumptions = if replayed.steps == 0 { Vec::new() } else { clauses(premises, input) };
         replayed.seconds = start.elapsed().as_secs_f64();

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
+use regraft_ir::Trust;
 use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
 use regraft_onnx::{Model, WriteOptions, Written};
-use regraft_rules::{Numeric, Trust};
+use regraft_rules::Numeric;
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, SessionOptions};
 
 use crate::agreement::{Agreement, compare};
@@ -65,14 +66,14 @@ impl<'a> Subject<'a> {
 
     /// What is rounding of a difference in double precision, where constants are not folded yet but may have been rounded by rules.
     fn roundoff(&self) -> f64 {
-        let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants.to_string() || a.trust == Trust::Bounded.to_string();
+        let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants || a.trust == Trust::Bounded;
         if self.candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
     }
 }
 
 /// What real outputs of a candidate may differ by, relative to their largest magnitude.
 pub fn tolerance(candidate: &Candidate) -> f64 {
-    let bilinear = candidate.script.applied().any(|a| a.numeric == Numeric::FastBilinear.to_string());
+    let bilinear = candidate.script.applied().any(|a| a.numeric == Numeric::FastBilinear);
     if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
 }
 

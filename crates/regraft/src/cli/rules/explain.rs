@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use regraft_audit::{any_rank, coverage};
+use regraft_ir::Trust;
 use regraft_rules::sample::Sizes;
-use regraft_rules::{Numeric, Proofs, Rule, Trust};
+use regraft_rules::{Numeric, Proofs, Rule};
 
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
@@ -122,7 +123,7 @@ fn reason(rule: &Rule) -> String {
             "for all sizes that satisfy its conditions, over the real numbers, if constants are the simple numbers that they were rounded from"
         }
         Trust::ProvedInRange => "over the real numbers, for the sizes of its instances",
-        Trust::Tested => {
+        Trust::Refuted | Trust::Unproved | Trust::Tested => {
             "the prover does not show it; `regraft rules exercise` computes both sides on random instances, and it is applied with --allow tested only"
         }
     };

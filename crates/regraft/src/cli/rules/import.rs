@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, Trust, Verdict, judge_all};
+use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, Verdict, judge_all};
+use regraft_ir::Trust;
 use serde::Serialize;
 
 use crate::cli::console::Console;
@@ -93,9 +94,9 @@ impl<'a> Row<'a> {
             Verdict::False => ("false", Vec::new()),
             Verdict::Unjudged(_) => ("unjudged", Vec::new()),
         };
-        let why = match (&j.verdict, &j.trust) {
-            (Verdict::Unjudged(why), _) | (_, Trust::Tested(why)) => Some(why.as_str()),
-            _ => None,
+        let why = match &j.verdict {
+            Verdict::Unjudged(why) => Some(why.as_str()),
+            _ => j.unproved.as_deref(),
         };
         let counterexample = j.counterexample.as_ref().map(|c| Counterexample {
             shapes: c.shapes.iter().map(|(name, shape)| (name.as_str(), shape.as_slice())).collect(),
@@ -204,7 +205,7 @@ fn summary(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -
     let unjudged = with(|j| matches!(j.verdict, Verdict::Unjudged(_)));
     let proved = with(|j| j.trust == Trust::Proved);
     let ranged = with(|j| j.trust == Trust::ProvedInRange);
-    let tested = with(|j| matches!(j.trust, Trust::Tested(_)));
+    let tested = with(|j| j.trust == Trust::Tested);
     let same = with(|j| j.same_as.is_some());
     let mut text = format!("{}: {all} true for all shapes, {guarded} under guards, {wrong} false", count(judgements.len(), "rule"));
     if unjudged > 0 {
@@ -219,9 +220,9 @@ fn summary(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -
 
 /// What a verdict rests on, in few words.
 fn ground(j: &Judgement) -> String {
-    match &j.trust {
-        Trust::Tested(_) => format!("tested on {}", j.instances),
-        Trust::None => "-".into(),
+    match j.trust {
+        Trust::Tested => format!("tested on {}", j.instances),
+        Trust::Unproved => "-".into(),
         Trust::ProvedInRange => format!("proved-in-range ({} of {})", j.proofs, j.families),
         trust => trust.word().into(),
     }
@@ -251,7 +252,7 @@ fn table(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> 
 fn unproved(judgements: &[Judgement]) -> String {
     let mut text = String::new();
     for j in judgements {
-        let Trust::Tested(why) = &j.trust else { continue };
+        let Some(why) = &j.unproved else { continue };
         let short: String = why.chars().take(WHY).collect();
         let _ = writeln!(text, "rule {}: no proof: {short}{}", j.number, if short.len() < why.len() { "…" } else { "" });
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use regraft_audit::{Generated, Judgement, Word, coverage, coverage_document, generate, judge, replay};
+use regraft_audit::{Generated, Judgement, coverage, coverage_document, generate, judge, replay};
+use regraft_ir::Trust;
 use regraft_rules::variants::Effort;
 use regraft_rules::vary::types;
 use regraft_rules::{Library, Proofs, Rule};
@@ -70,7 +71,8 @@ struct Row {
     rule: String,
     defined: String,
     /// `proved`, `proved-in-range` or `unproved`.
-    word: String,
+    #[serde(rename = "word", with = "crate::words")]
+    trust: Trust,
     /// Proved instances with symbols for sizes.
     symbols: usize,
     /// Those of them that hold for any number of leading axes.
@@ -104,7 +106,6 @@ impl Row {
             Some(Err(why)) => Judgement { unproved: 1, first: Some(why), ..Judgement::default() },
             None => judge(rule, args.instances.unwrap_or(INSTANCES) as usize, args.seed),
         };
-        let word = judgement.word().to_string();
         let generated = match kept {
             Some(_) => Generated::default(),
             None => generate(rule, args.variants.map_or_else(Effort::default, Effort::keeping)),
@@ -115,12 +116,13 @@ impl Row {
         let wrong = generated.wrong.iter().map(|(draw, why)| format!("{draw}: {why}")).chain(types).collect();
         let outside = generated.outside.iter().map(|(draw, why)| format!("{draw}: {why}")).collect();
         let generated = judgement.instances.iter().filter(|draw| !draw.changes.is_empty()).count();
+        let trust = judgement.trust();
         let Judgement { open, any_rank, known, unproved, first, .. } = judgement;
         let why = first.or_else(|| (open + known == 0).then(|| "no instance could be made".to_string()));
         Row {
             rule: rule.name.to_string(),
             defined: place(rule),
-            word,
+            trust,
             symbols: open,
             any_rank,
             numbers: known,
@@ -149,7 +151,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(path) = &args.coverage {
         write_atomic(path, coverage_document(Library::shipped()?.rules(), &proofs).as_bytes())?;
     }
-    let unproved = rows.iter().any(|r| r.word == Word::Unproved.to_string() || !r.wrong.is_empty());
+    let unproved = rows.iter().any(|r| r.trust == Trust::Unproved || !r.wrong.is_empty());
     Ok(ended(unproved))
 }
 
@@ -160,7 +162,7 @@ fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String
             plain_table(&["rule", "word", "symbols", "any rank", "numbers", "generated", "unproved", "time"], &[2, 3, 4, 5, 6, 7]);
         for r in rows {
             let numbers = [r.symbols, r.any_rank, r.numbers, r.generated, r.unproved].map(|n| n.to_string());
-            table.add_row([[r.rule.clone(), r.word.clone()].as_slice(), &numbers, &[seconds(r.seconds)]].concat());
+            table.add_row([[r.rule.clone(), r.trust.to_string()].as_slice(), &numbers, &[seconds(r.seconds)]].concat());
         }
         text = format!("{}\n", lines(&table));
     }
@@ -173,20 +175,20 @@ fn shown(rows: &[Row], args: &Args, start: Instant, console: &Console) -> String
     for r in rows {
         r.wrong.iter().for_each(|why| text.push_str(&format!("false: {} ({}) on {why}\n", r.rule, r.defined)));
     }
-    for r in rows.iter().filter(|r| r.word == Word::Unproved.to_string()) {
+    for r in rows.iter().filter(|r| r.trust == Trust::Unproved) {
         let why = brief(r.why.as_deref().unwrap_or_default());
         text.push_str(&format!("unproved: {} ({}): {why}\n", r.rule, r.defined));
     }
-    let count = |word: Word| rows.iter().filter(|r| r.word == word.to_string()).count();
+    let count = |trust: Trust| rows.iter().filter(|r| r.trust == trust).count();
     let time = seconds(start.elapsed().as_secs_f64());
     text + &format!(
         "verdict: {} of {} rules proved for all sizes, {} of them for any number of leading axes · {} more if constants are what they were rounded from · {} for the sizes drawn · {} unproved · {} generated instances · {time} · seed {}",
-        count(Word::Proved),
+        count(Trust::Proved),
         rows.len(),
         rows.iter().filter(|r| r.any_rank > 0).count(),
-        count(Word::Bounded),
-        count(Word::ProvedInRange),
-        count(Word::Unproved),
+        count(Trust::Bounded),
+        count(Trust::ProvedInRange),
+        count(Trust::Unproved),
         rows.iter().map(|r| r.generated).sum::<usize>(),
         args.seed
     )

@@ -113,8 +113,8 @@ pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Op
             rule: rule.name.to_string(),
             at,
             gain_ns: before as i64 - engine.cost() as i64,
-            numeric: rule.numeric.to_string(),
-            trust: rule.trust.to_string(),
+            numeric: rule.numeric,
+            trust: rule.trust,
         };
         rewrites.push(Rewrite { step: step.clone(), applied });
     }
