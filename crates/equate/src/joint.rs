@@ -1,7 +1,7 @@
 //! Both models as one graph, in which values that are known to be equal are one value.
 
 use regraft_ir::op::{EvalContext, OpKind};
-use regraft_ir::{Bindings, Class, Const, DType, Graph, NodeId, Op, TensorType, Value, ValueId, eval};
+use regraft_ir::{Bindings, Class, Const, DType, Graph, NodeId, Op, TensorType, Value, ValueId, eval, typed};
 use rustc_hash::FxHashMap;
 
 use crate::rounded::{self, Nearness, Rounded};
@@ -127,7 +127,9 @@ impl Joint {
         let values: Option<Vec<Value<Rounded>>> = operands.iter().map(|c| Value::from_const(c)).collect();
         let context = EvalContext { bindings: &Bindings::new(), input_types: &inputs, output_types: &types };
         let narrow = inputs.iter().chain(&types).map(|ty| ty.dtype).find(|t| matches!(t, DType::F16 | DType::BF16));
-        let results = rounded::rounding_to(narrow.unwrap_or(DType::F32), || node.op.eval(&values?, &context).ok())?;
+        let values = values?;
+        let results = rounded::rounding_to(narrow.unwrap_or(DType::F32), || node.op.eval(&values, &context).ok())?;
+        let results = typed(node.op.kind(), &values, &context, results)?;
         results.iter().zip(&types).map(|(value, ty)| rounded::exact(value, ty.dtype).filter(|c| c.ty() == *ty)).collect()
     }
 
@@ -138,7 +140,7 @@ impl Joint {
         }
         let dtype = self.graph.ty(value)?.dtype;
         let bounded = self.graph.is_constant(value) && self.is_bounded(value, dtype);
-        let compute = || eval::values::<Rounded>(&self.graph, &Default::default(), &[value], &mut eval::NoOpaque).ok()?.pop();
+        let compute = || eval::constants::<Rounded>(&self.graph, &[value]).ok()?.pop();
         let found = bounded.then(|| rounded::rounding_to(dtype, compute)).flatten();
         // Large ones are seldom asked for twice.
         if found.as_ref().is_none_or(|v| v.shape().iter().product::<usize>() <= 1 << 12) {
@@ -159,7 +161,8 @@ impl Joint {
 
     /// Whether all that the cone computes has few elements, and is in types that hold as many digits as `dtype`, to which its steps are taken to be rounded.
     fn is_bounded(&self, value: ValueId, dtype: DType) -> bool {
-        let is_coarser = |ty: &TensorType| dtype.is_float() && ty.dtype.is_float() && !dtype.embeds(ty.dtype);
+        let finest = if dtype.is_float() { dtype } else { DType::F32 };
+        let is_coarser = |ty: &TensorType| ty.dtype.is_float() && !finest.embeds(ty.dtype);
         let (mut stack, mut seen) = (vec![value.node], rustc_hash::FxHashSet::default());
         while let Some(id) = stack.pop() {
             let node = self.graph.node(id);

@@ -222,7 +222,7 @@ pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> 
         (Value::Bool(x), Value::Bool(y)) => return (x.data == y.data).then_some(Nearness::Same),
         _ => return None,
     };
-    let is_same = |(x, y): (&Rounded, &Rounded)| x.value == y.value && x.spread == 0.0 && y.spread == 0.0;
+    let is_same = |(x, y): (&Rounded, &Rounded)| x.value.to_bits() == y.value.to_bits() && x.spread == 0.0 && y.spread == 0.0;
     if x.data.iter().zip(&y.data).all(is_same) {
         return Some(Nearness::Same);
     }
@@ -230,6 +230,10 @@ pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> 
     let mut worst: f64 = 0.0;
     for (x, y) in x.data.iter().zip(&y.data) {
         let spread = x.spread + y.spread;
+        // -0 is not 0: its reciprocal is another one.
+        if spread == 0.0 && x.value == y.value && x.value.to_bits() != y.value.to_bits() {
+            return None;
+        }
         // A step that rounding may have taken another way is not the same for being the same here.
         let jumped = spread.is_infinite() && x.value.is_finite();
         if (x.value == y.value && !jumped) || (x.value.is_nan() && y.value.is_nan()) {

@@ -185,3 +185,44 @@ fn unknown_operators_are_functions_of_their_operands_if_someone_knows_them() {
     let word = |x, y| equate(x, y, &mut Named, &Library::default(), &Effort::default()).trust();
     assert_eq!((word(&a, &b), word(&a, &c)), (Trust::Proved, Trust::Unproved));
 }
+
+#[test]
+fn constants_are_what_their_types_hold() {
+    check(
+        Trust::Unproved,
+        "x: i64[1]",
+        &[
+            (
+                "const a: i64[1] = 16777217 b = Cast(a, to=f32) r = Cast(b, to=i64) y = Add(x, r) output y",
+                "const r: i64[1] = 16777217 y = Add(x, r) output y",
+            ),
+            (
+                "const a: f32[1] = 2049 b = Cast(a, to=f16) c = Cast(b, to=f32) r = Cast(c, to=i64) y = Add(x, r) output y",
+                "const r: i64[1] = 2049 y = Add(x, r) output y",
+            ),
+            (
+                "const a: f32[1] = -1 u = Cast(a, to=u8) r = Cast(u, to=i64) y = Add(x, r) output y",
+                "const r: i64[1] = 0 y = Add(x, r) output y",
+            ),
+            (
+                "const a: i64[1] = 3 const b: i64[1] = 39 r = Pow(a, b) y = Add(x, r) output y",
+                "const r: i64[1] = 4052555153018976267 y = Add(x, r) output y",
+            ),
+        ],
+    );
+    check(
+        Trust::Proved,
+        "x: i64[1]",
+        &[(
+            "const a: i64[1] = 16777217 b = Cast(a, to=f32) r = Cast(b, to=i64) y = Add(x, r) output y",
+            "const r: i64[1] = 16777216 y = Add(x, r) output y",
+        )],
+    );
+}
+
+#[test]
+fn a_negative_zero_is_a_zero_over_the_reals_only() {
+    let graph = |zero: &str| format!("graph (x: f32[2], k: bool[2]) {{ const z: f32[] = {zero} y = Where(k, x, z) output y }}");
+    let found = compare(&graph("0.0"), &graph("-0.0"));
+    assert!(found.trust() < Trust::Proved || found.premises.reals && found.asked > 0, "{found:?}");
+}

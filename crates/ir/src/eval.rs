@@ -11,6 +11,7 @@ use crate::op::{EvalContext, Op, OpKind};
 use crate::scalar::Scalar;
 use crate::tensor::Value;
 use crate::ty::TensorType;
+use crate::typed::typed;
 
 /// Computes opaque operators for the reference executor, if anything can.
 pub trait OpaqueEval<S> {
@@ -50,6 +51,21 @@ pub fn values<S: Scalar>(
     wanted: &[ValueId],
     opaque: &mut dyn OpaqueEval<S>,
 ) -> Result<Vec<Value<S>>, EvalError> {
+    walk(graph, feeds, wanted, opaque, false)
+}
+
+/// Values of constant expressions as their types hold them; see [`typed`](crate::typed::typed).
+pub fn constants<S: Scalar>(graph: &Graph, wanted: &[ValueId]) -> Result<Vec<Value<S>>, EvalError> {
+    walk(graph, &HashMap::new(), wanted, &mut NoOpaque, true)
+}
+
+fn walk<S: Scalar>(
+    graph: &Graph,
+    feeds: &HashMap<String, Value<S>>,
+    wanted: &[ValueId],
+    opaque: &mut dyn OpaqueEval<S>,
+    is_typed: bool,
+) -> Result<Vec<Value<S>>, EvalError> {
     let bindings = bind(graph, feeds)?;
     let needed = needed(graph, wanted);
     let mut readers: Vec<u32> = vec![0; graph.capacity()];
@@ -71,7 +87,11 @@ pub fn values<S: Scalar>(
             vec![feeds.get(input.name.as_ref()).cloned().ok_or_else(|| EvalError::MissingInput(input.name.to_string()))?]
         } else {
             let operands: Vec<Value<S>> = node.inputs.iter().map(|v| results[&v.node][v.port as usize].clone()).collect();
-            if matches!(node.op, Op::Opaque(_)) { opaque.eval(graph, id, &operands)? } else { eval_node(graph, id, &operands, &bindings)? }
+            if matches!(node.op, Op::Opaque(_)) {
+                opaque.eval(graph, id, &operands)?
+            } else {
+                eval_node(graph, id, &operands, &bindings, is_typed)?
+            }
         };
         for v in &node.inputs {
             let left = &mut readers[v.node.0 as usize];
@@ -108,7 +128,11 @@ pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
     Some(sum)
 }
 
-/// The constant that a constant cone computes, evaluated in double precision and rounded once at the end.
+/// The constant that a constant cone computes, evaluated in double precision and rounded at casts and at the end.
+///
+/// # Errors
+///
+/// What runtimes may compute otherwise; see [`typed`](crate::typed::typed).
 pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError> {
     if let Some(c) = graph.constant(value) {
         return Ok(c.clone());
@@ -117,7 +141,7 @@ pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError>
     let results = if dtype == DType::F32 && only_moves(graph, value) {
         values::<f32>(graph, &HashMap::new(), &[value], &mut NoOpaque)?.first().map(|v| v.to_const(dtype))
     } else {
-        values::<f64>(graph, &HashMap::new(), &[value], &mut NoOpaque)?.first().map(|v| v.to_const(dtype))
+        constants::<f64>(graph, &[value])?.first().map(|v| v.to_const(dtype))
     };
     results.flatten().ok_or_else(|| EvalError::value("a constant of an exotic type"))
 }
@@ -169,13 +193,25 @@ pub(crate) fn moves(graph: &Graph, id: NodeId, dtype: DType) -> bool {
     }
 }
 
-fn eval_node<S: Scalar>(graph: &Graph, id: NodeId, operands: &[Value<S>], bindings: &Bindings) -> Result<Vec<Value<S>>, EvalError> {
+fn eval_node<S: Scalar>(
+    graph: &Graph,
+    id: NodeId,
+    operands: &[Value<S>],
+    bindings: &Bindings,
+    is_typed: bool,
+) -> Result<Vec<Value<S>>, EvalError> {
     let node = graph.node(id);
     let input_types: Option<Vec<TensorType>> = node.inputs.iter().map(|v| graph.ty(*v).cloned()).collect();
     let output_types: Option<Vec<TensorType>> = node.types.iter().cloned().collect();
     match (input_types, output_types) {
         (Some(input_types), Some(output_types)) => {
-            node.op.eval(operands, &EvalContext { bindings, input_types: &input_types, output_types: &output_types })
+            let context = EvalContext { bindings, input_types: &input_types, output_types: &output_types };
+            let results = node.op.eval(operands, &context)?;
+            if !is_typed || node.op.kind() == OpKind::Constant {
+                return Ok(results);
+            }
+            let untold = || EvalError::value(format!("a constant of which `{}` may make another one elsewhere", node.op.kind().name()));
+            typed(node.op.kind(), operands, &context, results).ok_or_else(untold)
         }
         _ => Err(EvalError::value(format!("`{}` has operands or results of unknown type", node.op.kind().name()))),
     }

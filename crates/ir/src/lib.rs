@@ -22,6 +22,7 @@ pub mod tensor;
 pub mod text;
 mod trust;
 pub mod ty;
+mod typed;
 
 pub use attr::{Attr, AttrField, Float};
 pub use constant::Const;
@@ -38,3 +39,4 @@ pub use scalar::{Function, Scalar};
 pub use tensor::{Tensor, Value};
 pub use trust::Trust;
 pub use ty::{Shape, TensorType, broadcast_shapes};
+pub use typed::typed;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regraft_ir::{Class, Graph, Op, OpKind};
+use regraft_ir::{Attr, Class, Graph, Op, OpKind};
 
 /// What a proof takes for granted of the numbers that models hold. Sizes are at least 1 and below 2^31, and tensors have fewer than 2^48 elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,8 +68,19 @@ fn computes_with_floats(graph: &Graph) -> bool {
                 let plain = |v: &f64| v.is_finite() && (*v != 0.0 || v.is_sign_positive());
                 constant.value.dtype().class() == Class::Real && !constant.value.to_f64().is_some_and(|all| all.iter().all(plain))
             }
-            op => results.chain(operands).any(is_float) && !moves_elements(op.kind()),
+            op => results.chain(operands).any(is_float) && (!moves_elements(op.kind()) || has_negative_zero(op)),
         }
+    })
+}
+
+/// Whether a parameter is -0, which is 0 over the reals.
+fn has_negative_zero(op: &Op) -> bool {
+    let is = |v: f64| v == 0.0 && v.is_sign_negative();
+    op.attrs().iter().any(|(_, attr)| match attr {
+        Attr::Float(v) => is(v.0),
+        Attr::Floats(all) => all.iter().any(|v| is(v.0)),
+        Attr::Tensor(value) => value.dtype().class() == Class::Real && value.to_f64().is_none_or(|all| all.into_iter().any(is)),
+        _ => false,
     })
 }
 
