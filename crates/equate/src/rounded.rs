@@ -43,6 +43,11 @@ fn is_held(value: f64) -> bool {
     value.to_bits() & low == 0
 }
 
+/// The smallest normal number of the type of the results.
+fn smallest() -> f64 {
+    if BITS.get() == 11 { f64::from_bits(0x3f10 << 48) } else { f64::from(f32::MIN_POSITIVE) }
+}
+
 /// A number and its bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rounded {
@@ -53,10 +58,11 @@ pub(crate) struct Rounded {
 }
 
 impl Rounded {
-    /// A result: `inherited` from its operands, and `own` if the operation rounds.
+    /// A result: `inherited` from its operands, and `own` if the operation rounds. What is too small for its type may become 0.
     fn new(value: f64, inherited: f64, own: f64, exact: bool) -> Rounded {
-        let exact = exact && is_held(value);
-        Rounded { value, spread: inherited + if exact { 0.0 } else { own } }
+        let (exact, smallest) = (exact && is_held(value), smallest());
+        let flushed = if value != 0.0 && value.abs() < smallest { smallest / COARSEST } else { 0.0 };
+        Rounded { value, spread: inherited + flushed + if exact { 0.0 } else { own } }
     }
 
     /// A function of slope `slope` here.

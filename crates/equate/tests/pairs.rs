@@ -208,6 +208,10 @@ fn constants_are_what_their_types_hold() {
                 "const a: i64[1] = 3 const b: i64[1] = 39 r = Pow(a, b) y = Add(x, r) output y",
                 "const r: i64[1] = 4052555153018976267 y = Add(x, r) output y",
             ),
+            (
+                "const a: f32[1] = 1e-30 const z: f32[1] = 0 e = Equal(Mul(a, a), z) r = Cast(e, to=i64) y = Add(x, r) output y",
+                "const r: i64[1] = 1 y = Add(x, r) output y",
+            ),
         ],
     );
     check(
