@@ -238,6 +238,33 @@ impl OpKind {
         let wanted = plain(name);
         OpKind::ALL.iter().copied().find(|kind| plain(kind.name()) == wanted)
     }
+
+    /// Whether each element of the result is one of an operand, or a given number, whatever the elements are.
+    pub fn moves_elements(self) -> bool {
+        use OpKind::*;
+        matches!(
+            self,
+            Identity
+                | Transpose
+                | Reshape
+                | Flatten
+                | Squeeze
+                | Unsqueeze
+                | Expand
+                | Tile
+                | Slice
+                | Pad
+                | Concat
+                | Split
+                | Gather
+                | Where
+                | DepthToSpace
+                | SpaceToDepth
+                | ConstantOfShape
+                | Shape
+                | Size
+        )
+    }
 }
 
 impl Op {

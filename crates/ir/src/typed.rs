@@ -16,7 +16,8 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// What an operator computes from constants, as its types hold it: casts to narrower types round. `None` where runtimes may compute another constant: where
 /// numbers leave the range of their type, sums of integers do not fit, or operands are no numbers or infinite, unless they are only moved about.
 pub fn typed<S: Scalar>(kind: OpKind, operands: &[Value<S>], context: &EvalContext<'_>, results: Vec<Value<S>>) -> Option<Vec<Value<S>>> {
-    let moved = moves(kind);
+    // What is asked of infinities is the same everywhere.
+    let moved = kind.moves_elements() || matches!(kind, OpKind::IsNaN | OpKind::IsInf);
     if !moved && !operands.iter().all(is_finite) {
         return None;
     }
@@ -34,35 +35,6 @@ pub fn typed<S: Scalar>(kind: OpKind, operands: &[Value<S>], context: &EvalConte
     };
     let types = context.output_types.iter().map(|ty| ty.dtype);
     if fits { results.into_iter().zip(types).map(held).collect() } else { None }
-}
-
-/// Whether each element of the result is one of an operand, a given number, or what is asked of infinities.
-fn moves(kind: OpKind) -> bool {
-    use OpKind::*;
-    matches!(
-        kind,
-        Identity
-            | Transpose
-            | Reshape
-            | Flatten
-            | Squeeze
-            | Unsqueeze
-            | Expand
-            | Tile
-            | Slice
-            | Pad
-            | Concat
-            | Split
-            | Gather
-            | Where
-            | DepthToSpace
-            | SpaceToDepth
-            | ConstantOfShape
-            | Shape
-            | Size
-            | IsNaN
-            | IsInf
-    )
 }
 
 /// Whether all elements are numbers.

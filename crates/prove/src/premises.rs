@@ -68,7 +68,7 @@ fn computes_with_floats(graph: &Graph) -> bool {
                 let plain = |v: &f64| v.is_finite() && (*v != 0.0 || v.is_sign_positive());
                 constant.value.dtype().class() == Class::Real && !constant.value.to_f64().is_some_and(|all| all.iter().all(plain))
             }
-            op => results.chain(operands).any(is_float) && (!moves_elements(op.kind()) || has_negative_zero(op)),
+            op => results.chain(operands).any(is_float) && (!moves(op.kind()) || has_negative_zero(op)),
         }
     })
 }
@@ -93,32 +93,7 @@ fn adds_up_integers(graph: &Graph) -> bool {
     })
 }
 
-/// Whether each element of the result is one of an operand, or a given number, whatever the elements are.
-fn moves_elements(kind: OpKind) -> bool {
-    use OpKind::*;
-    matches!(
-        kind,
-        Identity
-            | Transpose
-            | Reshape
-            | Flatten
-            | Squeeze
-            | Unsqueeze
-            | Expand
-            | Tile
-            | Slice
-            | Pad
-            | Concat
-            | Split
-            | Gather
-            | OneHot
-            | Where
-            | DepthToSpace
-            | SpaceToDepth
-            | Shape
-            | Size
-            | ConstantOfShape
-            | Upsample
-            | Opaque
-    )
+/// Whether an operator computes no numbers: it moves elements about, or is a function of which nothing is known.
+fn moves(kind: OpKind) -> bool {
+    kind.moves_elements() || matches!(kind, OpKind::OneHot | OpKind::Upsample | OpKind::Opaque)
 }
