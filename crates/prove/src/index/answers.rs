@@ -1,14 +1,24 @@
 //! Answers to questions that are asked again.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::index::Poly;
+use crate::index::{Facts, Poly, Var};
 
-/// Which sums were shown to be at least 0, and which were not. A copy knows nothing: it is made to learn other facts.
+/// Most scopes that are remembered.
+const SCOPES: usize = 256;
+
+/// Ranges of variables, and sums that are at least 0.
+pub(crate) type Scope = (Vec<(Var, Poly)>, Vec<Poly>);
+
+/// Which sums were shown to be at least 0, which were not, and what holds inside of scopes. A copy knows nothing: it is made to learn other facts.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(RefCell<FxHashMap<Poly, bool>>);
+pub(crate) struct Answers {
+    sums: RefCell<FxHashMap<Poly, bool>>,
+    scopes: RefCell<FxHashMap<Scope, Rc<Facts>>>,
+}
 
 impl Clone for Answers {
     fn clone(&self) -> Answers {
@@ -18,15 +28,30 @@ impl Clone for Answers {
 
 impl Answers {
     pub fn get(&self, sum: &Poly) -> Option<bool> {
-        self.0.borrow().get(sum).copied()
+        self.sums.borrow().get(sum).copied()
     }
 
     pub fn keep(&self, sum: &Poly, answer: bool) {
-        self.0.borrow_mut().insert(sum.clone(), answer);
+        self.sums.borrow_mut().insert(sum.clone(), answer);
+    }
+
+    /// The facts that hold inside of a scope, found by `facts` where they are not remembered.
+    pub fn inside(&self, scope: Scope, facts: impl FnOnce(&Scope) -> Facts) -> Rc<Facts> {
+        if let Some(facts) = self.scopes.borrow().get(&scope) {
+            return facts.clone();
+        }
+        let facts = Rc::new(facts(&scope));
+        let mut scopes = self.scopes.borrow_mut();
+        if scopes.len() == SCOPES {
+            scopes.clear();
+        }
+        scopes.insert(scope, facts.clone());
+        facts
     }
 
     /// Forgets all, because facts have changed.
     pub fn clear(&mut self) {
-        self.0.get_mut().clear();
+        self.sums.get_mut().clear();
+        self.scopes.get_mut().clear();
     }
 }

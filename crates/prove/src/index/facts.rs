@@ -51,6 +51,12 @@ impl Table {
         let bounds = ends.map(|(low, high)| (low.to_integer(), high.to_integer()));
         Table { shape: shape.to_vec(), elements, bounds }
     }
+
+    /// The element at an index; `None` beyond the table.
+    pub fn at(&self, index: impl IntoIterator<Item = i64>) -> Option<&Number> {
+        let flat = index.into_iter().zip(&self.shape).try_fold(0, |flat, (at, size)| (0..*size).contains(&at).then(|| flat * size + at))?;
+        self.elements.get(usize::try_from(flat).ok()?)
+    }
 }
 
 impl Facts {
@@ -66,9 +72,11 @@ impl Facts {
         let whole = self.is_whole(&sum);
         let sum = if whole { sum.tightened() } else { sum };
         // A number below 0 is a contradiction that has to stay.
-        let new = sum.known().is_none_or(|value| value < 0) && !self.known.contains(&sum) && !self.by_sizes(&sum);
+        let follows = |sum: &Poly, from: &Poly| sum.over(from).is_some_and(|more| more >= 0);
+        let new = sum.known().is_none_or(|value| value < 0) && !self.known.iter().any(|known| follows(&sum, known)) && !self.by_sizes(&sum);
         if new && self.smallest_corner(&sum) != Corner::Above {
             let more = [without_floor(&sum), whole.then(|| self.high_digit(&sum)).flatten()];
+            self.known.retain(|known| !follows(known, &sum));
             self.known.push(sum);
             self.answers.clear();
             more.into_iter().flatten().for_each(|sum| self.assume(sum));
@@ -101,8 +109,9 @@ impl Facts {
 
     /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
-        let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter());
-        let vars = atoms.filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
+        // A variable alone is no digit.
+        let scaled = sum.terms().iter().filter(|(atoms, c)| atoms.len() > 1 || c.unsigned_abs() > 1);
+        let vars = scaled.flat_map(|(atoms, _)| atoms.iter()).filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
         vars.into_iter().find_map(|var| {
             let (factor, rest) = sum.linear(var)?;
             let sign = if let [(_, c)] = factor.terms() { c.signum() } else { return None };
@@ -203,6 +212,11 @@ impl Facts {
         self.tables = Rc::new(tables);
     }
 
+    /// The elements of a constant, if they are known.
+    pub fn table(&self, source: &Source) -> Option<&Table> {
+        self.tables.get(source).map(Rc::as_ref)
+    }
+
     /// Whether the constant's elements are known.
     pub fn has_table(&self, source: &Source) -> bool {
         self.tables.contains_key(source)
@@ -210,13 +224,8 @@ impl Facts {
 
     /// The element of a known constant at a known index.
     pub fn element(&self, source: &Source, index: &[Poly]) -> Option<&Number> {
-        let table = self.tables.get(source)?;
-        let mut flat = 0i64;
-        for (at, size) in index.iter().zip(&table.shape) {
-            let at = at.known().filter(|at| (0..*size).contains(at))?;
-            flat = flat * size + at;
-        }
-        table.elements.get(usize::try_from(flat).ok()?)
+        let table = self.table(source)?;
+        table.at(index.iter().map(Poly::known).collect::<Option<Vec<i64>>>()?)
     }
 
     /// The facts with others besides. What was known of variables of the same names is about others, and is forgotten.
@@ -227,6 +236,11 @@ impl Facts {
         ranges.iter().for_each(|(var, extent)| facts.range(*var, extent.clone()));
         known.into_iter().for_each(|sum| facts.assume(sum));
         facts
+    }
+
+    /// As [`Facts::with`], for facts that are asked for again: what was found of them is remembered.
+    pub fn inside(&self, ranges: &[(Var, Poly)], known: &[Poly]) -> Rc<Facts> {
+        self.answers.inside((ranges.to_vec(), known.to_vec()), |(ranges, known)| self.with(ranges, known.iter().cloned()))
     }
 
     /// The facts with a variable replaced.

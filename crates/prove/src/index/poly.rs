@@ -121,6 +121,13 @@ impl Poly {
         self.0.first().filter(|(atoms, _)| atoms.is_empty()).map_or(0, |(_, value)| *value)
     }
 
+    /// `self - other`, if that is a number.
+    pub fn over(&self, other: &Poly) -> Option<i64> {
+        let products = |poly: &Poly| usize::from(poly.0.first().is_some_and(|(atoms, _)| atoms.is_empty()));
+        let same = self.0[products(self)..] == other.0[products(other)..];
+        self.constant().checked_sub(other.constant()).filter(|_| same)
+    }
+
     /// The variable, if it is nothing else.
     pub fn as_var(&self) -> Option<Var> {
         match self.0.as_slice() {
@@ -428,6 +435,7 @@ mod tests {
         assert_eq!(n().plus(1).exact(&n()), None);
         assert_eq!(i.scale(3).plus(2).linear(i.as_var().unwrap()), Some((Poly::number(3), Poly::number(2))));
         assert_eq!(i.mul(&i).linear(i.as_var().unwrap()), None);
+        assert_eq!((i.plus(3).over(&i), i.over(&i.plus(3)), i.over(&n()), i.over(&i.scale(2))), (Some(3), Some(-3), None, None));
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! Its product has thousands of terms, but `sum a: C[r, a] B[a, p] G[a, q]` is a table over p and q alone, and that has a handful of elements that
 //! are not 0.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use num_traits::{One, Zero};
 
-use crate::index::{Facts, Fuel, Poly, Source, Var};
+use crate::index::{Facts, Fuel, Poly, Source, Table, Var};
 use crate::value::algebra::Trouble;
 use crate::value::canonical::ordered;
 use crate::value::number::Number;
@@ -21,7 +21,6 @@ const MOST_TERMS: usize = 4_096;
 
 /// The sum with known tables multiplied out and written out where they are not 0.
 pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
-    let mut numbers = Numbers { facts, known: HashMap::new() };
     let mut plain: Vec<(Term, Number)> = Vec::new();
     let mut tables: BTreeMap<(Term, Vec<Var>), BTreeMap<Vec<i64>, Number>> = BTreeMap::new();
     for (term, c) in sum.terms() {
@@ -39,7 +38,7 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
             .collect();
         kept.sort_unstable();
         let table = tables.entry((rest, kept.iter().map(|(name, _)| *name).collect())).or_default();
-        split.add(c, &mut numbers, &mut |index, value| {
+        split.add(c, &mut |index, value| {
             let key: Vec<i64> = kept.iter().map(|(_, at)| index[*at]).collect();
             *table.entry(key).or_insert_with(Number::zero) += value;
         })?;
@@ -57,30 +56,17 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(Sum::new(plain))
 }
 
-/// Elements of constants as numbers.
-struct Numbers<'a> {
-    facts: &'a Facts,
-    known: HashMap<(Source, Vec<i64>), Option<Number>>,
-}
-
-impl Numbers<'_> {
-    fn get(&mut self, source: &Source, index: Vec<i64>) -> Option<Number> {
-        let facts = self.facts;
-        let key = (source.clone(), index);
-        self.known
-            .entry(key)
-            .or_insert_with_key(|(source, index)| {
-                let index: Vec<Poly> = index.iter().map(|at| Poly::number(*at)).collect();
-                facts.element(source, &index).cloned()
-            })
-            .clone()
-    }
-}
-
 /// A read of a table: each index as a number and multiples of the variables of tables.
 struct Read<'a> {
-    source: &'a Source,
+    table: &'a Table,
     index: Vec<(i64, Vec<(usize, i64)>)>,
+}
+
+impl<'a> Read<'a> {
+    /// The element for values of the variables.
+    fn at(&self, values: &[i64]) -> Option<&'a Number> {
+        self.table.at(self.index.iter().map(|(start, multiples)| start + multiples.iter().map(|(v, c)| c * values[*v]).sum::<i64>()))
+    }
 }
 
 /// A term taken apart.
@@ -94,15 +80,16 @@ struct Split<'a> {
 
 impl<'a> Split<'a> {
     /// `None` if the term reads no known table at summed variables alone.
-    fn of(term: &'a Term, facts: &Facts) -> Option<Split<'a>> {
+    fn of(term: &Term, facts: &'a Facts) -> Option<Split<'a>> {
         let extent = |var: Var| term.binders.iter().find(|(v, _)| *v == var).and_then(|(_, extent)| extent.known());
         let mut variables: Vec<(Var, i64)> = Vec::new();
         let (mut reads, mut factors) = (Vec::new(), Vec::new());
         for (factor, power) in &term.factors {
             let read = match factor {
-                Factor::Read(source @ Source::Constant(_), index) if *power == 1 && facts.has_table(source) => {
-                    index.iter().map(|p| linear(p, &extent, &mut variables)).collect::<Option<Vec<_>>>().map(|index| Read { source, index })
-                }
+                Factor::Read(source @ Source::Constant(_), index) if *power == 1 => facts.table(source).and_then(|table| {
+                    let index = index.iter().map(|p| linear(p, &extent, &mut variables)).collect::<Option<Vec<_>>>()?;
+                    Some(Read { table, index })
+                }),
                 _ => None,
             };
             match read {
@@ -125,7 +112,7 @@ impl<'a> Split<'a> {
     }
 
     /// Calls `add` with every index of the variables at which the product of all reads is not 0, and that product times `c`.
-    fn add(&self, c: &Number, numbers: &mut Numbers<'_>, add: &mut dyn FnMut(&[i64], Number)) -> Result<(), Trouble> {
+    fn add(&self, c: &Number, add: &mut dyn FnMut(&[i64], Number)) -> Result<(), Trouble> {
         let elements = self.variables.iter().try_fold(1i64, |n, (_, extent)| n.checked_mul(*extent)).unwrap_or(i64::MAX);
         if elements > MOST_ELEMENTS || !Fuel::spend(elements.unsigned_abs() / 4) {
             return Trouble::new("a product of too large tables");
@@ -134,7 +121,7 @@ impl<'a> Split<'a> {
         let last = |read: &Read<'_>| read.index.iter().flat_map(|(_, multiples)| multiples.iter().map(|(at, _)| at + 1)).max().unwrap_or(0);
         let mut by_last: Vec<Vec<&Read<'_>>> = vec![Vec::new(); self.variables.len() + 1];
         self.reads.iter().for_each(|read| by_last[last(read)].push(read));
-        self.walk(&by_last, &mut Vec::new(), c.clone(), numbers, add)
+        self.walk(&by_last, &mut Vec::new(), c.clone(), add)
     }
 
     fn walk(
@@ -142,13 +129,10 @@ impl<'a> Split<'a> {
         by_last: &[Vec<&Read<'_>>],
         index: &mut Vec<i64>,
         mut product: Number,
-        numbers: &mut Numbers<'_>,
         add: &mut dyn FnMut(&[i64], Number),
     ) -> Result<(), Trouble> {
         for read in &by_last[index.len()] {
-            let at =
-                read.index.iter().map(|(start, multiples)| start + multiples.iter().map(|(v, c)| c * index[*v]).sum::<i64>()).collect();
-            let Some(value) = numbers.get(read.source, at) else { return Trouble::new("an index beyond a constant") };
+            let Some(value) = read.at(index) else { return Trouble::new("an index beyond a constant") };
             if value.is_zero() {
                 return Ok(());
             }
@@ -162,7 +146,7 @@ impl<'a> Split<'a> {
         };
         for value in 0..*extent {
             index.push(value);
-            self.walk(by_last, index, product.clone(), numbers, add)?;
+            self.walk(by_last, index, product.clone(), add)?;
             index.pop();
         }
         Ok(())
@@ -192,7 +176,7 @@ mod tests {
     use super::*;
     use std::rc::Rc;
 
-    use crate::index::{Table, fresh};
+    use crate::index::fresh;
     use crate::value::number::stored;
 
     fn table(shape: &[i64], elements: &[f64]) -> Rc<Table> {

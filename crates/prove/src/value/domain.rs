@@ -158,8 +158,8 @@ fn interval(sum: &Sum, facts: &Facts) -> Option<Interval> {
 fn term_interval(term: &Term, facts: &Facts) -> Option<Interval> {
     let one = || (BigInt::one(), BigInt::one());
     let plain = term.binders.is_empty() && term.conds.is_empty();
-    let inner = if plain { None } else { Some(facts.with(&term.binders, term.conds.iter().cloned())) };
-    let inside = inner.as_ref().unwrap_or(facts);
+    let inner = if plain { None } else { Some(facts.inside(&term.binders, &term.conds)) };
+    let inside = inner.as_deref().unwrap_or(facts);
     // Sizes are multiplied as sizes: what they come to together may be known.
     let mut sizes = Poly::number(1);
     let mut product = term.factors.iter().try_fold(one(), |product, (factor, power)| {

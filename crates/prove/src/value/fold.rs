@@ -52,7 +52,7 @@ impl Simplifier {
 
     /// The domain as it is, with a simpler element.
     fn element(self, term: Term, facts: &Facts) -> Result<Term, Trouble> {
-        let inner = facts.with(&term.binders, term.conds.clone());
+        let inner = facts.inside(&term.binders, &term.conds);
         let Some((Factor::Of(body), _)) = term.factors.first() else { return Trouble::new("a reduction lost its body") };
         let body = self.sum(body, &inner)?;
         Ok(Term { factors: vec![(Factor::Of(body), 1)], ..term })

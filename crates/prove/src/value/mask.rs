@@ -54,7 +54,7 @@ fn chosen_in_term(term: &Term, element: &Factor, one: bool, facts: &Facts) -> Re
     if term.binders.iter().any(|(var, _)| element.has(*var)) {
         return Ok(plain(term));
     }
-    let inner = facts.with(&term.binders, term.conds.clone());
+    let inner = facts.inside(&term.binders, &term.conds);
     let mut result = Sum::one();
     for (factor, p) in &term.factors {
         let value = match factor {

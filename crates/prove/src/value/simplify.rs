@@ -163,7 +163,7 @@ impl Simplifier {
 
     /// Index expressions of the term's own reads, reduced.
     fn reduced(self, term: &Term, facts: &Facts) -> Term {
-        let inner = facts.with(&term.binders, term.conds.clone());
+        let inner = facts.inside(&term.binders, &term.conds);
         let factors = term.factors.iter().map(|(factor, p)| match factor {
             Factor::Read(source, index) => (Factor::Read(source.clone(), index.iter().map(|i| inner.reduce(i)).collect()), *p),
             other => (other.clone(), *p),
@@ -175,7 +175,7 @@ impl Simplifier {
 
     /// The term with everything inside of its factors simplified.
     fn factors(self, term: &Term, facts: &Facts) -> Result<Sum, Trouble> {
-        let inner = facts.with(&term.binders, term.conds.clone());
+        let inner = facts.inside(&term.binders, &term.conds);
         let mut plain = Vec::new();
         let mut result = Sum::one();
         for (factor, p) in &term.factors {
@@ -232,7 +232,7 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     if term.conds.is_empty() {
         return Some(term.clone());
     }
-    let ranges = facts.with(&term.binders, []);
+    let ranges = facts.inside(&term.binders, &[]);
     let mut conds: Vec<Poly> = Vec::new();
     for cond in &term.conds {
         let cond = ranges.reduce(cond);
@@ -248,7 +248,7 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     let mut at = 0;
     while at < conds.len() {
         let cond = conds.remove(at);
-        let others = ranges.with(&[], conds.iter().cloned());
+        let others = ranges.inside(&[], &conds);
         if others.nonnegative(&cond.scale(-1).plus(-1)) {
             return None;
         }
