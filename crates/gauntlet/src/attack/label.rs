@@ -6,6 +6,8 @@ use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OptLevel, Runtime, 
 
 use prost::Message;
 
+use super::claim::Clause;
+
 /// A difference of reals, relative to the largest magnitude, that rounding does not make.
 const CLEAR: f64 = 1e-3;
 /// The same in half precision.
@@ -16,10 +18,23 @@ const CLEAR_HALF: f64 = 5e-2;
 pub enum Difference {
     /// Not, or by what rounding explains.
     None,
+    /// In the sign of a zero, where outputs are to be `exact`.
+    Sign,
     /// One has an infinity, or what is no number, where the other has not: never where all numbers are finite.
     NotFinite,
     /// In numbers.
     Clear,
+}
+
+impl Difference {
+    /// What must be assumed for outputs that differ so to be equal, if something would do.
+    pub fn clause(self) -> Option<Clause> {
+        match self {
+            Difference::Sign => Some(Clause::Reals),
+            Difference::NotFinite => Some(Clause::Finite),
+            Difference::None | Difference::Clear => None,
+        }
+    }
 }
 
 /// Outputs of a model on several inputs.
@@ -50,6 +65,7 @@ fn between(a: &HostTensor, b: &HostTensor, exact: bool) -> Difference {
     let bound = if exact { 0.0 } else { clear * scale };
     let one = |(x, y): (&f64, &f64)| match (x.is_finite(), y.is_finite()) {
         (true, true) if (x - y).abs() > bound => Difference::Clear,
+        (true, true) if exact && *x == 0.0 && *y == 0.0 && x.is_sign_negative() != y.is_sign_negative() => Difference::Sign,
         (true, true) => Difference::None,
         _ if x == y || (x.is_nan() && y.is_nan()) => Difference::None,
         _ => Difference::NotFinite,
@@ -86,5 +102,8 @@ mod tests {
         ] {
             assert_eq!(difference(&one, &tensor(other), exact), want, "{other:?}");
         }
+        let zeros = [tensor(&[0.0]), tensor(&[-0.0])];
+        assert_eq!(difference(&zeros[0], &zeros[1], true), Difference::Sign);
+        assert_eq!(difference(&zeros[0], &zeros[1], false), Difference::None);
     }
 }

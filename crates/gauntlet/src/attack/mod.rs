@@ -192,7 +192,7 @@ fn forgery(
         } else {
             difference(&outputs(&*bench.runtime, &case.model, &case.feeds)?, &outputs(&*bench.runtime, &b, &case.feeds)?, false)
         };
-        let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
+        let clause = difference.clause();
         let text = format!("{edit:?} in a trail of {number}");
         let pair = Pair { family: String::new(), text, a: case.model, b, feeds: case.feeds, clause, difference };
         return Ok(Some((format!("an honest trail, {edit:?}").to_lowercase(), pair, certificate)));
@@ -258,7 +258,7 @@ fn rules(args: &Args, families: &[Family], shared: &Arc<dyn Runtime>, thread: u6
             let bench = Bench { runtime: shared.clone(), library: believed.clone().filter(|rule| *rule.name == *name) };
             let Some((bytes, found)) = falsehood::applied(&bench, &pair.a.encode_to_vec(), args.seed)? else { continue };
             let after = ModelProto::decode(bytes.as_slice())?;
-            if difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true) == Difference::None {
+            if difference(&outputs(runtime, &pair.a, &pair.feeds)?, &outputs(runtime, &after, &pair.feeds)?, true) <= Difference::Sign {
                 continue;
             }
             claim = found;
@@ -332,7 +332,7 @@ fn composed(seed: u64, number: u64, runtime: &dyn Runtime, random: &mut Random) 
         mutate::Change::Tampered(kind) => format!("random model, {kind:?}").to_lowercase(),
     };
     let difference = if loud || is_random(&case.model) { Difference::None } else { difference };
-    let clause = (difference == Difference::NotFinite).then_some(claim::Clause::Finite);
+    let clause = difference.clause();
     Ok(Some(Pair { family, text: format!("model {number}, {what}"), a: case.model, b, feeds: case.feeds, clause, difference }))
 }
 

@@ -70,8 +70,7 @@ pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &dyn R
         }
     }
     let difference = if family.constructed { Difference::Clear } else { difference(&ours, &theirs, family.exact) };
-    // Where only infinities and their like differ, finite numbers would make them equal.
-    let clause = family.clause.or((difference == Difference::NotFinite).then_some(Clause::Finite));
+    let clause = family.clause.or(difference.clause());
     Ok(Pair { family: family.name.clone(), text: drawn.text, a, b, feeds, clause, difference })
 }
 
