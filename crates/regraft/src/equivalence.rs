@@ -129,8 +129,8 @@ impl Comparison {
             (None, _) if self.rounded > 0 => {
                 format!("bounded: proved, if {} {constants} what they stand for, to {:.1e}", self.rounded, self.bound)
             }
-            (None, _) if self.assumptions.is_empty() => "proved for all inputs and sizes".into(),
-            (None, _) => format!("proved {}, for all inputs and sizes", self.assumptions.join(", ")),
+            (None, _) if self.assumptions.is_empty() => "proved for all inputs and all sizes of at least 1".into(),
+            (None, _) => format!("proved {}, for all inputs and all sizes of at least 1", self.assumptions.join(", ")),
             (Some(output), Some(gap)) => match &gap.beside {
                 Some(beside) => format!("no proof for `{output}`: it stops at {}, beside {beside}", gap.value),
                 None => format!("no proof for `{output}`: it stops at {}", gap.value),

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use prost::Message;
 use regraft_certify::Certificate;
 use regraft_onnx::proto::ModelProto;
@@ -81,6 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut families = families()?;
     if let Some(part) = &args.only {
         families.retain(|f| f.name.contains(part.as_str()));
+        ensure!(!families.is_empty(), "no family has `{part}` in its name");
     }
     let pairs = in_threads(|thread| pairs(args, &families, runtime, thread))?;
     let certificates = in_threads(|thread| certificates(args, &families, &bench, thread))?;

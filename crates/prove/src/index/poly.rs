@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use regraft_ir::Dim;
 use regraft_ir::dim::Factor;
+use smallvec::{SmallVec, smallvec};
 
 /// An index variable. Variables made by [`fresh`] are distinct from all others of the thread.
 pub(crate) type Var = u32;
@@ -57,7 +58,10 @@ pub(crate) enum Atom {
 ///
 /// Where a coefficient leaves 64 bits, the sum becomes a variable that stands for that number and of which nothing is known.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub(crate) struct Poly(Vec<(Product, i64)>);
+pub(crate) struct Poly(Terms);
+
+/// Products and their coefficients; most sums have few.
+type Terms = SmallVec<[(Product, i64); 2]>;
 
 /// Atoms of a product, ascending. Sums share them: most sums are made from others.
 pub(crate) type Product = Rc<[Atom]>;
@@ -67,11 +71,11 @@ impl Poly {
         thread_local! {
             static ONE: Product = Rc::from([]);
         }
-        if value == 0 { Poly::default() } else { Poly(vec![(ONE.with(Rc::clone), value)]) }
+        if value == 0 { Poly::default() } else { Poly(smallvec![(ONE.with(Rc::clone), value)]) }
     }
 
     pub fn atom(atom: Atom) -> Poly {
-        Poly(vec![(Rc::from([atom]), 1)])
+        Poly(smallvec![(Rc::from([atom]), 1)])
     }
 
     pub fn var(var: Var) -> Poly {
@@ -80,7 +84,7 @@ impl Poly {
 
     /// One product.
     pub fn term(atoms: Product, coefficient: i64) -> Poly {
-        if coefficient == 0 { Poly::default() } else { Poly(vec![(atoms, coefficient)]) }
+        if coefficient == 0 { Poly::default() } else { Poly(smallvec![(atoms, coefficient)]) }
     }
 
     /// A size of the graph.
@@ -140,8 +144,8 @@ impl Poly {
     }
 
     fn collect(terms: impl IntoIterator<Item = (Product, Option<i64>)>) -> Poly {
-        let mut list: Vec<(Product, i64)> = Vec::new();
-        let mut all: Vec<_> = terms.into_iter().collect();
+        let mut list = Terms::new();
+        let mut all: SmallVec<[(Product, Option<i64>); 4]> = terms.into_iter().collect();
         all.sort();
         for (atoms, coefficient) in all {
             let Some(coefficient) = coefficient else { return Poly::var(fresh()) };
@@ -158,7 +162,7 @@ impl Poly {
     }
 
     pub fn add(&self, other: &Poly) -> Poly {
-        let mut terms = Vec::with_capacity(self.0.len() + other.0.len());
+        let mut terms = Terms::with_capacity(self.0.len() + other.0.len());
         let (mut left, mut right) = (self.0.as_slice(), other.0.as_slice());
         while let ([a, rest_a @ ..], [b, rest_b @ ..]) = (left, right) {
             match a.0.cmp(&b.0) {
@@ -179,8 +183,8 @@ impl Poly {
                 }
             }
         }
-        terms.extend_from_slice(left);
-        terms.extend_from_slice(right);
+        terms.extend(left.iter().cloned());
+        terms.extend(right.iter().cloned());
         Poly(terms)
     }
 
@@ -197,7 +201,7 @@ impl Poly {
             0 => Poly::default(),
             1 => self.clone(),
             _ => {
-                let scaled: Option<Vec<_>> = self.0.iter().map(|(atoms, c)| Some((atoms.clone(), c.checked_mul(by)?))).collect();
+                let scaled: Option<Terms> = self.0.iter().map(|(atoms, c)| Some((atoms.clone(), c.checked_mul(by)?))).collect();
                 scaled.map_or_else(|| Poly::var(fresh()), Poly)
             }
         }
@@ -272,7 +276,7 @@ impl Poly {
 
     /// As [`Poly::linear`], for any atom.
     pub fn linear_in(&self, atom: &Atom) -> Option<(Poly, Poly)> {
-        let (mut with, mut rest) = (Vec::new(), Vec::new());
+        let (mut with, mut rest) = (Vec::new(), Terms::new());
         for (atoms, c) in &self.0 {
             match atoms.iter().position(|a| a == atom) {
                 Some(at) => with.push(([&atoms[..at], &atoms[at + 1..]].concat().into(), Some(*c))),
