@@ -1,9 +1,9 @@
 //! Which axioms the prover shows for all sizes, and that all of them hold on random instances.
 
-use regraft_ir::Trust;
 use std::collections::BTreeSet;
 
 use regraft_audit::{Tally, judge, validate};
+use regraft_ir::{Trust, parallel};
 use regraft_rules::{Library, Rule, parse, sample};
 
 /// Axioms that are about numbers, each with the reason.
@@ -15,14 +15,11 @@ const ROUNDED: [&str; 3] = ["gelu-is", "fast-gelu-is", "conv-by-average"];
 fn axioms_are_proved() {
     let library = Library::axioms().unwrap();
     let numeric: BTreeSet<&str> = NUMERIC.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_whitespace().next()).collect();
-    let judged = |part: &[Rule]| -> Vec<(String, Trust, Option<String>)> {
-        part.iter().map(|r| (judge(r, 2, 0), r)).map(|(j, r)| (r.name.to_string(), j.trust(), j.first)).collect()
+    let judged = |rule: &Rule| {
+        let judgement = judge(rule, 2, 0);
+        (rule.name.to_string(), judgement.trust(), judgement.first)
     };
-    let (left, right) = library.rules().split_at(library.rules().len() / 2);
-    let all: Vec<_> = std::thread::scope(|scope| {
-        let other = scope.spawn(|| judged(right));
-        judged(left).into_iter().chain(other.join().unwrap()).collect()
-    });
+    let all: Vec<(String, Trust, Option<String>)> = parallel::map(library.rules(), 2, judged);
     let wrong: Vec<String> = all
         .iter()
         .filter(|(name, word, _)| {

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use common::{Rng, differ, mutant};
 use regraft_ir::dim::Bindings;
 use regraft_ir::text::print;
-use regraft_ir::{Class, Const, Graph, Op};
+use regraft_ir::{Class, Const, Graph, Op, parallel};
 use regraft_prove::{Allowance, Assumptions, equal, equal_within};
 use regraft_rules::sample::{Instance, Sizes, draw, draw_sized};
 use regraft_rules::{Library, Rule};
@@ -144,12 +144,9 @@ fn check(wanted: usize, survivors: fn(&[(usize, &Rule)]) -> Count) {
     let library = Library::shipped().unwrap();
     // The others have a test of their own: on them, the prover takes seconds whether it succeeds or not.
     let rules: Vec<(usize, &Rule)> = library.rules().iter().enumerate().filter(|(_, r)| !r.name.starts_with(FAST)).collect();
-    let (left, right) = rules.split_at(rules.len() / 2);
-    let (a, b) = std::thread::scope(|scope| {
-        let other = scope.spawn(|| survivors(right));
-        (survivors(left), other.join().unwrap())
-    });
-    let (met, proved) = (a.0 + b.0, [a.1, b.1].concat());
+    let counts = parallel::map(&rules.chunks(8).collect::<Vec<_>>(), 2, |some| survivors(some));
+    let met: usize = counts.iter().map(|count| count.0).sum();
+    let proved: Vec<String> = counts.into_iter().flat_map(|count| count.1).collect();
     assert!(met >= wanted, "only {met} false mutants");
     assert!(proved.is_empty(), "{} of {met} false mutants were proved:\n{}", proved.len(), proved.join("\n\n"));
 }
@@ -187,12 +184,7 @@ fn false_fast_convolutions_are_not_proved() {
         let wrong = wrong.map(|m| format!("{}:\n{}against\n{}", rule.name, print(&instance.before), print(m))).collect::<Vec<_>>();
         (1, mutants.len(), wrong)
     };
-    let (left, right) = rules.split_at(rules.len() / 2);
-    let all = |rules: &[(usize, &Rule)]| rules.iter().map(judge).collect::<Vec<_>>();
-    let judged = std::thread::scope(|scope| {
-        let other = scope.spawn(|| all(right));
-        [all(left), other.join().unwrap()].concat()
-    });
+    let judged = parallel::map(&rules, 2, judge);
     let (able, met) = judged.iter().fold((0, 0), |(able, met), j| (able + j.0, met + j.1));
     assert!(able >= WANTED_FAST.0 && met >= WANTED_FAST.1, "{able} of {} true instances are proved, {met} false mutants", rules.len());
     let wrong: Vec<&String> = judged.iter().flat_map(|j| &j.2).collect();

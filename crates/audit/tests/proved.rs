@@ -1,10 +1,9 @@
 //! Every shipped rule has a proof, and every proof can be replayed.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use regraft_audit::{generate, judge, replay};
-use regraft_ir::Trust;
+use regraft_ir::{Trust, parallel};
 use regraft_rules::variants::Effort;
 use regraft_rules::{Library, Proof, Proofs, Rule};
 
@@ -17,18 +16,8 @@ fn wanted(rule: &Rule) -> usize {
 fn for_all<T: Send>(rules: &[Rule], f: impl Fn(&Rule) -> T + Sync) -> Vec<T> {
     let mut order: Vec<usize> = (0..rules.len()).collect();
     order.sort_by_key(|at| wanted(&rules[*at]));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut made = Vec::new();
-        while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            made.push((*at, f(&rules[*at])));
-        }
-        made
-    };
-    let mut all: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let other = scope.spawn(work);
-        work().into_iter().chain(other.join().unwrap()).collect()
-    });
+    let made = parallel::map(&order, 2, |at| f(&rules[*at]));
+    let mut all: Vec<(usize, T)> = order.into_iter().zip(made).collect();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, made)| made).collect()
 }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use regraft_ir::parallel;
+
 use crate::error::DiscoverError;
 use crate::judge::{Judge, Pair, Tally};
 use crate::observe::Observer;
-use crate::parallel;
 use crate::record::{Merge, Record, Run, run_path};
 use crate::rename::Renaming;
 use crate::set::TermSet;

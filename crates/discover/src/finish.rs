@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use regraft_ir::parallel;
+
 use crate::candidate::{Candidate, Written};
 use crate::derive::Derivation;
 use crate::enumerate::Tables;
@@ -9,7 +11,6 @@ use crate::error::DiscoverError;
 use crate::instance::Instances;
 use crate::judge::Pair;
 use crate::observe::Observer;
-use crate::parallel;
 use crate::rename::{Rank, Renaming};
 use crate::set::TermSet;
 use crate::spec::Spec;

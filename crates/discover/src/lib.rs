@@ -44,7 +44,6 @@ mod judge;
 mod lower;
 mod observe;
 mod operator;
-mod parallel;
 mod part;
 mod pattern;
 mod prune;

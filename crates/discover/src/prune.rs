@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use regraft_audit::judge;
-use regraft_ir::{TensorType, Trust};
+use regraft_ir::{TensorType, Trust, parallel};
 use regraft_prove::{Allowance, Assumptions, equal_within};
 use regraft_rules::{Library, Rule, parse};
 use rustc_hash::FxHashMap;
@@ -14,7 +14,6 @@ use crate::gain::{Rewrite, done_by, rewrites};
 use crate::journal::Journal;
 use crate::lower::Constants;
 use crate::observe::Observer;
-use crate::parallel;
 use crate::spec::Spec;
 use crate::statement::Statement;
 use crate::typing::generalized;

@@ -213,7 +213,7 @@ impl<'a> Draw<'a> {
             let ids: Vec<TermId> = range.filter(is_wanted).collect();
             let shares: Vec<&[TermId]> = ids.chunks(SHARE).collect();
             for block in shares.chunks(BLOCK) {
-                let results = crate::parallel::map(block, threads, |share| {
+                let results = regraft_ir::parallel::map(block, threads, |share| {
                     Field::with_key(self.key, || share.iter().map(|id| self.term(*id, &arena, keep)).collect::<Result<Vec<Evaluated>, _>>())
                 });
                 let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -1,8 +1,8 @@
 //! Judging many rules: in parallel, and each of those that are the same up to names once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use regraft_ir::parallel;
 
 use crate::algebra::algebra;
 use crate::judge::judge;
@@ -18,21 +18,8 @@ pub fn judge_all(rules: &[Rule], threads: usize, proofs: usize, before: &(dyn Fn
     let mut distinct = originals.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let next = AtomicUsize::new(0);
-    let done: Mutex<HashMap<usize, Judgement>> = Mutex::new(HashMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, distinct.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let begun = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(at) = distinct.get(begun).filter(|_| before(begun)) else { return };
-                    let judgement = judge(&rules[*at], proofs);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(*at, judgement);
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let judged = parallel::map_while(&distinct, threads, |begun, at| before(begun).then(|| judge(&rules[*at], proofs)));
+    let done: HashMap<usize, Judgement> = distinct.into_iter().zip(judged).filter_map(|(at, judged)| Some((at, judged?))).collect();
     let copies = rules.iter().zip(&originals).enumerate().filter_map(|(at, (rule, original))| {
         let judgement = done.get(original)?.clone();
         Some(Judgement { number: rule.number, same_as: (*original != at).then_some(rules[*original].number), ..judgement })

@@ -1,10 +1,7 @@
 //! Constant expressions, and the constants that somebody wrote for them.
 
 use std::collections::HashMap;
-use std::panic::resume_unwind;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use crate::constant::Const;
 use crate::dtype::{Class, DType};
@@ -12,6 +9,7 @@ use crate::error::EvalError;
 use crate::eval::{self, NoOpaque};
 use crate::graph::{Graph, ValueId};
 use crate::op::Op;
+use crate::parallel;
 use crate::tensor::{Tensor, Value};
 
 /// Elements that are looked at together.
@@ -82,22 +80,12 @@ impl Folded {
         // Large ones first: what is left for the end is short.
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|at| -all[*at].elements());
-        let (next, alone) = (AtomicUsize::new(0), Mutex::new(()));
-        let compute = || {
-            let mut done = Vec::new();
-            while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let _alone = (all[*at].elements() > LARGE).then(|| alone.lock());
-                done.push((*at, all[*at].differences()));
-            }
-            done
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(all.len());
-        let mut done = thread::scope(|scope| {
-            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(compute)).collect();
-            let mut done = compute();
-            helpers.into_iter().for_each(|helper| done.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic))));
-            done
+        let alone = Mutex::new(());
+        let computed = parallel::map(&order, parallel::cores().min(THREADS), |at| {
+            let _alone = (all[*at].elements() > LARGE).then(|| alone.lock());
+            all[*at].differences()
         });
+        let mut done: Vec<(usize, Differences)> = order.into_iter().zip(computed).collect();
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, differences)| differences).collect()
     }

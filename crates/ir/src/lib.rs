@@ -15,6 +15,7 @@ pub mod normal;
 pub mod onnx;
 pub mod op;
 pub mod ops;
+pub mod parallel;
 pub mod patch;
 pub mod random;
 pub mod scalar;

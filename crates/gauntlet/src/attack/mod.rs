@@ -23,6 +23,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use prost::Message;
 use regraft_certify::Certificate;
+use regraft_ir::parallel;
 use regraft_onnx::proto::ModelProto;
 use regraft_runtime::Runtime;
 
@@ -95,15 +96,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// What all threads counted, in their order.
 fn in_threads(work: impl Fn(u64) -> Result<Tally> + Sync) -> Result<Tally> {
-    let work = &work;
+    let threads: Vec<u64> = (0..THREADS).collect();
     let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
-        for thread in threads {
-            tally.join(thread.join().map_err(|_| anyhow::anyhow!("a thread of the campaign panicked"))??);
-        }
-        Ok(tally)
-    })
+    for share in parallel::map(&threads, threads.len(), |thread| work(*thread)) {
+        tally.join(share?);
+    }
+    Ok(tally)
 }
 
 /// One thread's share of the pairs.

@@ -68,7 +68,7 @@ impl Questions {
 
     /// Answers questions on other threads while `asking` asks them, and those that are left on this one as well.
     pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
-        let helpers = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS) - 1;
+        let helpers = regraft_ir::parallel::cores().min(THREADS) - 1;
         self.state().closed = false;
         self.stop.fetch_or(self.until <= Instant::now(), Ordering::Relaxed);
         std::thread::scope(|scope| {

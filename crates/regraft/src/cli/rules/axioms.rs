@@ -6,11 +6,11 @@ mod redundancy;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use regraft_audit::{Tally, validate};
+use regraft_ir::parallel::map_while;
 use regraft_rules::{Domain, Library, Rule};
 use regraft_runtime::Clock;
 use serde::Serialize;
@@ -109,7 +109,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         [] => library.rules().iter().collect(),
         names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
     };
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = args.threads.map_or_else(regraft_ir::parallel::cores, usize::from);
     if args.redundancy || args.consistency.is_some() {
         interrupt::catch("telling what was found so far");
     }
@@ -155,35 +155,22 @@ impl Work<'_> {
                 }
             }
         }
-        let (next, parts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let progress = Mutex::new(Progress::new(self.console));
-        let failure = Mutex::new(None);
-        std::thread::scope(|scope| {
-            for _ in 0..threads.min(open.len()) {
-                scope.spawn(|| {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((axiom, prefix)) = open.get(at) else { break };
-                        if let Ok(mut progress) = progress.lock() {
-                            progress.step("compare", &format!("{} of {}: {}", at + 1, open.len(), axiom.name));
-                        }
-                        let start = Clock::ThreadCpu.now_ns();
-                        let Some(tally) = validate(axiom, self.bound, prefix, &interrupt::requested) else { break };
-                        let spent = Clock::ThreadCpu.now_ns().saturating_sub(start) as f64 / 1e9;
-                        let part = Part::new(axiom, prefix, &tally, spent);
-                        if let Err(why) = self.journal.note(&part) {
-                            failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(why);
-                            break;
-                        }
-                        parts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(part);
-                    }
-                });
+        let failure = OnceLock::new();
+        let parts = map_while(&open, threads, |at, (axiom, prefix)| {
+            if failure.get().is_some() {
+                return None;
             }
+            let text = format!("{} of {}: {}", at + 1, open.len(), axiom.name);
+            progress.lock().unwrap_or_else(PoisonError::into_inner).step("compare", &text);
+            let start = Clock::ThreadCpu.now_ns();
+            let tally = validate(axiom, self.bound, prefix, &interrupt::requested)?;
+            let spent = Clock::ThreadCpu.now_ns().saturating_sub(start) as f64 / 1e9;
+            let part = Part::new(axiom, prefix, &tally, spent);
+            let noted = self.journal.note(&part).map_err(|why| drop(failure.set(why)));
+            noted.ok().map(|()| part)
         });
-        match failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            Some(why) => Err(why),
-            None => Ok(parts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)),
-        }
+        failure.into_inner().map_or_else(|| Ok(parts.into_iter().flatten().collect()), Err)
     }
 }
 

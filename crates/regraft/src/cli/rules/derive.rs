@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use regraft_derive::{Derivation, Laws, Limits, derive};
 use regraft_foreign::{Judgement, Pair, Verdict};
+use regraft_ir::parallel::map_while;
 use regraft_ir::text;
 use regraft_rules::Library;
 use serde::Serialize;
@@ -87,21 +86,8 @@ pub fn laws() -> Result<Laws, Failure> {
 pub fn derive_all(judgements: &[Judgement], laws: &Laws, threads: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Derived>> {
     let is_true = |j: &&Judgement| matches!(j.verdict, Verdict::True | Verdict::TrueIf(_));
     let distinct: Vec<&Judgement> = judgements.iter().filter(is_true).filter(|j| j.same_as.is_none()).collect();
-    let next = AtomicUsize::new(0);
-    let done: Mutex<HashMap<usize, Derived>> = Mutex::new(HashMap::new());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, distinct.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let begun = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(judgement) = distinct.get(begun).filter(|_| before(begun)) else { return };
-                    let derived = Derived::of(judgement, laws);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(judgement.number, derived);
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let derived = map_while(&distinct, threads, |begun, judgement| before(begun).then(|| Derived::of(judgement, laws)));
+    let done: HashMap<usize, Derived> = distinct.iter().zip(derived).filter_map(|(j, derived)| Some((j.number, derived?))).collect();
     judgements.iter().map(|j| done.get(&j.same_as.unwrap_or(j.number)).cloned()).collect()
 }
 

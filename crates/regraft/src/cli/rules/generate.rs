@@ -117,7 +117,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         None => "nothing is written; --work makes an enumeration that can be resumed",
     });
     let folder = Folder::of(args)?;
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = args.threads.map_or_else(regraft_ir::parallel::cores, usize::from);
     let settings = Settings {
         size: args.size.unwrap_or(spec.limit_operators),
         threads,

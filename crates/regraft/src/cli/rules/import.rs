@@ -134,7 +134,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let format = named.map_or_else(|| Format::of(&bytes), |(_, format)| *format);
     let rules = format.read(&bytes).map_err(|e| failure(args, e))?;
     interrupt::catch("telling what was judged so far");
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = args.threads.map_or_else(regraft_ir::parallel::cores, usize::from);
     let progress = Mutex::new(Progress::new(console));
     let before = |begun: usize| {
         if let Ok(mut progress) = progress.lock() {

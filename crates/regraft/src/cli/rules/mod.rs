@@ -85,7 +85,7 @@ fn rows<R: Send>(
         names => names.iter().map(|name| find(&library, name)).collect::<Result<_, _>>()?,
     };
     interrupt::catch(after);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = regraft_ir::parallel::cores();
     Ok(each(&rules, threads, console, verb, row))
 }
 

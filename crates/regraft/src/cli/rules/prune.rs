@@ -126,7 +126,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     others.extend(args.files.rules.iter().map(|path| ("a rule file", path.as_path())));
     file::check_apart(("the result", &args.output, "-o"), &others)?;
     let library = library(&args.files)?;
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = args.threads.map_or_else(regraft_ir::parallel::cores, usize::from);
     let how =
         Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed, ..Pruning::DEFAULT }.within(args.work * STEPS);
     let mut journal = match &args.journal {
