@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Class, Const, Graph, Op, Tensor, Value, eval};
+use regraft_ir::{Class, Const, Graph, Op, SplitMix64, Tensor, Value, eval};
 use regraft_prove::Field;
 use regraft_rules::Rule;
 use regraft_rules::sample::{Instance, Miss, draw};
@@ -68,12 +68,12 @@ pub fn fingerprint(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Finge
 type Results = Vec<Value<Field>>;
 
 fn sides(instance: &Instance, seed: u64) -> Result<(Results, Results), String> {
-    let mut state = seed ^ 0x5851_f42d_4c95_7f2d;
+    let mut random = SplitMix64(seed);
     let mut feeds = HashMap::new();
     for id in instance.before.inputs() {
         let Op::Input(input) = &instance.before.node(*id).op else { continue };
         let Some(constant) = instance.feeds.get(input.name.as_ref()) else { continue };
-        let value = element_wise(constant, &mut state).ok_or("an input of an exotic type")?;
+        let value = element_wise(constant, &mut random).ok_or("an input of an exotic type")?;
         feeds.insert(input.name.to_string(), value);
     }
     let run = |graph: &Graph| eval::run::<Field>(graph, &feeds, &mut eval::NoOpaque).map_err(|e| e.to_string());
@@ -81,15 +81,11 @@ fn sides(instance: &Instance, seed: u64) -> Result<(Results, Results), String> {
 }
 
 /// Real tensors of random elements in the constant's place; integers and booleans as they are.
-fn element_wise(constant: &Const, state: &mut u64) -> Option<Value<Field>> {
+fn element_wise(constant: &Const, random: &mut SplitMix64) -> Option<Value<Field>> {
     if constant.dtype().class() != Class::Real {
         return Value::from_const(constant);
     }
     let shape: Vec<usize> = constant.shape().iter().map(|d| *d as usize).collect();
-    let mut next = || {
-        *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        Field::new(*state >> 3)
-    };
-    let data = (0..shape.iter().product::<usize>()).map(|_| next()).collect();
+    let data = (0..shape.iter().product::<usize>()).map(|_| Field::new(random.word() >> 3)).collect();
     Some(Value::real(Tensor::new(shape, data)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Bindings, Class, Dim, Graph, Op, Tensor, Value, eval, text};
+use regraft_ir::{Bindings, Class, Dim, Graph, Op, SplitMix64, Tensor, Value, eval, text};
 use regraft_prove::{Field, leading_axes, with_leading_axes};
 use regraft_rules::sample::Sizes;
 use regraft_rules::{Library, Proofs};
@@ -14,11 +14,8 @@ const SIZE: i64 = 3;
 
 /// Inputs of the graph, and the same elements as inputs of `lifted`.
 fn feeds(graph: &Graph, lifted: &Graph, bindings: &Bindings) -> Option<[HashMap<String, Value<Field>>; 2]> {
-    let mut state = 7u64;
-    let mut next = || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        state
-    };
+    let mut random = SplitMix64(7);
+    let mut next = || random.word();
     let (mut ours, mut theirs) = (HashMap::new(), HashMap::new());
     for (id, other) in graph.inputs().iter().zip(lifted.inputs()) {
         let (Op::Input(input), Op::Input(view)) = (&graph.node(*id).op, &lifted.node(*other).op) else { return None };

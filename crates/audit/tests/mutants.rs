@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::{BTreeSet, HashMap};
 
-use common::{Rng, differ, mutant};
+use common::{differ, mutant};
 use regraft_ir::dim::Bindings;
 use regraft_ir::text::print;
-use regraft_ir::{Class, Const, Graph, Op, parallel};
+use regraft_ir::{Class, Const, Graph, Op, SplitMix64, parallel};
 use regraft_prove::{Allowance, Assumptions, equal, equal_within};
 use regraft_rules::sample::{Instance, Sizes, draw, draw_sized};
 use regraft_rules::{Library, Rule};
@@ -47,7 +47,7 @@ fn seeds(rule: &Rule) -> u64 {
 type Count = (usize, Vec<String>);
 
 /// Numbers for inputs whose sizes are symbols; `None` if some size would be below 1.
-fn feeds(graph: &Graph, rng: &mut Rng) -> Option<HashMap<String, Const>> {
+fn feeds(graph: &Graph, rng: &mut SplitMix64) -> Option<HashMap<String, Const>> {
     let types: Vec<_> = graph.ids().flat_map(|id| graph.node(id).types.iter().flatten().cloned()).collect();
     let mut symbols = Vec::new();
     types.iter().flat_map(|ty| ty.shape.iter()).for_each(|dim| dim.symbols(&mut symbols));
@@ -89,7 +89,7 @@ fn of_numbers(rules: &[(usize, &Rule)]) -> Count {
     for (at, rule) in rules {
         for seed in 1..=seeds(rule) {
             let Some(instance) = known(rule, seed) else { continue };
-            let mut rng = Rng(*at as u64 * 1_000 + seed);
+            let mut rng = SplitMix64(*at as u64 * 1_000 + seed);
             let is_false = |m: &Graph| differ(&instance.before, m, &instance.feeds);
             let Some(mutant) = (0..ATTEMPTS).find_map(|_| mutant(&instance.after, &mut rng).filter(is_false)) else { continue };
             met += 1;
@@ -109,7 +109,7 @@ fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
             let sizes = if seed % 2 == 0 { Sizes::Some } else { Sizes::Open };
             let drawn = (0..40).find_map(|t| draw_sized(rule, (seed * 64 + t).wrapping_mul(0x9e37_79b9_7f4a_7c15), sizes).ok());
             let Some(instance) = drawn else { continue };
-            let mut rng = Rng(*at as u64 * 1_000 + seed);
+            let mut rng = SplitMix64(*at as u64 * 1_000 + seed);
             let inputs: Vec<_> = (0..FEEDS).filter_map(|_| feeds(&instance.before, &mut rng)).collect();
             let is_false = |m: &Graph| inputs.iter().any(|feeds| differ(&instance.before, m, feeds));
             let Some(mutant) = (0..ATTEMPTS).find_map(|_| mutant(&instance.after, &mut rng).filter(is_false)) else { continue };
@@ -176,7 +176,7 @@ fn false_fast_convolutions_are_not_proved() {
         let Some(instance) = known(rule, 1).filter(|i| proved(&i.before, &i.after)) else { return (0, 0, Vec::new()) };
         let is_false = |m: &Graph| differ(&instance.before, m, &instance.feeds);
         let mutants = (0..FAST_MUTANTS).filter_map(|number| {
-            let mut rng = Rng(*at as u64 * 1_000 + number);
+            let mut rng = SplitMix64(*at as u64 * 1_000 + number);
             (0..ATTEMPTS).find_map(|_| mutant(&instance.after, &mut rng).filter(is_false))
         });
         let mutants: Vec<Graph> = mutants.collect();

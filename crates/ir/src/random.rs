@@ -20,6 +20,18 @@ impl SplitMix64 {
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.word()) * n as u128) >> 64) as usize
     }
+
+    /// Mean 0, variance 1, within ±6: the sum of twelve uniforms, which needs no library function
+    /// and is hence the same on every machine.
+    pub fn normal(&mut self) -> f64 {
+        let mut sum: u64 = 0;
+        for _ in 0..3 {
+            let bits = self.word();
+            sum += (bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48);
+        }
+        // Twelve lattice values with mean 32767.5 each.
+        (sum as f64 - 12.0 * 32767.5) / 65536.0
+    }
 }
 
 /// A permutation of 64-bit words without structure: what SplitMix64 makes of its state.
@@ -38,6 +50,15 @@ mod tests {
         let mut random = SplitMix64(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.word()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn normal_numbers_have_unit_variance() {
+        let mut random = SplitMix64(7);
+        let values: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = values.iter().sum::<f64>() / 20_000.0;
+        let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 20_000.0;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 
     #[test]

@@ -19,16 +19,8 @@ fn key(text: &str) -> u128 {
     canonical_key(&graph(text))
 }
 
-struct Random(SplitMix64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        (self.0.word() >> 33) as usize % bound
-    }
-}
-
 /// A random operator on 4×4 matrices with its number of operands; it may have several results.
-fn random_op(random: &mut Random) -> (Op, usize) {
+fn random_op(random: &mut SplitMix64) -> (Op, usize) {
     match random.below(8) {
         0 => (Op::Add(arithmetic::Add {}), 2),
         1 => (Op::Sub(arithmetic::Sub {}), 2),
@@ -43,7 +35,7 @@ fn random_op(random: &mut Random) -> (Op, usize) {
 
 /// A random graph whose values are 4×4, made of few operators so that equal nodes are common.
 fn random_graph(seed: u64) -> Graph {
-    let mut random = Random(SplitMix64(seed));
+    let mut random = SplitMix64(seed);
     let mut g = Graph::new("random");
     let ty = TensorType::new(DType::F32, [4i64, 4]);
     let mut values: Vec<ValueId> = (0..2).map(|i| g.add_input(&format!("x{i}"), ty.clone())).collect();
@@ -74,7 +66,7 @@ fn random_graph(seed: u64) -> Graph {
 
 /// The same graph with its nodes in another order and without names.
 fn shuffled(g: &Graph, seed: u64) -> Graph {
-    let mut random = Random(SplitMix64(seed));
+    let mut random = SplitMix64(seed);
     let mut copy = Graph::new("shuffled");
     let mut placed: HashMap<NodeId, NodeId> = HashMap::new();
     for (i, id) in g.inputs().iter().enumerate() {
@@ -147,7 +139,7 @@ fn outputs_of(g: &Graph) -> Vec<Value<f64>> {
 }
 
 /// A patch that lets a few new nodes take the place of some values; new nodes read nothing that depends on them.
-fn random_patch(g: &Graph, random: &mut Random) -> Option<Patch> {
+fn random_patch(g: &Graph, random: &mut SplitMix64) -> Option<Patch> {
     let square = TensorType::new(DType::F32, [4i64, 4]);
     let of_type: Vec<ValueId> = g
         .ids()
@@ -197,7 +189,7 @@ fn patches_undo_exactly() {
     let (mut applied_in_all, mut removed_in_all) = (0, 0);
     for seed in 0..300 {
         let mut g = random_graph(seed);
-        let mut random = Random(SplitMix64(seed ^ 0xabcd));
+        let mut random = SplitMix64(seed ^ 0xabcd);
         let mut stack = Vec::new();
         for _ in 0..6 {
             let Some(patch) = random_patch(&g, &mut random) else { continue };
@@ -365,7 +357,7 @@ fn random_edits_change_the_key() {
     for seed in 0..200 {
         let mut g = random_graph(seed);
         dce(&mut g);
-        let mut random = Random(SplitMix64(seed ^ 0x77));
+        let mut random = SplitMix64(seed ^ 0x77);
         let before = canonical_key(&g);
         let Some(patch) = random_patch(&g, &mut random) else { continue };
         g.apply(&patch);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Class, Const, Graph, Op, Value, eval};
+use regraft_ir::{Class, Const, Graph, Op, SplitMix64, Value, eval};
 
 use crate::exact::{Exactness, exact_equal};
 
@@ -21,7 +21,7 @@ pub fn settled(before: &Graph, after: &Graph, given: &HashMap<String, Const>) ->
 
 /// Where both sides give other numbers, reals that are not given being those of [-1, 1) + `shift`; `None` too if they cannot be computed.
 fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shift: f64) -> Option<Exactness> {
-    let mut state = 0x1234_5678_9abc_def1u64;
+    let mut random = SplitMix64(0x1234_5678_9abc_def1);
     let mut feeds = HashMap::new();
     for id in before.inputs() {
         let Op::Input(input) = &before.node(*id).op else { continue };
@@ -31,12 +31,7 @@ fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shif
             continue;
         }
         let shape = input.ty.known_shape().filter(|_| input.ty.dtype.class() == Class::Real)?;
-        let elements: Vec<f64> = (0..shape.iter().product::<i64>())
-            .map(|_| {
-                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0 + shift
-            })
-            .collect();
+        let elements: Vec<f64> = (0..shape.iter().product::<i64>()).map(|_| random.unit() * 2.0 - 1.0 + shift).collect();
         feeds.insert(name, Const::from_f64(input.ty.dtype, &shape, &elements).and_then(|c| Value::from_const(&c))?);
     }
     let run = |graph: &Graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);

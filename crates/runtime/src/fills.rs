@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use half::{bf16, f16};
+use regraft_ir::SplitMix64;
 
-use crate::random::Random;
 use crate::{DType, Feeds, HostTensor, RuntimeError, ValueInfo};
 
 /// Integers that are data are this large at most, unless the fill is of large ones.
@@ -110,8 +110,8 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
     if fill == Fill::Zeros && range.is_none_or(|range| range.low <= 0 && range.high >= 0) {
         return Ok(tensor);
     }
-    let mut random = Random::named(options.seed, &input.name);
-    let float = |random: &mut Random| match fill {
+    let mut random = stream(options.seed, &input.name);
+    let float = |random: &mut SplitMix64| match fill {
         Fill::Large => large(random),
         _ => random.normal(),
     };
@@ -158,34 +158,44 @@ fn width(dtype: DType) -> (i128, i128) {
     }
 }
 
+/// A stream for `seed` and a name: values of one input do not depend on which other inputs there are.
+fn stream(seed: u64, name: &str) -> SplitMix64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&seed.to_le_bytes());
+    hasher.update(name.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    SplitMix64(u64::from_le_bytes(first))
+}
+
 /// One of these, all as likely.
-fn uniform(random: &mut Random, low: i128, high: i128) -> i128 {
+fn uniform(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     let count = u64::try_from(high - low).ok().and_then(|n| n.checked_add(1));
     let steps = match count {
-        Some(count) => random.below(count),
-        None => random.next_u64(),
+        Some(count) => random.below(count as usize) as u64,
+        None => random.word(),
     };
     low + i128::from(steps)
 }
 
 /// A magnitude of each length in bits as likely as any other, and either sign; one in eight is a number at which types or signs end.
-fn wide(random: &mut Random, low: i128, high: i128) -> i128 {
-    let bits = random.next_u64();
+fn wide(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
+    let bits = random.word();
     if bits & 7 == 0 {
         let edges = [low, low + 1, high - 1, high, -1, 0, 1];
-        return edges[random.below(edges.len() as u64) as usize].clamp(low, high);
+        return edges[random.below(edges.len())].clamp(low, high);
     }
     let largest = low.unsigned_abs().max(high.unsigned_abs());
-    let length = 1 + random.below((128 - largest.leading_zeros()).max(1).into()) as u32;
-    let magnitude = i128::from(random.next_u64() >> (64 - length.min(64)));
+    let length = 1 + random.below((128 - largest.leading_zeros()).max(1) as usize) as u32;
+    let magnitude = i128::from(random.word() >> (64 - length.min(64)));
     (if bits & 8 == 0 || low >= 0 { magnitude } else { -magnitude }).clamp(low, high)
 }
 
 /// Exact on every machine: a mantissa in [1, 2) times a power of two.
-fn large(random: &mut Random) -> f64 {
+fn large(random: &mut SplitMix64) -> f64 {
     let exponent = random.below(20) as i32 - 10;
     let magnitude = (1.0 + random.unit()) * f64::from_bits(((1023 + exponent) as u64) << 52);
-    let bits = random.next_u64();
+    let bits = random.word();
     let magnitude = if bits & 14 == 0 && magnitude >= 0.5 { (2.0 * magnitude).round() / 2.0 } else { magnitude };
     if bits & 1 == 0 { magnitude } else { -magnitude }
 }

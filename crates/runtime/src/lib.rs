@@ -38,7 +38,6 @@ mod npz;
 mod onnxruntime;
 mod optimized;
 mod profile;
-mod random;
 mod raw_profile;
 mod runtime;
 mod source;

@@ -1,6 +1,6 @@
 //! Robust statistics of timings. Deterministic: the same samples and seed give the same result.
 
-use crate::random::Random;
+use regraft_ir::SplitMix64;
 
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
@@ -85,11 +85,11 @@ pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ra
     if n < MIN_PAIRS {
         return Some(Ratio { median, low: ratios[0], high: ratios[n - 1], n });
     }
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64(seed);
     let mut draw = vec![0usize; n];
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            draw.iter_mut().for_each(|i| *i = random.below(n as u64) as usize);
+            draw.iter_mut().for_each(|i| *i = random.below(n));
             median_of_drawn(&ratios, &mut draw)
         })
         .collect();
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn clear_gain_is_beyond_noise_and_equal_times_are_not() {
-        let mut random = Random::new(3);
-        let mut noisy = |base: u64| -> Vec<u64> { (0..30).map(|_| base + random.below(base / 20)).collect() };
+        let mut random = SplitMix64(3);
+        let mut noisy = |base: u64| -> Vec<u64> { (0..30).map(|_| base + random.below(base as usize / 20) as u64).collect() };
         let (slow, fast, same) = (noisy(1_200_000), noisy(1_000_000), noisy(1_200_000));
         let gain = paired_ratio(&slow, &fast, 1).unwrap();
         assert!(gain.is_faster() && gain.low < gain.median && gain.median < gain.high, "{gain:?}");

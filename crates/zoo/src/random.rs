@@ -1,5 +1,7 @@
 //! Random numbers addressed by position, so that a part of a tensor can be made without the rest of it.
 
+use regraft_ir::random::scramble;
+
 /// Step between the states of consecutive positions (the odd integer nearest to 2^64 divided by the golden ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -12,13 +14,13 @@ impl Stream {
     pub(crate) fn new(seed: u64, name: &str) -> Self {
         // FNV-1a: the hash must never change with the standard library.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(mix(seed.wrapping_add(STEP)) ^ mix(hash))
+        Self(scramble(seed.wrapping_add(STEP)) ^ scramble(hash))
     }
 
     /// The number at `position`, uniform in `[0, 1)` with 24 bits.
     pub(crate) fn unit(self, position: u64) -> f32 {
         let state = self.0.wrapping_add((position + 1).wrapping_mul(STEP));
-        (mix(state) >> 40) as f32 / (1_u32 << 24) as f32
+        (scramble(state) >> 40) as f32 / (1_u32 << 24) as f32
     }
 
     /// Little-endian bytes of `count` numbers from `position` on, uniform in `[low, high)`.
@@ -45,13 +47,6 @@ impl Stream {
         }
         bytes
     }
-}
-
-/// The output function of SplitMix64.
-fn mix(state: u64) -> u64 {
-    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ (state >> 31)
 }
 
 #[cfg(test)]

@@ -2,24 +2,13 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::{Attr, Const, Graph, Op, OpKind, Value, ValueId, eval};
+use regraft_ir::{Attr, Const, Graph, Op, OpKind, SplitMix64, Value, ValueId, eval};
 
 /// Relative difference of two sides that are different.
 const DIFFERENT: f64 = 1e-6;
 
-/// Random numbers that repeat.
-pub struct Rng(pub u64);
-
-impl Rng {
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        ((self.0 >> 33) % n.max(1) as u64) as usize
-    }
-}
-
 /// Another list of integers, of the same length.
-fn changed(values: &[i64], rng: &mut Rng) -> Vec<i64> {
+fn changed(values: &[i64], rng: &mut SplitMix64) -> Vec<i64> {
     let mut values = values.to_vec();
     let at = rng.below(values.len());
     if rng.below(2) == 0 && values.len() > 1 {
@@ -32,7 +21,7 @@ fn changed(values: &[i64], rng: &mut Rng) -> Vec<i64> {
 }
 
 /// An operator of the same kind with one attribute changed, or of a related kind.
-fn mutated(op: &Op, rng: &mut Rng) -> Option<Op> {
+fn mutated(op: &Op, rng: &mut SplitMix64) -> Option<Op> {
     const RELATED: &[&[OpKind]] = &[
         &[OpKind::Add, OpKind::Sub, OpKind::Mul, OpKind::Div, OpKind::Max, OpKind::Min],
         &[OpKind::Relu, OpKind::Abs, OpKind::Neg, OpKind::Sigmoid, OpKind::Tanh, OpKind::Exp],
@@ -56,7 +45,7 @@ fn mutated(op: &Op, rng: &mut Rng) -> Option<Op> {
 }
 
 /// The graph with one random change; `None` if nothing well-typed came of it.
-pub fn mutant(graph: &Graph, rng: &mut Rng) -> Option<Graph> {
+pub fn mutant(graph: &Graph, rng: &mut SplitMix64) -> Option<Graph> {
     let order: Vec<_> = graph.topological().into_iter().filter(|id| !matches!(graph.node(*id).op, Op::Input(_))).collect();
     let target = *order.get(rng.below(order.len()))?;
     let mut copy = Graph::new("mutant");

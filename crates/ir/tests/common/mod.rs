@@ -5,7 +5,9 @@
 pub mod table;
 
 use regraft_ir::onnx::{Attrs, ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
-use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, Tensor, TensorType, Value};
+use regraft_ir::{
+    Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, SplitMix64, Tensor, TensorType, Value,
+};
 
 /// Opset versions that round trips are tried at.
 pub const VERSIONS: std::ops::RangeInclusive<i64> = 7..=21;
@@ -63,21 +65,18 @@ pub fn eval(op: &Op, types: &[TensorType], values: &[Value<f64>], bindings: &Bin
     Ok(results)
 }
 
-/// A small deterministic generator of test data.
-pub struct Random(u64);
+/// Test data.
+pub struct Random(SplitMix64);
 
 impl Random {
-    /// A generator with this seed.
+    /// Data of a seed.
     pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Random(SplitMix64(seed))
     }
 
     /// A number in `0..bound`.
     pub fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 33) as usize % bound
+        self.0.below(bound)
     }
 
     /// A double in `-2..2` with few digits.

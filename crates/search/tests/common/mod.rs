@@ -7,29 +7,9 @@ use std::sync::Arc;
 
 use regraft_cost::{CostModel, Roofline};
 use regraft_ir::eval::{NoOpaque, run};
-use regraft_ir::{Bindings, Class, Graph, Op, Tensor, Value, normal, text};
+use regraft_ir::{Bindings, Class, Graph, Op, SplitMix64, Tensor, Value, normal, text};
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
-
-/// A small generator (xorshift): the same walks on every run.
-pub struct Rng(u64);
-
-impl Rng {
-    pub fn new(seed: u64) -> Rng {
-        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 8
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 const CONV: &str = "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1";
 const POINT: &str = "strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1";
@@ -128,7 +108,7 @@ pub struct Walk<'a> {
     pub engine: Engine<'a>,
     pub matcher: Matcher<'a>,
     pub moves: Vec<Arc<Move>>,
-    rng: Rng,
+    rng: SplitMix64,
 }
 
 impl<'a> Walk<'a> {
@@ -136,7 +116,7 @@ impl<'a> Walk<'a> {
         let mut engine = Engine::new(graph, model);
         let mut matcher = Matcher::new(library, &Anything);
         let moves = all_moves(&mut engine, &mut matcher);
-        Walk { engine, matcher, moves, rng: Rng::new(seed) }
+        Walk { engine, matcher, moves, rng: SplitMix64(seed) }
     }
 
     /// One of the moves of the present state: of a random rule first, so that rules with many places do not drown the others.
@@ -188,7 +168,7 @@ pub fn exact(graph: &Graph) -> String {
 ///
 /// Numbers are positive, as rules with square roots and quotients want them; constants are what the graph says.
 pub fn outputs(graph: &Graph, seed: u64) -> Vec<Value<f64>> {
-    let mut rng = Rng::new(seed);
+    let mut rng = SplitMix64(seed);
     let mut feeds = HashMap::new();
     for id in graph.inputs() {
         let Op::Input(input) = &graph.node(*id).op else { panic!("an input is an input") };
