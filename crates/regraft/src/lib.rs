@@ -3,7 +3,7 @@
 //! It searches the models that machine-checked rewrite rules reach from the input, prices them by what the target runtime really runs,
 //! and writes the one that is fastest end to end, or the input again if none is faster beyond noise.
 //!
-//! This crate is the public facade, and the only stable one of the workspace; the `regraft` command is a thin layer over it.
+//! This crate is the public facade, and the only stable one of the workspace; the `regraft` command (`crates/cli`) is a thin layer over it.
 //!
 //! | to do | use |
 //! |---|---|
@@ -29,8 +29,6 @@ pub mod bench;
 pub mod calibrate;
 pub mod certificate;
 pub mod check;
-pub mod cli;
-mod corpus;
 mod data;
 pub mod diff;
 pub mod discrete;
@@ -51,7 +49,7 @@ pub mod sizes;
 pub mod speed;
 pub mod units;
 mod weights;
-mod words;
+pub mod words;
 
 pub use bench::bench;
 pub use calibrate::calibrate;

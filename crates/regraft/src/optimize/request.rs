@@ -9,7 +9,7 @@ use crate::optimize::Choice;
 use crate::units::ShapeArg;
 
 /// Which strategy searches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
     /// Steepest descent, then backtracking around its result.
     Auto,
@@ -20,7 +20,7 @@ pub enum SearchKind {
 }
 
 /// Where prices come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostKind {
     /// Measured on the target runtime, on this machine.
     Measured,

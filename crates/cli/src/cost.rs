@@ -10,17 +10,17 @@ use regraft_onnx::Model;
 use regraft_runtime::{Filter, Measurement, ModelSource, Store, default_store_path};
 use regraft_zoo::Options;
 
-use crate::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::error::Failure;
-use crate::file::{check_writable, write_atomic};
-use crate::optimize::clean;
-use crate::render::{count, lines, plain_table, seconds};
-use crate::sizes::Sizes;
-use crate::units::{ShapeArg, parse_duration, parse_shape, show_ns};
+use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use regraft::error::Failure;
+use regraft::file::{check_writable, write_atomic};
+use regraft::optimize::clean;
+use regraft::render::{count, lines, plain_table, seconds};
+use regraft::sizes::Sizes;
+use regraft::units::{ShapeArg, parse_duration, parse_shape, show_ns};
 
 /// Rows shown unless -v asks for all.
 const ROWS_SHOWN: usize = 40;
@@ -193,7 +193,7 @@ fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
 /// The prices of one model's operators.
 fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failure> {
     let model = Model::read(path)?;
-    let runtime = crate::runtime::load(args.runtime_library.as_deref())?;
+    let runtime = regraft::runtime::load(args.runtime_library.as_deref())?;
     let sizes = Sizes::resolve(&model, ModelSource::path(path), &*runtime, &args.shape, &[])?;
     let measured = match args.store.read()?.1 {
         Some(store) => Measured::load(sizes.symbols, &store, &Place::here(&*runtime, u32::from(args.threads)))?,
@@ -250,7 +250,7 @@ fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
         runtime_library: args.runtime_library.clone(),
         cost_store: args.store.cost_store.clone(),
     };
-    let report = crate::calibrate::calibrate(&request, &mut progress)?;
+    let report = regraft::calibrate::calibrate(&request, &mut progress)?;
     drop(progress);
     if args.json {
         console.json(&report)?;

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::diff::Diff;
-use crate::error::Failure;
-use crate::render::{self, lines, plain_table};
-use crate::report::{Report, SCHEMA};
-use crate::units::show_bytes;
+use crate::console::Console;
+use crate::exit::Exit;
+use regraft::diff::Diff;
+use regraft::error::Failure;
+use regraft::render::{self, lines, plain_table};
+use regraft::report::{Report, SCHEMA};
+use regraft::units::show_bytes;
 
 /// Names listed per kind of change, unless -v asks for all.
 const NAMES_SHOWN: usize = 10;
@@ -43,7 +43,7 @@ Examples:
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(other) = &args.other {
-        let diff = crate::diff::diff(&args.subject, other)?;
+        let diff = regraft::diff::diff(&args.subject, other)?;
         if args.json {
             console.json(&diff)?;
         } else {

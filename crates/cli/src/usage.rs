@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 
-use crate::cli::console;
-use crate::cli::exit::Exit;
-use crate::error::Failure;
+use crate::console;
+use crate::exit::Exit;
+use regraft::error::Failure;
 
 /// Prints help where it was asked for, and one line for a mistake in `args` (the program's name first).
 pub fn report(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -> Exit {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::console::{self, Console, ProgressKind};
-use crate::cli::interrupt;
-use crate::optimize::{Observer, Phase};
+use crate::console::{self, Console, ProgressKind};
+use crate::interrupt;
+use regraft::optimize::{Observer, Phase};
 
 /// Redrawing must not disturb measurements.
 const REDRAW: Duration = Duration::from_millis(500);

@@ -7,12 +7,12 @@ use regraft_ir::Trust;
 use regraft_rules::sample::Sizes;
 use regraft_rules::{Numeric, Proofs, Rule};
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::example::Example;
-use crate::cli::rules::{Files, find, library, list, place};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::example::Example;
+use crate::rules::{Files, find, library, list, place};
 use crate::corpus::Corpus;
-use crate::error::Failure;
+use regraft::error::Failure;
 
 /// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays, and an example
 #[derive(Debug, clap::Args)]

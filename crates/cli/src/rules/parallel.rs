@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use regraft_ir::parallel::map_while;
 use regraft_rules::Rule;
 
-use crate::cli::console::Console;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
+use crate::console::Console;
+use crate::interrupt;
+use crate::progress::Progress;
 
 /// What `work` makes of every rule: in their order, whatever the threads, and of as many as are
 /// reached before Ctrl-C. `verb` names the work in the progress line.

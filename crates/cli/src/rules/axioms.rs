@@ -15,13 +15,13 @@ use regraft_rules::{Domain, Library, Rule};
 use regraft_runtime::Clock;
 use serde::Serialize;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::{ended, find, read};
-use crate::error::Failure;
-use crate::render::{lines, plain_table, seconds};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::rules::{ended, find, read};
+use regraft::error::Failure;
+use regraft::render::{lines, plain_table, seconds};
 
 use journal::{Journal, Part};
 

@@ -8,17 +8,56 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
 
-use crate::certificate::beside;
-use crate::cli::console::{Console, to_json};
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::error::Failure;
-use crate::file::{check_apart, check_writable, is_same, write_atomic};
-use crate::optimize::{Choice, CostKind, Request, SearchKind};
-use crate::render;
-use crate::report::Report;
-use crate::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
+use regraft::certificate::beside;
+use crate::console::{Console, to_json};
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use regraft::error::Failure;
+use regraft::file::{check_apart, check_writable, is_same, write_atomic};
+use regraft::optimize::{Choice, CostKind, Request, SearchKind};
+use regraft::render;
+use regraft::report::Report;
+use regraft::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
+
+/// Values of `--search`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Search {
+    /// Steepest descent, then backtracking around its result.
+    Auto,
+    /// Steepest descent with a short look-ahead.
+    Greedy,
+    /// Cost-based backtracking from the input.
+    Backtrack,
+}
+
+impl From<Search> for SearchKind {
+    fn from(search: Search) -> SearchKind {
+        match search {
+            Search::Auto => SearchKind::Auto,
+            Search::Greedy => SearchKind::Greedy,
+            Search::Backtrack => SearchKind::Backtrack,
+        }
+    }
+}
+
+/// Values of `--cost`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Cost {
+    /// Measured on the target runtime, on this machine.
+    Measured,
+    /// The analytic roofline; nothing is measured before the final comparison.
+    Roofline,
+}
+
+impl From<Cost> for CostKind {
+    fn from(cost: Cost) -> CostKind {
+        match cost {
+            Cost::Measured => CostKind::Measured,
+            Cost::Roofline => CostKind::Roofline,
+        }
+    }
+}
 
 /// Write a faster model with the same outputs
 ///
@@ -73,10 +112,10 @@ pub struct Args {
     runtime_library: Option<PathBuf>,
     /// How to search
     #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Search")]
-    search: SearchKind,
+    search: Search,
     /// Where prices of operators come from
     #[arg(long, value_name = "MODEL", default_value = "measured", help_heading = "Search")]
-    cost: CostKind,
+    cost: Cost,
     /// Time that the whole run may take, such as 60s or 5m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, help_heading = "Search")]
     budget: Duration,
@@ -186,7 +225,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     interrupt::catch("writing the best valid model so far");
     let report = {
         let mut progress = Progress::new(console);
-        crate::optimize::optimize(&request, &mut progress)?
+        regraft::optimize::optimize(&request, &mut progress)?
     };
     report.warnings.iter().for_each(|w| console.warn(w));
     if let Some(path) = &args.report {
@@ -217,8 +256,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         certificate,
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
-        search: args.search,
-        cost: args.cost,
+        search: args.search.into(),
+        cost: args.cost.into(),
         budget: args.budget,
         threads: usize::from(args.threads),
         seed: args.seed,

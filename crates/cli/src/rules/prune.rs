@@ -8,19 +8,19 @@ use regraft_discover::{Candidate, DiscoverError, Fate, Journal, Pruned, Pruning,
 use regraft_rules::{Rule, parse};
 use serde_json::json;
 
-use crate::calibrate::DEFAULT_MODELS;
-use crate::cli::console::Console;
-use crate::cli::cost::emit;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::generate::{Watched, specification};
-use crate::cli::rules::{Files, library, read};
-use crate::error::Failure;
-use crate::file;
-use crate::optimize::{Networks, Paid, WorthRequest};
-use crate::render::{lines, plain_table, seconds};
-use crate::units::{parse_duration, show_ns};
+use regraft::calibrate::DEFAULT_MODELS;
+use crate::console::Console;
+use crate::cost::emit;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::rules::generate::{Watched, specification};
+use crate::rules::{Files, library, read};
+use regraft::error::Failure;
+use regraft::file;
+use regraft::optimize::{Networks, Paid, WorthRequest};
+use regraft::render::{lines, plain_table, seconds};
+use regraft::units::{parse_duration, show_ns};
 
 /// Steps that `--work` counts at once.
 const STEPS: u64 = 1000;

@@ -1,26 +1,15 @@
-//! The command line: arguments in, exit code out. All work is done by the library.
-
-mod bench;
-mod check;
-mod console;
-mod cost;
-mod exit;
-mod explain;
-mod interrupt;
-mod optimize;
-mod progress;
-mod rules;
-mod usage;
-mod zoo;
+//! The grammar of the command line, and which command does what.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::error::Failure;
-use console::Console;
-pub use exit::Exit;
+use regraft::Failure;
+
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::{bench, check, cost, explain, optimize, rules, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///

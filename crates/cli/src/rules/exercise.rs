@@ -6,12 +6,12 @@ use regraft_audit::fingerprint;
 use regraft_rules::{Rule, sample};
 use serde::Serialize;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::example::Example;
-use crate::cli::rules::{Files, ended, place, rows};
-use crate::error::Failure;
-use crate::render::{difference, lines, plain_table, seconds};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::example::Example;
+use crate::rules::{Files, ended, place, rows};
+use regraft::error::Failure;
+use regraft::render::{difference, lines, plain_table, seconds};
 
 /// Draws per instance asked for: guards refuse many.
 const DRAWS: usize = 60;

@@ -2,11 +2,11 @@
 
 use regraft_rules::{Numeric, Rule};
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::{Files, library, place};
-use crate::error::Failure;
-use crate::render::{lines, plain_table};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::{Files, library, place};
+use regraft::error::Failure;
+use regraft::render::{lines, plain_table};
 
 /// List the rules
 #[derive(Debug, clap::Args)]

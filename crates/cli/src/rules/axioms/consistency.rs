@@ -7,12 +7,12 @@ use regraft_derive::{Consistency, Laws, Walk, consistency};
 use regraft_rules::{Library, Rule};
 use serde_json::json;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::ended;
-use crate::cli::rules::parallel::each;
-use crate::error::Failure;
-use crate::render::seconds;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::ended;
+use crate::rules::parallel::each;
+use regraft::error::Failure;
+use regraft::render::seconds;
 
 /// Chains that are shown where laws contradict each other.
 const SHOWN: usize = 3;

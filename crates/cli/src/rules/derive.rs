@@ -10,7 +10,7 @@ use regraft_ir::text;
 use regraft_rules::Library;
 use serde::Serialize;
 
-use crate::error::Failure;
+use regraft::error::Failure;
 
 /// How a rule follows from others.
 #[derive(Clone, Debug, Default, Serialize)]

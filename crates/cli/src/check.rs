@@ -6,17 +6,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_equate::Effort;
 use regraft_ir::Trust;
 
-use crate::certificate::Source;
-use crate::check::{self, CheckReport, CheckRequest, Run};
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::error::Failure;
-use crate::ground::{Ground, Requirement};
-use crate::optimize::TOLERANCE;
-use crate::render::{agreement, difference, lines, plain_table, seconds};
-use crate::units::{ShapeArg, parse_bind, parse_shape};
+use regraft::certificate::Source;
+use regraft::check::{self, CheckReport, CheckRequest, Run};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use regraft::error::Failure;
+use regraft::{Ground, Requirement};
+use regraft::optimize::TOLERANCE;
+use regraft::render::{agreement, difference, lines, plain_table, seconds};
+use regraft::units::{ShapeArg, parse_bind, parse_shape};
 
 /// Tell whether two models are the same
 ///

@@ -10,12 +10,12 @@ use regraft_rules::vary::types;
 use regraft_rules::{Library, Proofs, Rule};
 use serde::Serialize;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::{Files, ended, place, rows};
-use crate::error::Failure;
-use crate::file::write_atomic;
-use crate::render::{lines, plain_table, seconds};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::{Files, ended, place, rows};
+use regraft::error::Failure;
+use regraft::file::write_atomic;
+use regraft::render::{lines, plain_table, seconds};
 
 /// Instances of each kind of sizes of a rule that has no proof yet.
 const INSTANCES: u32 = 2;
@@ -71,7 +71,7 @@ struct Row {
     rule: String,
     defined: String,
     /// `proved`, `proved-in-range` or `unproved`.
-    #[serde(rename = "word", with = "crate::words")]
+    #[serde(rename = "word", with = "regraft::words")]
     trust: Trust,
     /// Proved instances with symbols for sizes.
     symbols: usize,

@@ -9,7 +9,7 @@ use regraft_audit::Tally;
 use regraft_rules::Rule;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
+use regraft::error::Failure;
 
 /// A part of an axiom's domain, finished.
 #[derive(Clone, Debug, Serialize, Deserialize)]

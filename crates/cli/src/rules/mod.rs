@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 
 use regraft_rules::{Library, Rule};
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::rules::parallel::each;
-use crate::error::Failure;
-use crate::optimize::read_library;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::rules::parallel::each;
+use regraft::error::Failure;
+use regraft::optimize::read_library;
 
 /// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
 #[derive(Debug, clap::Subcommand)]

@@ -7,17 +7,17 @@ use regraft_onnx::Model;
 use regraft_rules::Library;
 use regraft_zoo::{Options, Weights};
 
-use crate::bench::{BenchReport, BenchRequest};
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::error::Failure;
-use crate::optimize::clean;
-use crate::render::{count, lines, plain_table, seconds, shape};
-use crate::report::Speedup;
-use crate::speed;
-use crate::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
+use regraft::bench::{BenchReport, BenchRequest};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use regraft::error::Failure;
+use regraft::optimize::clean;
+use regraft::render::{count, lines, plain_table, seconds, shape};
+use regraft::report::Speedup;
+use regraft::speed;
+use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
 
 /// Graph of the engine's benchmark unless another is named.
 const ENGINE_MODEL: &str = "resnext-50";
@@ -93,7 +93,7 @@ fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
     };
     let report = {
         let mut progress = Progress::new(console);
-        crate::bench::bench(&request, &mut progress)?
+        regraft::bench::bench(&request, &mut progress)?
     };
     let shapes = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect::<Vec<_>>().join(" ");
     if report.guessed_shapes {
@@ -154,7 +154,7 @@ fn engine(args: &Args, console: &Console) -> Result<Exit, Failure> {
     };
     let mut library = Library::shipped()?;
     for path in &args.rules {
-        library = library.with_file(path, &crate::cli::rules::read(path)?)?;
+        library = library.with_file(path, &crate::rules::read(path)?)?;
     }
     let graph = clean(model.graph()).0;
     let mut progress = Progress::new(console);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::error::Failure;
+use regraft::error::Failure;
 
 /// How much to say; the same for all commands.
 #[derive(Clone, Debug, clap::Args)]

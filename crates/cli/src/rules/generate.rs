@@ -10,15 +10,15 @@ use regraft_discover::{
 use regraft_prove::equal;
 use serde_json::json;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::read;
-use crate::error::Failure;
-use crate::file;
-use crate::render::{lines, plain_table, seconds};
-use crate::units::{parse_bytes, show_bytes};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::rules::read;
+use regraft::error::Failure;
+use regraft::file;
+use regraft::render::{lines, plain_table, seconds};
+use regraft::units::{parse_bytes, show_bytes};
 
 /// Find rules: enumerate all small graphs over a specification, and pair those that compute the same
 ///

@@ -6,12 +6,12 @@ use prost::Message;
 use regraft_onnx::Written;
 use regraft_zoo::{Element, Entry, Options, build, list};
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::error::Failure;
-use crate::file::check_writable;
-use crate::render::{lines, plain_table};
-use crate::units::show_bytes;
+use crate::console::Console;
+use crate::exit::Exit;
+use regraft::error::Failure;
+use regraft::file::check_writable;
+use regraft::render::{lines, plain_table};
+use regraft::units::show_bytes;
 
 /// Networks to try things on: real architectures, and the graphs that papers published
 #[derive(Debug, clap::Subcommand)]

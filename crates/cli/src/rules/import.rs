@@ -9,13 +9,13 @@ use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, V
 use regraft_ir::Trust;
 use serde::Serialize;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::interrupt;
-use crate::cli::progress::Progress;
-use crate::cli::rules::derive::{self, Derived, chains, derive_all, laws};
-use crate::error::Failure;
-use crate::render::{count, lines, plain_table, seconds};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::rules::derive::{self, Derived, chains, derive_all, laws};
+use regraft::error::Failure;
+use regraft::render::{count, lines, plain_table, seconds};
 
 /// Judge the rules of another optimizer: are they true, and for which shapes?
 ///
@@ -127,7 +127,7 @@ impl<'a> Row<'a> {
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
     if let Some(path) = &args.derivations {
-        crate::file::check_writable(path, "--derivations")?;
+        regraft::file::check_writable(path, "--derivations")?;
     }
     let bytes = read(args)?;
     let named = args.format.as_ref().and_then(|name| Format::NAMES.iter().find(|(n, _)| n == name));
@@ -160,7 +160,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         judgement.take_derivations();
     }
     if let Some(path) = &args.derivations {
-        crate::file::write_atomic(path, chains(&judgements, &derived).as_bytes())?;
+        regraft::file::write_atomic(path, chains(&judgements, &derived).as_bytes())?;
     }
     let time = seconds(start.elapsed().as_secs_f64());
     if args.json {

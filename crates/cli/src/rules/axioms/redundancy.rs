@@ -7,12 +7,12 @@ use regraft_derive::{Laws, Limits, redundant};
 use regraft_rules::{Library, Rule};
 use serde::Serialize;
 
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
-use crate::cli::rules::ended;
-use crate::cli::rules::parallel::each;
-use crate::error::Failure;
-use crate::render::{lines, plain_table, seconds};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::rules::ended;
+use crate::rules::parallel::each;
+use regraft::error::Failure;
+use regraft::render::{lines, plain_table, seconds};
 
 /// Instances with symbols for all sizes, and with symbols for some, that are derived.
 const INSTANCES: usize = 2;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cli::console;
-use crate::cli::exit::Exit;
+use crate::console;
+use crate::exit::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 

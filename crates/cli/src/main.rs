@@ -1,0 +1,22 @@
+//! The `regraft` command: arguments in, exit code out. All work is done by the libraries.
+
+mod bench;
+mod check;
+mod command;
+mod console;
+mod corpus;
+mod cost;
+mod exit;
+mod explain;
+mod interrupt;
+mod optimize;
+mod progress;
+mod rules;
+mod usage;
+mod zoo;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    command::run()
+}
