@@ -43,7 +43,7 @@ costmodel: ## predicted against measured times on twelve models
 	scripts/setup.sh bench
 	scripts/with-runtime.sh .venv/bin/python bench/costmodel --threads $(THREADS)
 
-table: ## render the results section of README.md from bench/results
+table: ## render the README results section, docs/results.md and docs/results.svg from bench/results
 	python3 bench/table.py
 
 generated-rules: ## find rules by machine again and write rules/generated.rules (a minute)
