@@ -151,6 +151,10 @@ def summary_table(groups):
 
 
 FASTER = "*Faster* and *slower* count the models whose whole 95 % interval lies above or below 1."
+WEIGHTS = (
+    "Only the PP-OCR models have trained weights. The `light_*` networks of the `onnx` wheel are published with generated constants for"
+    " weights; they are measured with those and, a second time, with random ones."
+)
 
 
 def summary(results):
@@ -160,6 +164,7 @@ def summary(results):
         [
             paragraph(f"Measured with {setting(results)} {FASTER} [docs/results.md](docs/results.md) has every model."),
             summary_table(groups),
+            paragraph(WEIGHTS),
             "![Speed-up of every model, with its 95 % interval](docs/results.svg)",
         ]
     )
