@@ -43,13 +43,13 @@ costmodel: ## predicted against measured times on twelve models
 	scripts/setup.sh bench
 	scripts/with-runtime.sh .venv/bin/python bench/costmodel --threads $(THREADS)
 
-table: ## render the results section of README.md from bench/results
+table: ## render the README results section, docs/results.md and docs/results.svg from bench/results
 	python3 bench/table.py
 
 generated-rules: ## find rules by machine again and write rules/generated.rules (a minute)
 	mkdir -p target
-	cargo run --release -p regraft -- rules generate taso --size 3 -o target/taso.pairs
-	cargo run --release -p regraft -- rules prune taso target/taso.pairs --operators 2 --format rules -o rules/generated.rules
+	cargo run --release -p regraft-cli -- rules generate taso --size 3 -o target/taso.pairs
+	cargo run --release -p regraft-cli -- rules prune taso target/taso.pairs --operators 2 --format rules -o rules/generated.rules
 
 clean: ## remove what demo and bench left behind (not .venv, not target)
 	rm -rf demo models

@@ -1,24 +1,76 @@
 #!/usr/bin/env python3
-"""Renders the results section of README.md from bench/results/corpus.json: no number there is typed by hand.
+"""Renders bench/results/corpus.json: docs/results.md, docs/results.svg, and the summary in README.md.
 
     table.py [RESULTS.json] [--check]
 
-With --check nothing is written; the exit code is 1 if the section is not what the results say.
+No number in them is typed by hand, and equal results give equal bytes. With --check nothing is written; the exit code is 1 if a file is not
+what the results say.
 """
 
 import json
 import math
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
+
+import plot
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+TABLES = ROOT / "docs" / "results.md"
+PLOT = ROOT / "docs" / "results.svg"
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 LISTED = 5
-"""Rules that are named of one model; how many more there are is told."""
-ZOO = "zoo-"
-"""What names of the zoo's networks begin with."""
+"""Rules named per model; the rest are counted."""
+WIDTH = 100
+"""Columns of a paragraph."""
 NOT_MEASURED = "Not measured yet: `make bench && make table` fills this in."
+
+
+class Group(NamedTuple):
+    """Models whose speed-ups are averaged together."""
+
+    title: str
+    note: str
+    published: bool
+    holds: Callable[[str], bool]
+
+
+GROUPS = [
+    Group(
+        "Published models with trained weights",
+        "The PP-OCR models of the `rapidocr-onnxruntime` wheel, as shipped: the only rows with trained weights.",
+        True,
+        lambda name: name.startswith("ppocr-"),
+    ),
+    Group(
+        "Published graphs with constant weights",
+        "The `light_*` networks of the `onnx` wheel, as shipped. Their graphs are those of well-known networks, but their weights are not"
+        " trained: apart from a few small vectors, `ConstantOfShape` fills them with one repeated number. Their outputs say nothing about"
+        " accuracy, so the errors of these rows mean little.",
+        True,
+        lambda name: name.startswith("light-") and not name.endswith("-random"),
+    ),
+    Group(
+        "Published graphs with random weights",
+        "The same graphs with seeded random weights in place of the constants, so that an error would show.",
+        True,
+        lambda name: name.startswith("light-"),
+    ),
+    Group(
+        "Networks of `regraft zoo`, with random weights",
+        "Well-known architectures, and under `zoo-paper-` the variants published with papers on graph optimization.",
+        False,
+        lambda _: True,
+    ),
+]
+"""A model belongs to the first group that holds its name."""
+
+
+def paragraph(text):
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def row(model):
@@ -34,7 +86,7 @@ def row(model):
 
 
 def proof(model):
-    """What the replayed certificate says."""
+    """The verdict of the replayed certificate."""
     said = model.get("proof")
     if not said:
         return "not replayed"
@@ -49,17 +101,25 @@ def mean(rows):
     return math.exp(sum(math.log(row.get("independent", {}).get("speedup", 1.0)) for row in rows) / len(rows))
 
 
-def table(what, rows):
-    """Rows of one kind of models, the fastest first; nothing if there are none."""
-    if not rows:
-        return []
-    return [
-        "",
-        f"**{what}: {len(rows)}, geometric mean {mean(rows):.3f}.**",
-        "",
-        "| model | input, ms | ours, ms | speed-up, 95 % interval | error (floor) | optimized in, s | certificate, replayed in | rules |",
-        "|---|---:|---:|---|---|---:|---|---|",
-    ] + [row(model) for model in sorted(rows, key=lambda m: -m.get("independent", {}).get("speedup", 0.0))]
+def grouped(results):
+    """The groups that have models, each with its models, the fastest first."""
+    found = [(group, []) for group in GROUPS]
+    for model in results["models"]:
+        next(rows for group, rows in found if group.holds(model["model"])).append(model)
+    return [(group, sorted(rows, key=lambda m: -m.get("independent", {}).get("speedup", 0.0))) for group, rows in found if rows]
+
+
+def published(groups):
+    return [model for group, rows in groups if group.published for model in rows]
+
+
+def setting(results):
+    """Where and how the results were measured."""
+    threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
+    return (
+        f"{results['runtime']} with all its optimizations on, {threads}, {results['processor']}; revision"
+        f" {results['revision']}, {results['date']}, budget {results['budget']}, seed {results['seed']}."
+    )
 
 
 def criterion(results):
@@ -68,40 +128,122 @@ def criterion(results):
     if None in confirmed:
         return ""
     return (
-        "; beyond 1e-4 (1e-3 with a fast convolution) it passes only where double precision confirms that it is rounding,"
-        f" as in {sum(confirmed)} comparisons"
+        " An error beyond 1e-4 (1e-3 with a fast convolution) passes only where double precision confirms that it is rounding, as in"
+        f" {sum(confirmed)} comparisons."
     )
 
 
-def section(results):
-    replayed = f" (at revision {results['replayed']})" if "replayed" in results else ""
-    head = [
-        f"{results['runtime']} with all its optimizations on, {results['threads']} thread(s), {results['processor']};"
-        f" revision {results['revision']}, {results['date']}, budget {results['budget']}, seed {results['seed']}."
-        " Times and speed-ups are those of `bench/ab.py`, which shares no code with the program."
-        " The error is the largest difference of an output relative to its largest magnitude, the runtime's own noise floor beside it"
-        f"{criterion(results)}."
-        f" The certificate is replayed by `regraft check`{replayed}, which proves every step again; a kept input has no steps.",
+def summary_table(groups):
+    """One line per group, and one for all published models."""
+
+    def line(title, rows):
+        found = [model["independent"] for model in rows if "independent" in model]
+        ahead = sum(model["low"] > 1.0 for model in found)
+        behind = sum(model["high"] < 1.0 for model in found)
+        return f"| {title} | {len(rows)} | {mean(rows):.3f} | {ahead} | {behind} |"
+
+    lines = ["| models | count | speed-up, geometric mean | faster | slower |", "|---|---:|---:|---:|---:|"]
+    lines += [line(group.title, rows) for group, rows in groups if group.published]
+    if all_published := published(groups):
+        lines.append(line("**All published models**", all_published))
+    lines += [line(group.title, rows) for group, rows in groups if not group.published]
+    return "\n".join(lines)
+
+
+FASTER = "*Faster* and *slower* count the models whose whole 95 % interval lies above or below 1."
+WEIGHTS = (
+    "Only the PP-OCR models have trained weights. The `light_*` networks of the `onnx` wheel are published with generated constants for"
+    " weights; they are measured with those and, a second time, with random ones."
+)
+
+
+def summary(results):
+    """The results section of the README."""
+    groups = grouped(results)
+    return "\n\n".join(
+        [
+            paragraph(f"Measured with {setting(results)} {FASTER} [docs/results.md](docs/results.md) has every model."),
+            summary_table(groups),
+            paragraph(WEIGHTS),
+            "![Speed-up of every model, with its 95 % interval](docs/results.svg)",
+        ]
+    )
+
+
+def tables(results):
+    """The document with every model."""
+    groups = grouped(results)
+    replayed = f", at revision {results['replayed']}" if "replayed" in results else ""
+    parts = [
+        "<!-- Made by `make table` from bench/results/corpus.json. Do not edit. -->",
+        "# Results",
+        paragraph(f"Measured with {setting(results)} [Measuring](guide/measuring.md) describes the method and how to repeat it."),
+        summary_table(groups),
+        paragraph(FASTER),
+        "![Speed-up of every model, with its 95 % interval](results.svg)",
+        "## Columns",
+        "\n".join(
+            textwrap.fill(f"* {text}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            for text in [
+                "*input*, *ours*, *speed-up*: times and speed-up as measured by `bench/ab.py`, which shares no code with the program. The"
+                " speed-up is the median of paired ratios, with its 95 % interval, not the ratio of the two times.",
+                "*error (floor)*: the largest difference of an output, relative to that output's largest magnitude; in parentheses, how far"
+                f" the runtime's own optimizer moves the input model.{criterion(results)}",
+                "*optimized in*: wall time of `regraft optimize`.",
+                f"*certificate*: the verdict of `regraft check`{replayed}, which proves every step again, and the time it took. Where the"
+                " input was kept, there are no steps. [Certificates](guide/certificates.md#replays) says what has changed since.",
+                "*rules*: the rules applied, and at how many places.",
+            ]
+        ),
     ]
-    zoo = [model["model"].startswith(ZOO) for model in results["models"]]
-    made = [model for model, is_zoo in zip(results["models"], zoo) if is_zoo]
-    found = [model for model, is_zoo in zip(results["models"], zoo) if not is_zoo]
-    return "\n".join(head + table("Models as they are published", found) + table("Networks of `regraft zoo`, with random weights", made))
+    for group, rows in groups:
+        parts += [
+            f"## {group.title}",
+            paragraph(group.note),
+            f"**{len(rows)} models, geometric mean {mean(rows):.3f}.**",
+            "\n".join(
+                [
+                    "| model | input, ms | ours, ms | speed-up, 95 % interval | error (floor) | optimized in, s | certificate, replayed in | rules |",
+                    "|---|---:|---:|---|---|---:|---|---|",
+                ]
+                + [row(model) for model in rows]
+            ),
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
-def main():
-    words = [word for word in sys.argv[1:] if word != "--check"]
-    path = Path(words[0]) if words else ROOT / "bench" / "results" / "corpus.json"
-    text = section(json.loads(path.read_text())) if path.exists() else NOT_MEASURED
+def drawing(results):
+    """The plot: published models on the left, the zoo's on the right."""
+    panels = [[], []]
+    for group, rows in grouped(results):
+        title = f"{group.title.replace('`', '')}: {mean(rows):.3f}"
+        panels[0 if group.published else 1].append((title, [(model["model"], model.get("independent")) for model in rows]))
+    return plot.render([panel for panel in panels if panel])
+
+
+def rendered(path):
+    """Every file that the results make, with its text."""
+    results = json.loads(path.read_text()) if path.exists() else None
     readme = README.read_text()
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         sys.exit(f"table: {README.name} lacks {BEGIN} and {END}")
-    rendered = f"{before}{BEGIN}\n{text}\n{END}{after}"
+    files = {README: f"{before}{BEGIN}\n{summary(results) if results else NOT_MEASURED}\n{END}{after}"}
+    if results:
+        files |= {TABLES: tables(results), PLOT: drawing(results)}
+    return files
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--check"]
+    path = Path(words[0]) if words else ROOT / "bench" / "results" / "corpus.json"
+    files = rendered(path)
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if rendered == readme else f"table: the results section of {README.name} is not what {path.name} says")
-    README.write_text(rendered)
+        stale = [str(file.relative_to(ROOT)) for file, text in files.items() if not file.exists() or file.read_text() != text]
+        sys.exit(f"table: not what {path.name} says, run `make table`: {', '.join(stale)}" if stale else 0)
+    for file, text in files.items():
+        file.write_text(text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ fn regraft() -> PathBuf {
     let gauntlet = PathBuf::from(env!("CARGO_BIN_EXE_regraft-gauntlet"));
     let path = gauntlet.with_file_name(format!("regraft{}", std::env::consts::EXE_SUFFIX));
     if !path.is_file() {
-        let built = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "regraft", "--bin", "regraft"]).status();
+        let built = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "regraft-cli", "--bin", "regraft"]).status();
         assert!(built.is_ok_and(|status| status.success()), "regraft cannot be built");
     }
     path

@@ -52,7 +52,7 @@ pub fn command(named: Option<&Path>) -> Result<PathBuf> {
         Some(path) => std::path::absolute(path)?,
         None => std::env::current_exe()?.with_file_name(format!("regraft{}", std::env::consts::EXE_SUFFIX)),
     };
-    ensure!(path.is_file(), "there is no {}: build it with `cargo build -p regraft`, or name it with --regraft", path.display());
+    ensure!(path.is_file(), "there is no {}: build it with `cargo build -p regraft-cli`, or name it with --regraft", path.display());
     Ok(path)
 }
 
