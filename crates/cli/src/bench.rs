@@ -7,11 +7,11 @@ use regraft_onnx::Model;
 use regraft_rules::Library;
 use regraft_zoo::{Options, Weights};
 
-use regraft::bench::{BenchReport, BenchRequest};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use regraft::bench::{BenchReport, BenchRequest};
 use regraft::error::Failure;
 use regraft::optimize::clean;
 use regraft::render::{count, lines, plain_table, seconds, shape};

@@ -6,17 +6,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_equate::Effort;
 use regraft_ir::Trust;
 
-use regraft::certificate::Source;
-use regraft::check::{self, CheckReport, CheckRequest, Run};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use regraft::certificate::Source;
+use regraft::check::{self, CheckReport, CheckRequest, Run};
 use regraft::error::Failure;
-use regraft::{Ground, Requirement};
 use regraft::optimize::TOLERANCE;
 use regraft::render::{agreement, difference, lines, plain_table, seconds};
 use regraft::units::{ShapeArg, parse_bind, parse_shape};
+use regraft::{Ground, Requirement};
 
 /// Tell whether two models are the same
 ///

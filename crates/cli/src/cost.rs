@@ -10,11 +10,11 @@ use regraft_onnx::Model;
 use regraft_runtime::{Filter, Measurement, ModelSource, Store, default_store_path};
 use regraft_zoo::Options;
 
-use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
 use regraft::error::Failure;
 use regraft::file::{check_writable, write_atomic};
 use regraft::optimize::clean;

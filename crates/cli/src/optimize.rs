@@ -8,11 +8,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
 
-use regraft::certificate::beside;
 use crate::console::{Console, to_json};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use regraft::certificate::beside;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
 use regraft::optimize::{Choice, CostKind, Request, SearchKind};

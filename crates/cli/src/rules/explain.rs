@@ -8,10 +8,10 @@ use regraft_rules::sample::Sizes;
 use regraft_rules::{Numeric, Proofs, Rule};
 
 use crate::console::Console;
+use crate::corpus::Corpus;
 use crate::exit::Exit;
 use crate::rules::example::Example;
 use crate::rules::{Files, find, library, list, place};
-use crate::corpus::Corpus;
 use regraft::error::Failure;
 
 /// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays, and an example

@@ -8,7 +8,6 @@ use regraft_discover::{Candidate, DiscoverError, Fate, Journal, Pruned, Pruning,
 use regraft_rules::{Rule, parse};
 use serde_json::json;
 
-use regraft::calibrate::DEFAULT_MODELS;
 use crate::console::Console;
 use crate::cost::emit;
 use crate::exit::Exit;
@@ -16,6 +15,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::rules::generate::{Watched, specification};
 use crate::rules::{Files, library, read};
+use regraft::calibrate::DEFAULT_MODELS;
 use regraft::error::Failure;
 use regraft::file;
 use regraft::optimize::{Networks, Paid, WorthRequest};
