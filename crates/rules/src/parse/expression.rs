@@ -70,7 +70,7 @@ impl Parser<'_> {
                     }
                     _ => {
                         let Some(builtin) = builtins::find(head) else {
-                            let near = builtins::TABLE.iter().map(|b| b.name).min_by_key(|n| distance(n, head)).unwrap_or("");
+                            let near = builtins::all().map(|b| b.name).min_by_key(|n| distance(n, head)).unwrap_or("");
                             return self.fail(place, format!("no function `{head}`"), format!("did you mean `{near}`?"));
                         };
                         if args.len() < builtin.arity.0 || args.len() > builtin.arity.1 {
