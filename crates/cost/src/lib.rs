@@ -7,6 +7,17 @@
 //! | keep prices between runs | [`Measured::load`], [`Measured::save`] |
 //! | see where the time of a profile goes | [`Attribution`] |
 //! | show prices, judge predictions | [`describe`], [`Calibration`] |
+//!
+//! ```
+//! use regraft_cost::{CostModel, Roofline};
+//! use regraft_ir::{Bindings, text};
+//!
+//! let model = Roofline::new(Bindings::from([("N".into(), 32)]));
+//! let one = text::parse("graph (x: f32[N,64]) { y = Relu(x) output y }")?;
+//! let two = text::parse("graph (x: f32[N,64]) { a = Tanh(x) y = Relu(a) output y }")?;
+//! assert!(0 < model.total(&one) && model.total(&one) < model.total(&two));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod attribute;
 pub mod fingerprint;

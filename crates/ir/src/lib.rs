@@ -1,6 +1,28 @@
-//! The tensor graph of Regraft: types, operators and their one meaning, graphs and the patches that edit them, the reference executor.
+//! The tensor graph of Regraft: types, operators and their one meaning, graphs and the patches that
+//! edit them, the reference executor.
 //!
 //! Pure: no I/O, no clock, no printing.
+//!
+//! ```
+//! use std::collections::HashMap;
+//! use regraft_ir::{Patch, PatchValue, Tensor, Value, eval, text};
+//!
+//! let text = "graph (x: f64[N]) { a = Neg(x) b = Neg(a) y = Relu(b) output y }";
+//! let mut graph = text::parse(text)?;
+//! let x = Value::real(Tensor::new(vec![3], vec![-1.0, 0.0, 2.5]));
+//! let feeds = HashMap::from([("x".to_string(), x)]);
+//! let before = eval::run::<f64>(&graph, &feeds, &mut eval::NoOpaque)?;
+//! assert_eq!(before, [Value::real(Tensor::new(vec![3], vec![0.0, 0.0, 2.5]))]);
+//!
+//! let [x, _, b, _] = graph.topological()[..] else { unreachable!() };
+//! let replace = [(b.out(), PatchValue::Old(x.out()))].into_iter().collect();
+//! let applied = graph.apply(&Patch { cause: "neg-neg".into(), create: vec![], replace });
+//! assert_eq!(graph.len(), 2);
+//! assert_eq!(eval::run::<f64>(&graph, &feeds, &mut eval::NoOpaque)?, before);
+//! graph.undo(applied);
+//! assert_eq!(graph.len(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod attr;
 pub mod constant;

@@ -1,0 +1,164 @@
+//! A rule: its name, its sides and its clauses.
+
+use regraft_ir::Trust;
+
+use super::names::Parser;
+use crate::error::RuleError;
+use crate::rule::{Instance, Numeric, Pattern, Rule};
+use crate::sexp::{Place, Sexp};
+
+impl Parser<'_> {
+    /// The rule that this form is.
+    pub(super) fn rule(mut self, form: &Sexp) -> Result<Rule, RuleError> {
+        let Sexp::List(items, place, comments) = form else { return self.fail(form.place(), "a rule is a list", "") };
+        let Some(name) = items.get(1).and_then(Sexp::atom) else {
+            return self.fail(*place, "a rule needs a name", "write `(rule my-rule SOURCE => TARGET (numeric exact))`");
+        };
+        if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+            return self.fail(items[1].place(), format!("`{name}` is not kebab-case"), "use small letters, digits and dashes");
+        }
+        let (Some(source), Some("=>"), Some(target)) = (items.get(2), items.get(3).and_then(Sexp::atom), items.get(4)) else {
+            return self.fail(
+                *place,
+                format!("rule `{name}` needs `SOURCE => TARGET` after its name"),
+                "several roots are written `(all P1 P2) => (all T1 T2)`",
+            );
+        };
+        let sources = if source.head() == Some("all") { &source.list().unwrap_or_default()[1..] } else { std::slice::from_ref(source) };
+        let targets = if target.head() == Some("all") { &target.list().unwrap_or_default()[1..] } else { std::slice::from_ref(target) };
+        if sources.len() != targets.len() || sources.is_empty() {
+            return self.fail(
+                target.place(),
+                format!("{} roots in the source, {} in the target", sources.len(), targets.len()),
+                "every root needs its replacement",
+            );
+        }
+        let mut patterns = Vec::new();
+        for s in sources {
+            let pattern = self.pattern(s)?;
+            if !matches!(pattern, Pattern::Node(_)) {
+                return self.fail(s.place(), "a root must be an operator", "");
+            }
+            patterns.push(pattern);
+        }
+        let mut rule = Rule {
+            name: name.into(),
+            file: self.file.into(),
+            line: place.line,
+            algebra: comments.clone(),
+            doc: String::new(),
+            text: self.source_text(*place),
+            source: patterns,
+            wheres: Vec::new(),
+            lets: Vec::new(),
+            target: Vec::new(),
+            guards: Vec::new(),
+            worth: Vec::new(),
+            numeric: Numeric::Exact,
+            trust: Trust::Tested,
+            runtime: None,
+            shared: false,
+            explore: false,
+            variables: Vec::new(),
+            instance: Instance::default(),
+        };
+        let mut numeric = None;
+        for clause in items[5..].iter().filter(|c| c.head() == Some("where")) {
+            for binding in &clause.list().unwrap_or_default()[1..] {
+                let Some([var, body]) = binding.list() else {
+                    return self.fail(binding.place(), "`where` takes (?name EXPRESSION) pairs", "");
+                };
+                let body = self.expr(body)?;
+                let var = self.define(var)?;
+                rule.wheres.push((var, body));
+            }
+        }
+        // `let` first: the target and the guards may use it wherever it stands.
+        for clause in items[5..].iter().filter(|c| c.head() == Some("let")) {
+            for binding in &clause.list().unwrap_or_default()[1..] {
+                let Some([var, body]) = binding.list() else { return self.fail(binding.place(), "`let` takes (?name TARGET) pairs", "") };
+                let body = self.target(body)?;
+                let var = self.define(var)?;
+                rule.lets.push((var, body));
+            }
+        }
+        for t in targets {
+            rule.target.push(self.target(t)?);
+        }
+        for clause in &items[5..] {
+            let args = clause.list().unwrap_or_default().get(1..).unwrap_or_default();
+            match clause.head() {
+                Some("let" | "where") => {}
+                Some("when") => {
+                    for guard in args {
+                        rule.guards.push(self.expr(guard)?);
+                    }
+                }
+                Some("worth") => {
+                    for guard in args {
+                        rule.worth.push(self.expr(guard)?);
+                    }
+                }
+                Some("numeric") => {
+                    let class = args.first().and_then(Sexp::atom).unwrap_or_default();
+                    let Some((_, found)) = Numeric::NAMES.iter().find(|(n, _)| *n == class) else {
+                        let known: Vec<&str> = Numeric::NAMES.iter().map(|(n, _)| *n).collect();
+                        return self.fail(clause.place(), format!("no numeric class `{class}`"), format!("one of: {}", known.join(", ")));
+                    };
+                    numeric = Some(*found);
+                }
+                Some("doc") => {
+                    if let Some(Sexp::Text(text, _)) = args.first() {
+                        rule.doc = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    }
+                }
+                Some("runtime") => rule.runtime = args.first().and_then(Sexp::atom).map(str::to_string),
+                Some("shared") => rule.shared = true,
+                Some("explore") => rule.explore = true,
+                Some("instance") => rule.instance = self.instance(args)?,
+                other => {
+                    let message = format!("rule `{name}` has no clause `{}`", other.unwrap_or("?"));
+                    return self.fail(
+                        clause.place(),
+                        message,
+                        "clauses: where, let, when, worth, numeric, doc, runtime, shared, explore, instance",
+                    );
+                }
+            }
+        }
+        let Some(numeric) = numeric else {
+            return self.fail(
+                *place,
+                format!("rule `{name}` does not state its numeric class"),
+                "add `(numeric exact)`, or reassociates, rounds-constants, fast-bilinear",
+            );
+        };
+        rule.numeric = numeric;
+        rule.variables = self.into_variables();
+        Ok(rule)
+    }
+
+    /// The rule's own text, from its opening parenthesis to the matching one.
+    fn source_text(&self, place: Place) -> String {
+        let start: usize = self.text.split_inclusive('\n').take(place.line - 1).map(str::len).sum::<usize>() + place.column - 1;
+        let mut depth = 0;
+        let (mut quoted, mut comment) = (false, false);
+        let Some(rest) = self.text.get(start..) else { return String::new() };
+        for (at, c) in rest.char_indices() {
+            match c {
+                '\n' => comment = false,
+                _ if comment => {}
+                '"' => quoted = !quoted,
+                _ if quoted => {}
+                ';' => comment = true,
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return rest[..=at].to_string();
+            }
+        }
+        String::new()
+    }
+}

@@ -1,0 +1,14 @@
+//! How much the engine did.
+
+/// Counters of what the engine did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Patches applied.
+    pub applied: u64,
+    /// Patches undone.
+    pub undone: u64,
+    /// Anchors at which rules were matched.
+    pub anchors: u64,
+    /// Matches found.
+    pub matches: u64,
+}

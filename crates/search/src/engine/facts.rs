@@ -1,0 +1,121 @@
+//! `Facts`: what the engine knows of every node, and how it finds out.
+
+use std::hash::{Hash, Hasher};
+use std::ops::{Index, IndexMut};
+
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::{Graph, NodeId, Op, OpKind};
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::hash::mix;
+
+/// What is known of one node.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fact {
+    /// Hash of operator, attributes and operand types.
+    pub(super) core: u64,
+    /// Structural identity: the core and the identities of the operands at creation.
+    pub(super) identity: u128,
+    /// What this node adds to the state key under its present wiring.
+    pub(super) share: u128,
+    /// What this node costs.
+    pub(super) price: Ns,
+}
+
+/// A [`Fact`] for every node that a graph has or had.
+pub(super) struct Facts<'a> {
+    model: &'a dyn CostModel,
+    of: Vec<Fact>,
+    /// Prices asked of the model so far, by what they depend on.
+    prices: FxHashMap<u64, Ns>,
+}
+
+impl<'a> Facts<'a> {
+    /// Nothing is known yet.
+    pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
+        Facts { model, of: Vec::new(), prices: FxHashMap::default() }
+    }
+
+    /// Makes room for the nodes of this graph, and for no others.
+    pub(super) fn fit(&mut self, graph: &Graph) {
+        self.of.resize(graph.capacity(), Fact::default());
+    }
+
+    /// Records a node's core and identity.
+    pub(super) fn admit(&mut self, graph: &Graph, id: NodeId, core: u64) {
+        let node = graph.node(id);
+        let mut identity = mix(u128::from(core) | (u128::from(!core) << 64));
+        if matches!(node.op, Op::Constant(_)) {
+            identity = mix(identity);
+        }
+        for value in &node.inputs {
+            identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
+        }
+        self[id].core = core;
+        self[id].identity = identity;
+    }
+
+    /// Identity and present wiring of a node.
+    pub(super) fn share(&self, graph: &Graph, id: NodeId) -> u128 {
+        let mut share = self[id].identity;
+        for value in &graph.node(id).inputs {
+            share = mix(share.rotate_left(11) ^ self[value.node].identity.wrapping_add(u128::from(value.port) << 3));
+        }
+        mix(share)
+    }
+
+    /// What the declared outputs add to the state key.
+    pub(super) fn share_of_outputs(&self, graph: &Graph) -> u128 {
+        graph.outputs().iter().enumerate().fold(0u128, |sum, (at, output)| {
+            let identity = self[output.value.node].identity;
+            sum.wrapping_add(mix(identity.wrapping_mul(2 * at as u128 + 3).wrapping_add(u128::from(output.value.port))))
+        })
+    }
+
+    /// The price of a node, remembered by its core and the kinds around it.
+    pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> Ns {
+        let node = graph.node(id);
+        if node.constant || matches!(node.op.kind(), OpKind::Input) {
+            return 0;
+        }
+        let mut hasher = FxHasher::default();
+        self[id].core.hash(&mut hasher);
+        for value in &node.inputs {
+            let producer = graph.node(value.node);
+            (producer.op.kind() as u8, producer.constant, producer.users.len() == 1).hash(&mut hasher);
+        }
+        let readers = node.users.iter().fold(0u64, |sum, (user, slot)| {
+            let mut one = FxHasher::default();
+            (graph.node(*user).op.kind() as u8, *slot).hash(&mut one);
+            sum.wrapping_add(one.finish())
+        });
+        (readers, graph.feeds_output(id)).hash(&mut hasher);
+        *self.prices.entry(hasher.finish()).or_insert_with(|| self.model.price(graph, id))
+    }
+
+    /// Feeds the cores of a node, its producers and its readers to a hasher.
+    pub(super) fn surroundings(&self, graph: &Graph, id: NodeId, hasher: &mut impl Hasher) {
+        self[id].core.hash(hasher);
+        let node = graph.node(id);
+        for value in &node.inputs {
+            self[value.node].core.hash(hasher);
+        }
+        let readers =
+            node.users.iter().fold(0u64, |sum, (user, slot)| sum.wrapping_add(self[*user].core.wrapping_mul(2 * u64::from(*slot) + 1)));
+        readers.hash(hasher);
+    }
+}
+
+impl Index<NodeId> for Facts<'_> {
+    type Output = Fact;
+
+    fn index(&self, id: NodeId) -> &Fact {
+        &self.of[id.0 as usize]
+    }
+}
+
+impl IndexMut<NodeId> for Facts<'_> {
+    fn index_mut(&mut self, id: NodeId) -> &mut Fact {
+        &mut self.of[id.0 as usize]
+    }
+}

@@ -1,0 +1,23 @@
+//! The engine that all strategies share: a graph under rewriting, and the moves that rules offer.
+//!
+//! | noun | is |
+//! |---|---|
+//! | [`Engine`] | the state: a graph with its key and cost; moves are applied and undone |
+//! | [`Move`] | one rule at one place |
+//! | [`Matcher`] | finds moves at given nodes |
+//! | [`all_moves`], [`next_moves`] | the moves of a state, from scratch or from those before |
+
+mod counters;
+mod facts;
+mod hash;
+mod index;
+mod matcher;
+mod rewrite;
+mod state;
+mod step;
+
+pub use counters::Counters;
+pub use index::{all_moves, next_moves};
+pub use matcher::Matcher;
+pub use rewrite::Move;
+pub use state::Engine;

@@ -1,0 +1,151 @@
+//! `Engine`: a graph under rewriting, with its key and its cost by deltas.
+
+use std::hash::{Hash, Hasher};
+
+use regraft_cost::{CostModel, Ns};
+use regraft_ir::{Graph, NodeId};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::counters::Counters;
+use super::facts::{Fact, Facts};
+use super::hash::core;
+use super::rewrite::Move;
+use super::step::{Step, repriced};
+
+/// A graph under rewriting.
+pub struct Engine<'a> {
+    graph: Graph,
+    facts: Facts<'a>,
+    key: u128,
+    outputs_share: u128,
+    cost: Ns,
+    steps: Vec<Step>,
+    counters: Counters,
+}
+
+impl<'a> Engine<'a> {
+    /// Starts from a graph in normal form.
+    pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
+        let mut facts = Facts::new(model);
+        facts.fit(&graph);
+        let (mut key, mut cost) = (0u128, model.overhead());
+        for id in graph.topological() {
+            let node = graph.node(id);
+            facts.admit(&graph, id, core(&node.op, node.inputs.iter().map(|v| graph.ty(*v))));
+            facts[id].price = facts.price(&graph, id);
+            cost = cost.saturating_add(facts[id].price);
+        }
+        for id in graph.ids() {
+            facts[id].share = facts.share(&graph, id);
+            key = key.wrapping_add(facts[id].share);
+        }
+        let outputs_share = facts.share_of_outputs(&graph);
+        Engine { graph, facts, key, outputs_share, cost, steps: Vec::new(), counters: Counters::default() }
+    }
+
+    /// The present graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Its cost under the model.
+    pub fn cost(&self) -> Ns {
+        self.cost
+    }
+
+    /// The commutative 128-bit key of the present state: the same for every order of independent
+    /// moves, and restored by inverse moves.
+    pub fn key(&self) -> u128 {
+        self.key.wrapping_add(self.outputs_share)
+    }
+
+    /// Number of moves applied and not undone.
+    pub fn depth(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Gives the graph back.
+    pub fn into_graph(self) -> Graph {
+        self.graph
+    }
+
+    /// Counts anchors that were looked at, and matches found there.
+    pub(super) fn count_matching(&mut self, anchors: u64, matches: u64) {
+        self.counters.anchors += anchors;
+        self.counters.matches += matches;
+    }
+
+    /// The latest move.
+    pub(super) fn last_step(&self) -> Option<&Step> {
+        self.steps.last()
+    }
+
+    /// Applies a move found in this very state.
+    pub fn apply(&mut self, step: &Move) {
+        let (key, cost, outputs_share) = (self.key, self.cost, self.outputs_share);
+        let applied = self.graph.apply(&step.patch);
+        self.facts.fit(&self.graph);
+        let mut before: SmallVec<[(NodeId, Fact); 16]> = SmallVec::new();
+        for (id, _) in &applied.removed {
+            let gone = std::mem::take(&mut self.facts[*id]);
+            self.key = self.key.wrapping_sub(gone.share);
+            self.cost -= gone.price;
+            before.push((*id, gone));
+        }
+        for (created, core) in applied.created.iter().zip(step.cores()) {
+            self.facts.admit(&self.graph, *created, *core);
+        }
+        for id in repriced(&self.graph, &applied) {
+            let old = self.facts[id];
+            if !applied.created.contains(&id) {
+                before.push((id, old));
+            }
+            let (share, price) = (self.facts.share(&self.graph, id), self.facts.price(&self.graph, id));
+            self.key = self.key.wrapping_add(share).wrapping_sub(old.share);
+            self.cost = self.cost - old.price + price;
+            self.facts[id] = Fact { share, price, ..old };
+        }
+        if !applied.outputs.is_empty() {
+            self.outputs_share = self.facts.share_of_outputs(&self.graph);
+        }
+        self.counters.applied += 1;
+        let (adds_paths, drops_paths) = (step.adds_paths(), step.drops_paths());
+        self.steps.push(Step { applied, adds_paths, drops_paths, facts: before, key, cost, outputs_share });
+    }
+
+    /// Undoes the latest move; false at the start state.
+    pub fn undo(&mut self) -> bool {
+        let Some(step) = self.steps.pop() else { return false };
+        self.graph.undo(step.applied);
+        self.facts.fit(&self.graph);
+        for (id, old) in step.facts {
+            self.facts[id] = old;
+        }
+        (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
+        self.counters.undone += 1;
+        true
+    }
+
+    /// What a move looks like: equal for moves of one rule at places whose operators, operand types
+    /// and near surroundings are alike.
+    pub fn kind_of(&self, step: &Move) -> u64 {
+        let mut hasher = FxHasher::default();
+        step.rule.hash(&mut hasher);
+        step.cores().hash(&mut hasher);
+        for id in &step.nodes {
+            self.facts.surroundings(&self.graph, *id, &mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Nodes that the latest move created, rewired, or whose readers it changed.
+    pub fn dirty(&self) -> SmallVec<[NodeId; 24]> {
+        self.last_step().map_or_else(SmallVec::new, |step| step.dirty(&self.graph))
+    }
+}

@@ -1,0 +1,97 @@
+//! `Step`: a move that was applied, and what it takes to undo it.
+
+use regraft_cost::Ns;
+use regraft_ir::{Applied, Graph, NodeId};
+use smallvec::SmallVec;
+
+use super::facts::Fact;
+
+/// A short list of nodes, sorted, each once.
+pub(super) type Nodes = SmallVec<[NodeId; 24]>;
+
+/// A move that was applied.
+pub(super) struct Step {
+    /// What the patch changed.
+    pub(super) applied: Applied,
+    /// As of the [`Move`](super::Move).
+    pub(super) adds_paths: bool,
+    /// As of the [`Move`](super::Move).
+    pub(super) drops_paths: bool,
+    /// Facts of nodes that this step changed, before it.
+    pub(super) facts: SmallVec<[(NodeId, Fact); 16]>,
+    /// The key, before it.
+    pub(super) key: u128,
+    /// The cost, before it.
+    pub(super) cost: Ns,
+    /// What outputs add to the key, before it.
+    pub(super) outputs_share: u128,
+}
+
+impl Step {
+    /// Nodes that it created, rewired, or whose readers it changed.
+    pub(super) fn dirty(&self, graph: &Graph) -> Nodes {
+        let mut dirty = Nodes::new();
+        dirty.extend(self.applied.created.iter().copied());
+        for created in &self.applied.created {
+            dirty.extend(producers(graph, *created));
+        }
+        for (reader, _, old) in &self.applied.rewired {
+            dirty.push(*reader);
+            dirty.push(old.node);
+            dirty.extend(producers(graph, *reader));
+        }
+        for (id, node) in &self.applied.removed {
+            dirty.push(*id);
+            dirty.extend(node.inputs.iter().map(|v| v.node));
+        }
+        for (index, old) in &self.applied.outputs {
+            dirty.push(old.node);
+            dirty.push(graph.outputs()[*index].value.node);
+        }
+        sort(&mut dirty);
+        dirty
+    }
+}
+
+/// Nodes whose share of the key or price a patch may have changed.
+///
+/// Prices depend on producers and readers one hop away, so both sides of every changed edge count.
+pub(super) fn repriced(graph: &Graph, applied: &Applied) -> Nodes {
+    let mut touched = Nodes::new();
+    for (_, node) in &applied.removed {
+        touched.extend(node.inputs.iter().map(|v| v.node));
+    }
+    for created in &applied.created {
+        touched.push(*created);
+        touched.extend(producers(graph, *created));
+        touched.extend(graph.node(*created).users.iter().map(|(user, _)| *user));
+    }
+    for (reader, _, old) in &applied.rewired {
+        touched.push(*reader);
+        touched.push(old.node);
+        // A value that was there before takes the place: its producer has more readers now.
+        touched.extend(producers(graph, *reader));
+    }
+    sort(&mut touched);
+    touched.retain(|id| graph.get(*id).is_some());
+    // An operator that lost or gained a reader may have its only one now, or no longer: that
+    // changes what the others cost.
+    for at in 0..touched.len() {
+        let node = graph.node(touched[at]);
+        if !node.constant {
+            touched.extend(node.users.iter().map(|(user, _)| *user));
+        }
+    }
+    sort(&mut touched);
+    touched
+}
+
+/// The nodes that a node reads; none if it is gone.
+fn producers(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    graph.get(id).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node))
+}
+
+fn sort(nodes: &mut Nodes) {
+    nodes.sort_unstable();
+    nodes.dedup();
+}
