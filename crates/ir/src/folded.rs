@@ -10,7 +10,7 @@ use crate::eval::{self, NoOpaque};
 use crate::graph::{Graph, ValueId};
 use crate::op::Op;
 use crate::parallel;
-use crate::tensor::{Tensor, Value};
+use crate::tensor::{Tensor, Value, magnitude};
 
 /// Elements that are looked at together.
 const BLOCK: usize = 1 << 12;
@@ -143,7 +143,7 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
         DType::F16 => 1.0 / 1024.0,
         _ => 1.0 / 128.0,
     };
-    let largest = want.data.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
+    let largest = magnitude(&want.data);
     let mut worst: f64 = 0.0;
     for (want, found) in blocks(want, found) {
         for (w, f) in want.iter().zip(found.to_f64()?) {

@@ -115,6 +115,32 @@ pub enum Value<S> {
     Bool(Arc<Tensor<bool>>),
 }
 
+/// The largest magnitude among the finite ones of these numbers, 0 if there are none.
+pub fn magnitude<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> f64 {
+    numbers.into_iter().filter(|v| v.is_finite()).fold(0.0, |most, v| v.abs().max(most))
+}
+
+impl Value<f64> {
+    /// The largest difference of two values, relative to the largest magnitude of this one and at
+    /// least to 1. Infinite between values of different shapes or kinds, between unequal integers or
+    /// booleans, and where an infinity or NaN does not meet its like.
+    pub fn difference(&self, other: &Value<f64>) -> f64 {
+        match (self, other) {
+            (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
+                let scale = magnitude(&x.data).max(1.0);
+                let between = |(p, q): (&f64, &f64)| match (p - q).abs() {
+                    _ if p == q || (p.is_nan() && q.is_nan()) => 0.0,
+                    apart if apart.is_finite() => apart / scale,
+                    _ => f64::INFINITY,
+                };
+                x.data.iter().zip(&y.data).map(between).fold(0.0, f64::max)
+            }
+            _ if self == other => 0.0,
+            _ => f64::INFINITY,
+        }
+    }
+}
+
 impl<S: Scalar> Value<S> {
     /// Wraps a real tensor.
     pub fn real(tensor: Tensor<S>) -> Value<S> {
@@ -175,5 +201,24 @@ pub fn wrap_int(dtype: DType, value: i64) -> i64 {
         DType::I32 => i64::from(value as i32),
         DType::U32 => i64::from(value as u32),
         _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_relative_to_the_largest_magnitude() {
+        let value = |data: &[f64]| Value::<f64>::real(Tensor::new(vec![data.len()], data.to_vec()));
+        let (one, far) = (value(&[1.0, -100.0]), value(&[2.0, -100.0]));
+        assert_eq!((one.difference(&far), one.difference(&one)), (0.01, 0.0));
+        assert_eq!(value(&[0.25]).difference(&value(&[0.5])), 0.25);
+        let (nan, infinite) = (value(&[f64::NAN, 1.0]), value(&[f64::INFINITY, 1.0]));
+        assert_eq!((nan.difference(&nan), infinite.difference(&infinite)), (0.0, 0.0));
+        assert_eq!(nan.difference(&infinite), f64::INFINITY);
+        assert_eq!(one.difference(&value(&[1.0])), f64::INFINITY);
+        let integers = |n: i64| Value::<f64>::int(Tensor::new(vec![1], vec![n]));
+        assert_eq!((integers(3).difference(&integers(3)), integers(3).difference(&integers(4))), (0.0, f64::INFINITY));
     }
 }

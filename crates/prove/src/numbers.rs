@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use regraft_ir::tensor::magnitude;
 use regraft_ir::{Class, Const, Graph, Op, SplitMix64, Value, eval};
 
 use crate::exact::{Exactness, exact_equal};
@@ -39,7 +40,7 @@ fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shif
     a.iter().zip(&b).enumerate().find_map(|(output, pair)| {
         let element = match pair {
             (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
-                let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
+                let scale = magnitude(&x.data).max(1.0);
                 x.data.iter().zip(&y.data).position(|(p, q)| (p - q).abs() > DIFFERENT * scale)?
             }
             (x, y) if x == y => return None,

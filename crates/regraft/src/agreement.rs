@@ -1,5 +1,6 @@
 //! How far two sets of outputs agree.
 
+use regraft_ir::tensor::magnitude;
 use regraft_runtime::{DType, Fill, HostTensor};
 use serde::Serialize;
 
@@ -91,7 +92,7 @@ fn edge(dtype: DType) -> f64 {
 }
 
 fn compare_reals(name: &str, want: &[f64], have: &[f64], edge: f64) -> Agreement {
-    let scale = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+    let scale = magnitude(want);
     // An output that is zero throughout is compared absolutely.
     let unit = if scale > 0.0 { scale } else { 1.0 };
     let mut result = Agreement { output: name.to_string(), ..Agreement::default() };

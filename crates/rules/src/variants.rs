@@ -16,7 +16,7 @@ use crate::draw::{Draw, changed};
 use crate::matcher::matches_at;
 use crate::path::Rng;
 use crate::rule::Rule;
-use crate::sample::{Instance, Sizes, difference, draw_sized, tolerance};
+use crate::sample::{Instance, Sizes, draw_sized, tolerance};
 
 /// How far variants are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,12 +194,12 @@ fn refutation(rule: &Rule, instance: &Instance) -> Option<String> {
 
 /// As [`difference`], but where both sides have no finite value they agree.
 fn finite_difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
-    let (Value::Real(x), Value::Real(y)) = (a, b) else { return difference(a, b) };
+    let (Value::Real(x), Value::Real(y)) = (a, b) else { return a.difference(b) };
     let mut y = y.as_ref().clone();
     if x.shape == y.shape {
         for (p, q) in x.data.iter().zip(&mut y.data).filter(|(p, q)| !p.is_finite() && !q.is_finite()) {
             *q = *p;
         }
     }
-    difference(a, &Value::Real(y.into()))
+    a.difference(&Value::Real(y.into()))
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regraft_ir::{Class, Const, DType, Graph, Op, SplitMix64, TensorType, Value, ValueId, eval};
 
 use crate::rule::Rule;
-use crate::sample::{Instance, Miss, TOLERANCE, difference, draw, rewritten};
+use crate::sample::{Instance, Miss, TOLERANCE, draw, rewritten};
 
 /// Element types that instances are given beside the doubles that clauses draw.
 pub const TYPES: [DType; 12] = [
@@ -116,7 +116,7 @@ pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String
             Ok(after) => after,
             Err(e) => return Some(format!("the target cannot be computed: {e}")),
         };
-        let worst = before.iter().zip(&after).map(|(a, b)| difference(a, b)).fold(0.0, f64::max);
+        let worst = before.iter().zip(&after).map(|(a, b)| a.difference(b)).fold(0.0, f64::max);
         if worst > TOLERANCE {
             return Some(format!("round {round}: {before:?} and {after:?}"));
         }

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{Walk, difference, exact, fixtures, network, normalized, outputs, roofline, shipped};
+use common::{Walk, exact, fixtures, network, normalized, outputs, roofline, shipped};
 use regraft_cost::CostModel;
 use regraft_ir::{Graph, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
@@ -159,7 +159,7 @@ fn every_state_is_acyclic_well_typed_and_computes_the_same() {
                     assert_eq!((&a.name, now.ty(a.value)), (&b.name, graph.ty(b.value)), "{name}: {title}");
                 }
                 let Some(before) = &before else { continue };
-                let worst = outputs(now, seed).iter().zip(before).map(|(a, b)| difference(a, b)).fold(0.0, f64::max);
+                let worst = outputs(now, seed).iter().zip(before).map(|(a, b)| a.difference(b)).fold(0.0, f64::max);
                 if worst > ROUNDOFF {
                     wrong.entry(title).or_insert(format!("{name}, seed {seed}, step {at}: differs by {worst}"));
                     break;

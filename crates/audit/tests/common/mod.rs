@@ -107,12 +107,6 @@ pub fn differ(a: &Graph, b: &Graph, feeds: &HashMap<String, Const>) -> bool {
         feeds.iter().filter_map(|(name, constant)| Some((name.clone(), Value::from_const(constant)?))).collect();
     let run = |g: &Graph| eval::run::<f64>(g, &feeds, &mut eval::NoOpaque);
     let (Ok(a), Ok(b)) = (run(a), run(b)) else { return false };
-    a.iter().zip(&b).any(|pair| match pair {
-        (Value::Real(x), Value::Real(y)) => {
-            let finite = x.data.iter().chain(&y.data).all(|v| v.is_finite());
-            let scale = x.data.iter().fold(1.0f64, |m, v| m.max(v.abs()));
-            finite && x.data.iter().zip(&y.data).any(|(p, q)| (p - q).abs() > DIFFERENT * scale)
-        }
-        (x, y) => x != y,
-    })
+    let finite = |value: &Value<f64>| !matches!(value, Value::Real(x) if !x.data.iter().all(|v| v.is_finite()));
+    a.iter().zip(&b).any(|(x, y)| finite(x) && finite(y) && x.difference(y) > DIFFERENT)
 }

@@ -1,6 +1,7 @@
 //! Whether two models really differ: what ONNX Runtime computes of both, with its optimizer off.
 
 use anyhow::Result;
+use regraft_ir::tensor::magnitude;
 use regraft_onnx::proto::{ModelProto, type_proto};
 use regraft_runtime::{DType, Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 
@@ -60,7 +61,7 @@ fn between(a: &HostTensor, b: &HostTensor, exact: bool) -> Difference {
         return if a.bytes() == b.bytes() { Difference::None } else { Difference::Clear };
     }
     let (a_values, b_values) = (a.to_f64(), b.to_f64());
-    let scale = a_values.iter().chain(&b_values).filter(|v| v.is_finite()).fold(0.0f64, |m, v| m.max(v.abs()));
+    let scale = magnitude(a_values.iter().chain(&b_values));
     let clear = if matches!(a.dtype(), DType::F16 | DType::BF16) { CLEAR_HALF } else { CLEAR };
     let bound = if exact { 0.0 } else { clear * scale };
     let one = |(x, y): (&f64, &f64)| match (x.is_finite(), y.is_finite()) {

@@ -77,27 +77,5 @@ fn compared(rule: &Rule, seed: u64) -> Result<f64, Miss> {
     let run = |g: &Graph| eval::run::<f64>(g, &feeds, &mut eval::NoOpaque);
     let before = run(&before).map_err(|e| Miss::Draw(format!("the source cannot be computed: {e}")))?;
     let after = run(&after).map_err(|e| Miss::Wrong(format!("the target cannot be computed: {e}")))?;
-    Ok(before.iter().zip(&after).map(|(a, b)| difference(a, b)).fold(0.0, f64::max))
-}
-
-/// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes,
-/// kinds, integers or booleans.
-pub(crate) fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
-    match (a, b) {
-        (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
-            let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
-            x.data.iter().zip(&y.data).fold(0.0, |worst, (p, q)| {
-                let same = p == q || (p.is_nan() && q.is_nan());
-                worst.max(if same {
-                    0.0
-                } else if (p - q).is_finite() {
-                    (p - q).abs() / scale
-                } else {
-                    f64::INFINITY
-                })
-            })
-        }
-        _ if a == b => 0.0,
-        _ => f64::INFINITY,
-    }
+    Ok(before.iter().zip(&after).map(|(a, b)| a.difference(b)).fold(0.0, f64::max))
 }

@@ -182,14 +182,3 @@ pub fn outputs(graph: &Graph, seed: u64) -> Vec<Value<f64>> {
     }
     run::<f64>(graph, &feeds, &mut NoOpaque).unwrap_or_else(|e| panic!("{e}"))
 }
-
-/// Largest difference relative to the largest magnitude (at least 1); infinite for other shapes, kinds, integers or booleans.
-pub fn difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
-    let (Value::Real(x), Value::Real(y)) = (a, b) else { return if a == b { 0.0 } else { f64::INFINITY } };
-    if x.shape != y.shape {
-        return f64::INFINITY;
-    }
-    let scale = x.data.iter().filter(|v| v.is_finite()).fold(1.0f64, |m, v| m.max(v.abs()));
-    let one = |p: f64, q: f64| if p == q || (p.is_nan() && q.is_nan()) { 0.0 } else { (p - q).abs() / scale };
-    x.data.iter().zip(&y.data).map(|(p, q)| one(*p, *q)).fold(0.0, |worst, d| if d.is_nan() { f64::INFINITY } else { f64::max(worst, d) })
-}
