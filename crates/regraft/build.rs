@@ -1,4 +1,5 @@
-//! A digest of what decides proofs of certificates: remembered proofs are those of one version of it.
+//! A digest of what decides proofs of certificates: remembered proofs are those of one version of
+//! it.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;

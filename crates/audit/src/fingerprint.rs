@@ -12,8 +12,8 @@ use regraft_rules::sample::{Instance, Miss, draw};
 pub struct Fingerprint {
     /// Instances on which both sides were the same elements.
     pub identical: usize,
-    /// Instances on which they were not. That refutes nothing: the field knows no order that goes with sums, no laws of functions, and
-    /// no constants that were rounded.
+    /// Instances on which they were not. That refutes nothing: the field knows no order that goes
+    /// with sums, no laws of functions, and no constants that were rounded.
     pub different: usize,
     /// Instances that the field cannot compute, because their operators ask for a double.
     pub undecided: usize,
@@ -28,10 +28,12 @@ impl Fingerprint {
     }
 }
 
-/// Evaluates both sides of `rule` on `wanted` random instances, drawing at most `limit` times. Deterministic in `seed`.
+/// Evaluates both sides of `rule` on `wanted` random instances, drawing at most `limit` times.
+/// Deterministic in `seed`.
 ///
-/// A false polynomial identity of degree d passes one instance with probability d / 2^61 at most; shapes and attributes are drawn as for
-/// [`regraft_rules::sample::exercise`], and are no proof for others.
+/// A false polynomial identity of degree d passes one instance with probability d / 2^61 at most;
+/// shapes and attributes are drawn as for [`regraft_rules::sample::exercise`], and are no proof for
+/// others.
 pub fn fingerprint(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Fingerprint {
     let mut result = Fingerprint::default();
     for at in 0..limit as u64 {

@@ -1,4 +1,5 @@
-//! A rule judged: proved on instances whose sizes are symbols, and on instances whose sizes are numbers.
+//! A rule judged: proved on instances whose sizes are symbols, and on instances whose sizes are
+//! numbers.
 
 use regraft_ir::Graph;
 use regraft_ir::Trust;
@@ -19,7 +20,8 @@ pub struct Judgement {
     pub any_rank: usize,
     /// Proved instances all of whose sizes are numbers.
     pub known: usize,
-    /// Those of all proved instances in which constants were read as the numbers that they were rounded from.
+    /// Those of all proved instances in which constants were read as the numbers that they were
+    /// rounded from.
     pub bounded: usize,
     /// Instances that were not proved.
     pub unproved: usize,
@@ -48,7 +50,8 @@ impl Judgement {
         Proof { rule: rule.name.clone(), digest: rule.digest(), trust, instances: self.instances.clone() }
     }
 
-    /// How far the rule is proved: in range, if all its instances have sizes that are numbers, because guards or attributes ask for numbers.
+    /// How far the rule is proved: in range, if all its instances have sizes that are numbers,
+    /// because guards or attributes ask for numbers.
     pub fn trust(&self) -> Trust {
         match (self.unproved, self.open, self.known) {
             (0, 1.., _) if self.bounded > 0 => Trust::Bounded,
@@ -61,8 +64,9 @@ impl Judgement {
 
 /// Asks the prover for `wanted` instances of each kind of sizes. Deterministic in `seed`.
 ///
-/// Ranks, attributes and numbers of operands are those of the instances: drawn as for [`regraft_rules::sample::exercise`]. A proof on an instance
-/// holds for all values of its symbols, and where a leading axis is only passed over, for any number of axes in its place.
+/// Ranks, attributes and numbers of operands are those of the instances: drawn as for
+/// [`regraft_rules::sample::exercise`]. A proof on an instance holds for all values of its symbols,
+/// and where a leading axis is only passed over, for any number of axes in its place.
 pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
     let mut judgement = Judgement::default();
     for sizes in [Sizes::Open, Sizes::Some, Sizes::Known] {
@@ -78,7 +82,8 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
                     Verdict::Unproved(why) => Err(why),
                     shown => Ok((instance, shown)),
                 },
-                // With symbols, a target may ask for what is not known; the guards of a match with numbers know it.
+                // With symbols, a target may ask for what is not known; the guards of a match with
+                // numbers know it.
                 Err(Miss::Wrong(why)) if sizes == Sizes::Known => Err(why),
                 Err(_) => continue,
             };
@@ -136,7 +141,8 @@ pub fn generate(rule: &Rule, effort: Effort) -> Generated {
     generated
 }
 
-/// Shows again what a proof says: draws its instances, without looking for any, and proves each. Says what does not hold, if something does not.
+/// Shows again what a proof says: draws its instances, without looking for any, and proves each.
+/// Says what does not hold, if something does not.
 pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     if proof.rule != rule.name || proof.digest != rule.digest() {
         return Err("the proof is of another text".into());

@@ -15,7 +15,8 @@ pub struct Tally {
     pub equal: u64,
     /// Combinations that the guards refuse.
     pub guarded: u64,
-    /// Combinations that the operators of the source refuse (a window larger than the image, or in the padding as a whole).
+    /// Combinations that the operators of the source refuse (a window larger than the image, or in
+    /// the padding as a whole).
     pub untyped: u64,
     /// Combinations that are others with two axes exchanged, whole branches counted as one.
     pub mirrored: u64,
@@ -54,7 +55,8 @@ impl AddAssign for Tally {
     }
 }
 
-/// Compares both sides of `rule` on every instance with sizes up to `bound` whose first choices are `prefix`. `None` if `stopped` says so on the way.
+/// Compares both sides of `rule` on every instance with sizes up to `bound` whose first choices are
+/// `prefix`. `None` if `stopped` says so on the way.
 pub fn validate(rule: &Rule, bound: i64, prefix: &[u64], stopped: &dyn Fn() -> bool) -> Option<Tally> {
     let mut tally = Tally::default();
     for (at, case) in Domain::new(rule, bound, prefix).enumerate() {

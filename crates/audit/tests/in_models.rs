@@ -1,11 +1,13 @@
-//! Rules at sizes and attributes that models have, as a certificate meets them: of fast convolutions, weights are any and groups are several; attributes
-//! are numbers of single precision.
+//! Rules at sizes and attributes that models have, as a certificate meets them: of fast
+//! convolutions, weights are any and groups are several; attributes are numbers of single
+//! precision.
 
 use regraft_ir::{Graph, normal, text};
 use regraft_prove::{Allowance, Assumptions, equal, equal_within};
 use regraft_rules::{Anything, Library, instantiate, matches_at};
 
-/// A convolution of an image of 14 x 14 by kernels of 3 x 3, over weights that are numbers, so that rules which need constants apply.
+/// A convolution of an image of 14 x 14 by kernels of 3 x 3, over weights that are numbers, so that
+/// rules which need constants apply.
 fn convolution(groups: usize, pads: &str) -> Graph {
     let (channels, filters) = (32 * groups, 32 * groups);
     let weights: Vec<String> = (0..filters * 32 * 9).map(|at| format!("{at}.5")).collect();
@@ -39,7 +41,8 @@ fn with_any_weights(graph: &Graph, groups: usize) -> Graph {
 
 #[test]
 fn attributes_of_single_precision_are_read_as_decimals() {
-    // The number of single precision next to 0.0005, and what is left of a fifth of it, which is not the one next to 0.0001.
+    // The number of single precision next to 0.0005, and what is left of a fifth of it, which is
+    // not the one next to 0.0001.
     for (alpha, size) in [(0.0005f32, 5), (0.0001, 5), (0.0001, 3), (1.0, 4)] {
         let source = format!(
             "graph (x: f32[1,96,N,N]) {{\n  y = LRN(x, size={size}, alpha={:?}, beta=0.75, bias=2.0)\n  output y\n}}\n",

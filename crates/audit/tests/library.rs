@@ -8,7 +8,8 @@ use regraft_rules::Library;
 /// Instances per rule.
 const INSTANCES: usize = 40;
 
-/// Rules that are no identities of the field, each with the law of the reals that it needs. Reviewed by people.
+/// Rules that are no identities of the field, each with the law of the reals that it needs.
+/// Reviewed by people.
 const BEYOND: &str = include_str!("beyond-the-field.txt");
 
 #[test]

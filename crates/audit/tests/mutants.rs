@@ -29,14 +29,17 @@ const ATTEMPTS: usize = 20;
 /// Choices of sizes and numbers that an instance with symbolic sizes is computed with.
 const FEEDS: u64 = 6;
 
-/// The same of rules about fast convolutions, whose proofs are long: mutants of each instance, and what a proof may cost.
+/// The same of rules about fast convolutions, whose proofs are long: mutants of each instance, and
+/// what a proof may cost.
 const FAST: &str = "winograd";
 const FAST_MUTANTS: u64 = 2;
 const FAST_ALLOWANCE: Allowance = Allowance { closed: 20_000, by_cases: 50_000, by_tables: 1_000_000 };
-/// True instances of these that must be proved within that, and false mutants of those that must be met, at least. The long ones need up to ten times as much.
+/// True instances of these that must be proved within that, and false mutants of those that must be
+/// met, at least. The long ones need up to ten times as much.
 const WANTED_FAST: (usize, usize) = (6, 10);
 
-/// Parts of the names of rules about windows, groups, powers and indices: what is known of them goes beyond sums of products.
+/// Parts of the names of rules about windows, groups, powers and indices: what is known of them
+/// goes beyond sums of products.
 const KEEN: [&str; 7] = ["one-hot", "branches-as-groups", "merge-concat", "of-pointwise-conv", "max-pool-of", "lrn-", "conv-of-batch-norm"];
 
 fn seeds(rule: &Rule) -> u64 {
@@ -101,7 +104,8 @@ fn of_numbers(rules: &[(usize, &Rule)]) -> Count {
     (met, proved)
 }
 
-/// False mutants of instances whose sizes are symbols, and those that were proved: shown to be false at some sizes.
+/// False mutants of instances whose sizes are symbols, and those that were proved: shown to be
+/// false at some sizes.
 fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
     let (mut met, mut proved) = (0, Vec::new());
     for (at, rule) in rules {
@@ -122,7 +126,8 @@ fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
     (met, proved)
 }
 
-/// Rules with one guard less that are false on some instance, and those of which that instance was proved.
+/// Rules with one guard less that are false on some instance, and those of which that instance was
+/// proved.
 fn of_guards(rules: &[(usize, &Rule)]) -> Count {
     let (mut met, mut proved) = (0, Vec::new());
     for (_, rule) in rules {
@@ -142,7 +147,8 @@ fn of_guards(rules: &[(usize, &Rule)]) -> Count {
 
 fn check(wanted: usize, survivors: fn(&[(usize, &Rule)]) -> Count) {
     let library = Library::shipped().unwrap();
-    // The others have a test of their own: on them, the prover takes seconds whether it succeeds or not.
+    // The others have a test of their own: on them, the prover takes seconds whether it succeeds or
+    // not.
     let rules: Vec<(usize, &Rule)> = library.rules().iter().enumerate().filter(|(_, r)| !r.name.starts_with(FAST)).collect();
     let counts = parallel::map(&rules.chunks(8).collect::<Vec<_>>(), 2, |some| survivors(some));
     let met: usize = counts.iter().map(|count| count.0).sum();
@@ -166,7 +172,8 @@ fn rules_without_a_guard_that_they_need_are_not_proved() {
     check(WANTED_LOOSE, of_guards);
 }
 
-/// A bound on the work that is enough for true instances is what makes it tell that false ones are not proved.
+/// A bound on the work that is enough for true instances is what makes it tell that false ones are
+/// not proved.
 #[test]
 fn false_fast_convolutions_are_not_proved() {
     let library = Library::shipped().unwrap();

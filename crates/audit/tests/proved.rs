@@ -12,7 +12,8 @@ fn wanted(rule: &Rule) -> usize {
     if rule.name.starts_with("winograd") { 1 } else { 2 }
 }
 
-/// Calls `f` with every rule, on two threads, the costliest rules first; results in the order of the library.
+/// Calls `f` with every rule, on two threads, the costliest rules first; results in the order of
+/// the library.
 fn for_all<T: Send>(rules: &[Rule], f: impl Fn(&Rule) -> T + Sync) -> Vec<T> {
     let mut order: Vec<usize> = (0..rules.len()).collect();
     order.sort_by_key(|at| wanted(&rules[*at]));
@@ -53,7 +54,8 @@ fn every_shipped_rule_has_a_proof_that_replays() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// What an instance clause says of operands makes random instances; what a rule may assume is said by its guards.
+/// What an instance clause says of operands makes random instances; what a rule may assume is said
+/// by its guards.
 #[test]
 fn operands_that_are_drawn_positive_are_not_known_to_be() {
     let text = "(rule abs-of-positive (abs ?x) => ?x (numeric exact) (doc \"False.\") (instance (n 1 2) (?x positive n 3)))

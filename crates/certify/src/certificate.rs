@@ -5,7 +5,8 @@ use std::fmt;
 use crate::digest::ModelDigest;
 use crate::step::Step;
 
-/// Where a graph is in a model: for every body on the way, the place of its node and of the attribute that it is. Empty for the model's own graph.
+/// Where a graph is in a model: for every body on the way, the place of its node and of the
+/// attribute that it is. Empty for the model's own graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphPlace(pub Vec<(usize, usize)>);
 
@@ -35,7 +36,8 @@ pub struct Trail {
     pub place: GraphPlace,
     /// The same in words, for people.
     pub label: String,
-    /// [`canonical_key`](regraft_ir::canonical_key) of the graph as it was read: another version of the reader may number nodes differently.
+    /// [`canonical_key`](regraft_ir::canonical_key) of the graph as it was read: another version of
+    /// the reader may number nodes differently.
     pub start: u128,
     /// The rewrites.
     pub steps: Vec<Step>,

@@ -12,9 +12,11 @@ const MAX_ELEMENTS: i64 = 1 << 27;
 /// Values of constant expressions, computed again, and how far the written constants are from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// Constants that were computed ahead of time, and parameters that were rounded to single precision.
+    /// Constants that were computed ahead of time, and parameters that were rounded to single
+    /// precision.
     pub constants: usize,
-    /// The largest difference from the value in double precision, relative to the largest magnitude of its tensor.
+    /// The largest difference from the value in double precision, relative to the largest magnitude
+    /// of its tensor.
     pub bound: f64,
 }
 
@@ -29,7 +31,8 @@ impl Rounding {
     }
 }
 
-/// What tells whether two operators that are kept verbatim are the same, given their nodes in both graphs: the operands that must be equal then.
+/// What tells whether two operators that are kept verbatim are the same, given their nodes in both
+/// graphs: the operands that must be equal then.
 pub trait Verbatims {
     /// Pairs of operands that must be equal, or why the operators differ.
     fn same(&mut self, a: NodeId, b: NodeId) -> Result<Vec<(ValueId, ValueId)>, String>;
@@ -42,7 +45,8 @@ pub struct Congruence<'a> {
     seen: HashSet<(ValueId, ValueId)>,
     /// Operators with effects that stand for each other, from either side: one for one.
     effects: [HashMap<NodeId, NodeId>; 2],
-    /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are called after the results.
+    /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are
+    /// called after the results.
     symbols: HashMap<String, Dim>,
     /// Sizes that must be equal, and where.
     sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
@@ -59,10 +63,12 @@ impl<'a> Congruence<'a> {
         Congruence { a, b, seen, effects, symbols, sizes, folded, rounding: Rounding::default() }
     }
 
-    /// Whether these values are equal expressions of equal inputs (same name and type), or where they differ.
+    /// Whether these values are equal expressions of equal inputs (same name and type), or where
+    /// they differ.
     ///
-    /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double precision, and must be that value, rounded.
-    /// Identities count for nothing. It holds if [`settle`](Self::settle) agrees in the end.
+    /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double
+    /// precision, and must be that value, rounded. Identities count for nothing. It holds if
+    /// [`settle`](Self::settle) agrees in the end.
     pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
         let mut todo = vec![(a, b)];
         while let Some((a, b)) = todo.pop() {
@@ -113,7 +119,8 @@ impl<'a> Congruence<'a> {
         Ok(())
     }
 
-    /// Whether constants are what they were computed from, and all sizes among the parameters are the same; or where they are not.
+    /// Whether constants are what they were computed from, and all sizes among the parameters are
+    /// the same; or where they are not.
     pub fn settle(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
         self.recompute(oracle)?;
         let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
@@ -138,7 +145,8 @@ impl<'a> Congruence<'a> {
         }
     }
 
-    /// Asks how far the constants of `b` are from the expressions of `a`, those of the same constants at once, and notes it.
+    /// Asks how far the constants of `b` are from the expressions of `a`, those of the same
+    /// constants at once, and notes it.
     fn recompute(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
         let groups: Vec<_> = std::mem::take(&mut self.folded).into_values().collect();
         let folded: Vec<Folded> = groups.iter().map(|pairs| Folded::new(self.a, self.b, pairs)).collect();
@@ -150,7 +158,8 @@ impl<'a> Congruence<'a> {
     }
 }
 
-/// The constants that the constant expression `value` needs; `None` if a value on the way has more elements than any that the writer folds.
+/// The constants that the constant expression `value` needs; `None` if a value on the way has more
+/// elements than any that the writer folds.
 fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
     let (mut stack, mut seen) = (vec![value.node], BTreeSet::new());
     while let Some(id) = stack.pop() {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use regraft_onnx::{LoadError, OpsetError};
 
-/// Why nothing can be said about a certificate. Whether it *holds* is no error: see [`Finding`](crate::Finding).
+/// Why nothing can be said about a certificate. Whether it *holds* is no error: see
+/// [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertifyError {
@@ -22,7 +23,8 @@ pub enum CertifyError {
     /// The input cannot be brought to the opset that the certificate names.
     #[error(transparent)]
     Opset(#[from] OpsetError),
-    /// The certificate has a layout that this version does not know: another version of the program wrote it.
+    /// The certificate has a layout that this version does not know: another version of the program
+    /// wrote it.
     #[error("the certificate has layout {found}, this version reads {}", crate::format::VERSION)]
     Version {
         /// The layout that it names.

@@ -1,11 +1,15 @@
-//! Replays certificates: how one model was made from another, step by step, checked by code that made none of it.
+//! Replays certificates: how one model was made from another, step by step, checked by code that
+//! made none of it.
 //!
-//! A [`Certificate`] holds every rewrite as data: which nodes it replaced and what stands in their place. [`Certificate::verify`] reads both
-//! models, cuts out of the graph the region before and after each step, asks the prover whether they are equal, does the step, and
-//! compares where all of them lead with the model that was written. It searches nothing, matches nothing and knows no rule.
+//! A [`Certificate`] holds every rewrite as data: which nodes it replaced and what stands in their
+//! place. [`Certificate::verify`] reads both models, cuts out of the graph the region before and
+//! after each step, asks the prover whether they are equal, does the step, and compares where all
+//! of them lead with the model that was written. It searches nothing, matches nothing and knows no
+//! rule.
 //!
-//! What must be trusted: the reader of ONNX files, the operators' one meaning in `regraft-ir`, the prover in `regraft-prove`, and this crate. A
-//! certificate need not be: a wrong one proves nothing.
+//! What must be trusted: the reader of ONNX files, the operators' one meaning in `regraft-ir`, the
+//! prover in `regraft-prove`, and this crate. A certificate need not be: a wrong one proves
+//! nothing.
 //!
 //! ```
 //! use regraft_certify::Step;

@@ -1,4 +1,5 @@
-//! The part of a graph that a rewrite is about, before and after it, as two small graphs over the same inputs.
+//! The part of a graph that a rewrite is about, before and after it, as two small graphs over the
+//! same inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +13,8 @@ const CONTENT: usize = 1 << 12;
 /// Nodes in one region at most.
 const LARGEST: usize = 400;
 
-/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names (`x0`, `x1` and so on); their outputs are the replaced
-/// values and what stands for them, in order.
+/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names (`x0`,
+/// `x1` and so on); their outputs are the replaced values and what stands for them, in order.
 #[derive(Clone, Debug)]
 pub struct Region {
     /// Before.
@@ -24,14 +25,16 @@ pub struct Region {
     pub shown: usize,
 }
 
-/// What a region says, wherever it is: operators with their operands and types, and outputs, of both sides.
+/// What a region says, wherever it is: operators with their operands and types, and outputs, of
+/// both sides.
 pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2];
 
-/// How much of a rewrite's surroundings its region shows. A value that is not shown is a free input, of its type: if the sides are equal then,
-/// they are equal whatever computes it.
+/// How much of a rewrite's surroundings its region shows. A value that is not shown is a free
+/// input, of its type: if the sides are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The replaced nodes, and existing nodes that the new ones read. Real constants of several elements are not shown.
+    /// The replaced nodes, and existing nodes that the new ones read. Real constants of several
+    /// elements are not shown.
     Matched,
     /// Also these constants, unless they are large.
     Weights,
@@ -46,7 +49,8 @@ impl Region {
     pub fn cut(graph: &Graph, patch: &Patch, matched: &[NodeId], scope: Scope) -> Result<Region, String> {
         let mut inside: BTreeSet<NodeId> = matched.iter().copied().filter(|id| shown(graph, *id)).collect();
         let boundary: BTreeSet<ValueId> = operands(graph, &inside).collect();
-        // What the new nodes read beyond the operands of the old ones exists already: it is shown what computes it.
+        // What the new nodes read beyond the operands of the old ones exists already: it is shown
+        // what computes it.
         let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
         inside.extend(reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)).map(|v| v.node));
         let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
@@ -68,7 +72,8 @@ impl Region {
         Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
     }
 
-    /// True if the new nodes read what the old ones do not: it takes more of the surroundings to see how that is related.
+    /// True if the new nodes read what the old ones do not: it takes more of the surroundings to
+    /// see how that is related.
     pub fn reads_more(&self) -> bool {
         let unread = |graph: &Graph, id: &NodeId| graph.node(*id).users.is_empty() && !graph.feeds_output(*id);
         self.before.inputs().iter().any(|id| unread(&self.before, id) && !unread(&self.after, id))
@@ -83,7 +88,8 @@ impl Region {
     }
 }
 
-/// True for nodes that a region can show; the others are leaves: inputs, constants, and operators without a meaning.
+/// True for nodes that a region can show; the others are leaves: inputs, constants, and operators
+/// without a meaning.
 fn shown(graph: &Graph, id: NodeId) -> bool {
     !matches!(graph.node(id).op, Op::Input(_) | Op::Constant(_) | Op::Opaque(_))
 }

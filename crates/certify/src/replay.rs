@@ -11,7 +11,8 @@ use crate::oracle::{Oracle, Prover};
 use crate::region::{Claim, Region, Scope};
 use crate::trial::trial;
 
-/// How much of its surroundings a region shows, from one attempt at a proof to the next, and in words.
+/// How much of its surroundings a region shows, from one attempt at a proof to the next, and in
+/// words.
 const SCOPES: [(Scope, &str); 4] = [
     (Scope::Matched, ""),
     (Scope::Weights, ", given its constants"),
@@ -19,7 +20,8 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Rewrites by one rule that the prover may fail to show in a row: after that, the rule is taken to be beyond it.
+/// Rewrites by one rule that the prover may fail to show in a row: after that, the rule is taken to
+/// be beyond it.
 const VAIN: usize = 3;
 
 /// What is known of one rewrite.
@@ -76,8 +78,8 @@ impl<'o> Replayer<'o> {
         Replayer { oracle: Box::new(oracle), work: f64::INFINITY, known: HashMap::new(), vain: HashMap::new(), judged: Vec::new() }
     }
 
-    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not proved is followed too. Another version of the reader
-    /// may read another graph.
+    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not
+    /// proved is followed too. Another version of the reader may read another graph.
     pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Stop> {
         if canonical_key(graph) != trail.start {
             return Err(Stop::Differs(format!("the graph {} is not read as it was", trail.place)));
@@ -151,7 +153,8 @@ impl<'o> Replayer<'o> {
     }
 }
 
-/// True if both are the same result of the same operator on the same operands, which may be swapped where it is commutative.
+/// True if both are the same result of the same operator on the same operands, which may be swapped
+/// where it is commutative.
 fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (x, y) = (graph.node(a.node), graph.node(b.node));
     let mut swapped = y.inputs.clone();
@@ -160,7 +163,8 @@ fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     a.port == b.port && x.op == y.op && operands
 }
 
-/// True if something that the patch reads is computed, by nodes that exist, from a value that the patch lets another stand for.
+/// True if something that the patch reads is computed, by nodes that exist, from a value that the
+/// patch lets another stand for.
 fn reaches_replaced(graph: &Graph, patch: &Patch) -> bool {
     let mut seen = vec![false; graph.capacity()];
     let mut stack: Vec<NodeId> = patch.reads().map(|v| v.node).collect();

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, ValueId, text};
 use smallvec::SmallVec;
 
-/// One rewrite: which nodes it replaced, and what stands in their place. It needs no rule to be replayed, and no rule is asked.
+/// One rewrite: which nodes it replaced, and what stands in their place. It needs no rule to be
+/// replayed, and no rule is asked.
 ///
-/// Values of the graph are called `n12.0`: result 0 of node 12. Ids are those of the graph as it is read; each step's new nodes take the next
-/// free ones, in the order in which they are written.
+/// Values of the graph are called `n12.0`: result 0 of node 12. Ids are those of the graph as it is
+/// read; each step's new nodes take the next free ones, in the order in which they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// What made it: a rule, or a normal form such as `cse`. For people; it proves nothing.
@@ -17,17 +18,19 @@ pub struct Step {
     pub replaces: Vec<NodeId>,
     /// What the rule's variables stood for. For people.
     pub bindings: Vec<String>,
-    /// Guards of the rule that held. For people: what they guarantee is proved again for this place, or not believed.
+    /// Guards of the rule that held. For people: what they guarantee is proved again for this
+    /// place, or not believed.
     pub guards: Vec<String>,
     /// Values that another existing value stands for from now on.
     pub redirects: Vec<(ValueId, ValueId)>,
-    /// The new nodes, in the text format of graphs: inputs are values of the graph, outputs are called like the values that they stand for from
-    /// now on. Empty if there are none.
+    /// The new nodes, in the text format of graphs: inputs are values of the graph, outputs are
+    /// called like the values that they stand for from now on. Empty if there are none.
     pub fragment: String,
 }
 
 impl Step {
-    /// The step that applies `patch` to `graph`, found at `nodes`; `None` if the patch reads a value of unknown type for a new node.
+    /// The step that applies `patch` to `graph`, found at `nodes`; `None` if the patch reads a
+    /// value of unknown type for a new node.
     pub fn of(graph: &Graph, nodes: &[NodeId], patch: &Patch) -> Option<Step> {
         let mut fragment = Graph::default();
         let mut inputs: BTreeMap<ValueId, ValueId> = BTreeMap::new();
@@ -64,8 +67,9 @@ impl Step {
 
     /// The edit of `graph` that this step stands for, or why it fits nowhere in it.
     ///
-    /// What it guarantees: all values exist, new nodes are of operators that have a meaning and are well typed, and every value has the type of
-    /// the one that it stands for. It says nothing about what is computed.
+    /// What it guarantees: all values exist, new nodes are of operators that have a meaning and are
+    /// well typed, and every value has the type of the one that it stands for. It says nothing
+    /// about what is computed.
     pub fn patch(&self, graph: &Graph) -> Result<Patch, String> {
         if let Some(gone) = self.replaces.iter().find(|id| graph.get(**id).is_none()) {
             return Err(format!("there is no node n{}", gone.0));

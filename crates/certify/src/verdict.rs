@@ -26,7 +26,8 @@ pub struct Replay {
     pub judged: Vec<Judged>,
     /// What was rounded in the model that was written.
     pub rounding: Rounding,
-    /// Whether the steps lead to the model that was written; else where they end elsewhere, or why that cannot be told.
+    /// Whether the steps lead to the model that was written; else where they end elsewhere, or why
+    /// that cannot be told.
     pub arrival: Result<(), String>,
 }
 

@@ -16,8 +16,9 @@ use crate::verdict::{Finding, Replay};
 impl Certificate {
     /// Replays the certificate on the models at `input` and `output`.
     ///
-    /// The digests of both are compared first, then what they declare to their callers; then every step is judged by itself and done; then the
-    /// graphs that the steps lead to are compared with those of `output`.
+    /// The digests of both are compared first, then what they declare to their callers; then every
+    /// step is judged by itself and done; then the graphs that the steps lead to are compared with
+    /// those of `output`.
     pub fn verify(&self, input: &Path, output: &Path) -> Result<Finding, CertifyError> {
         if let Some(why) = self.output.difference(&ModelDigest::of(output)?) {
             return Ok(Finding::Tampered(format!("the result is not the model that was certified: {why}")));
@@ -28,7 +29,8 @@ impl Certificate {
         self.replay(&Model::read(input)?, &Model::read(output)?)
     }
 
-    /// The same for models that were read already; their digests are not looked at. What both declare to their callers comes first.
+    /// The same for models that were read already; their digests are not looked at. What both
+    /// declare to their callers comes first.
     pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         self.replay_by(Replayer::default(), input, output)
     }
@@ -40,7 +42,8 @@ impl Certificate {
         }
         let mut reading = Reading { certificate: self, replayer, rounding: Rounding::default() };
         let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
-        // Bringing a model to another opset writes it anew: that nothing changes is checked as for what was written.
+        // Bringing a model to another opset writes it anew: that nothing changes is checked as for
+        // what was written.
         let main = GraphPlace::default();
         let unchanged = converted.as_ref().map_or(Ok(()), |converted| reading.same_models(input, input.graph(), converted, &main, false));
         let arrival = match unchanged.and_then(|()| reading.models(converted.as_ref().unwrap_or(input), output, &main)) {
@@ -69,7 +72,8 @@ impl Reading<'_, '_> {
         self.same_models(a, &graph, b, place, true)
     }
 
-    /// Whether `graph`, made from that of `a`, is the graph of `b`, up to names, order and rounding, and the rest of the models is alike.
+    /// Whether `graph`, made from that of `a`, is the graph of `b`, up to names, order and
+    /// rounding, and the rest of the models is alike.
     fn same_models(&mut self, a: &Model, graph: &Graph, b: &Model, place: &GraphPlace, same_opset: bool) -> Result<(), Stop> {
         let differs = |what: &str| Err(Stop::Differs(format!("{what} of graph {place} are not those of the input")));
         let names = |graph: &Graph| graph.outputs().iter().map(|o| o.name.clone()).collect::<Vec<_>>();

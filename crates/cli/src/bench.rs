@@ -24,12 +24,14 @@ const ENGINE_MODEL: &str = "resnext-50";
 
 /// Time models against each other, or the search engine itself
 ///
-/// Runs all models in turn, in changing order, on the same inputs, with the runtime's own optimizer fully on. Ratios compare each model
-/// with the first one, run by run; the interval is a 95 % bootstrap interval of their median.
+/// Runs all models in turn, in changing order, on the same inputs, with the runtime's own optimizer
+/// fully on. Ratios compare each model with the first one, run by run; the interval is a 95 %
+/// bootstrap interval of their median.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Models; the others are compared with the first. With --engine: one file or name in the zoo [default: resnext-50]
+    /// Models; the others are compared with the first. With --engine: one file or name in the zoo
+    /// [default: resnext-50]
     #[arg(value_name = "MODEL", required_unless_present = "engine")]
     models: Vec<PathBuf>,
     /// Measure how many moves per second the search engine applies and undoes, on one core
@@ -41,7 +43,8 @@ pub struct Args {
     /// Value of a symbolic size: N=8
     #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
     bind: Vec<(String, i64)>,
-    /// Real inputs to run on: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per input or test_data_set_*
+    /// Real inputs to run on: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per
+    /// input or test_data_set_*
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
     /// Threads per operator
@@ -59,7 +62,8 @@ pub struct Args {
     /// With --engine: more rules, beside the shipped ones
     #[arg(long, value_name = "FILE", requires = "engine")]
     rules: Vec<PathBuf>,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
     /// Print the report as JSON instead of the table

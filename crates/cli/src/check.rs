@@ -20,11 +20,13 @@ use regraft::{Ground, Requirement};
 
 /// Tell whether two models are the same
 ///
-/// Replays the certificate of B, if there is one: if all its steps are proved, so is that the models are the same, for all inputs and sizes.
-/// Else compares what the models declare, then looks for a proof in their graphs, whoever made them. Where there is none, compares their outputs: B as
-/// deployed against A without the runtime's optimizer, on normal, zero and large inputs and on yours, and both graphs on the reference executor in
-/// double precision. Integers and booleans must be equal. Ends with exit code 1 if a difference is found, or if B or its certificate
-/// was changed after it was written.
+/// Replays the certificate of B, if there is one: if all its steps are proved, so is that the
+/// models are the same, for all inputs and sizes. Else compares what the models declare, then looks
+/// for a proof in their graphs, whoever made them. Where there is none, compares their outputs: B
+/// as deployed against A without the runtime's optimizer, on normal, zero and large inputs and on
+/// yours, and both graphs on the reference executor in double precision. Integers and booleans must
+/// be equal. Ends with exit code 1 if a difference is found, or if B or its certificate was changed
+/// after it was written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -40,13 +42,14 @@ pub struct Args {
     /// Value of a symbolic size, to compare at: N=8
     #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
     bind: Vec<(String, i64)>,
-    /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per input or test_data_set_*
+    /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file
+    /// per input or test_data_set_*
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
     /// Difference that is tolerated, relative to the largest magnitude of an output
     ///
-    /// Ten times the noise floor, which is the difference that the runtime's own optimizer makes to A, is always tolerated; and where values are of half
-    /// precision, four of its roundoffs.
+    /// Ten times the noise floor, which is the difference that the runtime's own optimizer makes to
+    /// A, is always tolerated; and where values are of half precision, four of its roundoffs.
     #[arg(long, value_name = "RELATIVE", default_value_t = TOLERANCE, value_parser = parse_tolerance)]
     tolerance: f64,
     /// Do not run the reference executor, which is slow for large models
@@ -58,13 +61,16 @@ pub struct Args {
     /// Seed of the made-up inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
-    /// The certificate of B, which `regraft optimize` wrote [default: B with the ending .certificate, if there is one]
+    /// The certificate of B, which `regraft optimize` wrote [default: B with the ending
+    /// .certificate, if there is one]
     #[arg(long, value_name = "FILE", conflicts_with = "no_certificate")]
     certificate: Option<PathBuf>,
-    /// Do not look for a certificate: compare the models as if nobody had said how one was made from the other
+    /// Do not look for a certificate: compare the models as if nobody had said how one was made
+    /// from the other
     #[arg(long)]
     no_certificate: bool,
     /// How hard to look for a proof: questions that the prover may leave open; 0 looks for none
@@ -72,8 +78,9 @@ pub struct Args {
     effort: usize,
     /// End with exit code 1 if less than this is known
     ///
-    /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved` is one without, which says what it takes for granted;
-    /// `proved:exact` is one that takes nothing for granted.
+    /// `bounded` is a proof up to constants that were computed ahead of time and rounded; `proved`
+    /// is one without, which says what it takes for granted; `proved:exact` is one that takes
+    /// nothing for granted.
     #[arg(long, value_name = "TRUST", value_parser = requirement())]
     require: Option<Requirement>,
     /// Print the report as JSON instead of the table

@@ -13,9 +13,10 @@ use crate::{bench, check, cost, explain, optimize, rules, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
-/// Regraft searches equal models by rewrite rules, prices them by what the target runtime really runs, and writes the one that is
-/// fastest end to end on this machine, with the runtime's own optimizer fully on. Every result is checked against its input; if nothing
-/// is faster beyond noise, the input is written unchanged.
+/// Regraft searches equal models by rewrite rules, prices them by what the target runtime really
+/// runs, and writes the one that is fastest end to end on this machine, with the runtime's own
+/// optimizer fully on. Every result is checked against its input; if nothing is faster beyond
+/// noise, the input is written unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "regraft", version, arg_required_else_help = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -55,7 +56,8 @@ enum Command {
     Cost(cost::Command),
 }
 
-/// Freed memory that the process holds on to: models of some hundred megabytes are opened again and again.
+/// Freed memory that the process holds on to: models of some hundred megabytes are opened again and
+/// again.
 const KEPT: usize = 2 << 30;
 
 /// Runs the command of this process's arguments.
@@ -97,7 +99,8 @@ fn shorthand(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Turns a panic of this program into an error like any other. With `RUST_BACKTRACE` the place is shown as usual.
+/// Turns a panic of this program into an error like any other. With `RUST_BACKTRACE` the place is
+/// shown as usual.
 fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
     use std::sync::{Arc, Mutex};
     let seen: Arc<Mutex<Option<String>>> = Arc::default();

@@ -47,7 +47,8 @@ pub enum Command {
 /// Which store, and which of its measurements.
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
-    /// File of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data folder]
+    /// File of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data
+    /// folder]
     #[arg(long, value_name = "FILE")]
     cost_store: Option<PathBuf>,
 }
@@ -68,7 +69,8 @@ pub struct ShowArgs {
     threads: u16,
     #[command(flatten)]
     store: StoreArgs,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
     /// Print as JSON
@@ -96,7 +98,8 @@ pub struct CalibrateArgs {
     seed: u64,
     #[command(flatten)]
     store: StoreArgs,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
     /// Print as JSON

@@ -15,8 +15,9 @@ const NAMES_SHOWN: usize = 10;
 
 /// Tell what was done to a model
 ///
-/// Given a report (`regraft optimize --report FILE`), or a model with its report beside it (fast.onnx, fast.report.json): the rewrites
-/// that were applied and where, what was not done and why, how it was checked. Given two models: what differs between their graphs.
+/// Given a report (`regraft optimize --report FILE`), or a model with its report beside it
+/// (fast.onnx, fast.report.json): the rewrites that were applied and where, what was not done and
+/// why, how it was checked. Given two models: what differs between their graphs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

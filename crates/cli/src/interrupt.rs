@@ -1,4 +1,5 @@
-//! Ctrl-C and the signals that ask a process to end (SIGTERM, SIGHUP): the first asks the command to finish with what it has, the second ends the process.
+//! Ctrl-C and the signals that ask a process to end (SIGTERM, SIGHUP): the first asks the command
+//! to finish with what it has, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -61,9 +61,10 @@ impl From<Cost> for CostKind {
 
 /// Write a faster model with the same outputs
 ///
-/// Reads a model, searches equal ones, times the best against the input on this machine (interleaved, with the runtime's own optimizer
-/// fully on), checks the winner, and writes it. If nothing is faster beyond noise, the input is written unchanged and the verdict says
-/// so. Names, order, types and declared sizes of inputs and outputs never change.
+/// Reads a model, searches equal ones, times the best against the input on this machine
+/// (interleaved, with the runtime's own optimizer fully on), checks the winner, and writes it. If
+/// nothing is faster beyond noise, the input is written unchanged and the verdict says so. Names,
+/// order, types and declared sizes of inputs and outputs never change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -79,18 +80,22 @@ pub struct Args {
     /// Allow OUT to be the input file itself
     #[arg(long)]
     force_overwrite: bool,
-    /// Size of an input, to measure at: x:1,3,224,224 or x:1x3x224x224 or x:N,3,224,224; once per input
+    /// Size of an input, to measure at: x:1,3,224,224 or x:1x3x224x224 or x:N,3,224,224; once per
+    /// input
     ///
-    /// Inputs of fixed size need none. Sizes that are left open are guessed, with a warning. The result stays correct for all sizes.
+    /// Inputs of fixed size need none. Sizes that are left open are guessed, with a warning. The
+    /// result stays correct for all sizes.
     #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape, help_heading = "Model")]
     shape: Vec<ShapeArg>,
     /// Value of a symbolic size, to measure at: N=8; or several: N=1,8
     ///
-    /// With several, one model is written for all of them. It is searched for at the first value, timed and checked at every one, chosen by
-    /// the geometric mean, and never slower at any of them beyond noise.
+    /// With several, one model is written for all of them. It is searched for at the first value,
+    /// timed and checked at every one, chosen by the geometric mean, and never slower at any of
+    /// them beyond noise.
     #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds, help_heading = "Model")]
     bind: Vec<(String, Vec<i64>)>,
-    /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file per input or test_data_set_*
+    /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with
+    /// one file per input or test_data_set_*
     #[arg(long, value_name = "DATA", help_heading = "Model")]
     data: Vec<String>,
     /// Most that the file may grow by, such as 16M [default: 5 % or 4M, whichever is more]
@@ -98,7 +103,8 @@ pub struct Args {
     allow_growth: Option<u64>,
     /// Write the model at this version of the standard opset [default: the version that it has]
     ///
-    /// Newer versions have operators that older ones spell in many. Nodes that are kept as they are cannot be brought to another version.
+    /// Newer versions have operators that older ones spell in many. Nodes that are kept as they are
+    /// cannot be brought to another version.
     #[arg(long, value_name = "VERSION", help_heading = "Model")]
     opset: Option<i64>,
     /// The runtime that the model will run on
@@ -107,7 +113,8 @@ pub struct Args {
     /// Threads that one operator will run on where the model is deployed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
     threads: u16,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     runtime_library: Option<PathBuf>,
     /// How to search
@@ -121,17 +128,19 @@ pub struct Args {
     budget: Duration,
     /// Memory that the run may take, such as 4G [default: 80 % of what the machine has available]
     ///
-    /// A model that cannot be run within it is not measured: only rewrites that gain under the price list are used, each changed region is
-    /// checked alone, and a warning says so.
+    /// A model that cannot be run within it is not measured: only rewrites that gain under the
+    /// price list are used, each changed region is checked alone, and a warning says so.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Search")]
     memory: Option<u64>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     seed: u64,
-    /// File of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data folder]
+    /// File of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data
+    /// folder]
     #[arg(long, value_name = "FILE", help_heading = "Search")]
     cost_store: Option<PathBuf>,
-    /// Decide by what the store of measurements holds, and measure nothing: two such runs give the same bytes
+    /// Decide by what the store of measurements holds, and measure nothing: two such runs give the
+    /// same bytes
     #[arg(long, help_heading = "Search")]
     frozen: bool,
     /// More rules, beside the shipped ones
@@ -140,16 +149,19 @@ pub struct Args {
     /// Do not use this rule, or any of this numeric class (such as fast-bilinear)
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
     deny: Vec<String>,
-    /// Also use rules that are trusted this far only. By default, rules must be proved for all sizes, constants being what they were rounded from
+    /// Also use rules that are trusted this far only. By default, rules must be proved for all
+    /// sizes, constants being what they were rounded from
     #[arg(long, value_name = "TRUST", value_delimiter = ',', help_heading = "Rules", value_parser = trust(&[Trust::ProvedInRange, Trust::Tested]))]
     allow: Vec<Trust>,
-    /// Use only rules that are trusted at least this far, whatever is allowed. With `proved`, each rewrite has to be proved where it is made, too
+    /// Use only rules that are trusted at least this far, whatever is allowed. With `proved`, each
+    /// rewrite has to be proved where it is made, too
     #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = trust(&[Trust::Proved, Trust::Bounded, Trust::ProvedInRange, Trust::Tested]))]
     require: Option<Trust>,
     /// End with exit code 1 if the result is not this many times faster
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
-    /// Where to write the certificate: every rewrite as data, for `regraft check` to replay [default: OUT with the ending .certificate]
+    /// Where to write the certificate: every rewrite as data, for `regraft check` to replay
+    /// [default: OUT with the ending .certificate]
     ///
     /// That of a kept input has no steps.
     #[arg(long, value_name = "FILE", help_heading = "Result", conflicts_with = "no_certificate")]

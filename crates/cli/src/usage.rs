@@ -8,7 +8,8 @@ use crate::console;
 use crate::exit::Exit;
 use regraft::error::Failure;
 
-/// Prints help where it was asked for, and one line for a mistake in `args` (the program's name first).
+/// Prints help where it was asked for, and one line for a mistake in `args` (the program's name
+/// first).
 pub fn report(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -1,6 +1,7 @@
 //! Where the time of a model's run goes, and how well prices predict it.
 //!
-//! `cargo run --release -p regraft-cost --example attribute -- MODEL.onnx... [--shape x:1,3,48,320]... [--runs N] [--top N]`
+//! `cargo run --release -p regraft-cost --example attribute -- MODEL.onnx... [--shape
+//! x:1,3,48,320]... [--runs N] [--top N]`
 
 use std::collections::BTreeMap;
 use std::error::Error;

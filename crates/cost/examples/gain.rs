@@ -1,9 +1,12 @@
-//! Predicted against measured gain of rewritten models: the first model is the input, the others are rewritten from it.
+//! Predicted against measured gain of rewritten models: the first model is the input, the others
+//! are rewritten from it.
 //!
-//! `cargo run --release -p regraft-cost --example gain -- INPUT.onnx OTHER.onnx... [--shape x:1,3,48,320]... [--runs N]`
+//! `cargo run --release -p regraft-cost --example gain -- INPUT.onnx OTHER.onnx... [--shape
+//! x:1,3,48,320]... [--runs N]`
 //!
-//! Each other model is predicted twice: from the prices of the input alone (with guesses for what is new), and after it was profiled
-//! beside the input. Both are judged by a later sitting that the prices have not seen.
+//! Each other model is predicted twice: from the prices of the input alone (with guesses for what
+//! is new), and after it was profiled beside the input. Both are judged by a later sitting that the
+//! prices have not seen.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,14 +1,18 @@
 //! Attribution: which nodes of a graph the time of a profiled run belongs to.
 //!
-//! A runtime fuses, renames and reorders before it runs. Its optimized graph is laid over the graph that was written:
+//! A runtime fuses, renames and reorders before it runs. Its optimized graph is laid over the graph
+//! that was written:
 //!
-//! 1. Names: an optimized node that makes a value of the written model stands for the node behind that value. Nodes in blocked layout
-//!    make new values but carry the name of an old one (`y_nchwc`), and others at least keep the node's name.
-//! 2. Structure: an optimized node without any known name stands for the node of its operator that reads what it reads.
-//! 3. Cover: what no optimized node stands for was fused into one of those around it: the one that reads its results, else the one
-//!    that makes its operands.
+//! 1. Names: an optimized node that makes a value of the written model stands for the node behind
+//!    that value. Nodes in blocked layout make new values but carry the name of an old one
+//!    (`y_nchwc`), and others at least keep the node's name.
+//! 2. Structure: an optimized node without any known name stands for the node of its operator that
+//!    reads what it reads.
+//! 3. Cover: what no optimized node stands for was fused into one of those around it: the one that
+//!    reads its results, else the one that makes its operands.
 //!
-//! The time of an optimized node goes to the covered node with the most work; layout changes go to the node that needs them.
+//! The time of an optimized node goes to the covered node with the most work; layout changes go to
+//! the node that needs them.
 
 use std::collections::HashMap;
 
@@ -18,8 +22,8 @@ use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile, binned_quantile};
 use crate::names::NameTable;
 use crate::workload::Workload;
 
-/// The quantile of a kernel's times over the runs that counts. Profiles are in elapsed time, to which other work on the machine only
-/// ever adds, whole slices of the scheduler at a time.
+/// The quantile of a kernel's times over the runs that counts. Profiles are in elapsed time, to
+/// which other work on the machine only ever adds, whole slices of the scheduler at a time.
 const QUANTILE: f64 = 0.1;
 
 /// Which node is charged for the time of an optimized node.
@@ -66,7 +70,8 @@ impl Attribution {
         let mut attribution = Attribution { charges: charges.collect(), ..Attribution::default() };
         attribution.nodes = attribution.spread(graph.capacity(), |charge| charge.ns);
         attribution.unattributed = attribution.charges.iter().filter(|c| c.owners.is_empty()).fold(0.0, |sum, c| sum + c.ns);
-        // Nodes that ran but have no place in the optimized graph: bodies of loops are within their loop's time, others are lost.
+        // Nodes that ran but have no place in the optimized graph: bodies of loops are within their
+        // loop's time, others are lost.
         let lost: Vec<&str> = optimized.nodes.iter().zip(&places).filter(|(_, p)| p.is_none()).map(|(n, _)| n.op_type.as_str()).collect();
         let known: std::collections::HashSet<usize> = places.iter().flatten().copied().collect();
         let strays =
@@ -90,7 +95,8 @@ impl Attribution {
         self.charges.iter().filter(|c| c.ran && !c.owners.is_empty())
     }
 
-    /// Sums over the kernels of each of `nodes` nodes, by node id; a kernel that serves several nodes is shared out.
+    /// Sums over the kernels of each of `nodes` nodes, by node id; a kernel that serves several
+    /// nodes is shared out.
     pub fn spread(&self, nodes: usize, of: impl Fn(&Charge) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; nodes];
         for charge in self.kernels() {
@@ -201,14 +207,16 @@ impl<'a> Overlay<'a> {
         self.readers.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The node behind the name of a node in blocked layout: `y_nchwc`, or `y_bn_nchwc` and the like, for the value `y`.
+    /// The node behind the name of a node in blocked layout: `y_nchwc`, or `y_bn_nchwc` and the
+    /// like, for the value `y`.
     fn blocked_name(&self, name: &str) -> Option<NodeId> {
         let stem = plain_name(name).strip_suffix("_nchwc")?;
         let value = self.names.value(stem).or_else(|| self.names.value(stem.rsplit_once('_')?.0))?;
         Some(value.node)
     }
 
-    /// Nodes without a known name, operands first: the node of this operator that reads what they read.
+    /// Nodes without a known name, operands first: the node of this operator that reads what they
+    /// read.
     fn anchor_by_structure(&mut self) {
         let optimized = self.optimized;
         let order = self.graph.topological();
@@ -221,8 +229,9 @@ impl<'a> Overlay<'a> {
             sources.dedup();
             let mut below = vec![false; self.graph.capacity()];
             sources.iter().for_each(|id| below[id.0 as usize] = true);
-            // Through nodes that nothing stands for, operands first: one of this operator, else the first (what was fused has no operator of
-            // its own); moves that a runtime inserts stand for nothing.
+            // Through nodes that nothing stands for, operands first: one of this operator, else the
+            // first (what was fused has no operator of its own); moves that a runtime inserts stand
+            // for nothing.
             let mut first = None;
             let same = order.iter().copied().find(|id| {
                 let free = self.runs(*id) && self.cover[id.0 as usize].is_none();
@@ -287,7 +296,8 @@ impl<'a> Overlay<'a> {
     /// For each optimized node the nodes that its time goes to.
     fn owners(&self) -> Vec<Vec<NodeId>> {
         let mut heaviest: Vec<Option<NodeId>> = vec![None; self.optimized.nodes.len()];
-        // A node of the very operator that ran comes first: others may only seem to be part of it (one of two equal products, say).
+        // A node of the very operator that ran comes first: others may only seem to be part of it
+        // (one of two equal products, say).
         let rank = |at: usize, id: NodeId| {
             let same = self.graph.node(id).op.kind().name() == plain_type(&self.optimized.nodes[at]);
             (same, self.weight[id.0 as usize], std::cmp::Reverse(id))
@@ -313,7 +323,8 @@ impl<'a> Overlay<'a> {
             .collect()
     }
 
-    /// For a node that stands for nothing: the node that its tensor is made for (a reorder before, a moved transposition), else made by.
+    /// For a node that stands for nothing: the node that its tensor is made for (a reorder before,
+    /// a moved transposition), else made by.
     fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());
@@ -343,8 +354,8 @@ impl<'a> Overlay<'a> {
     }
 }
 
-/// A name without what a runtime appends: `_token_7` to keep names apart, `/QuickGeluFusion/` and the like to the name of the last of the
-/// nodes that it fused.
+/// A name without what a runtime appends: `_token_7` to keep names apart, `/QuickGeluFusion/` and
+/// the like to the name of the last of the nodes that it fused.
 fn plain_name(name: &str) -> &str {
     let name = match name.rsplit_once("_token_") {
         Some((stem, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => stem,

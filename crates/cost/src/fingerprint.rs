@@ -4,8 +4,9 @@ use regraft_ir::{Bindings, Graph, Op};
 
 use crate::signature::Signature;
 
-/// A digest of a graph's operators, their types under concrete sizes, and its wiring; values of constants do not count. 32 hexadecimal
-/// digits; independent of node ids as long as their order stays.
+/// A digest of a graph's operators, their types under concrete sizes, and its wiring; values of
+/// constants do not count. 32 hexadecimal digits; independent of node ids as long as their order
+/// stays.
 pub fn fingerprint(graph: &Graph, bindings: &Bindings) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut place = vec![0u32; graph.capacity()];

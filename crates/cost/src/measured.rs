@@ -12,7 +12,8 @@ use crate::signature::Signature;
 use crate::table::{Table, is_priced};
 use crate::workload::Workload;
 
-/// Optimistic guesses are this much below the roofline, so that the search tries what was never measured; measuring corrects them.
+/// Optimistic guesses are this much below the roofline, so that the search tries what was never
+/// measured; measuring corrects them.
 const OPTIMISM: f64 = 0.7;
 /// Pessimistic guesses are this much above it: what is not measured must promise a lot.
 const CAUTION: f64 = 1.6;
@@ -20,14 +21,15 @@ const CAUTION: f64 = 1.6;
 const MAX_DISPATCH: f64 = 2_000.0;
 /// Most that one run costs besides its kernels, ns.
 const MAX_OVERHEAD: f64 = 30_000.0;
-/// Most that recording a profile adds to the recorded time of a kernel, ns: it leaves the caches to the next kernel colder.
+/// Most that recording a profile adds to the recorded time of a kernel, ns: it leaves the caches to
+/// the next kernel colder.
 const MAX_RECORDING: f64 = 2_500.0;
 /// Least part of a kernel's recorded time that is its own.
 const MIN_OWN: f64 = 0.25;
 /// How far the sum of a profile may be from the run that it is scaled to, either way.
 const MAX_PROFILE_ERROR: f64 = 4.0;
-/// A kernel that runs longer than this, ns, is likely to be interrupted in every run on a busy machine: elapsed time that the processor
-/// did not spend is taken from these kernels first.
+/// A kernel that runs longer than this, ns, is likely to be interrupted in every run on a busy
+/// machine: elapsed time that the processor did not spend is taken from these kernels first.
 const SLICE: f64 = 2_500_000.0;
 /// How far the speed of the machine may drift between sittings, either way.
 const MAX_DRIFT: f64 = 4.0;
@@ -43,7 +45,8 @@ pub struct Observation<'a> {
     pub names: &'a NameTable,
     /// Its profile, optimized graph included.
     pub profile: &'a Profile,
-    /// Median of whole runs without profiling, ns, if timed in the same sitting; without it the first model's fit holds for this one.
+    /// Median of whole runs without profiling, ns, if timed in the same sitting; without it the
+    /// first model's fit holds for this one.
     pub run_ns: Option<f64>,
 }
 
@@ -183,17 +186,19 @@ impl Measured {
         self.runs.get(&fingerprint(graph, &self.bindings)).map(|(run, _)| run.round() as Ns)
     }
 
-    /// Tells that this model will be priced: runs cost besides their kernels what its runs did, if it was timed here before.
+    /// Tells that this model will be priced: runs cost besides their kernels what its runs did, if
+    /// it was timed here before.
     pub fn expect_model(&mut self, graph: &Graph) {
         if let Some((_, overhead)) = self.runs.get(&fingerprint(graph, &self.bindings)) {
             self.overhead = *overhead;
         }
     }
 
-    /// Learns from models that were profiled in one sitting, interleaved; the first is the input model.
+    /// Learns from models that were profiled in one sitting, interleaved; the first is the input
+    /// model.
     ///
-    /// Times are corrected for drift: the nodes of the input model that are known already must cost what they cost before. Profiles
-    /// without an optimized graph are skipped (`None`).
+    /// Times are corrected for drift: the nodes of the input model that are known already must cost
+    /// what they cost before. Profiles without an optimized graph are skipped (`None`).
     pub fn observe(&mut self, sitting: &[Observation<'_>]) -> Vec<Option<Learned>> {
         let (mut drift, mut first) = (1.0, None);
         let mut learned = Vec::with_capacity(sitting.len());
@@ -268,9 +273,10 @@ impl Default for Fit {
 }
 
 impl Fit {
-    /// Spreads the difference between a run and the sum of its kernels. What is missing: a bounded part per kernel, a bounded part per run,
-    /// the rest in proportion. What is too much: taken from kernels that are long enough to be interrupted, then a bounded part per kernel,
-    /// then from all in proportion.
+    /// Spreads the difference between a run and the sum of its kernels. What is missing: a bounded
+    /// part per kernel, a bounded part per run, the rest in proportion. What is too much: taken
+    /// from kernels that are long enough to be interrupted, then a bounded part per kernel, then
+    /// from all in proportion.
     fn new(times: &Attribution, run_ns: Option<f64>) -> Fit {
         let mut fit = Fit::default();
         let sum = times.attributed();

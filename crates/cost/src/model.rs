@@ -4,15 +4,16 @@ use regraft_ir::{Graph, NodeId};
 
 /// A cost in nanoseconds of one thread of the target machine.
 ///
-/// Integers, so that sums do not depend on order and undoing a change restores a total bit for bit. Sums saturate; [`Ns::MAX`] means
-/// "cannot run".
+/// Integers, so that sums do not depend on order and undoing a change restores a total bit for bit.
+/// Sums saturate; [`Ns::MAX`] means "cannot run".
 pub type Ns = u64;
 
 /// Prices the nodes of a graph.
 ///
-/// Laws: a node that depends on constants only costs 0; the price of a node depends on nothing but the node itself, the kinds of its
-/// operands' producers, whether those have another reader, and the kinds of its own readers (so a local change moves only local
-/// prices); re-creating an identical node gives an identical price.
+/// Laws: a node that depends on constants only costs 0; the price of a node depends on nothing but
+/// the node itself, the kinds of its operands' producers, whether those have another reader, and
+/// the kinds of its own readers (so a local change moves only local prices); re-creating an
+/// identical node gives an identical price.
 pub trait CostModel {
     /// The price of one execution of this node where it stands.
     fn price(&self, graph: &Graph, id: NodeId) -> Ns;

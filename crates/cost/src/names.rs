@@ -30,7 +30,8 @@ impl NameTable {
         NameTable::new(values)
     }
 
-    /// Adds the names of nodes: runtimes keep these where they rename results. Names that occur twice are left out.
+    /// Adds the names of nodes: runtimes keep these where they rename results. Names that occur
+    /// twice are left out.
     pub fn with_nodes_of(mut self, model: &ModelProto) -> NameTable {
         let mut found: HashMap<&str, Option<NodeId>> = HashMap::new();
         for node in model.graph.iter().flat_map(|g| &g.node).filter(|n| !n.name().is_empty()) {

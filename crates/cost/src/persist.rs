@@ -70,7 +70,8 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Stores what was learned since it was loaded or saved; returns how many prices. A frozen store is left as it is (0).
+    /// Stores what was learned since it was loaded or saved; returns how many prices. A frozen
+    /// store is left as it is (0).
     pub fn save(&mut self, store: &mut Store, place: &Place) -> Result<usize, StoreError> {
         if store.is_frozen() {
             return Ok(0);

@@ -29,7 +29,8 @@ pub struct Row {
     pub spread: Ns,
 }
 
-/// The `limit` dearest nodes of a graph, dearest first; ties by id. Nodes that are free are left out.
+/// The `limit` dearest nodes of a graph, dearest first; ties by id. Nodes that are free are left
+/// out.
 pub fn describe(model: &Measured, graph: &Graph, limit: usize) -> Vec<Row> {
     let total = model.total(graph).max(1);
     let mut quotes: Vec<(Ns, Source, NodeId)> = graph

@@ -11,18 +11,21 @@ const READERS: &str = " > ";
 /// Stands for a type or size that is not known.
 const UNKNOWN: char = '?';
 
-/// Identity of a node as far as its price goes, under concrete sizes. Equal signatures cost the same.
+/// Identity of a node as far as its price goes, under concrete sizes. Equal signatures cost the
+/// same.
 ///
-/// Its text is `core | producers > readers`, for example
-/// `Relu(f32[1,64,56,56]) | Conv.1 > Conv.0`: stable between runs and versions of this program, and short (values of constants are
-/// never part of it, except single exponents).
+/// Its text is `core | producers > readers`, for example `Relu(f32[1,64,56,56]) | Conv.1 > Conv.0`:
+/// stable between runs and versions of this program, and short (values of constants are never part
+/// of it, except single exponents).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
     /// Operator, attributes and operand types; constant operands are marked `c`.
     pub core: String,
-    /// For each operand the kind of its producer, and whether this node is that one's only reader (`.1`) or not (`.n`).
+    /// For each operand the kind of its producer, and whether this node is that one's only reader
+    /// (`.1`) or not (`.n`).
     pub producers: String,
-    /// Kinds and operand slots of the readers, sorted; `*` where several are alike; `out` if a result is a declared output.
+    /// Kinds and operand slots of the readers, sorted; `*` where several are alike; `out` if a
+    /// result is a declared output.
     pub readers: String,
 }
 
@@ -39,7 +42,8 @@ impl Signature {
         Some(Signature { core: core.to_owned(), producers: producers.to_owned(), readers: readers.to_owned() })
     }
 
-    /// Whether all operand types were known: only then does the text mean the same in another model.
+    /// Whether all operand types were known: only then does the text mean the same in another
+    /// model.
     pub fn is_complete(&self) -> bool {
         !self.core.contains(UNKNOWN)
     }
@@ -99,7 +103,8 @@ fn type_text(ty: Option<&TensorType>, bindings: &Bindings) -> String {
     format!("{}[{}]", ty.dtype, sizes.join(","))
 }
 
-/// An attribute under concrete sizes. Of floats only 0 and 1 are told from the rest: others change results, not times.
+/// An attribute under concrete sizes. Of floats only 0 and 1 are told from the rest: others change
+/// results, not times.
 fn attribute(value: &Attr, bindings: &Bindings) -> String {
     let float = |v: f64| {
         if v == 0.0 {

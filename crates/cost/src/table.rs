@@ -12,11 +12,13 @@ use crate::workload::Workload;
 
 /// Latest observations of a signature that are kept: their median is its price.
 const KEPT: usize = 5;
-/// Fewest operations of a node that may show how fast its class of kernel can be: below, launching dominates.
+/// Fewest operations of a node that may show how fast its class of kernel can be: below, launching
+/// dominates.
 const MIN_FLOPS: f64 = 200_000.0;
 /// Fewest bytes of a node that may show how fast memory can be.
 const MIN_BYTES: f64 = 64.0 * 1024.0;
-/// How far observed speeds may be from those of [`Machine::default`], either way: beyond, an attribution went wrong.
+/// How far observed speeds may be from those of [`Machine::default`], either way: beyond, an
+/// attribution went wrong.
 const MAX_DEVIATION: f64 = 8.0;
 
 /// What is known of one signature.
@@ -71,7 +73,8 @@ impl Speeds {
         *best = best.max(speed);
     }
 
-    /// The best speed of a class: operations per ns, bytes per ns (`bandwidth`), launches per ns (`launch`).
+    /// The best speed of a class: operations per ns, bytes per ns (`bandwidth`), launches per ns
+    /// (`launch`).
     pub fn get(&self, class: &str) -> Option<f64> {
         self.0.get(class).copied()
     }
@@ -127,8 +130,8 @@ impl Table {
         self.cores.get(&signature.core)?.get(&context)
     }
 
-    /// The smallest price of this core in the contexts most like this one: those with the same producers, else those with the same
-    /// readers, else all.
+    /// The smallest price of this core in the contexts most like this one: those with the same
+    /// producers, else those with the same readers, else all.
     pub fn nearest(&self, signature: &Signature) -> Option<Ns> {
         let contexts = self.cores.get(&signature.core)?;
         let least = |alike: &dyn Fn(&Context) -> bool| contexts.iter().filter(|(c, _)| alike(c)).map(|(_, entry)| entry.price()).min();
@@ -165,8 +168,8 @@ impl Table {
         self.cores.is_empty()
     }
 
-    /// Merges the times of one graph: `times` by node id, ns. A signature at several places gets their mean, so that the sum over the graph
-    /// is kept.
+    /// Merges the times of one graph: `times` by node id, ns. A signature at several places gets
+    /// their mean, so that the sum over the graph is kept.
     pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &[f64]) {
         let mut places: BTreeMap<Signature, Vec<f64>> = BTreeMap::new();
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {

@@ -1,4 +1,5 @@
-//! Attribution on made-up optimized graphs, one per way in which a runtime fuses, renames or reorders.
+//! Attribution on made-up optimized graphs, one per way in which a runtime fuses, renames or
+//! reorders.
 
 use regraft_cost::{Attribution, NameTable};
 use regraft_ir::{Bindings, Graph, text};
@@ -18,7 +19,8 @@ fn graph(text: &str) -> (Graph, NameTable) {
     (graph, names)
 }
 
-/// An optimized graph and its times: lines `operator name: inputs -> outputs @ ns` (`@ -` if it did not run).
+/// An optimized graph and its times: lines `operator name: inputs -> outputs @ ns` (`@ -` if it did
+/// not run).
 fn profile(text: &str) -> Profile {
     let (mut nodes, mut times) = (Vec::new(), Vec::new());
     for (at, line) in text.lines().map(str::trim).filter(|l| !l.is_empty()).enumerate() {
@@ -96,7 +98,8 @@ const RESIDUAL: &str = "graph (x: f32[1,16,8,8]) {
 
 #[test]
 fn activations_norms_and_residuals_in_blocked_layout() {
-    // The first names the value after the activation; the second the norm, though it also adds and activates.
+    // The first names the value after the activation; the second the norm, though it also adds and
+    // activates.
     let optimized = "Conv r_nchwc: x reorder -> token_0 @ 5000
         ReorderInput ReorderInput: x -> token_1 @ 300
         Conv n_nchwc: token_0 reorder_2 fused_bias token_1 -> token_2 @ 6000

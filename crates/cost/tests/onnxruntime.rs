@@ -1,5 +1,6 @@
-//! Attribution and prices of what ONNX Runtime really runs. Skipped, with a message, where the library is not installed; with
-//! `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails instead.
+//! Attribution and prices of what ONNX Runtime really runs. Skipped, with a message, where the
+//! library is not installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails
+//! instead.
 
 use std::path::Path;
 
@@ -16,7 +17,8 @@ use regraft_runtime::{
     profile_interleaved,
 };
 
-/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is found wherever the tests run.
+/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is
+/// found wherever the tests run.
 fn runtime() -> Option<OnnxRuntime> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();
@@ -74,7 +76,8 @@ fn weights(name: &str, dims: &[i64], seed: u32) -> TensorProto {
     }
 }
 
-/// A convolution, a residual block with a norm, a scale in a spelling that is not fused, and a classifier.
+/// A convolution, a residual block with a norm, a scale in a spelling that is not fused, and a
+/// classifier.
 fn network() -> ModelProto {
     const C: i64 = 32;
     let conv = |x: &str, w: &str, output: &str| with_ints(node("Conv", &[x, w], output), "pads", &[1, 1, 1, 1]);
@@ -146,7 +149,8 @@ fn a_real_profile_is_attributed_and_priced() {
     assert!(learned.attribution.charges.iter().all(|c| c.owners.len() == 1));
 
     let price = |name: &str| measured.price(graph, names.value(name).unwrap().node);
-    // The products bear the time; what the runtime fuses into them is free, on every machine and version known.
+    // The products bear the time; what the runtime fuses into them is free, on every machine and
+    // version known.
     for product in ["a", "c", "z", "q", "e"] {
         assert!(price(product) > 0, "{product} of {optimized:?}");
     }

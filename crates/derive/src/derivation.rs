@@ -72,10 +72,12 @@ impl Derivation {
         self.links.iter().map(Link::to_string).collect()
     }
 
-    /// Checks that it leads from `before` to `after` by these laws, and proves every step for all sizes.
+    /// Checks that it leads from `before` to `after` by these laws, and proves every step for all
+    /// sizes.
     ///
-    /// A step is believed if its law, applied once, makes the one graph of the other, and if the prover finds both equal. What both graphs have
-    /// in common is any tensor for the prover, so what is proved is small.
+    /// A step is believed if its law, applied once, makes the one graph of the other, and if the
+    /// prover finds both equal. What both graphs have in common is any tensor for the prover, so
+    /// what is proved is small.
     ///
     /// # Errors
     /// The first flaw.
@@ -109,7 +111,8 @@ fn normal(graph: &Graph) -> Graph {
     graph
 }
 
-/// Whether two graphs of the same inputs are equal for all sizes, by what differs in them if that is enough.
+/// Whether two graphs of the same inputs are equal for all sizes, by what differs in them if that
+/// is enough.
 fn equal(a: &Graph, b: &Graph) -> Verdict {
     let mut verdict = Verdict::Unproved("they have different numbers of outputs".into());
     if a.outputs().len() != b.outputs().len() {

@@ -8,10 +8,11 @@ use crate::numbering::{Number, Numbering};
 /// A value by the number of what computes it.
 type Numbered = (Number, u32);
 
-/// Pairs of graphs, each of which is enough to show that `a` and `b` are equal: the smaller first, the graphs themselves last.
+/// Pairs of graphs, each of which is enough to show that `a` and `b` are equal: the smaller first,
+/// the graphs themselves last.
 ///
-/// In the first, only those operators are shown that the graphs do not share; values that both compute are inputs. In the second, what computes
-/// these is shown too.
+/// In the first, only those operators are shown that the graphs do not share; values that both
+/// compute are inputs. In the second, what computes these is shown too.
 pub(crate) fn differences(a: &Graph, b: &Graph) -> Vec<(Graph, Graph)> {
     let mut numbering = Numbering::default();
     let sides = [a, b].map(|graph| Side { graph, numbers: numbering.number(graph) });
@@ -58,8 +59,8 @@ fn operand([left, right]: &[Side<'_>; 2], (a, b): (ValueId, ValueId)) -> Option<
     (left.graph.ty(v) == right.graph.ty(w)).then_some((v, w))
 }
 
-/// What computes these values in both graphs, from inputs and values with a `free` number, which are inputs of the same names on both sides.
-/// Constants are always shown.
+/// What computes these values in both graphs, from inputs and values with a `free` number, which
+/// are inputs of the same names on both sides. Constants are always shown.
 fn cut(sides: &[Side<'_>; 2], roots: &[Vec<ValueId>; 2], free: &FxHashSet<Number>) -> Option<(Graph, Graph)> {
     let mut leaves: Vec<(Numbered, &TensorType)> = Vec::new();
     let mut shown: [FxHashSet<NodeId>; 2] = Default::default();

@@ -9,7 +9,8 @@ use crate::reverse::reverse;
 
 /// A set of rules to derive from, each read in both directions.
 ///
-/// Values that others read as well may be rewritten too: the old operators then stay beside the new ones.
+/// Values that others read as well may be rewritten too: the old operators then stay beside the new
+/// ones.
 #[derive(Clone, Debug, Default)]
 pub struct Laws {
     forward: Library,
@@ -50,8 +51,8 @@ impl Laws {
         Laws { forward: kept(&self.forward), backward: kept(&self.backward) }
     }
 
-    /// Those laws that speak of nothing but the operators of these graphs and of joining, cutting and adding tensors; `wide`: of products and of moving
-    /// elements as well.
+    /// Those laws that speak of nothing but the operators of these graphs and of joining, cutting
+    /// and adding tensors; `wide`: of products and of moving elements as well.
     #[must_use]
     pub fn about(&self, graphs: &[&Graph], wide: bool) -> Laws {
         let mut kinds: FxHashSet<OpKind> = FxHashSet::from_iter([OpKind::Concat, OpKind::Split, OpKind::Slice, OpKind::Add]);

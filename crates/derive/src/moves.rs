@@ -42,8 +42,9 @@ fn apply(graph: &Graph, rule: &Rule, found: &Found, most: usize) -> Option<(Grap
 
 /// All applications of the rules of a library, as they are written.
 ///
-/// A pattern of several operators does not fit where two of them are one in the graph, and what is read twice is rewritten for all readers. With
-/// `copies`, single readers of a shared operator get one of their own, one reader at a time, which lifts both.
+/// A pattern of several operators does not fit where two of them are one in the graph, and what is
+/// read twice is rewritten for all readers. With `copies`, single readers of a shared operator get
+/// one of their own, one reader at a time, which lifts both.
 fn applications(graph: &Graph, library: &Library, copies: bool, most: usize, into: &mut dyn FnMut(&Rule, Graph, u128)) {
     let mut on = |graph: &Graph| {
         for (id, rule, root) in anchors(library, graph) {

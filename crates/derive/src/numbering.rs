@@ -1,4 +1,5 @@
-//! One numbering for the values of several graphs: equal expressions of equal inputs have equal numbers.
+//! One numbering for the values of several graphs: equal expressions of equal inputs have equal
+//! numbers.
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
 use rustc_hash::FxHashMap;

@@ -5,10 +5,12 @@ use regraft_rules::expr::{Expr, Val};
 use regraft_rules::rule::{NodePattern, Pattern, Rule, Target, Var};
 use rustc_hash::FxHashSet;
 
-/// `rule` with its sides exchanged, if its target can be looked for and its source built from what is found there.
+/// `rule` with its sides exchanged, if its target can be looked for and its source built from what
+/// is found there.
 ///
-/// It proposes more than the rule allows: guards are dropped, and so are attributes of the target that are computed. Whether a proposal is
-/// really undone by the rule is for the caller to see. Optional operands are taken to be absent where the target asks whether they are given.
+/// It proposes more than the rule allows: guards are dropped, and so are attributes of the target
+/// that are computed. Whether a proposal is really undone by the rule is for the caller to see.
+/// Optional operands are taken to be absent where the target asks whether they are given.
 pub fn reverse(rule: &Rule) -> Option<Rule> {
     let mut reverser = Reverser::new(rule);
     rule.source.iter().for_each(|pattern| reverser.survey(pattern));
@@ -153,7 +155,8 @@ impl<'a> Reverser<'a> {
         Some(Pattern::Any(var))
     }
 
-    /// What an attribute that the target states must be: a known value, or what a variable is bound to.
+    /// What an attribute that the target states must be: a known value, or what a variable is bound
+    /// to.
     fn found(&mut self, value: &Expr) -> Option<Expr> {
         match value {
             Expr::Literal(_) => Some(value.clone()),
@@ -195,7 +198,8 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// True for an operand of the target that is left out if all optional operands of the source are absent.
+    /// True for an operand of the target that is left out if all optional operands of the source
+    /// are absent.
     fn is_absent(&self, target: &Target) -> bool {
         matches!(target, Target::If(condition, _, None) if self.holds(condition) == Some(false))
     }

@@ -89,10 +89,12 @@ impl End {
     }
 }
 
-/// A chain of steps that leads from `before` to `after`, each an application of one of the laws in one of its directions.
+/// A chain of steps that leads from `before` to `after`, each an application of one of the laws in
+/// one of its directions.
 ///
-/// Both must have the same inputs, by position, name and type. Two values of a graph that are computed alike are one. Laws about other operators than
-/// those of the graphs are left out first. Deterministic. The steps are not proved here: see [`Derivation::replay`].
+/// Both must have the same inputs, by position, name and type. Two values of a graph that are
+/// computed alike are one. Laws about other operators than those of the graphs are left out first.
+/// Deterministic. The steps are not proved here: see [`Derivation::replay`].
 ///
 /// # Errors
 /// No such chain was found.
@@ -100,14 +102,16 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
     if interface(before) != interface(after) {
         return Err(Open::Interface);
     }
-    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do it; so are other operators.
+    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do
+    // it; so are other operators.
     let near = laws.about(&[before, after], false);
     meet(before, after, &near, false, limits)
         .or_else(|_| meet(before, after, &near, true, limits))
         .or_else(|_| meet(before, after, &laws.about(&[before, after], true), true, limits))
 }
 
-/// As [`derive`], with all laws at every step, whatever they are about: there are more ways, so one search sees less of each.
+/// As [`derive`], with all laws at every step, whatever they are about: there are more ways, so one
+/// search sees less of each.
 ///
 /// # Errors
 /// No chain was found.

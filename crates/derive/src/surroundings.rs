@@ -2,7 +2,8 @@
 
 use regraft_ir::{Attr, Class, Dim, Graph, Op, OpKind, SplitMix64, TensorType, ValueId};
 
-/// Operators that are put around a graph. Those of two operands read one value twice, or two values of one type.
+/// Operators that are put around a graph. Those of two operands read one value twice, or two values
+/// of one type.
 const AROUND: [OpKind; 12] = [
     OpKind::Add,
     OpKind::Mul,
@@ -18,7 +19,8 @@ const AROUND: [OpKind; 12] = [
     OpKind::Slice,
 ];
 
-/// The graph with up to `count` more operators, each of which reads values that are there and is an output of its own.
+/// The graph with up to `count` more operators, each of which reads values that are there and is an
+/// output of its own.
 pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut SplitMix64) -> Graph {
     let mut graph = graph.clone();
     for at in 0..count {

@@ -25,7 +25,8 @@ pub struct Walk {
     pub steps: usize,
     /// Nodes that a graph on the way may have beyond those of the first.
     pub growth: usize,
-    /// Random operators that are put around an instance before the first step, so that more laws apply.
+    /// Random operators that are put around an instance before the first step, so that more laws
+    /// apply.
     pub around: usize,
 }
 
@@ -35,8 +36,9 @@ impl Default for Walk {
     }
 }
 
-/// A chain of random steps from `start`, each an application of one of the laws in one of its directions. No graph comes twice; the chain ends early
-/// where no law leads on. Deterministic in `seed`.
+/// A chain of random steps from `start`, each an application of one of the laws in one of its
+/// directions. No graph comes twice; the chain ends early where no law leads on. Deterministic in
+/// `seed`.
 pub fn walk(start: &Graph, laws: &Laws, how: &Walk, seed: u64) -> Derivation {
     let mut graph = start.clone();
     let mut key = normalize(&mut graph);
@@ -74,7 +76,8 @@ pub struct Consistency {
     pub open: usize,
     /// How often each law was used.
     pub used: BTreeMap<Arc<str>, usize>,
-    /// Chains whose ends have different values: the laws contradict each other, or one of them is false.
+    /// Chains whose ends have different values: the laws contradict each other, or one of them is
+    /// false.
     pub broken: Vec<Derivation>,
 }
 
@@ -89,7 +92,8 @@ impl AddAssign for Consistency {
     }
 }
 
-/// Walks `wanted` random chains from random instances of `rule`, with random operators around them, and compares their ends exactly, as [`settled`] does. Deterministic in `seed`.
+/// Walks `wanted` random chains from random instances of `rule`, with random operators around them,
+/// and compares their ends exactly, as [`settled`] does. Deterministic in `seed`.
 pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u64) -> Consistency {
     let mut result = Consistency::default();
     for at in 0..wanted as u64 * DRAWS {

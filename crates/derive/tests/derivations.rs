@@ -20,7 +20,8 @@ fn axioms() -> Laws {
     Laws::new(Library::axioms().unwrap().rules().iter().cloned()).unwrap()
 }
 
-/// Derives `after` from `before`, replays that, and replays it again from its text; the names of the laws.
+/// Derives `after` from `before`, replays that, and replays it again from its text; the names of
+/// the laws.
 fn derived(laws: &Laws, inputs: &str, before: &str, after: &str) -> String {
     let (before, after) = (graph(inputs, before), graph(inputs, after));
     let derivation = derive(&before, &after, laws, &Limits::default()).unwrap_or_else(|e| panic!("{e}: {}", text::print(&before)));

@@ -6,7 +6,8 @@
 //!   (left (matmul (matmul x1 w1) w2))
 //!   (right (matmul x1 (matmul w1 w2))))
 //! ```
-//! Both sides return the same tensors in the same order. `(out I E)` is result number `I` of an operator of several results, `:at P` the point of a cut.
+//! Both sides return the same tensors in the same order. `(out I E)` is result number `I` of an
+//! operator of several results, `:at P` the point of a cut.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -196,11 +197,14 @@ impl Candidate {
         sexp::parse(file, text)?.iter().map(|form| one(form).map_err(|e| e.in_file(file))).collect()
     }
 
-    /// Both sides as graphs, over the specification's size parameters as symbols: the same inputs in the same order, outputs in the same order.
+    /// Both sides as graphs, over the specification's size parameters as symbols: the same inputs
+    /// in the same order, outputs in the same order.
     ///
-    /// A size `n` that no variable has, but a constant does, is that of one more input `size.n`, which nobody reads: sizes come with inputs.
+    /// A size `n` that no variable has, but a constant does, is that of one more input `size.n`,
+    /// which nobody reads: sizes come with inputs.
     ///
-    /// Fails only for pairs that were written by hand, where an operator does not take its operands.
+    /// Fails only for pairs that were written by hand, where an operator does not take its
+    /// operands.
     pub fn graphs(&self, spec: &Spec) -> Result<[Graph; 2], TypeError> {
         let types: Vec<TensorType> = spec.variables.iter().map(|v| v.ty.clone()).collect();
         self.graphs_over(spec, &types)

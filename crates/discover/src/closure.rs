@@ -1,5 +1,5 @@
-//! Which values of the table are equal by some equations: the congruence closure (Downey, Sethi and Tarjan, Variations on the common subexpression
-//! problem, 1980).
+//! Which values of the table are equal by some equations: the congruence closure (Downey, Sethi and
+//! Tarjan, Variations on the common subexpression problem, 1980).
 
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};

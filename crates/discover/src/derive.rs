@@ -1,9 +1,12 @@
 //! Pairs that follow from others.
 //!
-//! Pairs are equations between values. A pair that is learned makes equal, in the whole table of terms, what its instances say: any values in the places of its
-//! variables, at any sizes, as long as both sides are in the table; and with them all that is made of equal values in the same way. A pair
-//! whose sides are equal by then follows from those that were learned: the closure under congruence is what replacing equals by equals gives
-//! (Birkhoff, On the structure of abstract algebras, 1935). Only proofs that need a value which the table lacks, because it is larger, are missed.
+//! Pairs are equations between values. A pair that is learned makes equal, in the whole table of
+//! terms, what its instances say: any values in the places of its variables, at any sizes, as long
+//! as both sides are in the table; and with them all that is made of equal values in the same way.
+//! A pair whose sides are equal by then follows from those that were learned: the closure under
+//! congruence is what replacing equals by equals gives (Birkhoff, On the structure of abstract
+//! algebras, 1935). Only proofs that need a value which the table lacks, because it is larger, are
+//! missed.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -85,7 +88,8 @@ impl<'a> Derivation<'a> {
             self.patterns.matches(from, value, &mut matches);
             for one in matches.drain(..) {
                 let Some(other) = self.patterns.rebuilt(to, &one) else { continue };
-                // Fingerprints only warn: what holds at the sizes of the specification need not hold at others.
+                // Fingerprints only warn: what holds at the sizes of the specification need not
+                // hold at others.
                 if other != value && !self.values.differ(value, other) {
                     self.equations.push((value, other));
                 }
@@ -98,7 +102,8 @@ impl<'a> Derivation<'a> {
         self.closure.clear();
     }
 
-    /// The equation from the side that has all variables of the other; from the one that fewer terms may match, if both do.
+    /// The equation from the side that has all variables of the other; from the one that fewer
+    /// terms may match, if both do.
     fn directed(&self, l: ValueId, r: ValueId) -> Option<(ValueId, ValueId)> {
         let (left, right) = (self.variables(l), self.variables(r));
         let within = |a: &[ValueId], b: &[ValueId]| a.iter().all(|v| b.contains(v));

@@ -1,4 +1,5 @@
-//! The passes over all graphs: count them, mark fingerprints that repeat, keep the graphs that have them, judge groups of equals.
+//! The passes over all graphs: count them, mark fingerprints that repeat, keep the graphs that have
+//! them, judge groups of equals.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -80,7 +81,8 @@ impl Tables {
         Ok(Tables { terms, values })
     }
 
-    /// Terms for these settings, and fingerprints of what these pairs and their first names are made of: enough to [`finish`](crate::finish), at a fraction of the time.
+    /// Terms for these settings, and fingerprints of what these pairs and their first names are
+    /// made of: enough to [`finish`](crate::finish), at a fraction of the time.
     pub fn of_pairs(spec: &Spec, settings: &Settings<'_>, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Tables, DiscoverError> {
         observer.step("terms", &format!("of up to {} operators", settings.size));
         let terms = Terms::generate(spec, settings.size, settings.memory / 2)?;
@@ -123,7 +125,8 @@ pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer
     Ok(found)
 }
 
-/// How many graphs there are over `terms`. Needs no values, and a small part of the time of enumerating them.
+/// How many graphs there are over `terms`. Needs no values, and a small part of the time of
+/// enumerating them.
 pub fn count(terms: &Terms, settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Size, DiscoverError> {
     let walk = Walk::new(terms, settings.size);
     let items: Vec<usize> = (0..walk.items()).collect();

@@ -11,7 +11,8 @@ pub enum DiscoverError {
     /// The specification file is wrong: its author's to fix.
     #[error(transparent)]
     Spec(#[from] RuleError),
-    /// An operator of the specification has no value for operands that its type rule accepts: its author's to fix.
+    /// An operator of the specification has no value for operands that its type rule accepts: its
+    /// author's to fix.
     #[error("operator `{operator}` cannot be evaluated under assignment {assignment}: {why}")]
     NoValue {
         /// Name of the operator.
@@ -47,7 +48,8 @@ pub enum DiscoverError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// A file of the work folder is damaged, or comes from another specification, size, seed or shard.
+    /// A file of the work folder is damaged, or comes from another specification, size, seed or
+    /// shard.
     #[error("{path}: {why}")]
     State {
         /// The file.

@@ -1,4 +1,5 @@
-//! What an operator of a specification computes, as an expression over the operators of `regraft-ir`.
+//! What an operator of a specification computes, as an expression over the operators of
+//! `regraft-ir`.
 
 use std::collections::HashMap;
 
@@ -25,7 +26,8 @@ pub enum Size {
 }
 
 impl Size {
-    /// The symbolic size for these operands; `None` if an operand has no such axis, or nothing is cut.
+    /// The symbolic size for these operands; `None` if an operand has no such axis, or nothing is
+    /// cut.
     pub fn resolve(&self, operands: &[TensorType], cut: Option<&Dim>) -> Option<Dim> {
         Some(match self {
             Size::Number(n) => Dim::from(*n),
@@ -73,7 +75,8 @@ pub enum Expr {
 pub struct Step {
     /// The operator.
     pub op: Op,
-    /// Slots of its operands: those of the program first, then the first results of the steps, in order.
+    /// Slots of its operands: those of the program first, then the first results of the steps, in
+    /// order.
     pub args: Vec<usize>,
     inputs: Vec<TensorType>,
     outputs: Vec<TensorType>,

@@ -49,10 +49,12 @@ pub struct Finished {
     pub candidates: Vec<Candidate>,
 }
 
-/// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Pairs of smaller graphs come first.
+/// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Pairs
+/// of smaller graphs come first.
 ///
-/// What is left does not depend on the order of `pairs`, nor on how they were spread over shards. With [`Options::derive`], a pair that rewriting by
-/// others derives is left out too; what follows from others only by way of larger graphs is still there.
+/// What is left does not depend on the order of `pairs`, nor on how they were spread over shards.
+/// With [`Options::derive`], a pair that rewriting by others derives is left out too; what follows
+/// from others only by way of larger graphs is still there.
 pub fn finish(
     spec: &Spec,
     tables: &Tables,
@@ -100,8 +102,9 @@ fn survivors(
     Ok((counts, held))
 }
 
-/// The pairs that are left when those that others derive are dropped: first by smaller ones, then, of what is left, those in which variables occur more often
-/// than once, by pairs in which fewer do. The latter may be larger, and are more general.
+/// The pairs that are left when those that others derive are dropped: first by smaller ones, then,
+/// of what is left, those in which variables occur more often than once, by pairs in which fewer
+/// do. The latter may be larger, and are more general.
 fn underived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Vec<Pair>, DiscoverError> {
     let mut derivation = Derivation::new(spec, &tables.terms, &tables.values);
     let all: Vec<usize> = (0..pairs.len()).collect();
@@ -168,7 +171,8 @@ mod tests {
     use crate::observe::Unobserved;
     use crate::state::Shard;
 
-    /// Without conditions on places, so that what is equal can stand for each other everywhere in the table.
+    /// Without conditions on places, so that what is equal can stand for each other everywhere in
+    /// the table.
     const SPEC: &str = "
         (sizes m k)
         (assignment (m 4) (k 5))

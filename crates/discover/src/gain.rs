@@ -1,4 +1,5 @@
-//! What rewriting one side of a pair to the other saves, and whether rules that are there save as much.
+//! What rewriting one side of a pair to the other saves, and whether rules that are there save as
+//! much.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ const TYPICAL: [i64; 4] = [8, 32, 128, 512];
 const ASSIGNMENTS: usize = 8;
 /// Savings below a part of the cost are none: prices are not that exact.
 const LEAST: f64 = 0.05;
-/// States that a search for what rules reach expands, and how much dearer than the best they may be.
+/// States that a search for what rules reach expands, and how much dearer than the best they may
+/// be.
 const EXPANSIONS: usize = 48;
 const ALPHA: f64 = 1.6;
 /// Checks of a search's budget.
@@ -69,7 +71,8 @@ impl Rewrite {
         met.len()
     }
 
-    /// The geometric mean, over all sizes looked at, of how many times as fast it makes what it rewrites; where it saves nothing, it need not be used.
+    /// The geometric mean, over all sizes looked at, of how many times as fast it makes what it
+    /// rewrites; where it saves nothing, it need not be used.
     pub fn gain(&self) -> f64 {
         // A target that costs nothing at all is as good as a hundredfold saving.
         let sum: f64 = self.savings.iter().map(|saving| saving.factor().min(100.0).ln()).sum();
@@ -77,7 +80,8 @@ impl Rewrite {
     }
 }
 
-/// Assignments of typical sizes to the parameters of a specification: each parameter goes through all of them, at its own pace.
+/// Assignments of typical sizes to the parameters of a specification: each parameter goes through
+/// all of them, at its own pace.
 fn assignments(spec: &Spec) -> impl Iterator<Item = Bindings> {
     (0..ASSIGNMENTS).map(|at| {
         let size = |place: usize| TYPICAL[(at / TYPICAL.len() + at * (2 * place + 1) + place * (1 + at / TYPICAL.len())) % TYPICAL.len()];
@@ -85,7 +89,8 @@ fn assignments(spec: &Spec) -> impl Iterator<Item = Bindings> {
     })
 }
 
-/// The directions of a pair that save something somewhere: with all operands unknown, or else with weights and scalars that are constants.
+/// The directions of a pair that save something somewhere: with all operands unknown, or else with
+/// weights and scalars that are constants.
 pub fn rewrites(spec: &Spec, candidate: &Candidate) -> Vec<Rewrite> {
     let directions = [(&candidate.left, &candidate.right), (&candidate.right, &candidate.left)];
     directions.into_iter().filter_map(|(source, target)| rewrite(spec, source, target)).collect()
@@ -103,7 +108,8 @@ fn rewrite(spec: &Spec, source: &[Written], target: &[Written]) -> Option<Rewrit
     })
 }
 
-/// The rules by which a library saves as much as a rewrite, wherever that saves something; `None` if somewhere it does not.
+/// The rules by which a library saves as much as a rewrite, wherever that saves something; `None`
+/// if somewhere it does not.
 pub fn done_by(spec: &Spec, rewrite: &Rewrite, library: &Library) -> Option<BTreeSet<String>> {
     let mut used = BTreeSet::new();
     for saving in &rewrite.savings {

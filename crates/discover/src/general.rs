@@ -1,8 +1,10 @@
 //! Pairs whose sides share a part that might be anything.
 //!
-//! If both sides contain the same term and remain equal with a fresh variable in its place, the pair is an instance of a smaller one. The fresh variable
-//! has the term's type, say `[2m, k]`, which no variable of the specification need have; but pairs hold for all sizes, so it is enough that
-//! variables of the specification, at other sizes, have the types of all variables of the smaller pair.
+//! If both sides contain the same term and remain equal with a fresh variable in its place, the
+//! pair is an instance of a smaller one. The fresh variable has the term's type, say `[2m, k]`,
+//! which no variable of the specification need have; but pairs hold for all sizes, so it is enough
+//! that variables of the specification, at other sizes, have the types of all variables of the
+//! smaller pair.
 
 use std::collections::HashMap;
 
@@ -59,7 +61,8 @@ impl<'a> General<'a> {
         }
     }
 
-    /// Tries variables of the specification in the places of `unknown`, one after another; of interchangeable ones only the first that is free.
+    /// Tries variables of the specification in the places of `unknown`, one after another; of
+    /// interchangeable ones only the first that is free.
     fn assign(&self, left: &TermSet, right: &TermSet, unknown: &[ValueId], given: &mut Vec<(ValueId, ValueId)>, sizes: &Sizes) -> bool {
         let Some(v) = unknown.get(given.len()) else { return self.holds(left, right, given, sizes) };
         let mut tried: SmallVec<[ValueId; 8]> = SmallVec::new();
@@ -107,8 +110,8 @@ impl<'a> General<'a> {
         (outputs.as_slice() == roots && (!passes || only_passes)).then_some(graph)
     }
 
-    /// The value computed in the same way of other values in the places of those that are given, at other sizes; `None` if the table lacks it, or
-    /// a variable is not given.
+    /// The value computed in the same way of other values in the places of those that are given, at
+    /// other sizes; `None` if the table lacks it, or a variable is not given.
     pub fn rebuild(&self, v: ValueId, sizes: &Sizes, known: &mut Vec<(ValueId, ValueId)>) -> Option<ValueId> {
         if let Some((_, to)) = known.iter().find(|(from, _)| *from == v) {
             return Some(*to);

@@ -21,7 +21,8 @@ pub struct Worth {
     pub before: Ns,
 }
 
-/// Whether the source of a rule is met in a graph, as its guards have it. Where it is not, the rule is worth nothing.
+/// Whether the source of a rule is met in a graph, as its guards have it. Where it is not, the rule
+/// is worth nothing.
 pub fn meets(graph: &Graph, rule: &Rule) -> bool {
     graph.ids().any(|id| sources_at(graph, rule, 0, id).iter_mut().any(|found| accept(graph, rule, found)))
 }
@@ -38,7 +39,8 @@ impl<'a> Ground<'a> {
         Ground { engine: Engine::new(graph, prices), writable }
     }
 
-    /// What a rule saves, applied wherever it saves something; and the graph after, if it is another one.
+    /// What a rule saves, applied wherever it saves something; and the graph after, if it is
+    /// another one.
     pub fn worth(&mut self, rule: &Rule) -> Result<(Worth, Option<Graph>), RuleError> {
         let library = Library::new(vec![rule.clone()])?;
         let mut matcher = Matcher::new(&library, self.writable);

@@ -1,4 +1,5 @@
-//! Terms by what they apply to what: all terms that a pattern may match, without looking at the others.
+//! Terms by what they apply to what: all terms that a pattern may match, without looking at the
+//! others.
 
 use std::rc::Rc;
 
@@ -58,7 +59,8 @@ impl Heads {
         Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect(), readers }
     }
 
-    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far as heads tell: its own, and those of one operand.
+    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far
+    /// as heads tell: its own, and those of one operand.
     pub fn like(&self, terms: &Terms, pattern: ValueId) -> Vec<TermId> {
         let all = || self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied());
         let term = terms.get(terms.owner(pattern));

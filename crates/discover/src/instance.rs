@@ -36,7 +36,8 @@ impl<'a> Instances<'a> {
         Instances { spec, terms, values }
     }
 
-    /// The pairs that are no instances of others, in their order. Of pairs that are instances of each other the first is kept.
+    /// The pairs that are no instances of others, in their order. Of pairs that are instances of
+    /// each other the first is kept.
     pub fn most_general(&self, pairs: &[Pair]) -> Vec<Pair> {
         let mut shapes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, pair) in pairs.iter().enumerate() {

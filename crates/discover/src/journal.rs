@@ -1,4 +1,5 @@
-//! What a pruning remembers of pairs: which ones are proved, so that an interrupted one goes on where it was.
+//! What a pruning remembers of pairs: which ones are proved, so that an interrupted one goes on
+//! where it was.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -16,7 +17,8 @@ const HEADER: &str = "regraft journal 1";
 /// Digits of a pair's digest.
 const DIGITS: usize = 32;
 
-/// Verdicts on pairs, by the pairs' texts; on disk, a line for each, in the order in which they were reached.
+/// Verdicts on pairs, by the pairs' texts; on disk, a line for each, in the order in which they
+/// were reached.
 #[derive(Debug, Default)]
 pub struct Journal {
     known: FxHashMap<u128, bool>,
@@ -29,8 +31,9 @@ impl Journal {
         Journal::default()
     }
 
-    /// Opens a journal, or begins one. Verdicts depend on the specification and on the work that a proof may cost: fails if the file was
-    /// written for others, is no journal, or cannot be read or written. A last line that was cut off is forgotten.
+    /// Opens a journal, or begins one. Verdicts depend on the specification and on the work that a
+    /// proof may cost: fails if the file was written for others, is no journal, or cannot be read
+    /// or written. A last line that was cut off is forgotten.
     pub fn open(path: &Path, spec: &Spec, allowance: Allowance) -> Result<Journal, DiscoverError> {
         let Allowance { closed, by_cases, by_tables } = allowance;
         let head = format!("{HEADER} spec {:016x} work {closed} {by_cases} {by_tables}", spec.digest);

@@ -1,7 +1,10 @@
-//! Groups of graphs with equal outputs become pairs; pairs that follow from smaller ones are counted and left out.
+//! Groups of graphs with equal outputs become pairs; pairs that follow from smaller ones are
+//! counted and left out.
 //!
-//! A group is spanned by a star: its first graph paired with each other one, so all its equations follow from those pairs. A pair is left out only if it follows from
-//! pairs of fewer operators, of graphs of the same group that come earlier, or of another group by renaming; so what is left spans everything.
+//! A group is spanned by a star: its first graph paired with each other one, so all its equations
+//! follow from those pairs. A pair is left out only if it follows from pairs of fewer operators, of
+//! graphs of the same group that come earlier, or of another group by renaming; so what is left
+//! spans everything.
 
 use std::ops::AddAssign;
 
@@ -89,7 +92,8 @@ impl<'a> Judge<'a> {
         Judge { terms, spec, values, renaming, general: General::new(spec, terms, values), first_equal }
     }
 
-    /// Adds what is left of a group of graphs with equal fingerprints (first assignment) to `pairs`.
+    /// Adds what is left of a group of graphs with equal fingerprints (first assignment) to
+    /// `pairs`.
     pub fn group(&self, graphs: &[TermSet], tally: &mut Tally, pairs: &mut Vec<Pair>) {
         tally.pairs += graphs.len().saturating_sub(1) as u64;
         let mut generic: Vec<(u64, TermSet)> = graphs.iter().map(|g| (self.values.graph_all(self.terms, g), *g)).collect();
@@ -119,7 +123,8 @@ impl<'a> Judge<'a> {
         pairs.extend(left.iter().map(|r| [*first.graph(), *r.graph()]));
     }
 
-    /// Whether the outputs fall into two parts that are equal each for itself: then both parts are pairs of smaller graphs.
+    /// Whether the outputs fall into two parts that are equal each for itself: then both parts are
+    /// pairs of smaller graphs.
     fn is_union(&self, left: &TermSet, right: &TermSet) -> bool {
         let (ls, rs) = (self.terms.sinks(left), self.terms.sinks(right));
         if ls.len() < 2 || rs.len() < 2 {
@@ -162,7 +167,8 @@ impl<'a> Judge<'a> {
         straight || (operator.commutative && equal(&x[0], &y[1]) && equal(&x[1], &y[0]))
     }
 
-    /// Whether each operand is the only output of the graph that computes it, so that its equality is a pair by itself.
+    /// Whether each operand is the only output of the graph that computes it, so that its equality
+    /// is a pair by itself.
     fn operands_stand_alone(&self, id: TermId) -> bool {
         self.terms.get(id).operands.iter().all(|v| self.stands_alone(*v))
     }
@@ -172,7 +178,8 @@ impl<'a> Judge<'a> {
         self.terms.is_variable(v) || self.terms.outputs(&self.terms.get(self.terms.owner(v)).closure).as_slice() == [v]
     }
 
-    /// Whether a proper part is equal to a value that comes earlier, and the graph with that in its place comes earlier too.
+    /// Whether a proper part is equal to a value that comes earlier, and the graph with that in its
+    /// place comes earlier too.
     fn reduces(&self, rank: &Rank) -> bool {
         let graph = rank.graph();
         let sinks = self.terms.sinks(graph);

@@ -1,4 +1,5 @@
-//! Sides of pairs as graphs of the operators that models have, at sizes that are numbers: what is cut in two is one split.
+//! Sides of pairs as graphs of the operators that models have, at sizes that are numbers: what is
+//! cut in two is one split.
 
 use regraft_ir::{Attr, Bindings, Dim, Graph, Op, OpKind, TensorType, TypeError, ValueId, ops};
 

@@ -70,7 +70,8 @@ impl Operator {
             })
     }
 
-    /// The points at which operands of these types are cut; `None` alone where the operator cuts nothing.
+    /// The points at which operands of these types are cut; `None` alone where the operator cuts
+    /// nothing.
     pub fn cuts(&self, types: &[TensorType]) -> Vec<Option<Dim>> {
         let Some((operand, axis)) = self.cut else { return vec![None] };
         let Some(size) = types.get(operand).and_then(|ty| ty.shape.get(axis)) else { return Vec::new() };
@@ -78,7 +79,8 @@ impl Operator {
     }
 }
 
-/// Whether a type has these sizes, as far as they can be told from `operands`: the sizes of operands that are not there fit anything.
+/// Whether a type has these sizes, as far as they can be told from `operands`: the sizes of
+/// operands that are not there fit anything.
 fn fits(ty: &TensorType, sizes: &[Option<Size>], operands: &[TensorType]) -> bool {
     ty.rank() == sizes.len()
         && sizes.iter().zip(&ty.shape).all(|(want, have)| match want {
@@ -87,7 +89,8 @@ fn fits(ty: &TensorType, sizes: &[Option<Size>], operands: &[TensorType]) -> boo
         })
 }
 
-/// All ways to cut a size that is a sum of products of size parameters, with positive coefficients: the first parts, neither nothing nor all.
+/// All ways to cut a size that is a sum of products of size parameters, with positive coefficients:
+/// the first parts, neither nothing nor all.
 fn parts(size: &Dim) -> Vec<Dim> {
     let mut sums = vec![Dim::from(0)];
     for (coefficient, factors) in size.products() {

@@ -32,7 +32,8 @@ impl<'a> Patterns<'a> {
         Patterns { spec, terms, sizes: SizeTable::new(terms) }
     }
 
-    /// All ways in which a value is a pattern with other values in the places of variables, added to `found`.
+    /// All ways in which a value is a pattern with other values in the places of variables, added
+    /// to `found`.
     pub fn matches(&mut self, pattern: ValueId, value: ValueId, found: &mut Vec<Match>) {
         let none = Match { names: SmallVec::new(), sizes: OPEN, cuts: SmallVec::new() };
         self.all(Todo::from_slice(&[(pattern, value)]), none, found);

@@ -1,4 +1,5 @@
-//! From pairs to rules: what is proved, saves something, is not done by other rules, and can be stated.
+//! From pairs to rules: what is proved, saves something, is not done by other rules, and can be
+//! stated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,8 @@ use crate::typing::generalized;
 const INSTANCES: usize = 6;
 /// Pairs that are proved, per thread, between two looks at the observer.
 const BATCH: usize = 32;
-/// Part of the work for the proof of a pair that a proof at more general sizes may cost: thousands are tried, and most fail.
+/// Part of the work for the proof of a pair that a proof at more general sizes may cost: thousands
+/// are tried, and most fail.
 const GENERAL: u64 = 10;
 
 /// What became of one direction of a pair.
@@ -103,7 +105,8 @@ impl Pruning {
     /// Any sources, on one thread.
     pub const DEFAULT: Pruning = Pruning { operators: usize::MAX, threads: 1, seed: 0, allowance: ALLOWANCE };
 
-    /// As it is, but for so much work for the closed forms of a proof, and for the rest in proportion.
+    /// As it is, but for so much work for the closed forms of a proof, and for the rest in
+    /// proportion.
     pub fn within(self, closed: u64) -> Pruning {
         let Allowance { by_cases, by_tables, .. } = ALLOWANCE;
         let part = |all: u64| (u128::from(all) * u128::from(closed) / u128::from(ALLOWANCE.closed)) as u64;
@@ -111,21 +114,25 @@ impl Pruning {
     }
 }
 
-/// Work that the proof of a pair may cost: a part of what proofs get elsewhere, because a pair that is not proved costs all of it.
+/// Work that the proof of a pair may cost: a part of what proofs get elsewhere, because a pair that
+/// is not proved costs all of it.
 const ALLOWANCE: Allowance = Allowance { closed: 200_000, by_cases: 500_000, by_tables: 2_000_000 };
 
 /// Which directions of proved pairs are made rules of.
 pub enum Wanted<'a> {
     /// Those that save something by the roofline, unless other rules save as much.
     Saving,
-    /// Those whose source is met somewhere, as this says of a rule without guards; whatever they save.
+    /// Those whose source is met somewhere, as this says of a rule without guards; whatever they
+    /// save.
     Met(&'a dyn Fn(&Rule) -> bool),
 }
 
-/// Proves, ranks and prunes pairs of a specification against a library. Nothing but rules that [`judge`] calls proved comes out as a rule.
+/// Proves, ranks and prunes pairs of a specification against a library. Nothing but rules that
+/// [`judge`] calls proved comes out as a rule.
 ///
-/// Verdicts that the journal has are not looked for again. Fails if the observer interrupts it or the journal cannot be written; or if a rule that was written
-/// here cannot be read back, which is a defect.
+/// Verdicts that the journal has are not looked for again. Fails if the observer interrupts it or
+/// the journal cannot be written; or if a rule that was written here cannot be read back, which is
+/// a defect.
 pub fn prune(
     spec: &Spec,
     pairs: &[Candidate],
@@ -212,7 +219,8 @@ fn directions(pair: &Candidate) -> Vec<Rewrite> {
     vec![rewrite(&pair.left, &pair.right), rewrite(&pair.right, &pair.left)]
 }
 
-/// Why a direction is not stated because of its source: too large, with constants of the specification, or met nowhere. What is met is remembered by sources.
+/// Why a direction is not stated because of its source: too large, with constants of the
+/// specification, or met nowhere. What is met is remembered by sources.
 fn unmet(
     spec: &Spec,
     rewrite: &Rewrite,
@@ -255,7 +263,8 @@ fn narrow<'a>(spec: &'a Spec, rewrite: &'a Rewrite, types: &'a [TensorType]) -> 
     Statement { spec, types, source: &rewrite.source, target: &rewrite.target, constants: rewrite.constants }
 }
 
-/// What is known without stating it: that it is too large, that it has constants of the specification, or that a library does it.
+/// What is known without stating it: that it is too large, that it has constants of the
+/// specification, or that a library does it.
 fn fate_by(spec: &Spec, rewrite: &Rewrite, library: &Library, operators: usize) -> Option<Fate> {
     match unfit(spec, rewrite, operators) {
         Some(why) => Some(Fate::Unstated(why)),

@@ -1,4 +1,5 @@
-//! Variables are interchangeable where their types are the same: graphs and pairs up to such renamings.
+//! Variables are interchangeable where their types are the same: graphs and pairs up to such
+//! renamings.
 
 use smallvec::SmallVec;
 
@@ -61,7 +62,8 @@ impl<'a> Renaming<'a> {
         all
     }
 
-    /// The graph with its variables renamed; `None` only if the table lacks it, which a table over interchangeable variables does not.
+    /// The graph with its variables renamed; `None` only if the table lacks it, which a table over
+    /// interchangeable variables does not.
     pub fn apply(&self, graph: &TermSet, names: &Names) -> Option<TermSet> {
         let renamed = |v: ValueId| names.iter().find(|(from, _)| *from == v).map_or(v, |(_, to)| *to);
         let mut mapped: SmallVec<[(TermId, TermId); 6]> = SmallVec::new();
@@ -94,8 +96,8 @@ impl<'a> Renaming<'a> {
     }
 }
 
-/// Graphs in the order in which they are preferred: fewer operators, then a list of what is applied to what types, which renaming does not change,
-/// then the terms themselves.
+/// Graphs in the order in which they are preferred: fewer operators, then a list of what is applied
+/// to what types, which renaming does not change, then the terms themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     operators: usize,
@@ -128,8 +130,8 @@ impl Rank {
 }
 
 impl Renaming<'_> {
-    /// Whether no renaming of a graph of the group comes before the first of them: of all groups that are renamings of each other this holds
-    /// for one. `ranks` is sorted.
+    /// Whether no renaming of a graph of the group comes before the first of them: of all groups
+    /// that are renamings of each other this holds for one. `ranks` is sorted.
     pub fn is_first(&self, ranks: &[Rank]) -> bool {
         let Some(first) = ranks.first() else { return true };
         ranks.iter().take_while(|rank| rank.alike(first)).all(|rank| {

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots per expected fingerprint: about one in sixteen that occur once shares its slot with another.
+/// Slots per expected fingerprint: about one in sixteen that occur once shares its slot with
+/// another.
 const SLOTS_PER_GRAPH: u64 = 16;
 const SLOTS_PER_WORD: u64 = 32;
 
-/// A table of what was seen once and what more often. It may take different fingerprints for one, never one for two.
+/// A table of what was seen once and what more often. It may take different fingerprints for one,
+/// never one for two.
 pub struct Sieve {
     words: Vec<AtomicU64>,
 }

@@ -1,4 +1,5 @@
-//! Sizes at which an instance of a pair stands, numbered, and what follows from them, each looked up once.
+//! Sizes at which an instance of a pair stands, numbered, and what follows from them, each looked
+//! up once.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -42,7 +43,8 @@ impl<'a> SizeTable<'a> {
         }
     }
 
-    /// The sizes for which the type of `general` is that of `special`, beside those that are fixed already.
+    /// The sizes for which the type of `general` is that of `special`, beside those that are fixed
+    /// already.
     pub fn fitted(&mut self, general: ValueId, special: ValueId, sizes: SizesId) -> Option<SizesId> {
         let key = (self.terms.type_id(general), self.terms.type_id(special), sizes);
         if let Some(known) = self.fitted.get(&key) {
@@ -61,7 +63,8 @@ impl<'a> SizeTable<'a> {
         *self.cuts.entry((general, special, sizes)).or_insert_with(|| substitute(from, &list[sizes as usize]).as_ref() == Some(to))
     }
 
-    /// The operator of `general` for operands of other types, cut where `general` cuts at these sizes; `None` if it was not met.
+    /// The operator of `general` for operands of other types, cut where `general` cuts at these
+    /// sizes; `None` if it was not met.
     pub fn instance(&mut self, general: InstanceId, operands: &[ValueId], sizes: SizesId) -> Option<InstanceId> {
         let types: SmallVec<[TypeId; 3]> = operands.iter().map(|o| self.terms.type_id(*o)).collect();
         let key = (general, types, sizes);

@@ -35,7 +35,8 @@ pub struct Spec {
     pub digest: u64,
     /// Names of the size parameters.
     pub sizes: Vec<String>,
-    /// Values of all size parameters, one set after another. Candidates hold under all; the first is the one that pairs are formed with.
+    /// Values of all size parameters, one set after another. Candidates hold under all; the first
+    /// is the one that pairs are formed with.
     pub assignments: Vec<Bindings>,
     /// Input variables.
     pub variables: Vec<Variable>,
@@ -48,7 +49,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads a specification; `file` is its name in messages. The format is described in `docs/guide/generating-rules.md`.
+    /// Reads a specification; `file` is its name in messages. The format is described in
+    /// `docs/guide/generating-rules.md`.
     pub fn parse(file: &str, text: &str) -> Result<Spec, RuleError> {
         let forms = sexp::parse(file, text)?;
         let forms = read::expand(file, &forms)?;

@@ -95,7 +95,8 @@ impl State {
         fs::rename(&fresh, &path).map_err(DiscoverError::io(&path))
     }
 
-    /// Reads the state of a work folder; the beginning if there is none. Fails if it belongs to something else.
+    /// Reads the state of a work folder; the beginning if there is none. Fails if it belongs to
+    /// something else.
     pub fn load(work: &Path, identity: Identity) -> Result<State, DiscoverError> {
         let path = State::path(work);
         let text = match fs::read_to_string(&path) {

@@ -1,7 +1,8 @@
 //! Pairs read in one direction as rules of the rule language (`rules/README.md`).
 //!
-//! The guards state the types at which the pair is proved, whole: ranks, sizes that are numbers, and sizes that agree. What matches is then an instance of the
-//! proved pair, and nothing is left to what the operators at hand would refuse.
+//! The guards state the types at which the pair is proved, whole: ranks, sizes that are numbers,
+//! and sizes that agree. What matches is then an instance of the proved pair, and nothing is left
+//! to what the operators at hand would refuse.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -61,7 +62,8 @@ impl<'a> Statement<'a> {
         format!("{}-as-{}", side(self.source), if target.is_empty() { "operand".into() } else { target })
     }
 
-    /// The rule under a name, with a line of documentation and a comment; why it cannot be stated otherwise.
+    /// The rule under a name, with a line of documentation and a comment; why it cannot be stated
+    /// otherwise.
     pub fn rule(&self, name: &str, comment: &str, doc: &str) -> Result<String, String> {
         let variables = variables(self.source);
         if let Some(free) = variables_of(self.target).difference(&variables_of(self.source)).next() {

@@ -1,7 +1,8 @@
 //! Terms: operators applied to variables and to results of other terms, each written once.
 //!
-//! A graph of the generator is a set of terms that contains what they are applied to ([`TermSet`]). As equal applications are one term and
-//! commutative operands have one order, a graph has no two equal operators, and no order of its operators.
+//! A graph of the generator is a set of terms that contains what they are applied to ([`TermSet`]).
+//! As equal applications are one term and commutative operands have one order, a graph has no two
+//! equal operators, and no order of its operators.
 
 use regraft_ir::TensorType;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -49,7 +50,8 @@ struct ValueInfo {
     owner: TermId,
 }
 
-/// All terms of up to some number of operators. The first terms are the variables, in the order of the specification, and so are the first values.
+/// All terms of up to some number of operators. The first terms are the variables, in the order of
+/// the specification, and so are the first values.
 #[derive(Debug)]
 pub struct Terms {
     /// Types and instances.
@@ -170,7 +172,8 @@ impl Terms {
         })
     }
 
-    /// The term that applies `instance` to these operands (in the order of commutative operators), if it was generated.
+    /// The term that applies `instance` to these operands (in the order of commutative operators),
+    /// if it was generated.
     pub fn find(&self, instance: InstanceId, operands: &[ValueId]) -> Option<TermId> {
         let mut key = key(instance, operands);
         loop {
@@ -325,7 +328,8 @@ impl Choice<'_> {
         }
     }
 
-    /// Pairs whose second operand is made of all that is asked for, and so of the first one too: found from the second.
+    /// Pairs whose second operand is made of all that is asked for, and so of the first one too:
+    /// found from the second.
     fn contained(&mut self, terms: &Terms, spec: &Spec) {
         let [first, second] = *self.types else { return };
         if self.operator.places.contains(&Place::Variable(1)) || self.operator.places.contains(&Place::Variable(0)) {

@@ -71,7 +71,8 @@ impl Types {
         self.applied.get(&(operator, SmallVec::from_slice(operands))).map_or(&[], Vec::as_slice)
     }
 
-    /// Instances of an operator for operands of these types: none where a guard, a type rule or the limit of elements forbids it.
+    /// Instances of an operator for operands of these types: none where a guard, a type rule or the
+    /// limit of elements forbids it.
     pub fn apply(&mut self, spec: &Spec, operator: usize, operands: &[TypeId]) -> &[InstanceId] {
         let key = (operator, SmallVec::from_slice(operands));
         if !self.applied.contains_key(&key) {
@@ -102,7 +103,8 @@ impl Types {
     }
 }
 
-/// Whether a type has real elements, at least one under every assignment, and not too many under the first.
+/// Whether a type has real elements, at least one under every assignment, and not too many under
+/// the first.
 fn within(spec: &Spec, ty: &TensorType) -> bool {
     ty.dtype == regraft_ir::DType::F32
         && spec.assignments.iter().enumerate().all(|(at, bindings)| {

@@ -1,8 +1,9 @@
 //! The most general sizes at which a pair is proved.
 //!
-//! A specification has few size parameters, so what need not agree does: `x` of `[m, k]` and weights of `[k, k]`. Every place where a parameter stands, an axis of a
-//! variable or a term of a point of a cut, is given a parameter of its own, alone or together with others, as long as the prover
-//! still proves the pair.
+//! A specification has few size parameters, so what need not agree does: `x` of `[m, k]` and
+//! weights of `[k, k]`. Every place where a parameter stands, an axis of a variable or a term of a
+//! point of a cut, is given a parameter of its own, alone or together with others, as long as the
+//! prover still proves the pair.
 
 use regraft_ir::dim::Factor;
 use regraft_ir::{Dim, TensorType};
@@ -44,7 +45,8 @@ struct Sites<'a> {
     names: Vec<String>,
 }
 
-/// The most general sizes for a pair that is proved at those of the specification. No try costs more than `allowance`.
+/// The most general sizes for a pair that is proved at those of the specification. No try costs
+/// more than `allowance`.
 pub fn generalized(spec: &Spec, pair: &Candidate, allowance: Allowance) -> General {
     let mut sites = Sites::new(spec, pair);
     let (mut tries, mut fresh) = (0, 0);
@@ -107,7 +109,8 @@ impl<'a> Sites<'a> {
         self.cuts.push((written.clone(), terms, number));
     }
 
-    /// Sets of sites that have one parameter, and are no more than half of those that have it: small ones first.
+    /// Sets of sites that have one parameter, and are no more than half of those that have it:
+    /// small ones first.
     fn subsets(&self) -> Vec<Vec<usize>> {
         let mut sets = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -163,7 +166,8 @@ fn same_application(a: &Written, b: &Written) -> bool {
     }
 }
 
-/// A sum of parameters and a number, with every parameter as often as it is added; `None` if it is no such sum.
+/// A sum of parameters and a number, with every parameter as often as it is added; `None` if it is
+/// no such sum.
 fn terms(size: &Dim) -> Option<(Vec<String>, i64)> {
     let (mut names, mut number) = (Vec::new(), 0);
     for (coefficient, factors) in size.products() {

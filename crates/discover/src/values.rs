@@ -1,10 +1,13 @@
 //! What terms evaluate to, as fingerprints.
 //!
-//! Elements are of the field of 2^61 - 1, where sums and products are exact; variables are random elements. Two values that are equal as
-//! polynomials have equal fingerprints; others of degree d collide with probability d / 2^61 for each element that differs, and 2^-64 for the digest.
-//! Comparisons (`relu`, maxima) are by an order that knows nothing of sums and products: which elements a `relu` keeps is a coin per element, so
-//! values of few elements may agree by chance. Values that agree with others are therefore drawn again, several times, with orders under which more or
-//! fewer elements are negative. Nothing is known of the signs of constants: `relu(1) = 1` is not found.
+//! Elements are of the field of 2^61 - 1, where sums and products are exact; variables are random
+//! elements. Two values that are equal as polynomials have equal fingerprints; others of degree d
+//! collide with probability d / 2^61 for each element that differs, and 2^-64 for the digest.
+//! Comparisons (`relu`, maxima) are by an order that knows nothing of sums and products: which
+//! elements a `relu` keeps is a coin per element, so values of few elements may agree by chance.
+//! Values that agree with others are therefore drawn again, several times, with orders under which
+//! more or fewer elements are negative. Nothing is known of the signs of constants: `relu(1) = 1`
+//! is not found.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -24,8 +27,8 @@ const SHARE: usize = 64;
 /// Shares whose results are collected at a time.
 const BLOCK: usize = 512;
 
-/// How many of [`SAMPLES`] elements are negative under the orders that are drawn, in turn: at least and at most. Windows of many elements are all negative
-/// only where nearly all elements are.
+/// How many of [`SAMPLES`] elements are negative under the orders that are drawn, in turn: at least
+/// and at most. Windows of many elements are all negative only where nearly all elements are.
 const NEGATIVE: [(usize, usize); 4] = [(112, 144), (236, 246), (180, 200), (250, 254)];
 /// Elements whose sign is looked at.
 const SAMPLES: u64 = 256;
@@ -74,7 +77,8 @@ impl Values {
         Values::drawn(spec, terms, seed, threads, None)
     }
 
-    /// Fingerprints of what these graphs compute and no other: which values of theirs are equal is as for [`of`](Values::of).
+    /// Fingerprints of what these graphs compute and no other: which values of theirs are equal is
+    /// as for [`of`](Values::of).
     pub fn of_graphs<'g>(
         spec: &Spec,
         terms: &Terms,
@@ -138,7 +142,8 @@ impl Values {
         self.all[value as usize]
     }
 
-    /// The fingerprint of the multiset of a graph's outputs under the first assignment: a sum, so it does not depend on their order.
+    /// The fingerprint of the multiset of a graph's outputs under the first assignment: a sum, so
+    /// it does not depend on their order.
     pub fn graph_first(&self, terms: &Terms, graph: &TermSet) -> u64 {
         terms.outputs(graph).iter().fold(0, |sum, v| sum.wrapping_add(self.first(*v)))
     }
@@ -180,7 +185,8 @@ struct Draw<'a> {
     terms: &'a Terms,
     assignment: usize,
     key: u64,
-    /// Words that stand for types, by their numbers; types make no difference where they are missing.
+    /// Words that stand for types, by their numbers; types make no difference where they are
+    /// missing.
     types: &'a [u64],
 }
 
@@ -200,7 +206,8 @@ impl<'a> Draw<'a> {
         Draw { spec, terms, assignment, key, types }
     }
 
-    /// Of all values, or of the results of those terms that are `wanted` and [`UNKNOWN`] for the others.
+    /// Of all values, or of the results of those terms that are `wanted` and [`UNKNOWN`] for the
+    /// others.
     fn fingerprints(&self, threads: usize, wanted: Option<&[bool]>) -> Result<Vec<u64>, DiscoverError> {
         let mut prints = vec![UNKNOWN; self.terms.values()];
         let operands =

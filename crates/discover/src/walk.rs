@@ -1,7 +1,8 @@
 //! All graphs, each once.
 //!
-//! A graph is a closed set of terms. It is built by adding terms in ascending order, so it is met once, whatever orders its operators could have; the terms
-//! that may follow a set are those whose other parts are all in it, looked up by these parts.
+//! A graph is a closed set of terms. It is built by adding terms in ascending order, so it is met
+//! once, whatever orders its operators could have; the terms that may follow a set are those whose
+//! other parts are all in it, looked up by these parts.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -18,7 +19,8 @@ const MOST_PASSED: usize = 2;
 pub struct Size {
     /// Graphs.
     pub graphs: u64,
-    /// Orders in which their operators can be written, summed over all graphs: what an enumeration without a canonical order meets.
+    /// Orders in which their operators can be written, summed over all graphs: what an enumeration
+    /// without a canonical order meets.
     pub orders: u64,
 }
 
@@ -73,7 +75,8 @@ impl<'a> Walk<'a> {
         size
     }
 
-    /// `below`: for each term of the graph, which earlier ones it is made of, packed as [`Orders`] wants it.
+    /// `below`: for each term of the graph, which earlier ones it is made of, packed as [`Orders`]
+    /// wants it.
     fn count_from(&self, graph: &TermSet, below: usize, size: &mut Size) {
         let n = graph.len();
         if n == self.size {
@@ -93,8 +96,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Calls `sink` with the fingerprint (first assignment) and the terms of every graph of an item. Item 0 holds the graphs that only
-    /// return variables.
+    /// Calls `sink` with the fingerprint (first assignment) and the terms of every graph of an
+    /// item. Item 0 holds the graphs that only return variables.
     pub fn visit(&self, values: &Values, item: usize, sink: &mut impl FnMut(u64, &TermSet)) {
         let Some(at) = item.checked_sub(1) else { return self.passed(values, sink) };
         let Some(first) = self.following(&TermSet::EMPTY).get(at) else { return };
@@ -176,7 +179,8 @@ impl Orders {
         n * n.saturating_sub(1) / 2
     }
 
-    /// The number of orders of `n` elements in which each comes after those that are set in its bits.
+    /// The number of orders of `n` elements in which each comes after those that are set in its
+    /// bits.
     fn of(&self, n: usize, below: usize) -> u64 {
         self.tables[n][below]
     }

@@ -8,7 +8,8 @@ use regraft_rules::Library;
 /// The file of the rules that were found by machine.
 const GENERATED: &str = "generated.rules";
 
-/// What the whole way makes of graphs of up to two operators, which takes seconds; `make generated-rules` goes to three.
+/// What the whole way makes of graphs of up to two operators, which takes seconds; `make
+/// generated-rules` goes to three.
 #[test]
 fn shipped_rules_are_what_is_found() {
     let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "taso").unwrap();
@@ -40,7 +41,8 @@ fn shipped_rules_are_what_is_found() {
 fn what_is_met_is_stated_whatever_it_saves() {
     let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "taso").unwrap();
     let spec = Spec::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
-    // The first is true, saves nothing in either direction, and is met where there are two of its operators; the second is false; the third is met nowhere.
+    // The first is true, saves nothing in either direction, and is met where there are two of its
+    // operators; the second is false; the third is met nowhere.
     let pairs = "(pair 1 (inputs (x1 m k)) (left (relu (transpose x1))) (right (transpose (relu x1))))
                  (pair 2 (inputs (x1 m k)) (left (relu (transpose x1))) (right (relu (transpose (relu (relu (transpose (transpose x1))))))))
                  (pair 3 (inputs (x1 m k) (x2 m k)) (left (ewadd x1 x2)) (right (relu (ewadd x1 x2))))

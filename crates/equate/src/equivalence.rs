@@ -23,7 +23,8 @@ pub struct Equivalence {
     pub gaps: Vec<Gap>,
     /// Constants that were computed ahead of time.
     pub rounded: usize,
-    /// The largest difference of such a constant from the expression that it stands for, relative to the largest magnitude in it.
+    /// The largest difference of such a constant from the expression that it stands for, relative
+    /// to the largest magnitude in it.
     pub bound: f64,
     /// What the proofs take for granted.
     pub premises: Premises,

@@ -11,7 +11,8 @@ const LARGEST: i64 = 1 << 22;
 /// Constants of more elements are not moved about.
 const LARGEST_MOVED: i64 = 1 << 27;
 
-/// The joint graph. Nodes are only added, operands first; no two are the same operator on the same operands.
+/// The joint graph. Nodes are only added, operands first; no two are the same operator on the same
+/// operands.
 #[derive(Default)]
 pub(crate) struct Joint {
     /// All nodes. Some are dead: what they computed turned out to be known.
@@ -34,7 +35,8 @@ pub(crate) struct Placed {
 }
 
 impl Joint {
-    /// The results of an operator that is defined on values of the joint graph. Constant expressions that nothing rounds are computed.
+    /// The results of an operator that is defined on values of the joint graph. Constant
+    /// expressions that nothing rounds are computed.
     pub fn place(&mut self, op: Op, mut operands: Vec<ValueId>, types: &[Option<TensorType>]) -> Placed {
         if let (Op::Identity(_), [operand]) = (&op, &operands[..]) {
             return Placed { values: vec![*operand], new: false };
@@ -89,7 +91,8 @@ impl Joint {
         self.unfolded.get(&constant).copied()
     }
 
-    /// The results of an operator of which nothing is known but that it is a function, by its name; of one without a name nothing is known at all.
+    /// The results of an operator of which nothing is known but that it is a function, by its name;
+    /// of one without a name nothing is known at all.
     pub fn place_opaque(&mut self, op: Op, function: Option<Vec<u8>>, operands: &[ValueId], types: &[Option<TensorType>]) -> Placed {
         let known = function.as_ref().and_then(|name| self.functions.get(&(name.clone(), operands.to_vec())));
         let (id, new) = match known {
@@ -149,7 +152,8 @@ impl Joint {
         found
     }
 
-    /// How near the elements of two constant expressions are to each other, whatever their shapes, if rounding explains what differs.
+    /// How near the elements of two constant expressions are to each other, whatever their shapes,
+    /// if rounding explains what differs.
     pub fn nearness(&mut self, x: ValueId, y: ValueId) -> Option<Nearness> {
         let (dtype, elements) = self.graph.ty(x).map(|ty| (ty.dtype, ty.elements()))?;
         if self.graph.ty(y).is_none_or(|ty| ty.dtype != dtype || ty.elements() != elements) || dtype.class() == Class::Other {
@@ -159,7 +163,8 @@ impl Joint {
         rounded::nearness(&x, &y, dtype)
     }
 
-    /// Whether all that the cone computes has few elements, and is in types that hold as many digits as `dtype`, to which its steps are taken to be rounded.
+    /// Whether all that the cone computes has few elements, and is in types that hold as many
+    /// digits as `dtype`, to which its steps are taken to be rounded.
     fn is_bounded(&self, value: ValueId, dtype: DType) -> bool {
         let finest = if dtype.is_float() { dtype } else { DType::F32 };
         let is_coarser = |ty: &TensorType| ty.dtype.is_float() && !finest.embeds(ty.dtype);

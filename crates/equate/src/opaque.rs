@@ -22,8 +22,9 @@ pub struct Function {
 
 /// Knows opaque operators of both graphs.
 pub trait Opaques {
-    /// What the opaque node `id` computes; its operands are `operands`, where equal ones are the same. `None` if that may differ from run to run or is not
-    /// known: then it is equal to nothing.
+    /// What the opaque node `id` computes; its operands are `operands`, where equal ones are the
+    /// same. `None` if that may differ from run to run or is not known: then it is equal to
+    /// nothing.
     fn function(&mut self, side: Side, id: NodeId, operands: &[ValueId]) -> Option<Function>;
 }
 

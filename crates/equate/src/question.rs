@@ -1,4 +1,5 @@
-//! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded constants.
+//! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded
+//! constants.
 
 use regraft_ir::{Class, NodeId, Op, ValueId};
 use regraft_prove::{Allowance, Premises, Verdict, equal_within};
@@ -30,7 +31,8 @@ const DEPTH: usize = 12;
 /// Constants of the second model, what they stand for in the first, and how far they are from it.
 pub(crate) type Roundings = FxHashMap<(ValueId, ValueId), f64>;
 
-/// How far constants are, relative to themselves, from the numbers that a proof reads them as; `None` where it reads them as they are.
+/// How far constants are, relative to themselves, from the numbers that a proof reads them as;
+/// `None` where it reads them as they are.
 type Shown = Option<f64>;
 
 /// The one rounding of a proof that these values are equal, if it needs one.
@@ -41,7 +43,8 @@ fn rounded(pair: (ValueId, ValueId), shown: Shown) -> Roundings {
 /// How two values are known to be equal.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// For all inputs and sizes, if these constants are what they stand for; a proof where there are none.
+    /// For all inputs and sizes, if these constants are what they stand for; a proof where there
+    /// are none.
     Equal(Roundings),
     /// It was not shown, and why.
     Open(String),
@@ -72,7 +75,8 @@ impl<'r> Asker<'r> {
         }
     }
 
-    /// Whether `q` is `p`, if constants may be rounded. What fails on the way to an answer costs nothing in the end: models have many like values.
+    /// Whether `q` is `p`, if constants may be rounded. What fails on the way to an answer costs
+    /// nothing in the end: models have many like values.
     pub fn equal(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Answer {
         let allowance = self.allowance;
         let answer = self.answer(joint, p, q);
@@ -90,7 +94,8 @@ impl<'r> Asker<'r> {
             Ok(shown) => return Answer::Equal(rounded((p, q), shown)),
             Err(why) => why,
         };
-        // The same with constants of one side in the place of those of the other side that they are, rounded.
+        // The same with constants of one side in the place of those of the other side that they
+        // are, rounded.
         let cut = Cut::new(joint, p, q, SCOPES[0]);
         let (instead, roundings) = substitutes(joint, &cut);
         if !instead.is_empty()
@@ -128,7 +133,8 @@ impl<'r> Asker<'r> {
                 {
                     return Some(roundings.into_iter().chain(rounded((from, value), shown)).collect());
                 }
-                // It may take more than constants: then all of them must have a counterpart before anything is asked.
+                // It may take more than constants: then all of them must have a counterpart before
+                // anything is asked.
                 let cut = Cut::new(joint, value, to, SCOPES[0]);
                 let (instead, roundings) = substitutes(joint, &cut);
                 let other = cut.constants.iter().filter(|(id, from)| *from == [false, true] && is_real(joint, *id)).count();
@@ -199,7 +205,8 @@ impl<'r> Asker<'r> {
     }
 }
 
-/// Constants that only the second of two values needs, with those that only the first one needs and that they are, rounded, in any shape.
+/// Constants that only the second of two values needs, with those that only the first one needs and
+/// that they are, rounded, in any shape.
 fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Roundings) {
     let only = |joint: &Joint, side: [bool; 2]| -> Vec<ValueId> {
         cut.constants.iter().filter(|(id, from)| *from == side && is_real(joint, *id)).map(|(id, _)| id.out()).collect()
@@ -224,7 +231,8 @@ fn is_real(joint: &Joint, id: NodeId) -> bool {
     joint.graph.ty(id.out()).is_some_and(|ty| ty.dtype.class() == Class::Real)
 }
 
-/// Whether two values are the same operators on the same operands but for constants, which may be rounded.
+/// Whether two values are the same operators on the same operands but for constants, which may be
+/// rounded.
 pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
     let mut roundings = Roundings::default();
     let mut todo = vec![(p, q, DEPTH)];
@@ -254,7 +262,8 @@ pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundin
     Some(roundings)
 }
 
-/// True if the operands of two commutative operators fit each other crosswise rather than as they stand.
+/// True if the operands of two commutative operators fit each other crosswise rather than as they
+/// stand.
 fn is_crossed(joint: &Joint, p: ValueId, q: ValueId) -> bool {
     let (x, y) = (&joint.graph.node(p.node).inputs, &joint.graph.node(q.node).inputs);
     let fits = |a: ValueId, b: ValueId| {

@@ -13,8 +13,8 @@ const CONTENT: usize = 1 << 12;
 /// Real constants of more elements are not looked at for their signs.
 const SIGNS: usize = 1 << 20;
 
-/// How much of what computes two values is shown. A value that is not shown is a free input, of its type: if both are equal then, they are equal
-/// whatever computes it.
+/// How much of what computes two values is shown. A value that is not shown is a free input, of its
+/// type: if both are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// Layers above the values that both depend on.
@@ -27,7 +27,8 @@ pub(crate) struct Scope {
     pub nodes: usize,
 }
 
-/// What a region says, wherever it is: operators with their operands and types, and outputs, of both sides.
+/// What a region says, wherever it is: operators with their operands and types, and outputs, of
+/// both sides.
 pub(crate) type Claim = (Vec<String>, [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2]);
 
 /// Two values, what computes them, and what both are computed from.
@@ -70,7 +71,8 @@ pub(crate) struct Cut {
 impl Cut {
     /// The nodes of `scope` around `p` and `q`.
     ///
-    /// Nodes are looked at from the latest to the earliest, so when it is a node's turn it is known which of the two values need it.
+    /// Nodes are looked at from the latest to the earliest, so when it is a node's turn it is known
+    /// which of the two values need it.
     pub fn new(joint: &Joint, p: ValueId, q: ValueId, scope: Scope) -> Cut {
         let graph = &joint.graph;
         let mut seen: BTreeMap<NodeId, Seen> = BTreeMap::new();
@@ -106,7 +108,8 @@ impl Cut {
         cut
     }
 
-    /// Both values over what is not shown. A leaf that `instead` names is taken to be another one, of as many elements.
+    /// Both values over what is not shown. A leaf that `instead` names is taken to be another one,
+    /// of as many elements.
     pub fn region(&self, joint: &Joint, p: ValueId, q: ValueId, content: Content, instead: &FxHashMap<ValueId, ValueId>) -> Option<Region> {
         let shown = self.shown.iter().copied().collect();
         let mut builder = Builder {
@@ -246,7 +249,8 @@ impl Builder<'_> {
     }
 }
 
-/// True for constants that every region holds: integers and booleans, and reals that are one number everywhere.
+/// True for constants that every region holds: integers and booleans, and reals that are one number
+/// everywhere.
 fn is_flat(constant: &Const) -> bool {
     constant.dtype().class() != Class::Real || constant.elements() == 1 || constant.splat().is_some()
 }

@@ -1,6 +1,8 @@
-//! What constants of one model might have been computed from: rules that combine constants, applied to a region.
+//! What constants of one model might have been computed from: rules that combine constants, applied
+//! to a region.
 //!
-//! Rules only propose. Whether what they propose is equal is asked of the prover, like everything else.
+//! Rules only propose. Whether what they propose is equal is asked of the prover, like everything
+//! else.
 
 use std::collections::VecDeque;
 

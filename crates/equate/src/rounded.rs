@@ -1,7 +1,9 @@
 //! Numbers with a bound on what rounding can do to them.
 //!
-//! A running error analysis to first order (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): beside every number stands how far a
-//! computation in floating point can be from it, in units of the roundoff. Sums count the magnitudes of their parts, so the bound holds in any order.
+//! A running error analysis to first order (Higham, Accuracy and Stability of Numerical Algorithms,
+//! section 3.3): beside every number stands how far a computation in floating point can be from it,
+//! in units of the roundoff. Sums count the magnitudes of their parts, so the bound holds in any
+//! order.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -9,9 +11,11 @@ use std::cmp::Ordering;
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
 use regraft_ir::{Class, Const, DType, Value};
 
-/// What the bound is multiplied by: for terms of higher order, and for another order of the same operations.
+/// What the bound is multiplied by: for terms of higher order, and for another order of the same
+/// operations.
 const SLACK: f64 = 4.0;
-/// The largest unit of roundoff of all types (that of `bf16`), for telling what rounding cannot turn around.
+/// The largest unit of roundoff of all types (that of `bf16`), for telling what rounding cannot
+/// turn around.
 const COARSEST: f64 = 1.0 / 256.0;
 /// Whole powers up to it are products.
 const LARGEST_POWER: f64 = 8.0;
@@ -28,7 +32,8 @@ pub(crate) fn rounding_to<T>(dtype: DType, work: impl FnOnce() -> T) -> T {
     let bits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
-        // Double precision is not relied on: what one library computes in it, another one computes in single precision.
+        // Double precision is not relied on: what one library computes in it, another one computes
+        // in single precision.
         _ => 24,
     };
     let before = BITS.replace(bits);
@@ -53,12 +58,14 @@ fn smallest() -> f64 {
 pub(crate) struct Rounded {
     /// The number, in double precision.
     value: f64,
-    /// How far single precision can be from it, divided by the unit of roundoff; 0 if no step rounds.
+    /// How far single precision can be from it, divided by the unit of roundoff; 0 if no step
+    /// rounds.
     spread: f64,
 }
 
 impl Rounded {
-    /// A result: `inherited` from its operands, and `own` if the operation rounds. What is too small for its type may become 0.
+    /// A result: `inherited` from its operands, and `own` if the operation rounds. What is too
+    /// small for its type may become 0.
     fn new(value: f64, inherited: f64, own: f64, exact: bool) -> Rounded {
         let (exact, smallest) = (exact && is_held(value), smallest());
         let flushed = if value != 0.0 && value.abs() < smallest { smallest / COARSEST } else { 0.0 };
@@ -214,13 +221,15 @@ pub(crate) fn exact(value: &Value<Rounded>, dtype: DType) -> Option<Const> {
 /// How near two constants are to each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Nearness {
-    /// The same numbers, and no step to them rounds, or what one rounded made no difference to the numbers.
+    /// The same numbers, and no step to them rounds, or what one rounded made no difference to the
+    /// numbers.
     Same,
     /// Within this, relative to the largest magnitude, which rounding explains.
     Within(f64),
 }
 
-/// How near the elements of two values are, in order, if rounding to `dtype` in the steps that led to them explains what differs.
+/// How near the elements of two values are, in order, if rounding to `dtype` in the steps that led
+/// to them explains what differs.
 pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> Option<Nearness> {
     let (x, y) = match (x, y) {
         (Value::Real(x), Value::Real(y)) if dtype.class() == Class::Real && x.data.len() == y.data.len() => (x, y),
@@ -248,7 +257,8 @@ pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> 
         let off = (x.value - y.value).abs();
         // The last term is for numbers below the smallest normal one.
         let bound = SLACK * (unit(dtype) * (spread + x.value.abs()) + f64::from(f32::from_bits(1)));
-        // Where digits cancel, rounding explains much: beyond half of all digits, nothing is believed.
+        // Where digits cancel, rounding explains much: beyond half of all digits, nothing is
+        // believed.
         let bound = bound.min(unit(dtype).sqrt() * largest);
         if spread == 0.0 || !spread.is_finite() || off.is_nan() || off > bound {
             return None;

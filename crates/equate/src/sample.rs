@@ -1,4 +1,5 @@
-//! What values look like on one random input: values that look different are not compared any further.
+//! What values look like on one random input: values that look different are not compared any
+//! further.
 
 use regraft_ir::op::EvalContext;
 use regraft_ir::{Bindings, Class, DType, Graph, NodeId, Op, SplitMix64, Tensor, TensorType, Value, ValueId};
@@ -11,7 +12,8 @@ const TOLERANCE: f64 = 1e-4;
 /// Sizes that stand for symbols, in turn.
 const SIZES: [i64; 4] = [4, 3, 5, 2];
 
-/// A value on one random input: sums of its elements under random weights, and the size of the terms.
+/// A value on one random input: sums of its elements under random weights, and the size of the
+/// terms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
     sums: [f64; SUMS],
@@ -57,8 +59,8 @@ fn mix(word: u64) -> u64 {
     SplitMix64(word).word()
 }
 
-/// Samples of a graph's values, for at most `work` operations. `called` names inputs and results of opaque operators: equal names have equal elements
-/// in all graphs.
+/// Samples of a graph's values, for at most `work` operations. `called` names inputs and results of
+/// opaque operators: equal names have equal elements in all graphs.
 pub(crate) fn samples(graph: &Graph, bindings: &Bindings, work: f64, called: &dyn Fn(ValueId) -> String) -> FxHashMap<ValueId, Sample> {
     let mut samples = FxHashMap::default();
     let mut values: FxHashMap<ValueId, Value<f64>> = FxHashMap::default();

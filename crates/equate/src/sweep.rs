@@ -1,4 +1,5 @@
-//! From the inputs to the outputs: every value is the known one that it is shown to be, or a new one.
+//! From the inputs to the outputs: every value is the known one that it is shown to be, or a new
+//! one.
 
 use regraft_ir::{Graph, NodeId, Op, TensorType, ValueId};
 use regraft_rules::{Library, Numeric};
@@ -34,8 +35,9 @@ impl Default for Effort {
 
 /// Whether `a` and `b` give equal outputs, by position, for equal inputs, by name.
 ///
-/// `rules` propose how constants might have been combined; nothing is believed because of them. Both graphs are read over the real numbers, and
-/// sizes are at least 1. Equal constants are known by their 128-bit digests.
+/// `rules` propose how constants might have been combined; nothing is believed because of them.
+/// Both graphs are read over the real numbers, and sizes are at least 1. Equal constants are known
+/// by their 128-bit digests.
 pub fn equate(a: &Graph, b: &Graph, opaques: &mut dyn Opaques, rules: &Library, effort: &Effort) -> Equivalence {
     equate_over(a, b, &namesakes(a, b), opaques, rules, effort)
 }
@@ -267,7 +269,8 @@ impl Sweep<'_> {
                 }
             } else if let Answer::Equal(roundings) = self.asker.equal(&mut self.joint, guess, value) {
                 self.roundings.extend(roundings);
-                // Guesses that were wrong before the right one cost nothing: activations often change nothing on the sample.
+                // Guesses that were wrong before the right one cost nothing: activations often
+                // change nothing on the sample.
                 self.asker.allowance = allowance;
                 return Some(guess);
             }
@@ -293,7 +296,8 @@ impl Sweep<'_> {
         guesses
     }
 
-    /// Where nothing could be computed: the value of the same name, and what directly follows from it.
+    /// Where nothing could be computed: the value of the same name, and what directly follows from
+    /// it.
     fn neighbours(&self, namesake: Option<ValueId>, ty: &TensorType) -> Vec<ValueId> {
         let Some(namesake) = namesake else { return Vec::new() };
         let graph = &self.joint.graph;
@@ -339,7 +343,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// The values below an output at which the proof stops: no value of the first graph, on operands that are.
+    /// The values below an output at which the proof stops: no value of the first graph, on
+    /// operands that are.
     fn gaps(&mut self, b: &Graph, p: ValueId, q: ValueId, differ: bool) {
         let first: rustc_hash::FxHashSet<ValueId> = self.sides[0].values().copied().collect();
         let place = |sweep: &Self, value: ValueId| {

@@ -3,11 +3,13 @@
 use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 use rustc_hash::FxHashMap;
 
-/// What symbols of the second graph stand for. One that is not known is a symbol that the first graph does not have.
+/// What symbols of the second graph stand for. One that is not known is a symbol that the first
+/// graph does not have.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     known: FxHashMap<String, Dim>,
-    /// What is put behind symbols that only the second graph has: no symbol of the first one ends in it.
+    /// What is put behind symbols that only the second graph has: no symbol of the first one ends
+    /// in it.
     mark: String,
 }
 
@@ -27,7 +29,8 @@ impl Symbols {
         Symbols { known: FxHashMap::default(), mark }
     }
 
-    /// Learns from two types that must be equal; false if they cannot be, or if sizes would have to be equal that the first graph does not know to be.
+    /// Learns from two types that must be equal; false if they cannot be, or if sizes would have to
+    /// be equal that the first graph does not know to be.
     pub fn declare(&mut self, a: &TensorType, b: &TensorType) -> bool {
         self.learn(a, b);
         a.dtype == b.dtype && self.ty(b) == *a

@@ -1,8 +1,11 @@
-//! Rules as algebra: for people, and to find rules that are the same up to the names of their variables.
+//! Rules as algebra: for people, and to find rules that are the same up to the names of their
+//! variables.
 //!
-//! `@` is the matrix product, `+ - * /` go element by element. `conv` is a convolution with stride 1 and `SAME` padding, other
-//! windows are told as in `conv[2x2 valid]`; `conv.relu` ends with an activation. `cat1/4(a, b)` joins tensors of four axes along axis 1, and
-//! `split1(x).0` is the first part of `x` where it was joined last along axis 1. `Kavg`, `Kid`, `I` and `One` are constants.
+//! `@` is the matrix product, `+ - * /` go element by element. `conv` is a convolution with stride
+//! 1 and `SAME` padding, other windows are told as in `conv[2x2 valid]`; `conv.relu` ends with an
+//! activation. `cat1/4(a, b)` joins tensors of four axes along axis 1, and `split1(x).0` is the
+//! first part of `x` where it was joined last along axis 1. `Kavg`, `Kid`, `I` and `One` are
+//! constants.
 
 use std::fmt::Write;
 
@@ -12,7 +15,8 @@ use crate::rule::{Ref, Rule, Side};
 /// Longest algebra that is written out: shared parts are repeated, so it could grow without bound.
 const LONGEST: usize = 4000;
 
-/// Both sides, with the variables named `a, b, ..` in the order of their first use. Outputs are separated by ` ; `.
+/// Both sides, with the variables named `a, b, ..` in the order of their first use. Outputs are
+/// separated by ` ; `.
 pub fn algebra(rule: &Rule) -> String {
     let mut names = vec![None; rule.variables.len()];
     let before = side(&rule.before, &mut names);
@@ -20,7 +24,8 @@ pub fn algebra(rule: &Rule) -> String {
     format!("{before} => {after}")
 }
 
-/// The names that [`algebra`] gives to the rule's variables, and others to those that it does not reach.
+/// The names that [`algebra`] gives to the rule's variables, and others to those that it does not
+/// reach.
 pub fn names(rule: &Rule) -> Vec<String> {
     let mut names = vec![None; rule.variables.len()];
     side(&rule.before, &mut names);

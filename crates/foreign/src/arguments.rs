@@ -1,4 +1,5 @@
-//! Arguments of a term of a text format: leading numbers and operands in the order that each operator has.
+//! Arguments of a term of a text format: leading numbers and operands in the order that each
+//! operator has.
 
 use crate::operator::{Activation, Padding};
 use crate::rule::Ref;

@@ -1,7 +1,10 @@
-//! All families of a rule, where they can be counted: one instance for every way in which its operands can be broadcast.
+//! All families of a rule, where they can be counted: one instance for every way in which its
+//! operands can be broadcast.
 //!
-//! Without convolutions, pools and constants the only thing that sizes decide is which operand of an element-wise operator is broadcast along which
-//! axis. Every way to decide it that occurs at all occurs with small sizes: free sizes may be 1, or 2 where they must not be, and the others are sums of them.
+//! Without convolutions, pools and constants the only thing that sizes decide is which operand of
+//! an element-wise operator is broadcast along which axis. Every way to decide it that occurs at
+//! all occurs with small sizes: free sizes may be 1, or 2 where they must not be, and the others
+//! are sums of them.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +25,8 @@ const MOST_WAYS: usize = 256;
 /// What every element-wise operator does along every axis.
 type Way = Vec<u8>;
 
-/// One instance for every way of broadcasting that fulfils `guards`; `None` if sizes decide more than that, or if there are too many to look at.
+/// One instance for every way of broadcasting that fulfils `guards`; `None` if sizes decide more
+/// than that, or if there are too many to look at.
 pub(crate) fn census(plan: &Plan, kinds: &[Kind], guards: Guards) -> Option<Vec<Instance>> {
     let free = |operator: &Operator| {
         use Operator::{Binary, Concat, MatMul, Scale, Split, Transpose, Unary};

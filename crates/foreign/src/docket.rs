@@ -9,9 +9,11 @@ use crate::judge::judge;
 use crate::rule::Rule;
 use crate::verdict::Judgement;
 
-/// Judges all rules with this many threads, in the order of the file, as [`judge`] does. The result does not depend on the number of threads.
+/// Judges all rules with this many threads, in the order of the file, as [`judge`] does. The result
+/// does not depend on the number of threads.
 ///
-/// `before` is told how many rules were begun before each one; when it says no, the rest is left out.
+/// `before` is told how many rules were begun before each one; when it says no, the rest is left
+/// out.
 pub fn judge_all(rules: &[Rule], threads: usize, proofs: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Judgement> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let originals: Vec<usize> = rules.iter().enumerate().map(|(at, rule)| *first.entry(algebra(rule)).or_insert(at)).collect();

@@ -1,6 +1,8 @@
-//! The equations of TENSAT's verification mode: `f(x, g(y)) == h(x, y)`, one after another, with or without white space between them.
+//! The equations of TENSAT's verification mode: `f(x, g(y)) == h(x, y)`, one after another, with or
+//! without white space between them.
 //!
-//! Their terms carry no ranks, and an equation may have variables on its right that its left has not.
+//! Their terms carry no ranks, and an equation may have variables on its right that its left has
+//! not.
 
 use crate::arguments::{Argument, Arguments};
 use crate::cursor::{Cursor, DEEPEST};

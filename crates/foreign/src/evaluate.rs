@@ -13,7 +13,8 @@ use crate::lower::lower;
 use crate::plan::Plan;
 use crate::random::Random;
 
-/// Fills in doubles that must agree before a difference in the field is put down to an order or a function.
+/// Fills in doubles that must agree before a difference in the field is put down to an order or a
+/// function.
 const FILLS: u64 = 3;
 /// Relative difference of doubles that is rounding.
 const ROUNDING: f64 = 1e-9;
@@ -55,7 +56,8 @@ impl fmt::Display for Difference {
 /// What computing both sides showed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// They are the same elements of the prime field, or the same doubles where the field does not know enough.
+    /// They are the same elements of the prime field, or the same doubles where the field does not
+    /// know enough.
     Equal,
     /// They are not.
     Differ(Difference),
@@ -63,8 +65,8 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// Computes both sides of an instance: in the prime field first, and if they differ there in doubles, because the field knows no order of numbers and no
-/// law of functions.
+/// Computes both sides of an instance: in the prime field first, and if they differ there in
+/// doubles, because the field knows no order of numbers and no law of functions.
 pub(crate) fn compare(plan: &Plan, instance: &Instance, names: &[String], seed: u64) -> Outcome {
     match sides(plan, instance, names) {
         Ok(Sides::Shapes(difference)) => Outcome::Differ(difference),

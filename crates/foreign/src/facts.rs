@@ -10,7 +10,8 @@ use crate::reading::Reading;
 pub struct Facts {
     /// Some operands that are combined element by element had different shapes.
     pub broadcast: bool,
-    /// For every element-wise operator and axis: 0 where both sizes are equal, 1 where the second one is 1, 2 where the first one is.
+    /// For every element-wise operator and axis: 0 where both sizes are equal, 1 where the second
+    /// one is 1, 2 where the first one is.
     pub ways: Vec<u8>,
     /// Groups and output channels of each convolution.
     pub convolutions: SmallVec<[(i64, i64); 4]>,

@@ -1,8 +1,9 @@
 //! Families: all sizes for which a rule goes the same way as for one instance.
 //!
-//! Two sizes that are equal in an instance because an operator needs it are equal in its family; a size that is broadcast there is 1; kernels and numbers of
-//! groups are those of the instance. All else is free. The family is found by typing the instance with a symbol beside every size, and by solving what
-//! the operators then demand of the symbols.
+//! Two sizes that are equal in an instance because an operator needs it are equal in its family; a
+//! size that is broadcast there is 1; kernels and numbers of groups are those of the instance. All
+//! else is free. The family is found by typing the instance with a symbol beside every size, and by
+//! solving what the operators then demand of the symbols.
 
 use std::collections::BTreeMap;
 
@@ -197,7 +198,8 @@ impl Solver {
             Some(((*symbol).to_owned(), rest))
         });
         let mut solutions: Vec<(String, Dim)> = solutions.collect();
-        // A size that is a sum of others is one for all values; a difference may still cancel later.
+        // A size that is a sum of others is one for all values; a difference may still cancel
+        // later.
         solutions.sort_by_key(|(_, rest)| !rest.at_least(1));
         if let Some((symbol, rest)) = solutions.into_iter().next() {
             self.replace(&symbol, &rest);

@@ -27,7 +27,8 @@ impl Format {
 
     /// The format that the content looks like: text with `=>` or `==`, else protobuf.
     ///
-    /// Lines are pairs if they are even in number and the target of some line has a variable that its source has not.
+    /// Lines are pairs if they are even in number and the target of some line has a variable that
+    /// its source has not.
     pub fn of(bytes: &[u8]) -> Format {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let is_text = !text.contains(|c: char| c.is_control() && !c.is_whitespace());

@@ -17,7 +17,8 @@ pub struct Typed {
     pub cuts: SmallVec<[Option<Size>; 4]>,
     /// It is made of constants whose size comes from their place, so it is not broadcast.
     pub placed: bool,
-    /// Old groups per new one, of weights whose groups are to be merged by the convolution that uses them.
+    /// Old groups per new one, of weights whose groups are to be merged by the convolution that
+    /// uses them.
     pub merged: Option<i64>,
 }
 

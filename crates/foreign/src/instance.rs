@@ -54,7 +54,8 @@ impl<'a> Choices<'a> {
         Choices { plan, shapes: plan.leaves.iter().zip(kinds).map(|(leaf, kind)| shapes(leaf, *kind)).collect() }
     }
 
-    /// A random instance that fulfils `guards`, if one is found. Every shape that fits the earlier leaves is equally likely.
+    /// A random instance that fulfils `guards`, if one is found. Every shape that fits the earlier
+    /// leaves is equally likely.
     pub(crate) fn draw(&self, reading: Reading, guards: Guards, random: &mut Random) -> Option<Instance> {
         (0..ATTEMPTS).find_map(|_| self.attempt(reading, guards, random))
     }

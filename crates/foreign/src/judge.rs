@@ -1,4 +1,5 @@
-//! The judge: draws instances, looks for the weakest guards under which all of them hold, and asks the prover for the rest.
+//! The judge: draws instances, looks for the weakest guards under which all of them hold, and asks
+//! the prover for the rest.
 
 use std::collections::HashSet;
 
@@ -35,7 +36,8 @@ pub(crate) struct Trial {
     pub difference: Option<Difference>,
 }
 
-/// Judges one rule; of a rule that holds on all instances, at most `proofs` families of sizes are given to the prover.
+/// Judges one rule; of a rule that holds on all instances, at most `proofs` families of sizes are
+/// given to the prover.
 ///
 /// Deterministic: the same rule gets the same judgement.
 pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
@@ -159,7 +161,8 @@ impl<'a> Court<'a> {
             return;
         }
         match compare(self.plan, &instance, self.names, self.random.next()) {
-            // A constant has the size that makes the sides fit: another one is no choice that a system would take.
+            // A constant has the size that makes the sides fit: another one is no choice that a
+            // system would take.
             Outcome::Differ(Difference::Shapes { .. }) if self.plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) => {
                 self.misplaced = true
             }
@@ -169,7 +172,8 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// The weakest guards under which everything holds that was tried, and that further instances do not refute.
+    /// The weakest guards under which everything holds that was tried, and that further instances
+    /// do not refute.
     fn decide(&mut self) -> Decision {
         if self.trials.is_empty() && self.unknown.is_none() {
             return Decision::Nothing(match self.misplaced {

@@ -11,7 +11,8 @@ use crate::operator::{Activation, Binary, Operator, Padding, Unary};
 use crate::plan::{Leaf, Plan, Step};
 use crate::reading::Reading;
 
-/// One side of a rule as a graph of doubles. Inputs are all variables of the rule, under `names`; outputs are in the rule's order.
+/// One side of a rule as a graph of doubles. Inputs are all variables of the rule, under `names`;
+/// outputs are in the rule's order.
 ///
 /// # Errors
 /// Sizes that are symbols leave open whether an operator is well-typed.
@@ -173,7 +174,8 @@ impl Lowering<'_> {
         Ok(vec![top, left, bottom, right])
     }
 
-    /// Weights for `group` groups made of weights for `count` times as many: those of each old group stand among zeros.
+    /// Weights for `group` groups made of weights for `count` times as many: those of each old
+    /// group stand among zeros.
     fn merge(&mut self, weights: ValueId, merged: &Typed, count: i64, group: i64) -> Result<ValueId, String> {
         let old = group * count;
         let Some(ty) = self.graph.ty(weights).cloned() else { return Err("weights of unknown type".into()) };

@@ -3,7 +3,8 @@
 /// How a window treats the border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// As much padding as makes the result `ceil(size / stride)` long; how it is divided is a matter of [`Reading`](crate::Reading).
+    /// As much padding as makes the result `ceil(size / stride)` long; how it is divided is a
+    /// matter of [`Reading`](crate::Reading).
     Same,
     /// None.
     Valid,
@@ -75,7 +76,8 @@ pub enum Unary {
 /// One operator of a foreign rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// `x[N, C, H, W], w[O, I, h, w] → [N, O, H', W']` in `C / I` groups: no parameter says how many.
+    /// `x[N, C, H, W], w[O, I, h, w] → [N, O, H', W']` in `C / I` groups: no parameter says how
+    /// many.
     Conv {
         /// Steps down and across.
         strides: [i64; 2],
@@ -115,7 +117,8 @@ pub enum Operator {
         /// Rank of the operands, where the rule says it.
         rank: Option<usize>,
     },
-    /// Two results: the operand before and after the last place along an axis where a concatenation joined it.
+    /// Two results: the operand before and after the last place along an axis where a concatenation
+    /// joined it.
     Split {
         /// Axis.
         axis: usize,
@@ -130,7 +133,8 @@ pub enum Operator {
         /// The larger height and width; those of a second operand if not given.
         kernel: Option<[i64; 2]>,
     },
-    /// Weights `[O, I, h, w]` for `count` times fewer groups: `[O, count * I, h, w]`, zero outside of the old groups.
+    /// Weights `[O, I, h, w]` for `count` times fewer groups: `[O, count * I, h, w]`, zero outside
+    /// of the old groups.
     MergeGroups {
         /// Old groups per new one.
         count: i64,

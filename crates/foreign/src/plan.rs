@@ -1,4 +1,5 @@
-//! A rule made ready for typing: leaves in the order in which they get sizes, and after each the operators that can be typed then.
+//! A rule made ready for typing: leaves in the order in which they get sizes, and after each the
+//! operators that can be typed then.
 
 use std::ops::Range;
 

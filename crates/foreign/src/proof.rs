@@ -40,7 +40,8 @@ impl Proof {
     }
 }
 
-/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most `most` families.
+/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most
+/// `most` families.
 pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
     if most == 0 {
         return Proof::none("no proofs were asked for".into());
@@ -91,8 +92,9 @@ fn outcome(family: &Family) -> Result<(), String> {
 
 /// An instance whose family stands for all sizes, ranks and ways of broadcasting, if there is one.
 ///
-/// Where all operators work element by element, each element of a result is one expression of the elements at the same index, wherever broadcasting reads them
-/// from; and if both sides read the same variables they have the same shape. Then equal vectors show all.
+/// Where all operators work element by element, each element of a result is one expression of the
+/// elements at the same index, wherever broadcasting reads them from; and if both sides read the
+/// same variables they have the same shape. Then equal vectors show all.
 fn pointwise(plan: &Plan, witnesses: &[&Trial]) -> Option<Instance> {
     let variables = plan.leaves.iter().all(|l| matches!(l, Leaf::Variable(_)));
     if !variables || !plan.steps.iter().all(|s| s.operator.is_pointwise()) || plan.outputs[0].len() != 1 {

@@ -2,7 +2,8 @@
 
 use crate::operator::Operator;
 
-/// Operators on one side of a rule at most: larger rules are refused, so that judging them stays cheap.
+/// Operators on one side of a rule at most: larger rules are refused, so that judging them stays
+/// cheap.
 pub const MOST_NODES: usize = 64;
 /// Results of a rule at most.
 pub const MOST_OUTPUTS: usize = 16;
@@ -65,7 +66,8 @@ impl Rule {
 }
 
 impl Side {
-    /// Adds an operator, or finds the one that is already there; constants are never shared, because each has a size of its own.
+    /// Adds an operator, or finds the one that is already there; constants are never shared,
+    /// because each has a size of its own.
     pub(crate) fn add(&mut self, operator: Operator, operands: Vec<Ref>) -> Result<usize, String> {
         let (least, most) = operator.operands();
         if operands.len() < least || operands.len() > most {

@@ -1,4 +1,5 @@
-//! The shapes that are tried for each kind of leaf: small, and adverse. Sizes of 1 broadcast, channels differ, windows are odd, even and oblong.
+//! The shapes that are tried for each kind of leaf: small, and adverse. Sizes of 1 broadcast,
+//! channels differ, windows are odd, even and oblong.
 
 use crate::kind::Kind;
 use crate::operator::Operator;

@@ -5,8 +5,9 @@ use smallvec::SmallVec;
 
 /// A size: a number, which decides what is well-typed, and the expression that it is one value of.
 ///
-/// For a concrete instance the expression is the number. For a family it is a polynomial over symbols, and every comparison of numbers on the way leaves
-/// an [`Obligation`] for the expressions.
+/// For a concrete instance the expression is the number. For a family it is a polynomial over
+/// symbols, and every comparison of numbers on the way leaves an [`Obligation`] for the
+/// expressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The number.

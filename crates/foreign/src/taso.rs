@@ -1,7 +1,8 @@
 //! Rule files of TASO: a protobuf collection of rules.
 //!
-//! The numbers of operators and parameters are those of TASO's headers. Kernel sizes of convolutions, which the files carry, are not read, as in
-//! TASO's own loader: a rule is meant for every kernel.
+//! The numbers of operators and parameters are those of TASO's headers. Kernel sizes of
+//! convolutions, which the files carry, are not read, as in TASO's own loader: a rule is meant for
+//! every kernel.
 
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
@@ -19,8 +20,9 @@ const WINDOW_HINT: &str = "TASO numbers the parameters: 4 and 5 kernel, 6 and 7 
 /// The rules of a protobuf file.
 ///
 /// # Errors
-/// The bytes are no such collection, or a rule is not well-formed: an operator or parameter without its number, an operand that does not come before its
-/// operator, a variable of the target that the source does not have.
+/// The bytes are no such collection, or a rule is not well-formed: an operator or parameter without
+/// its number, an operand that does not come before its operator, a variable of the target that the
+/// source does not have.
 pub fn read(bytes: &[u8]) -> Result<Vec<Rule>, ImportError> {
     let mut rest = bytes;
     let mut rules = Vec::new();

@@ -1,6 +1,8 @@
-//! Rule files of TENSAT: one rule `(before)=>(after)` per line; two lines are one rule with two results in its files of pairs.
+//! Rule files of TENSAT: one rule `(before)=>(after)` per line; two lines are one rule with two
+//! results in its files of pairs.
 //!
-//! Operators are those of TENSAT's e-graph language: parameters first, as numbers, then the operands.
+//! Operators are those of TENSAT's e-graph language: parameters first, as numbers, then the
+//! operands.
 
 use crate::arguments::{Argument, Arguments};
 use crate::cursor::{Cursor, DEEPEST};
@@ -31,7 +33,8 @@ pub fn read_rules(text: &str) -> Result<Vec<Rule>, ImportError> {
 /// Rules with two results: the first two lines, the next two, and so on.
 ///
 /// # Errors
-/// A line is no rule, the last line has no partner, or a target has a variable that both sources have not.
+/// A line is no rule, the last line has no partner, or a target has a variable that both sources
+/// have not.
 pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
     let mut rules = Vec::new();
     let mut waiting: Option<Rule> = None;
@@ -54,7 +57,8 @@ pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
     }
 }
 
-/// Whether the lines are pairs: an even number, and the target of some line has a variable that its source has not.
+/// Whether the lines are pairs: an even number, and the target of some line has a variable that its
+/// source has not.
 pub(crate) fn are_pairs(text: &str) -> bool {
     let alone = |mut cursor: Cursor<'_>| read(&mut cursor, None).is_ok_and(|rule| check_variables(&rule, &cursor).is_err());
     lines(text).count().is_multiple_of(2) && lines(text).any(alone)

@@ -55,7 +55,8 @@ impl fmt::Display for Counterexample {
     }
 }
 
-/// Both sides of a rule in one of its families, as graphs in the text format of `regraft-ir`. They have the same inputs.
+/// Both sides of a rule in one of its families, as graphs in the text format of `regraft-ir`. They
+/// have the same inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The left side.
@@ -79,7 +80,8 @@ pub struct Judgement {
     pub algebra: String,
     /// Is it true?
     pub verdict: Verdict,
-    /// How is that known? `ProvedInRange`: for families of sizes that were met, and there are more of them; kernels and numbers of groups are fixed in each.
+    /// How is that known? `ProvedInRange`: for families of sizes that were met, and there are more
+    /// of them; kernels and numbers of groups are fixed in each.
     pub trust: Trust,
     /// Why no proof was found of a rule that holds on all instances.
     pub unproved: Option<String>,
@@ -91,7 +93,8 @@ pub struct Judgement {
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
-    /// Both sides in the families that were chosen to be proved: all of them, unless there are too many.
+    /// Both sides in the families that were chosen to be proved: all of them, unless there are too
+    /// many.
     pub pairs: Vec<Pair>,
     /// The kinds of the variables, for every typing that was tried.
     pub typings: Vec<String>,
@@ -100,7 +103,8 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were proved: a rule that was only tested is proved then.
+    /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were
+    /// proved: a rule that was only tested is proved then.
     pub fn take_derivations(&mut self) {
         if self.trust == Trust::Tested && !self.pairs.is_empty() {
             (self.trust, self.proofs, self.unproved) = (Trust::ProvedInRange, self.pairs.len(), None);

@@ -1,4 +1,5 @@
-//! TASO's messages, as far as they are read. All numbers are optional here, so that one that is missing is seen.
+//! TASO's messages, as far as they are read. All numbers are optional here, so that one that is
+//! missing is seen.
 
 /// One rewrite.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -1,4 +1,5 @@
-//! The rule files that TASO and TENSAT ship, where they are at hand: beside the checkout, or in the folder that `REGRAFT_FOREIGN_RULES` names.
+//! The rule files that TASO and TENSAT ship, where they are at hand: beside the checkout, or in the
+//! folder that `REGRAFT_FOREIGN_RULES` names.
 
 mod skipped;
 

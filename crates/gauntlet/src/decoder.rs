@@ -1,4 +1,5 @@
-//! `decoder`: a large language model of random weights, written block by block, for trying out what does not fit into memory.
+//! `decoder`: a large language model of random weights, written block by block, for trying out what
+//! does not fit into memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -48,7 +49,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a decoder with about `gigabytes` of weights to `folder`, as `decoder.onnx`; returns its number of layers and its bytes of weights.
+/// Writes a decoder with about `gigabytes` of weights to `folder`, as `decoder.onnx`; returns its
+/// number of layers and its bytes of weights.
 pub fn write(folder: &Path, gigabytes: f64, width: i64, seed: u64) -> Result<(i64, u64)> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let (width, mlp) = (width / HEAD * HEAD, width * MLP_EIGHTHS / 8);

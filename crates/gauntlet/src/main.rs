@@ -13,7 +13,8 @@
 //! | `memory` | a model much larger than the memory that a run may take |
 //! | `decoder` | writes a model of any size with external data, to try memory limits on |
 //!
-//! Every campaign prints its seed and ends with a verdict line; exit code 0 if nothing broke, 1 if something did, 2 if it could not run.
+//! Every campaign prints its seed and ends with a verdict line; exit code 0 if nothing broke, 1 if
+//! something did, 2 if it could not run.
 
 use std::process::ExitCode;
 

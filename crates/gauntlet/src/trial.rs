@@ -15,7 +15,8 @@ use regraft_rules::Library;
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 use regraft_search::RandomWalk;
 
-/// Relative difference that passes: rewritings reassociate sums, and random ones do so again and again.
+/// Relative difference that passes: rewritings reassociate sums, and random ones do so again and
+/// again.
 pub const TOLERANCE: f64 = 2e-3;
 
 /// Bytes that rewritten bodies may add.
@@ -52,7 +53,8 @@ pub struct Rewritten {
     pub rules: Vec<String>,
     /// What the certificate says of each of them.
     pub judged: Vec<Judged>,
-    /// Why the certificate of all that does not lead to the written model, if it does not: what was written reads as another expression.
+    /// Why the certificate of all that does not lead to the written model, if it does not: what was
+    /// written reads as another expression.
     pub uncertified: Option<String>,
 }
 
@@ -78,7 +80,8 @@ impl Bench {
         }
     }
 
-    /// Rewrites a model whose right outputs are `want`, and holds the result to them; how many rewrites were applied.
+    /// Rewrites a model whose right outputs are `want`, and holds the result to them; how many
+    /// rewrites were applied.
     pub fn hold(&self, bytes: &[u8], feeds: &[Feeds], want: &[Vec<HostTensor>], walk: RandomWalk) -> Result<usize> {
         let rewritten = self.rewrite(bytes, walk)?;
         let done = || format!("after {}", rewritten.rules.join(", "));
@@ -135,7 +138,8 @@ impl Bench {
         Ok(Rewritten { bytes, before, after: graph, rules, judged: replay.judged, uncertified: replay.arrival.err() })
     }
 
-    /// Walks inside of every body as well. A body that cannot be written with what was done in it is a defect.
+    /// Walks inside of every body as well. A body that cannot be written with what was done in it
+    /// is a defect.
     fn rewrite_bodies(&self, model: &Model, walk: RandomWalk) -> Result<Bodies> {
         let mut seed = walk.seed;
         let options = WriteOptions { allow_growth: Some(GROWTH), ..WriteOptions::default() };
@@ -153,7 +157,8 @@ impl Bench {
         scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model, &*self.runtime), walk)
     }
 
-    /// Rewrites of a model's graph at random, without those inside of bodies; `None` if no rule fits.
+    /// Rewrites of a model's graph at random, without those inside of bodies; `None` if no rule
+    /// fits.
     pub fn rewrites(&self, model: &Model, walk: RandomWalk) -> Option<Vec<Rewrite>> {
         let (start, _) = clean(model.graph());
         self.scramble(model, &start, walk).map(|proposal| proposal.rewrites)
@@ -166,8 +171,9 @@ impl Bench {
     }
 }
 
-/// Replays the certificate of what was done, which must read back as it was written, and every step of which must fit. Whether its steps can be
-/// proved, and whether they lead to what was written, is another matter.
+/// Replays the certificate of what was done, which must read back as it was written, and every step
+/// of which must fit. Whether its steps can be proved, and whether they lead to what was written,
+/// is another matter.
 fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
     let written = Model::from_bytes(bytes.to_vec().into(), None).context("reading what was written")?;
     let digest = ModelDigest(Vec::new());

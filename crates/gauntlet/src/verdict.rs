@@ -7,7 +7,8 @@ use std::process::ExitCode;
 pub struct Verdict {
     /// Cases that held.
     pub held: usize,
-    /// Differences beyond the tolerance, in cases that held, that double precision confirms to be rounding.
+    /// Differences beyond the tolerance, in cases that held, that double precision confirms to be
+    /// rounding.
     pub excused: usize,
     /// Cases that the baseline itself cannot run.
     pub skipped: usize,

@@ -28,7 +28,8 @@ struct Inner {
 const BLOCK: usize = 4 << 20;
 
 impl Const {
-    /// A constant from its bytes; `None` if their number does not fit the shape or the element type has no fixed width.
+    /// A constant from its bytes; `None` if their number does not fit the shape or the element type
+    /// has no fixed width.
     pub fn new(dtype: DType, shape: &[i64], bytes: Bytes) -> Option<Const> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?))?;
         if dtype.size() == 0 || elements.checked_mul(dtype.size())? != bytes.len() {
@@ -37,8 +38,9 @@ impl Const {
         Some(Const(Arc::new(Inner { dtype, shape: shape.to_vec(), bytes, release: None, fingerprint: OnceLock::new() })))
     }
 
-    /// The same constant, with a function to call on bytes that were just read from end to end and will not be read again soon: whoever keeps
-    /// them may take them out of memory, as long as they stay readable.
+    /// The same constant, with a function to call on bytes that were just read from end to end and
+    /// will not be read again soon: whoever keeps them may take them out of memory, as long as they
+    /// stay readable.
     pub fn released_by(mut self, release: fn(&[u8])) -> Const {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.release = Some(release);
@@ -46,7 +48,8 @@ impl Const {
         self
     }
 
-    /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from doubles; `None` if the count does not fit.
+    /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from
+    /// doubles; `None` if the count does not fit.
     pub fn from_f64(dtype: DType, shape: &[i64], values: &[f64]) -> Option<Const> {
         let mut bytes = Vec::with_capacity(values.len() * dtype.size());
         for v in values {
@@ -62,7 +65,8 @@ impl Const {
         Const::new(dtype, shape, bytes.into())
     }
 
-    /// A constant of an integer or boolean type from integers (wrapped to the type's width); `None` if the count does not fit.
+    /// A constant of an integer or boolean type from integers (wrapped to the type's width); `None`
+    /// if the count does not fit.
     pub fn from_i64(dtype: DType, shape: &[i64], values: &[i64]) -> Option<Const> {
         let mut bytes = Vec::with_capacity(values.len() * dtype.size());
         for v in values {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 /// Values of symbols, for evaluating a [`Dim`].
 pub type Bindings = BTreeMap<String, i64>;
 
-/// One dimension of a shape, in a normal form: two equal `Dim`s denote the same number for every value of the symbols.
+/// One dimension of a shape, in a normal form: two equal `Dim`s denote the same number for every
+/// value of the symbols.
 ///
-/// The converse does not hold: unequal `Dim`s may still agree, so a test that fails means "cannot be shown".
+/// The converse does not hold: unequal `Dim`s may still agree, so a test that fails means "cannot
+/// be shown".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dim(Repr);
 
@@ -21,7 +23,8 @@ enum Repr {
     Poly(Arc<Terms>),
 }
 
-/// Sum of `coefficient * product of atoms`, sorted by the product; no zero coefficients; never a bare constant.
+/// Sum of `coefficient * product of atoms`, sorted by the product; no zero coefficients; never a
+/// bare constant.
 type Terms = Vec<(Vec<Atom>, i64)>;
 
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +47,8 @@ pub enum Factor<'a> {
 }
 
 impl Dim {
-    /// The same expression with other sizes for its symbols; `None` if one has none, or if two sizes that broadcast no longer do.
+    /// The same expression with other sizes for its symbols; `None` if one has none, or if two
+    /// sizes that broadcast no longer do.
     pub fn substitute(&self, size: &dyn Fn(&str) -> Option<Dim>) -> Option<Dim> {
         let mut sum = Dim::from(0);
         for (coefficient, factors) in self.products() {
@@ -144,7 +148,8 @@ impl Dim {
         if let Some(exact) = self.exact_div(divisor) {
             return exact;
         }
-        // floor((d*q + r) / d) = q + floor(r / d) for a constant d > 0: keeps one normal form of strided sizes.
+        // floor((d*q + r) / d) = q + floor(r / d) for a constant d > 0: keeps one normal form of
+        // strided sizes.
         if let Some(d) = divisor.known().filter(|d| *d > 0) {
             let (mut whole, mut rest) = (Vec::new(), Vec::new());
             for (atoms, coefficient) in self.terms() {
@@ -239,7 +244,8 @@ impl Dim {
         }
     }
 
-    /// True if the size is at least `bound` for all symbol values ≥ 1, as far as a simple sign test can show.
+    /// True if the size is at least `bound` for all symbol values ≥ 1, as far as a simple sign test
+    /// can show.
     pub fn at_least(&self, bound: i64) -> bool {
         match &self.0 {
             Repr::Const(value) => *value >= bound,

@@ -107,7 +107,8 @@ impl DType {
         self.class() == Class::Real
     }
 
-    /// Whether every value of this type is one of type `wider`, so that a cast there loses nothing. Truth values are the numbers 0 and 1.
+    /// Whether every value of this type is one of type `wider`, so that a cast there loses nothing.
+    /// Truth values are the numbers 0 and 1.
     pub fn embeds(self, wider: DType) -> bool {
         let fits = |narrow: Numbers, wide: Numbers| {
             narrow.digits <= wide.digits && narrow.reach <= wide.reach && (wide.negative || !narrow.negative)

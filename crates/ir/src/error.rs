@@ -30,7 +30,8 @@ pub enum EvalError {
     /// The scalar lacks a function.
     #[error(transparent)]
     Scalar(#[from] Unsupported),
-    /// Concrete sizes or values do not fit the operator (out-of-range index, sizes that differ at run time).
+    /// Concrete sizes or values do not fit the operator (out-of-range index, sizes that differ at
+    /// run time).
     #[error("{0}")]
     Value(String),
     /// The operator has no definition here.

@@ -33,8 +33,8 @@ impl<S> OpaqueEval<S> for NoOpaque {
 
 /// Values of the declared outputs for these inputs, in order.
 ///
-/// Symbols are bound from the shapes of the given inputs; values are dropped after their last reader, so peak memory is that of the
-/// widest cut.
+/// Symbols are bound from the shapes of the given inputs; values are dropped after their last
+/// reader, so peak memory is that of the widest cut.
 pub fn run<S: Scalar>(
     graph: &Graph,
     feeds: &HashMap<String, Value<S>>,
@@ -114,7 +114,8 @@ fn walk<S: Scalar>(
         .collect()
 }
 
-/// Operations of a graph at these sizes, and elements that its nodes read and write; `None` if a size has no value.
+/// Operations of a graph at these sizes, and elements that its nodes read and write; `None` if a
+/// size has no value.
 pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
     let mut sum = 0.0;
     for id in graph.ids() {
@@ -128,7 +129,8 @@ pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
     Some(sum)
 }
 
-/// The constant that a constant cone computes, evaluated in double precision and rounded at casts and at the end.
+/// The constant that a constant cone computes, evaluated in double precision and rounded at casts
+/// and at the end.
 ///
 /// # Errors
 ///
@@ -146,8 +148,8 @@ pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError>
     results.flatten().ok_or_else(|| EvalError::value("a constant of an exotic type"))
 }
 
-/// The constant that a value is, if it is one, or if it is computed from whole numbers and truth values alone, of at most `largest` elements at each step:
-/// then no step rounds.
+/// The constant that a value is, if it is one, or if it is computed from whole numbers and truth
+/// values alone, of at most `largest` elements at each step: then no step rounds.
 pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<Const> {
     if let Some(constant) = graph.constant(value) {
         return Some(constant.clone());
@@ -167,7 +169,8 @@ pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<C
     constant_value(graph, value).ok()
 }
 
-/// True if a constant cone moves single-precision elements about and computes none: single precision holds them all then.
+/// True if a constant cone moves single-precision elements about and computes none: single
+/// precision holds them all then.
 fn only_moves(graph: &Graph, value: ValueId) -> bool {
     let needed = needed(graph, &[value]);
     graph.ids().filter(|id| needed[id.0 as usize]).all(|id| moves(graph, id, DType::F32))

@@ -16,13 +16,16 @@ use crate::tensor::{Tensor, Value, magnitude};
 const BLOCK: usize = 1 << 12;
 /// Threads that compute constants at most.
 const THREADS: usize = 8;
-/// Constants of more elements, with what they are computed from, are computed one after the other, for the memory that they take.
+/// Constants of more elements, with what they are computed from, are computed one after the other,
+/// for the memory that they take.
 const LARGE: i64 = 1 << 24;
 
-/// Differences of written constants from their expressions, or why they are none that rounding explains.
+/// Differences of written constants from their expressions, or why they are none that rounding
+/// explains.
 pub type Differences = Result<Vec<f64>, Misfit>;
 
-/// Constant expressions of one graph, and what stands for each of them in another: two graphs without inputs, compared output by output.
+/// Constant expressions of one graph, and what stands for each of them in another: two graphs
+/// without inputs, compared output by output.
 #[derive(Clone, Debug)]
 pub struct Folded {
     /// The expressions.
@@ -43,7 +46,8 @@ pub enum Misfit {
 }
 
 impl Folded {
-    /// These values of `a`, which depend on constants only, and those of `b` that were written for them.
+    /// These values of `a`, which depend on constants only, and those of `b` that were written for
+    /// them.
     pub fn new(a: &Graph, b: &Graph, pairs: &[(ValueId, ValueId)]) -> Folded {
         let (x, y): (Vec<ValueId>, Vec<ValueId>) = pairs.iter().copied().unzip();
         Folded { expressions: cone(a, &x), written: cone(b, &y) }
@@ -55,8 +59,8 @@ impl Folded {
         types.filter_map(|ty| ty.elements().known()).fold(0, i64::saturating_add)
     }
 
-    /// Computes the expressions in double precision, and tells how far each constant is from its own, relative to its largest magnitude. It is no farther
-    /// than rounding to its type explains.
+    /// Computes the expressions in double precision, and tells how far each constant is from its
+    /// own, relative to its largest magnitude. It is no farther than rounding to its type explains.
     pub fn differences(&self) -> Differences {
         let outputs = |graph: &Graph| graph.outputs().iter().map(|o| o.value).collect::<Vec<_>>();
         let (wanted, written) = (outputs(&self.expressions), outputs(&self.written));
@@ -127,7 +131,8 @@ fn is_stored(value: &Value<f32>, found: &Const) -> bool {
         && tensor.data.iter().zip(stored).all(|(v, c)| v.to_le_bytes() == c)
 }
 
-/// The largest difference relative to the largest magnitude, if it is what rounding to the type explains.
+/// The largest difference relative to the largest magnitude, if it is what rounding to the type
+/// explains.
 fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
     let Value::Real(want) = want else {
         return (want.to_const(found.dtype())?.bytes() == found.bytes()).then_some(0.0);
@@ -151,7 +156,8 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
             if w.to_bits() == f.to_bits() || *w == f || (w.is_nan() && f.is_nan()) || (exact && !off.is_finite()) {
                 continue;
             }
-            // The second term is for sums in another order, and for numbers below the smallest normal one.
+            // The second term is for sums in another order, and for numbers below the smallest
+            // normal one.
             if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || !off.is_finite()) {
                 return None;
             }
@@ -161,7 +167,8 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
     Some(worst)
 }
 
-/// A few elements at a time of both: copies of all of them would take more time than comparing them.
+/// A few elements at a time of both: copies of all of them would take more time than comparing
+/// them.
 fn blocks<'a>(want: &'a Tensor<f64>, found: &'a Const) -> impl Iterator<Item = (&'a [f64], Const)> {
     let size = found.dtype().size();
     want.data.chunks(BLOCK).enumerate().filter_map(move |(at, block)| {
@@ -176,7 +183,8 @@ mod tests {
     use super::*;
     use crate::text;
 
-    /// The differences of `written` from the outputs of `graph`, whose values they were written for.
+    /// The differences of `written` from the outputs of `graph`, whose values they were written
+    /// for.
     fn differences(graph: &str, written: &[Const]) -> Result<Vec<f64>, Misfit> {
         let a = text::parse(graph).expect("a graph");
         let mut b = Graph::default();

@@ -49,7 +49,8 @@ pub struct Node {
     pub origin: Option<u32>,
     /// Depends on constants only.
     pub constant: bool,
-    /// Who reads the results: `(reader, operand slot)`, in no particular order; a reader of two operands occurs twice.
+    /// Who reads the results: `(reader, operand slot)`, in no particular order; a reader of two
+    /// operands occurs twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
 }
 
@@ -86,7 +87,8 @@ impl Graph {
         id.out()
     }
 
-    /// Declares an input that is the same in every run: a weight whose elements are not given, of any size.
+    /// Declares an input that is the same in every run: a weight whose elements are not given, of
+    /// any size.
     pub fn add_parameter(&mut self, name: &str, ty: TensorType) -> ValueId {
         let value = self.add_input(name, ty);
         self.node_mut(value.node).constant = true;
@@ -230,7 +232,8 @@ impl Graph {
         self.node(value.node).users.iter().copied().filter(move |(user, slot)| self.node(*user).inputs[*slot as usize] == value)
     }
 
-    /// All alive nodes, operands before readers; ties by id. Nodes on a cycle (never present in a valid graph) are left out.
+    /// All alive nodes, operands before readers; ties by id. Nodes on a cycle (never present in a
+    /// valid graph) are left out.
     pub fn topological(&self) -> Vec<NodeId> {
         let mut waiting: Vec<u32> = self.nodes.iter().map(|n| n.as_ref().map_or(0, |n| n.inputs.len() as u32)).collect();
         let mut ready: std::collections::BinaryHeap<std::cmp::Reverse<NodeId>> =
@@ -249,7 +252,8 @@ impl Graph {
         order
     }
 
-    /// A number for every node, by its id, that is smaller than those of all nodes that depend on it.
+    /// A number for every node, by its id, that is smaller than those of all nodes that depend on
+    /// it.
     pub fn ranks(&self) -> Vec<u32> {
         let mut ranks = vec![0; self.capacity()];
         for (rank, id) in (0..).zip(self.topological()) {

@@ -11,12 +11,14 @@ use crate::op::Op;
 
 /// The key of a graph: of what its outputs compute, in order, from inputs known by their position.
 ///
-/// Every node that an output needs has a *down-hash* of its operator, attributes, constants by content, and operands in order (sorted for
-/// the two operands of commutative operators). The key is the sum over all different down-hashes, each mixed with the number of nodes that
-/// share it, plus the outputs; so a value computed twice and one that is shared have different keys. Names, node ids and
-/// nodes that no output needs do not count.
+/// Every node that an output needs has a *down-hash* of its operator, attributes, constants by
+/// content, and operands in order (sorted for the two operands of commutative operators). The key
+/// is the sum over all different down-hashes, each mixed with the number of nodes that share it,
+/// plus the outputs; so a value computed twice and one that is shared have different keys. Names,
+/// node ids and nodes that no output needs do not count.
 ///
-/// The same on every run and on every little-endian platform; a change of the operator table changes it.
+/// The same on every run and on every little-endian platform; a change of the operator table
+/// changes it.
 pub fn canonical_key(graph: &Graph) -> u128 {
     let position: FxHashMap<NodeId, u32> = graph.inputs().iter().enumerate().map(|(at, id)| (*id, at as u32)).collect();
     let mut down: Vec<Option<u128>> = vec![None; graph.capacity()];
@@ -94,7 +96,8 @@ pub fn copies_key(node: u128, count: u64) -> u128 {
     words_key(5, &[node, u128::from(count)])
 }
 
-/// What the declared output at `position` adds to a graph's key, by the [`result_key`] of its value.
+/// What the declared output at `position` adds to a graph's key, by the [`result_key`] of its
+/// value.
 pub fn output_key(position: u32, value: u128) -> u128 {
     words_key(6, &[u128::from(position), value])
 }

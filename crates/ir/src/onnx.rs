@@ -1,4 +1,5 @@
-//! The neutral view of an ONNX node, so that each operator can state its own ONNX mapping without a protobuf dependency.
+//! The neutral view of an ONNX node, so that each operator can state its own ONNX mapping without a
+//! protobuf dependency.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,8 +26,8 @@ pub struct OnnxNode {
     pub outputs: Vec<bool>,
 }
 
-/// Attributes of a node. They remember which of them an importer has looked at: an attribute that nobody looked at may have a meaning that
-/// the operator's definition does not know.
+/// Attributes of a node. They remember which of them an importer has looked at: an attribute that
+/// nobody looked at may have a meaning that the operator's definition does not know.
 #[derive(Clone, Debug, Default)]
 pub struct Attrs {
     values: BTreeMap<String, Attr>,
@@ -66,7 +67,8 @@ pub struct OnnxInput {
     pub ty: Option<TensorType>,
     /// Value, if it is a constant (any constant cone, evaluated when small).
     pub value: Option<Const>,
-    /// Known sizes if this is the 1-D integer tensor of a computed shape (`Shape` and arithmetic on it).
+    /// Known sizes if this is the 1-D integer tensor of a computed shape (`Shape` and arithmetic on
+    /// it).
     pub dims: Option<Vec<crate::Dim>>,
 }
 
@@ -115,7 +117,8 @@ pub enum SpellingInput {
     Operand(usize),
     /// A constant that the writer turns into an initializer.
     Const(Const),
-    /// A 1-D `int64` tensor of sizes: an initializer where all are numbers, else computed from the shapes of values that carry the symbols.
+    /// A 1-D `int64` tensor of sizes: an initializer where all are numbers, else computed from the
+    /// shapes of values that carry the symbols.
     Dims(Vec<crate::Dim>),
     /// An optional input that is left out.
     Missing,
@@ -221,7 +224,8 @@ impl OnnxNode {
         self.inputs.get(at).is_some_and(Option::is_some)
     }
 
-    /// The constant value of input `at`; `None` if left out; the reason to stay opaque if it is computed at run time.
+    /// The constant value of input `at`; `None` if left out; the reason to stay opaque if it is
+    /// computed at run time.
     pub fn constant(&self, at: usize) -> Result<Option<&Const>, Opaque> {
         match self.inputs.get(at).and_then(Option::as_ref) {
             None => Ok(None),

@@ -74,13 +74,15 @@ pub trait Operator: Attributes + Clone + Debug + Eq + Hash {
     /// The result types for these operand types.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
-    /// The meaning: results for these operands. Operands fit [`Operator::infer`]; sizes are concrete.
+    /// The meaning: results for these operands. Operands fit [`Operator::infer`]; sizes are
+    /// concrete.
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError>;
 
     /// ONNX operator types (standard domain) that [`Operator::import`] accepts.
     fn onnx_types() -> &'static [&'static str];
 
-    /// The operator for an ONNX node of one of [`Operator::onnx_types`], or why the node stays opaque.
+    /// The operator for an ONNX node of one of [`Operator::onnx_types`], or why the node stays
+    /// opaque.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque>;
 
     /// The ONNX spelling at opset version `version`.
@@ -232,14 +234,16 @@ macro_rules! operators {
 }
 
 impl OpKind {
-    /// The kind with this name, ignoring case and dashes (`matmul`, `MatMul`, `batch-normalization`).
+    /// The kind with this name, ignoring case and dashes (`matmul`, `MatMul`,
+    /// `batch-normalization`).
     pub fn from_name(name: &str) -> Option<OpKind> {
         let plain = |s: &str| s.chars().filter(|c| *c != '-' && *c != '_').flat_map(char::to_lowercase).collect::<String>();
         let wanted = plain(name);
         OpKind::ALL.iter().copied().find(|kind| plain(kind.name()) == wanted)
     }
 
-    /// Whether each element of the result is one of an operand, or a given number, whatever the elements are.
+    /// Whether each element of the result is one of an operand, or a given number, whatever the
+    /// elements are.
     pub fn moves_elements(self) -> bool {
         use OpKind::*;
         matches!(

@@ -4,7 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Calls `work` with every item, on up to `threads` threads; the results are in the order of the items.
+/// Calls `work` with every item, on up to `threads` threads; the results are in the order of the
+/// items.
 pub fn map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     map_while(items, threads, |_, item| Some(work(item))).into_iter().flatten().collect()
 }

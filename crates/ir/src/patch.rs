@@ -31,7 +31,8 @@ pub struct NewNode {
     pub types: SmallVec<[Option<TensorType>; 1]>,
 }
 
-/// An edit: create nodes, then let other values take the place of some, then drop what nobody reads any more.
+/// An edit: create nodes, then let other values take the place of some, then drop what nobody reads
+/// any more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     /// What made it: a rule's or a normal form's name.
@@ -69,7 +70,8 @@ pub struct Applied {
 impl Graph {
     /// Applies a patch. The caller has checked types and acyclicity (see `regraft-rules`).
     ///
-    /// Patches are undone in reverse order of application; ids of new nodes are the next free ones, so runs repeat exactly.
+    /// Patches are undone in reverse order of application; ids of new nodes are the next free ones,
+    /// so runs repeat exactly.
     pub fn apply(&mut self, patch: &Patch) -> Applied {
         let mut applied = Applied { created: SmallVec::new(), removed: Vec::new(), rewired: SmallVec::new(), outputs: SmallVec::new() };
         let base = self.nodes.len() as u32;

@@ -1,6 +1,7 @@
 //! Pseudo-random numbers, the same on every machine: for samples and tests, not for secrets.
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Every state begins a stream of its own.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// Every state begins a stream of its own.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(pub u64);
 

@@ -31,14 +31,16 @@ pub enum Function {
     Sign,
 }
 
-/// This scalar cannot do what an evaluator asked for (a polynomial cannot be compared, a field has no `exp`).
+/// This scalar cannot do what an evaluator asked for (a polynomial cannot be compared, a field has
+/// no `exp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this scalar has no {0}")]
 pub struct Unsupported(pub &'static str);
 
 /// An element of a real tensor.
 ///
-/// Ring operations are total. All else may be refused, so that prime fields and polynomials fit beside floats.
+/// Ring operations are total. All else may be refused, so that prime fields and polynomials fit
+/// beside floats.
 pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// The ring element nearest to `value`.
     fn from_f64(value: f64) -> Self;
@@ -67,7 +69,8 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     fn one() -> Self {
         Self::from_f64(1.0)
     }
-    /// The one of two values that comes first in `order`: the second only if it is strictly better; not-a-number wins over numbers.
+    /// The one of two values that comes first in `order`: the second only if it is strictly better;
+    /// not-a-number wins over numbers.
     fn extreme(order: Ordering, a: &Self, b: &Self) -> Result<Self, Unsupported> {
         Ok(match b.compare(a)? {
             Some(found) if found == order => b.clone(),
@@ -177,7 +180,8 @@ macro_rules! float_scalar {
 float_scalar!(f32, matrixmultiply::sgemm, f64::from, |v: f64| v as f32);
 float_scalar!(f64, matrixmultiply::dgemm, |v: f64| v, |v: f64| v);
 
-/// The error function to double precision (series near 0, continued fraction of the complement elsewhere).
+/// The error function to double precision (series near 0, continued fraction of the complement
+/// elsewhere).
 pub fn erf(x: f64) -> f64 {
     if x.is_nan() {
         return x;

@@ -65,7 +65,8 @@ impl<T: Clone> Tensor<T> {
         Ok(Tensor { shape: self.shape.clone(), data })
     }
 
-    /// This tensor read at `shape`, which it must broadcast to: the flat index of every element of the result.
+    /// This tensor read at `shape`, which it must broadcast to: the flat index of every element of
+    /// the result.
     pub fn broadcast_index(&self, shape: &[usize]) -> Vec<usize> {
         let own = self.strides();
         let offset = shape.len() - self.shape.len();
@@ -104,7 +105,8 @@ pub fn broadcast_concrete<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> 
     Some(result)
 }
 
-/// A runtime value: real elements are generic, integers are 64-bit (wrapped to their type by the operators), booleans are booleans.
+/// A runtime value: real elements are generic, integers are 64-bit (wrapped to their type by the
+/// operators), booleans are booleans.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<S> {
     /// Elements of a floating-point type.
@@ -122,8 +124,8 @@ pub fn magnitude<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> f64 {
 
 impl Value<f64> {
     /// The largest difference of two values, relative to the largest magnitude of this one and at
-    /// least to 1. Infinite between values of different shapes or kinds, between unequal integers or
-    /// booleans, and where an infinity or NaN does not meet its like.
+    /// least to 1. Infinite between values of different shapes or kinds, between unequal integers
+    /// or booleans, and where an infinity or NaN does not meet its like.
     pub fn difference(&self, other: &Value<f64>) -> f64 {
         match (self, other) {
             (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
@@ -177,7 +179,8 @@ impl<S: Scalar> Value<S> {
         })
     }
 
-    /// The constant of type `dtype` with these elements; `None` if the scalar has no doubles or the type does not fit.
+    /// The constant of type `dtype` with these elements; `None` if the scalar has no doubles or the
+    /// type does not fit.
     pub fn to_const(&self, dtype: DType) -> Option<Const> {
         let shape: Vec<i64> = self.shape().iter().map(|d| *d as i64).collect();
         match self {

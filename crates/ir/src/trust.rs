@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How well it is known that two things are equal: the sides of a rule, two graphs, two models. More trust is greater.
+/// How well it is known that two things are equal: the sides of a rule, two graphs, two models.
+/// More trust is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
     /// They are not: there is a counterexample.
@@ -13,9 +14,11 @@ pub enum Trust {
     Unproved,
     /// They were equal on random instances or inputs.
     Tested,
-    /// They are equal for sizes up to a bound, or for families of sizes beside which there are others.
+    /// They are equal for sizes up to a bound, or for families of sizes beside which there are
+    /// others.
     ProvedInRange,
-    /// They are equal for all inputs and sizes, if constants are the simple numbers that they were rounded from, or are what they were folded of.
+    /// They are equal for all inputs and sizes, if constants are the simple numbers that they were
+    /// rounded from, or are what they were folded of.
     Bounded,
     /// They are equal for all inputs and sizes, as far as what the proof takes for granted holds.
     Proved,

@@ -61,7 +61,8 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// The shape that broadcasting `shapes` gives, by NumPy's rule; `None` if two sizes can never agree.
+/// The shape that broadcasting `shapes` gives, by NumPy's rule; `None` if two sizes can never
+/// agree.
 pub fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [Dim]>) -> Option<Shape> {
     let mut result = Shape::new();
     for shape in shapes {

@@ -1,5 +1,6 @@
-//! Constants as their types hold them. The evaluator computes with numbers that are wider than types; of constants, that is only believed where it makes no
-//! difference to what a runtime computes, but for the rounding of sums and products.
+//! Constants as their types hold them. The evaluator computes with numbers that are wider than
+//! types; of constants, that is only believed where it makes no difference to what a runtime
+//! computes, but for the rounding of sums and products.
 
 use std::sync::Arc;
 
@@ -13,8 +14,10 @@ use crate::tensor::{Tensor, Value};
 /// Whole numbers up to this are doubles.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// What an operator computes from constants, as its types hold it: casts to narrower types round. `None` where runtimes may compute another constant: where
-/// numbers leave the range of their type, sums of integers do not fit, or operands are no numbers or infinite, unless they are only moved about.
+/// What an operator computes from constants, as its types hold it: casts to narrower types round.
+/// `None` where runtimes may compute another constant: where numbers leave the range of their type,
+/// sums of integers do not fit, or operands are no numbers or infinite, unless they are only moved
+/// about.
 pub fn typed<S: Scalar>(kind: OpKind, operands: &[Value<S>], context: &EvalContext<'_>, results: Vec<Value<S>>) -> Option<Vec<Value<S>>> {
     // What is asked of infinities is the same everywhere.
     let moved = kind.moves_elements() || matches!(kind, OpKind::IsNaN | OpKind::IsInf);
@@ -45,7 +48,8 @@ fn is_finite<S: Scalar>(value: &Value<S>) -> bool {
     }
 }
 
-/// The least and the largest number of an integer type, as doubles; the latter is the first that does not fit.
+/// The least and the largest number of an integer type, as doubles; the latter is the first that
+/// does not fit.
 fn range(dtype: DType) -> (f64, f64) {
     let bits = 8 * dtype.size() as i32;
     match dtype {
@@ -86,7 +90,8 @@ fn powers_fit<S: Scalar>(base: &Value<S>, exponent: &Value<S>, dtype: DType) -> 
     !is_negative && power.is_some_and(|power| power < range(dtype).1.min(WHOLE))
 }
 
-/// Whether integers that are added up or multiplied along axes fit their type in any order. Other operators wrap around everywhere.
+/// Whether integers that are added up or multiplied along axes fit their type in any order. Other
+/// operators wrap around everywhere.
 fn sums_fit<S: Scalar>(kind: OpKind, operand: &Value<S>, dtype: DType) -> bool {
     use OpKind::{ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceMean, ReduceProd, ReduceSum, ReduceSumSquare};
     let Value::Int(tensor) = operand else { return true };
@@ -101,8 +106,9 @@ fn sums_fit<S: Scalar>(kind: OpKind, operand: &Value<S>, dtype: DType) -> bool {
     most < range(dtype).1.min(WHOLE)
 }
 
-/// Elements as a floating-point type holds them. Where nothing is rounded on purpose, what is between two numbers stays. What is too large is infinite after
-/// a single operation, and not known after several.
+/// Elements as a floating-point type holds them. Where nothing is rounded on purpose, what is
+/// between two numbers stays. What is too large is infinite after a single operation, and not known
+/// after several.
 fn held<S: Scalar>(mut tensor: Tensor<S>, dtype: DType, kind: OpKind) -> Option<Tensor<S>> {
     let is_single = matches!(kind, OpKind::Cast | OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div);
     let (smallest, largest) = limits(dtype)?;

@@ -138,7 +138,8 @@ fn outputs_of(g: &Graph) -> Vec<Value<f64>> {
     run(g, &feeds, &mut NoOpaque).unwrap()
 }
 
-/// A patch that lets a few new nodes take the place of some values; new nodes read nothing that depends on them.
+/// A patch that lets a few new nodes take the place of some values; new nodes read nothing that
+/// depends on them.
 fn random_patch(g: &Graph, random: &mut SplitMix64) -> Option<Patch> {
     let square = TensorType::new(DType::F32, [4i64, 4]);
     let of_type: Vec<ValueId> = g
@@ -375,7 +376,8 @@ fn random_edits_change_the_key() {
     assert!(changed > 100, "{changed}");
 }
 
-/// The graph as a set of terms with their numbers of copies: an independent, slow form of what the key hashes.
+/// The graph as a set of terms with their numbers of copies: an independent, slow form of what the
+/// key hashes.
 fn canonical_text(g: &Graph) -> String {
     let mut terms: HashMap<NodeId, String> = HashMap::new();
     for id in g.topological() {

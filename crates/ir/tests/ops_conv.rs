@@ -1,4 +1,5 @@
-//! Convolutions, pools, normalizations, resampling, Gemm and Einsum: meaning, types, and the ONNX border.
+//! Convolutions, pools, normalizations, resampling, Gemm and Einsum: meaning, types, and the ONNX
+//! border.
 //!
 //! Numbers under "answers of ONNX Runtime" were computed by version 1.31 with its optimizer off.
 

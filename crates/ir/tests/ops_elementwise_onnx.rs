@@ -7,7 +7,8 @@ use common::{Random, eval, f32s, float, import, ints, op, round_trip};
 use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
 use regraft_ir::{Attr, Bindings, Const, DType, Dim, Op, TensorType, TypeError, Value};
 
-/// Every operator of these families, with attributes and operand types, and the first opset that it can be written at (`None`: none of 7..=21).
+/// Every operator of these families, with attributes and operand types, and the first opset that it
+/// can be written at (`None`: none of 7..=21).
 fn inventory() -> Vec<(Op, Vec<TensorType>, Option<i64>)> {
     let x = || f32s(&[2, 3, 4]);
     let of = |dtype: DType| TensorType::new(dtype, [2, 3, 4]);

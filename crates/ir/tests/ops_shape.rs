@@ -1,4 +1,5 @@
-//! Operators that move data: types, values on every kind of element, ONNX round trips. The numbers are ONNX Runtime's.
+//! Operators that move data: types, values on every kind of element, ONNX round trips. The numbers
+//! are ONNX Runtime's.
 
 mod common;
 
@@ -54,7 +55,8 @@ fn as_kind(value: &Value<f64>, class: Class) -> Value<f64> {
     }
 }
 
-/// Evaluates on `iota` of the shape, as reals, integers and booleans, and compares with the wanted results.
+/// Evaluates on `iota` of the shape, as reals, integers and booleans, and compares with the wanted
+/// results.
 fn check(op: &Op, shape: &[usize], wanted: &[(&[usize], &[f64])]) {
     for dtype in [DType::F32, DType::I64, DType::Bool] {
         let ty = TensorType::new(dtype, shape.iter().map(|d| *d as i64));

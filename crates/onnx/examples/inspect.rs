@@ -1,4 +1,5 @@
-//! Prints what a model becomes in Regraft: operators, opaque nodes with reasons, unknown types; and writes it back if asked.
+//! Prints what a model becomes in Regraft: operators, opaque nodes with reasons, unknown types; and
+//! writes it back if asked.
 //!
 //! `cargo run -p regraft-onnx --example inspect -- MODEL.onnx... [--respell] [-o FOLDER]`
 

@@ -6,7 +6,8 @@ use crate::proto::AttributeProto;
 use crate::proto::attribute_proto::AttributeType;
 use crate::tensor::{self, Decoded};
 
-/// The neutral view of an attribute; `None` for kinds that no defined operator uses (graphs, sparse tensors, types, exotic tensors).
+/// The neutral view of an attribute; `None` for kinds that no defined operator uses (graphs, sparse
+/// tensors, types, exotic tensors).
 pub(crate) fn decode(attribute: &AttributeProto) -> Option<Attr> {
     if !attribute.ref_attr_name().is_empty() {
         return None;
@@ -49,7 +50,8 @@ fn kind(attribute: &AttributeProto) -> Option<AttributeType> {
     set.into_iter().find(|(is_set, _)| *is_set).map(|(_, kind)| kind)
 }
 
-/// The attribute as ONNX writes it: `Ok(None)` where it is absent, `Err` for symbolic sizes, which only inputs can carry.
+/// The attribute as ONNX writes it: `Ok(None)` where it is absent, `Err` for symbolic sizes, which
+/// only inputs can carry.
 pub(crate) fn encode(name: &str, value: &Attr) -> Result<Option<AttributeProto>, String> {
     let base =
         |kind: AttributeType| AttributeProto { name: Some(name.to_string()), r#type: Some(kind as i32), ..AttributeProto::default() };

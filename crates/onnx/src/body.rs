@@ -1,7 +1,9 @@
-//! Bodies: the graphs in the attributes of `If`, `Loop` and `Scan`, each as a model of its own, and back into its attribute.
+//! Bodies: the graphs in the attributes of `If`, `Loop` and `Scan`, each as a model of its own, and
+//! back into its attribute.
 //!
-//! In the model of a body, outer values that the body captures are inputs of the types that they have outside, and captured constants are
-//! initializers. So it is read, rewritten and written as every model is. Back in the attribute, the captured ones are outer names again.
+//! In the model of a body, outer values that the body captures are inputs of the types that they
+//! have outside, and captured constants are initializers. So it is read, rewritten and written as
+//! every model is. Back in the attribute, the captured ones are outer names again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -59,7 +61,8 @@ impl Body {
         &self.label
     }
 
-    /// The node that it belongs to and the attribute that it is, by their places in the model around it.
+    /// The node that it belongs to and the attribute that it is, by their places in the model
+    /// around it.
     pub fn place(&self) -> (usize, usize) {
         (self.node, self.attribute)
     }
@@ -69,14 +72,15 @@ impl Body {
         &self.model
     }
 
-    /// Values of the body's symbols, as far as they follow from those of the outer graph's. A size that changes from one iteration to the
-    /// next has its first value.
+    /// Values of the body's symbols, as far as they follow from those of the outer graph's. A size
+    /// that changes from one iteration to the next has its first value.
     pub fn bindings(&self, outer: &Bindings) -> Bindings {
         self.sizes.iter().filter_map(|(symbol, size)| Some((symbol.clone(), size.eval(outer)?))).collect()
     }
 
-    /// Writes a rewritten form of `model` (this body's own, perhaps with other bodies inside) as a body. An error says that its names do not
-    /// fit into the model around it; then the body must stay as it is.
+    /// Writes a rewritten form of `model` (this body's own, perhaps with other bodies inside) as a
+    /// body. An error says that its names do not fit into the model around it; then the body must
+    /// stay as it is.
     pub fn write(&self, model: &Model, graph: &Graph, options: &WriteOptions) -> Result<WrittenBody, WriteError> {
         let proto = model.write(graph, options)?.proto;
         let written = proto.graph.unwrap_or_default();
@@ -109,10 +113,11 @@ struct Apart {
 }
 
 impl Model {
-    /// The bodies of this graph's own nodes that can be rewritten; bodies inside of them are those of their models.
+    /// The bodies of this graph's own nodes that can be rewritten; bodies inside of them are those
+    /// of their models.
     ///
-    /// Left out, and so kept as they are: bodies of other nodes than `If`, `Loop` and `Scan`, bodies that return a captured value as it is, and
-    /// those that are not in order.
+    /// Left out, and so kept as they are: bodies of other nodes than `If`, `Loop` and `Scan`,
+    /// bodies that return a captured value as it is, and those that are not in order.
     pub fn bodies(&self) -> Vec<Body> {
         let graph = self.graph();
         let mut names = (*self.surroundings.names).clone();
@@ -214,8 +219,9 @@ impl Model {
     }
 }
 
-/// Compares what is fed back with what was assumed of it, and takes back assumptions that an iteration breaks (all of them, to `give_up`).
-/// True if none was broken: then they hold in every iteration.
+/// Compares what is fed back with what was assumed of it, and takes back assumptions that an
+/// iteration breaks (all of them, to `give_up`). True if none was broken: then they hold in every
+/// iteration.
 fn settle(model: &Model, links: &[Link], open: &mut [Vec<bool>], lost: &mut [bool], give_up: bool) -> bool {
     let types: HashMap<String, Option<TensorType>> = model.outputs().into_iter().map(|o| (o.name, o.ty)).collect();
     let mut broken = Vec::new();
@@ -297,7 +303,8 @@ fn defined(graph: &GraphProto) -> impl Iterator<Item = &str> {
     leaves.chain(sparse).chain(results).filter(|n| !n.is_empty())
 }
 
-/// True if no node reads a value that a later one defines: such a name could be meant to be an outer one.
+/// True if no node reads a value that a later one defines: such a name could be meant to be an
+/// outer one.
 fn is_in_order(graph: &GraphProto) -> bool {
     let mut later: HashSet<&str> = graph.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).filter(|n| !n.is_empty()).collect();
     for node in &graph.node {

@@ -1,4 +1,5 @@
-//! Declared types: `TypeProto` to [`TensorType`], with a symbol for every size that is not a number.
+//! Declared types: `TypeProto` to [`TensorType`], with a symbol for every size that is not a
+//! number.
 
 use std::collections::HashSet;
 
@@ -52,9 +53,11 @@ impl Symbols {
         }
     }
 
-    /// The declared tensor type; `None` for other kinds of values and where element type or rank is not declared.
+    /// The declared tensor type; `None` for other kinds of values and where element type or rank is
+    /// not declared.
     ///
-    /// Without `trust`, only element type and rank are taken, and every size becomes a fresh symbol.
+    /// Without `trust`, only element type and rank are taken, and every size becomes a fresh
+    /// symbol.
     pub(crate) fn tensor_type(&mut self, ty: &TypeProto, owner: &str, trust: bool) -> Option<TensorType> {
         let Some(Value::TensorType(tensor)) = &ty.value else { return None };
         let code = tensor.elem_type.filter(|code| *code != 0)?;
@@ -79,7 +82,8 @@ pub(crate) enum Agreement {
     Contradicts,
 }
 
-/// Compares a declared type with the inferred one. `varies` tells of symbols that really vary (those of the declared inputs).
+/// Compares a declared type with the inferred one. `varies` tells of symbols that really vary
+/// (those of the declared inputs).
 pub(crate) fn compare(declared: &TypeProto, inferred: &TensorType, varies: &HashSet<String>) -> Agreement {
     let Some(Value::TensorType(tensor)) = &declared.value else { return Agreement::Contradicts };
     if tensor.elem_type.is_some_and(|code| code != 0 && code != inferred.dtype.to_onnx()) {

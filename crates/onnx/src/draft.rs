@@ -1,6 +1,7 @@
 //! Files that appear whole or not at all.
 //!
-//! A symbolic link leads to the file that is written. Devices and pipes cannot be replaced: they are written through, once the content is complete.
+//! A symbolic link leads to the file that is written. Devices and pipes cannot be replaced: they
+//! are written through, once the content is complete.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +11,8 @@ use tempfile::NamedTempFile;
 
 /// A file that is written before it has its name.
 ///
-/// It is nobody's until [`put`](Self::put): where the system allows files without a name, a process that is killed leaves nothing behind.
+/// It is nobody's until [`put`](Self::put): where the system allows files without a name, a process
+/// that is killed leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -20,7 +22,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// An empty file that can become `target`, or what `target` is a link to, on the same file system.
+    /// An empty file that can become `target`, or what `target` is a link to, on the same file
+    /// system.
     pub fn of(target: &Path) -> io::Result<Draft> {
         let target = destination(target)?;
         let through = is_stream(&target)?;
@@ -92,7 +95,8 @@ pub fn destination(path: &Path) -> io::Result<PathBuf> {
 /// Links that lead to one file, at most.
 const LINKS: usize = 40;
 
-/// Whether what a path leads to can only be written through: a pipe, or a device such as `/dev/null`.
+/// Whether what a path leads to can only be written through: a pipe, or a device such as
+/// `/dev/null`.
 ///
 /// # Errors
 ///
@@ -150,7 +154,8 @@ fn link(file: &File, target: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Names that are tried where others exist: left by processes of the same number, or of another machine.
+/// Names that are tried where others exist: left by processes of the same number, or of another
+/// machine.
 #[cfg(target_os = "linux")]
 const ATTEMPTS: usize = 100;
 

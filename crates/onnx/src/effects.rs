@@ -5,18 +5,20 @@ use std::collections::HashSet;
 use crate::import::standard;
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 
-/// Operators of the standard domain that draw at random, whatever their attributes say: a seed makes a sequence, and not a function.
+/// Operators of the standard domain that draw at random, whatever their attributes say: a seed
+/// makes a sequence, and not a function.
 const RANDOM: [&str; 6] = ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"];
 /// Operators of ONNX Runtime that draw at random or train.
 const CONTRIB: [&str; 5] = ["BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "BatchNormInternal", "Sampling"];
 /// Its domain.
 const MICROSOFT: &str = "com.microsoft";
 
-/// Knows which nodes of a model have effects: those that draw at random, those in training mode, calls of local functions that contain one,
-/// and nodes with a body that does, however deep. Two of them are never equal, even on equal operands.
+/// Knows which nodes of a model have effects: those that draw at random, those in training mode,
+/// calls of local functions that contain one, and nodes with a body that does, however deep. Two of
+/// them are never equal, even on equal operands.
 ///
-/// What is not sure counts as an effect: a training mode that is computed, or that a function is given. Any other operator of a custom domain
-/// is taken to be a function of its operands.
+/// What is not sure counts as an effect: a training mode that is computed, or that a function is
+/// given. Any other operator of a custom domain is taken to be a function of its operands.
 pub(crate) struct Effects<'m> {
     opsets: &'m [OperatorSetIdProto],
     /// Local functions with effects: domain and name. Overloads count together.
@@ -129,7 +131,8 @@ mod tests {
         }
     }
 
-    /// `outer` calls `inner` within a body, which draws; `plain` and one that is called like a random operator do not.
+    /// `outer` calls `inner` within a body, which draws; `plain` and one that is called like a
+    /// random operator do not.
     #[test]
     fn calls_and_bodies_pass_effects_on() {
         let function = |name: &str, nodes: Vec<NodeProto>| FunctionProto {

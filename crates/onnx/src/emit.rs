@@ -27,7 +27,8 @@ pub(crate) struct Emitter<'p> {
     constants: HashMap<Const, String>,
     emitted_aliases: HashSet<String>,
     emitted_originals: HashSet<String>,
-    /// Models before IR version 4 must list initializers as inputs: there, new constants are `Constant` nodes.
+    /// Models before IR version 4 must list initializers as inputs: there, new constants are
+    /// `Constant` nodes.
     as_nodes: bool,
 }
 
@@ -163,7 +164,8 @@ impl<'p> Emitter<'p> {
         self.nodes.push(proto);
     }
 
-    /// The name of a node's result. One that is folded carries its name already, as an initializer; nobody reads it here.
+    /// The name of a node's result. One that is folded carries its name already, as an initializer;
+    /// nobody reads it here.
     fn result_name(&mut self, value: ValueId) -> String {
         if self.plan.folded.contains_key(&value) { self.names.fresh("unused") } else { self.names.get(value).to_string() }
     }

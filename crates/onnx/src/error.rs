@@ -205,7 +205,8 @@ impl std::error::Error for LoadError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// An operator cannot be said at the model's opset version. The rewrite that made it should not have been applied.
+    /// An operator cannot be said at the model's opset version. The rewrite that made it should not
+    /// have been applied.
     #[error("`{value}`: {source}")]
     NoSpelling {
         /// A result of the node.

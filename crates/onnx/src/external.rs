@@ -24,7 +24,8 @@ const LINE: u64 = 64;
 /// Bytes that are copied at a time.
 const BLOCK: usize = 8 << 20;
 
-/// Calls `f` on every tensor of the model: initializers, attributes, subgraphs, functions, training graphs.
+/// Calls `f` on every tensor of the model: initializers, attributes, subgraphs, functions, training
+/// graphs.
 pub(crate) fn each_tensor<E>(model: &mut ModelProto, f: &mut dyn FnMut(&mut TensorProto) -> Result<(), E>) -> Result<(), E> {
     if let Some(graph) = &mut model.graph {
         in_graph(graph, f)?;
@@ -61,7 +62,8 @@ fn in_attribute<E>(attribute: &mut AttributeProto, f: &mut dyn FnMut(&mut Tensor
     attribute.g.iter_mut().chain(attribute.graphs.iter_mut()).try_for_each(|g| in_graph(g, f))
 }
 
-/// Files, relative to the model's folder, that the tensors of a model are in; none if the file at `path` is no model.
+/// Files, relative to the model's folder, that the tensors of a model are in; none if the file at
+/// `path` is no model.
 pub fn data_files(path: &Path) -> BTreeSet<String> {
     let Some(mut model) = map(path).ok().and_then(|bytes| ModelProto::decode(bytes).ok()) else { return BTreeSet::new() };
     let mut locations = BTreeSet::new();
@@ -135,7 +137,8 @@ fn fetch(tensor: &TensorProto, folder: Option<&Path>, maps: &mut HashMap<PathBuf
     Ok(whole.slice(offset as usize..end as usize))
 }
 
-/// Streams the bytes of all large tensors to `out` and leaves references to `location` in the model.
+/// Streams the bytes of all large tensors to `out` and leaves references to `location` in the
+/// model.
 ///
 /// Small tensors, and tensors that are not stored as raw bytes, stay in the model.
 pub(crate) fn spill(model: &mut ModelProto, location: &str, out: &mut dyn Write) -> io::Result<()> {

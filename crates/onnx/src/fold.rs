@@ -1,6 +1,7 @@
 //! Folds constant cones that rewriting made into initializers, as far as the growth budget goes.
 //!
-//! Cones that the original model already had stay as they are: what was small as an expression stays small.
+//! Cones that the original model already had stay as they are: what was small as an expression
+//! stays small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -29,12 +30,14 @@ pub(crate) struct Folding {
     pub kept: usize,
 }
 
-/// Bytes that a model of `size` bytes may grow by: 5 %, 4 MiB, or `allow_growth`, whichever is most.
+/// Bytes that a model of `size` bytes may grow by: 5 %, 4 MiB, or `allow_growth`, whichever is
+/// most.
 pub(crate) fn allowance(size: u64, allow_growth: Option<u64>) -> u64 {
     (size / FREE_SHARE).max(FREE_GROWTH).max(allow_growth.unwrap_or(0))
 }
 
-/// Folds what fits into `plan`: the constants may grow by `allowance` bytes. With `park`, results wait in files there.
+/// Folds what fits into `plan`: the constants may grow by `allowance` bytes. With `park`, results
+/// wait in files there.
 pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> Result<Folding, WriteError> {
     let mut ledger = Ledger::new(plan);
     let mut folding = Folding::default();
@@ -157,7 +160,8 @@ impl<'p, 'a> Ledger<'p, 'a> {
         true
     }
 
-    /// Frontier values that share a constant, together: what they share is freed only when all are folded.
+    /// Frontier values that share a constant, together: what they share is freed only when all are
+    /// folded.
     fn groups(&self) -> Vec<Vec<ValueId>> {
         let mut owner: HashMap<NodeId, usize> = HashMap::new();
         let mut groups: Vec<Vec<ValueId>> = Vec::new();
@@ -189,7 +193,8 @@ impl<'p, 'a> Ledger<'p, 'a> {
         groups
     }
 
-    /// Bytes by which the constants grow when these values are folded too, and the reader counts after that.
+    /// Bytes by which the constants grow when these values are folded too, and the reader counts
+    /// after that.
     fn growth(&self, group: &[ValueId]) -> (i128, HashMap<NodeId, usize>) {
         let mut counts = self.counts.clone();
         let mut growth = 0i128;

@@ -34,8 +34,9 @@ impl Link {
         }
     }
 
-    /// The type to declare for the formal input: that of the first value, without the sizes that are `open`; or, if it is `lost`, element type
-    /// and rank as declared. `None` where nothing is known, which keeps what reads it as it is.
+    /// The type to declare for the formal input: that of the first value, without the sizes that
+    /// are `open`; or, if it is `lost`, element type and rank as declared. `None` where nothing is
+    /// known, which keeps what reads it as it is.
     pub(crate) fn declare(
         &self,
         declared: &ValueInfoProto,
@@ -43,7 +44,8 @@ impl Link {
         lost: bool,
         encode: &mut dyn FnMut(&TensorType) -> TypeProto,
     ) -> Option<TypeProto> {
-        // Sizes are taken to be at least 1: one that starts with 0 and changes is nothing to reason about.
+        // Sizes are taken to be at least 1: one that starts with 0 and changes is nothing to reason
+        // about.
         let starts_empty = |axes: &dyn Fn(usize) -> bool| {
             self.start().is_some_and(|ty| ty.shape.iter().enumerate().any(|(axis, size)| axes(axis) && size.is(0)))
         };
@@ -80,14 +82,16 @@ fn open_sizes(declared: &ValueInfoProto) -> Option<TypeProto> {
     Some(ty)
 }
 
-/// How the formal inputs of a body are fed; `None` for nodes whose bodies are kept as they are. `types` are those of the node's inputs.
+/// How the formal inputs of a body are fed; `None` for nodes whose bodies are kept as they are.
+/// `types` are those of the node's inputs.
 pub(crate) fn links(node: &NodeProto, body: &GraphProto, types: &[Option<TensorType>], version: i64) -> Option<Vec<Link>> {
     let formals = body.input.len();
     let input = |at: usize| types.get(at).cloned().flatten();
     let fixed = |ty: Option<TensorType>| ty.map_or(Link::Declared, Link::Fixed);
     match node.op_type() {
         "If" => Some(vec![Link::Declared; formals]),
-        // The body gets the iteration's number, the condition, and what is carried; it returns the condition and what is carried.
+        // The body gets the iteration's number, the condition, and what is carried; it returns the
+        // condition and what is carried.
         "Loop" => {
             let link = |at: usize| if at < 2 { Link::Declared } else { Link::Carried { start: input(at), output: at - 1 } };
             Some((0..formals).map(link).collect())

@@ -1,4 +1,5 @@
-//! From a checked `ModelProto` to a [`Graph`]: every node becomes an operator or stays opaque, with the reason.
+//! From a checked `ModelProto` to a [`Graph`]: every node becomes an operator or stays opaque, with
+//! the reason.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,8 @@ use crate::scope::{Scope, analyze, describe};
 use crate::symbolic::{Sizes, View, follow};
 use crate::tensor::{self, Decoded};
 
-/// Largest tensor, in elements, that is computed at import to read an operator's parameters from it.
+/// Largest tensor, in elements, that is computed at import to read an operator's parameters from
+/// it.
 const MAX_EVALUATED: i64 = 64 * 1024;
 
 /// Longest integer tensor that takes part in symbolic size arithmetic.
@@ -76,7 +78,8 @@ pub(crate) struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown to be wrong: then none is.
+/// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown
+/// to be wrong: then none is.
 ///
 /// With `caution`, they are not believed in the first place: only element types and ranks are.
 pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
@@ -142,7 +145,8 @@ impl<'a> Importer<'a> {
             self.node(at);
         }
         for output in &self.proto.output {
-            // The scope has checked that the name is defined; unread leaves of unknown types have no value and are no outputs.
+            // The scope has checked that the name is defined; unread leaves of unknown types have
+            // no value and are no outputs.
             if let Some(value) = self.values.get(output.name()) {
                 self.graph.add_output(output.name(), *value);
             }
@@ -444,8 +448,8 @@ impl<'a> Importer<'a> {
         imported.op.infer(&types).map_err(|e| e.to_string())
     }
 
-    /// A symbol in the result types that neither an input of the model nor an operand carries: once the shape is an attribute, nothing keeps
-    /// the value alive that the size is read from.
+    /// A symbol in the result types that neither an input of the model nor an operand carries: once
+    /// the shape is an attribute, nothing keeps the value alive that the size is read from.
     fn unread_symbol(&self, types: &[TensorType], imported: &Imported, node: &NodeProto) -> Result<Option<String>, String> {
         let mut wanted = Vec::new();
         types.iter().flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut wanted));
@@ -485,7 +489,8 @@ impl<'a> Importer<'a> {
         self.graph.add(imported.op.clone(), &operands).map_err(|e| e.to_string())
     }
 
-    /// The constant behind a value: computes small cones of constants and of sizes that are numbers.
+    /// The constant behind a value: computes small cones of constants and of sizes that are
+    /// numbers.
     fn constant(&mut self, value: ValueId) -> Option<Const> {
         if let Some(constant) = self.graph.constant(value) {
             return Some(constant.clone());
@@ -503,7 +508,8 @@ impl<'a> Importer<'a> {
         Const::from_i64(self.graph.ty(value).map_or(DType::I64, |t| t.dtype), shape, &numbers)
     }
 
-    /// Computes a node and all below it, each once, unless one depends on an input or a tensor on the way is large.
+    /// Computes a node and all below it, each once, unless one depends on an input or a tensor on
+    /// the way is large.
     fn compute(&mut self, root: NodeId) {
         let mut stack = vec![root];
         while let Some(id) = stack.last().copied() {

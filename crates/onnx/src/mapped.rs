@@ -1,7 +1,8 @@
 //! Memory-mapped files, and how their pages leave memory again.
 //!
-//! Pages of a mapped file count as this process's memory from the moment they are read. A pass over all weights would so take as much memory
-//! as the weights, although every page can be read again from the file at any time: whoever makes such a pass gives back what it has read.
+//! Pages of a mapped file count as this process's memory from the moment they are read. A pass over
+//! all weights would so take as much memory as the weights, although every page can be read again
+//! from the file at any time: whoever makes such a pass gives back what it has read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,7 +51,8 @@ pub(crate) fn map_file(file: &File) -> io::Result<Bytes> {
     Ok(Bytes::from_owner(Owner(mapping)))
 }
 
-/// Takes the pages of these bytes out of memory if they lie in a mapped file, and does nothing if they do not. They stay readable.
+/// Takes the pages of these bytes out of memory if they lie in a mapped file, and does nothing if
+/// they do not. They stay readable.
 pub(crate) fn release(bytes: &[u8]) {
     if bytes.len() < SMALL {
         return;
@@ -62,7 +64,8 @@ pub(crate) fn release(bytes: &[u8]) {
     drop_pages(&mapping, start - first, bytes.len());
 }
 
-/// Takes the pages of all mapped files out of memory: after a step that read many weights. They stay readable.
+/// Takes the pages of all mapped files out of memory: after a step that read many weights. They
+/// stay readable.
 pub fn release_weights() {
     let mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     for mapping in mappings.values().filter_map(Weak::upgrade) {
@@ -70,7 +73,8 @@ pub fn release_weights() {
     }
 }
 
-/// The constant with its bytes in a file of its own, without a name, in `folder`: a small one is left in memory.
+/// The constant with its bytes in a file of its own, without a name, in `folder`: a small one is
+/// left in memory.
 pub(crate) fn park(value: Const, folder: &Path) -> io::Result<Const> {
     if value.bytes().len() < SMALL {
         return Ok(value);

@@ -20,8 +20,8 @@ pub(crate) const PROTOBUF_LIMIT: u64 = (1 << 31) - 1;
 
 /// An ONNX model: its graph for Regraft, and everything else, kept to be written back.
 ///
-/// Weights are shared with the memory-mapped file (and its external data files); nothing is copied, except tensors that are stored in typed
-/// fields instead of raw bytes.
+/// Weights are shared with the memory-mapped file (and its external data files); nothing is copied,
+/// except tensors that are stored in typed fields instead of raw bytes.
 #[derive(Clone, Debug)]
 pub struct Model {
     graph: Graph,
@@ -45,7 +45,8 @@ pub struct Model {
 pub struct Declared {
     /// Name.
     pub name: String,
-    /// Element type and shape, if it is a tensor of known rank. Sizes that are not declared are symbols of their own.
+    /// Element type and shape, if it is a tensor of known rank. Sizes that are not declared are
+    /// symbols of their own.
     pub ty: Option<TensorType>,
     /// The value that holds when nothing is given (an initializer of the same name); inputs only.
     pub default: Option<Const>,
@@ -90,7 +91,8 @@ impl Model {
         Model::load(proto, None, false)
     }
 
-    /// A model whose declared intermediate sizes are not believed. External data was followed before.
+    /// A model whose declared intermediate sizes are not believed. External data was followed
+    /// before.
     pub(crate) fn load_cautiously(proto: ModelProto) -> Result<Model, LoadError> {
         Model::load(proto, None, true)
     }
@@ -138,7 +140,8 @@ impl Model {
         self.external
     }
 
-    /// The first field that the schema of this program does not know (`Message.number`). Writing the model would lose it.
+    /// The first field that the schema of this program does not know (`Message.number`). Writing
+    /// the model would lose it.
     pub fn unknown_field(&self) -> Option<&str> {
         self.unknown_field.as_deref()
     }
@@ -153,7 +156,8 @@ impl Model {
         &self.notes
     }
 
-    /// Declared inputs that a caller feeds, in order. Parameters of old models (initializers listed as inputs) are not among them.
+    /// Declared inputs that a caller feeds, in order. Parameters of old models (initializers listed
+    /// as inputs) are not among them.
     pub fn inputs(&self) -> Vec<Declared> {
         let graph = self.graph_proto();
         let mut inputs = Vec::new();

@@ -1,4 +1,5 @@
-//! Names of written values: declared and captured names first, then the original ones, then new ones.
+//! Names of written values: declared and captured names first, then the original ones, then new
+//! ones.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -81,7 +82,8 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Inputs, initializers listed as inputs, and original constants outside of the graph keep their names.
+    /// Inputs, initializers listed as inputs, and original constants outside of the graph keep
+    /// their names.
     fn leaves(&mut self, plan: &Plan<'_>) -> Result<(), WriteError> {
         let declared: HashSet<&str> = plan.model.graph_proto().input.iter().map(|i| i.name()).collect();
         for (id, form) in &plan.forms {

@@ -9,7 +9,8 @@ use crate::write::WriteOptions;
 /// Versions that models can be brought to.
 const OLDEST: i64 = 7;
 const NEWEST: i64 = 28;
-/// The IR version that came with each of these versions of the opset, from the first on (ONNX, table of releases).
+/// The IR version that came with each of these versions of the opset, from the first on (ONNX,
+/// table of releases).
 const IR_VERSIONS: [(i64, i64); 10] = [(28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (12, 7), (11, 6), (10, 5)];
 
 /// Why a model cannot be brought to another version.
@@ -41,8 +42,9 @@ pub enum OpsetError {
 }
 
 impl Model {
-    /// The same model with every operator said as in `version` of the standard opset. Names, inputs, outputs and weights stay; nodes that
-    /// nothing depends on go. The version of the file format rises with the opset where it must.
+    /// The same model with every operator said as in `version` of the standard opset. Names,
+    /// inputs, outputs and weights stay; nodes that nothing depends on go. The version of the file
+    /// format rises with the opset where it must.
     pub fn at_opset(mut self, version: i64) -> Result<Model, OpsetError> {
         if !(OLDEST..=NEWEST).contains(&version) {
             return Err(OpsetError::Unknown(version));

@@ -1,4 +1,5 @@
-//! Decides what is written for every node: the original node verbatim, a new spelling, an initializer.
+//! Decides what is written for every node: the original node verbatim, a new spelling, an
+//! initializer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,7 +18,8 @@ pub(crate) enum Read {
     Nothing,
     /// A value of the graph.
     Value(ValueId),
-    /// A constant of the original model that is no longer in the graph, by name: a parameter that became an attribute at import.
+    /// A constant of the original model that is no longer in the graph, by name: a parameter that
+    /// became an attribute at import.
     Original(String),
 }
 
@@ -110,7 +112,8 @@ impl<'a> Plan<'a> {
     pub(crate) fn build(&mut self) -> Result<(), WriteError> {
         self.originals.clear();
         let mut forms = std::mem::take(&mut self.forms);
-        // Nodes that no output needed in the original model stay, unless their value is now an initializer.
+        // Nodes that no output needed in the original model stay, unless their value is now an
+        // initializer.
         let folded: BTreeSet<NodeId> = self.folded.keys().map(|v| v.node).collect();
         let idle =
             |id: &NodeId| !folded.contains(id) && self.graph.node(*id).origin.is_some_and(|at| self.model.idle.contains(&(at as usize)));
@@ -189,7 +192,8 @@ impl<'a> Plan<'a> {
         let mut found: Vec<Option<ValueId>> = vec![None; proto.input.len()];
         self.match_import(id, imported, &mut found)?;
         let read = |(name, value): (&String, Option<ValueId>)| match value {
-            // The parts of a node that became several operators may read a reshaped operand now, whose shape the whole node would take over.
+            // The parts of a node that became several operators may read a reshaped operand now,
+            // whose shape the whole node would take over.
             Some(value) if self.graph.ty(value) != self.types.get(name.as_str()).copied() => None,
             Some(value) => Some(Read::Value(value)),
             None if name.is_empty() => Some(Read::Nothing),

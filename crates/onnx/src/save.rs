@@ -14,19 +14,21 @@ use crate::model::Model;
 use crate::proto::ModelProto;
 use crate::write::{WriteOptions, Written};
 
-/// A model that takes more bytes is saved with external data, some way below protobuf's own limit of 2 GiB.
+/// A model that takes more bytes is saved with external data, some way below protobuf's own limit
+/// of 2 GiB.
 const EXTERNAL_ABOVE: u64 = 1_932_735_283;
 
-/// How the file with a model's weights is called, after the model's own name. A model that is replaced keeps its weights until the new one is
-/// complete, so there are two names.
+/// How the file with a model's weights is called, after the model's own name. A model that is
+/// replaced keeps its weights until the new one is complete, so there are two names.
 const DATA: [&str; 2] = [".data", ".data2"];
 
 impl Model {
     /// Writes `graph` to a file. Returns what was written.
     ///
-    /// If weights came from external data files, or the model is larger than 1.8 GiB, they go to one new file `<name>.data` beside the
-    /// model, also where the original data files lie in the same folder: the new model never depends on files of the old one. The data file
-    /// is in place before the model file is; neither has its name before it is complete.
+    /// If weights came from external data files, or the model is larger than 1.8 GiB, they go to
+    /// one new file `<name>.data` beside the model, also where the original data files lie in the
+    /// same folder: the new model never depends on files of the old one. The data file is in place
+    /// before the model file is; neither has its name before it is complete.
     pub fn save(&self, graph: &Graph, path: impl AsRef<Path>, options: &WriteOptions) -> Result<Written, WriteError> {
         let written = self.write(graph, options)?;
         written.save(path, self.has_external_data())?;
@@ -35,10 +37,12 @@ impl Model {
 }
 
 impl Written {
-    /// Saves the model, with its weights in `<name>.data` if `external` or if it is too large for one file. Existing files are replaced.
+    /// Saves the model, with its weights in `<name>.data` if `external` or if it is too large for
+    /// one file. Existing files are replaced.
     ///
-    /// At every moment the model at `path` is the old or the new one, with all its weights: where the old one has its weights in
-    /// `<name>.data`, the new ones are in `<name>.data2`, and the other way round. Weights of the old one go last.
+    /// At every moment the model at `path` is the old or the new one, with all its weights: where
+    /// the old one has its weights in `<name>.data`, the new ones are in `<name>.data2`, and the
+    /// other way round. Weights of the old one go last.
     pub fn save(&self, path: impl AsRef<Path>, external: bool) -> Result<(), WriteError> {
         let named = path.as_ref();
         let fail = |source| WriteError::Io { path: named.to_path_buf(), source };
@@ -94,7 +98,8 @@ fn beside(path: &Path, ending: &str) -> OsString {
     name
 }
 
-/// Files that a model at `path` has its weights in, of those that [`Written::save`] makes for a model of this name.
+/// Files that a model at `path` has its weights in, of those that [`Written::save`] makes for a
+/// model of this name.
 fn data_of(path: &Path) -> Vec<OsString> {
     let locations = external::data_files(path);
     let named = |name: &OsString| locations.iter().any(|location| Path::new(location) == Path::new(name));

@@ -1,4 +1,5 @@
-//! Names in a graph and in the subgraphs of its nodes: what is defined, what is read, what is captured, in which order nodes can run.
+//! Names in a graph and in the subgraphs of its nodes: what is defined, what is read, what is
+//! captured, in which order nodes can run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -182,7 +183,8 @@ pub(crate) fn sort(sources: &[Vec<usize>]) -> Vec<usize> {
 pub(crate) fn on_cycle(sources: &[Vec<usize>], order: &[usize]) -> usize {
     let sorted: HashSet<usize> = order.iter().copied().collect();
     let mut at = (0..sources.len()).find(|i| !sorted.contains(i)).unwrap_or(0);
-    // Every node left out has a source left out: walking back that way must revisit a node, and that one is on a cycle.
+    // Every node left out has a source left out: walking back that way must revisit a node, and
+    // that one is on a cycle.
     let mut seen = HashSet::new();
     while seen.insert(at) {
         match sources[at].iter().find(|s| !sorted.contains(s)) {

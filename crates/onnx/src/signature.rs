@@ -1,4 +1,5 @@
-//! What a model declares to its callers: names, element types, sizes and defaults of inputs and outputs.
+//! What a model declares to its callers: names, element types, sizes and defaults of inputs and
+//! outputs.
 
 use std::collections::HashMap;
 
@@ -25,7 +26,8 @@ pub struct Slot {
     pub name: String,
     /// Element type or kind, in full but for the sizes of a tensor: `f32`, `sequence of f32[N]`, ..
     pub kind: String,
-    /// Sizes as declared, `None` for an unknown rank and for what has no sizes. A size is a number, a symbol, or `?`.
+    /// Sizes as declared, `None` for an unknown rank and for what has no sizes. A size is a number,
+    /// a symbol, or `?`.
     pub sizes: Option<Vec<String>>,
     /// What holds where nothing is fed: an initializer of the same name. Inputs only.
     pub default: Option<Preset>,
@@ -129,7 +131,8 @@ impl Signature {
         }
     }
 
-    /// What a caller of `self` would find different in `other`, one line each; and remarks on differences that no caller notices.
+    /// What a caller of `self` would find different in `other`, one line each; and remarks on
+    /// differences that no caller notices.
     pub fn compare(&self, other: &Signature) -> (Vec<String>, Vec<String>) {
         let (mut differences, mut remarks) = (Vec::new(), Vec::new());
         for (what, a, b) in [("input", &self.inputs, &other.inputs), ("output", &self.outputs, &other.outputs)] {
@@ -151,7 +154,8 @@ impl Signature {
         (differences, remarks)
     }
 
-    /// The first way in which `other` declares anything else than `self` does, names of open sizes included.
+    /// The first way in which `other` declares anything else than `self` does, names of open sizes
+    /// included.
     pub fn difference(&self, other: &Signature) -> Option<String> {
         let (differences, remarks) = self.compare(other);
         differences.into_iter().chain(remarks).next()

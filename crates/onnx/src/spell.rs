@@ -28,7 +28,8 @@ fn since(size: &Dim) -> i64 {
     size.products().iter().flat_map(|(_, factors)| factors).map(of).max().unwrap_or(SIZES_SINCE)
 }
 
-/// Tells whether and how operators can be written in one model. Cheap to clone; does not refer to the model.
+/// Tells whether and how operators can be written in one model. Cheap to clone; does not refer to
+/// the model.
 #[derive(Clone, Debug)]
 pub struct Speller {
     version: i64,
@@ -49,7 +50,8 @@ impl Speller {
         self.version
     }
 
-    /// `Ok` if the operator on these types can be written in the model; the reason otherwise. Rewrites that cannot be written must not be applied.
+    /// `Ok` if the operator on these types can be written in the model; the reason otherwise.
+    /// Rewrites that cannot be written must not be applied.
     pub fn can_spell(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), NoSpelling> {
         self.spell(op, inputs, outputs).map(|_| ())
     }
@@ -85,7 +87,8 @@ impl Speller {
     }
 }
 
-/// The value and axis that a symbol's number is read from: an input, or else a result of an opaque node.
+/// The value and axis that a symbol's number is read from: an input, or else a result of an opaque
+/// node.
 pub(crate) fn carrier(graph: &Graph, symbol: &str) -> Option<(ValueId, usize)> {
     let opaque = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Opaque(_)));
     for id in graph.inputs().iter().copied().chain(opaque) {

@@ -1,4 +1,5 @@
-//! Symbolic values of small integer tensors: follows `Shape` and the arithmetic that exporters put between it and a `Reshape`.
+//! Symbolic values of small integer tensors: follows `Shape` and the arithmetic that exporters put
+//! between it and a `Reshape`.
 
 use regraft_ir::{Attr, DType, Dim, TensorType};
 
@@ -192,7 +193,8 @@ fn arithmetic(view: &View<'_>) -> Option<Sizes> {
                 "Add" => x + y,
                 "Sub" => x - y,
                 "Mul" => x * y,
-                // ONNX truncates towards zero; that is the floor only where both are known to be non-negative.
+                // ONNX truncates towards zero; that is the floor only where both are known to be
+                // non-negative.
                 _ if x.at_least(0) && y.at_least(1) => x.floor_div(&y),
                 _ => return None,
             })

@@ -27,7 +27,8 @@ pub enum Verbatim<'a> {
 }
 
 impl Verbatim<'_> {
-    /// True if both are the same but for names of nodes, values and initializers, and but for bodies: only where there are bodies counts.
+    /// True if both are the same but for names of nodes, values and initializers, and but for
+    /// bodies: only where there are bodies counts.
     pub fn alike(&self, other: &Verbatim<'_>) -> bool {
         match (self, other) {
             (Verbatim::Node { proto: a, .. }, Verbatim::Node { proto: b, .. }) => alike(a, b),
@@ -53,7 +54,8 @@ fn alike(a: &NodeProto, b: &NodeProto) -> bool {
 }
 
 impl Model {
-    /// What an opaque operator of [`Model::graph`], or of a graph made from it, stands for; `None` if it is of another model.
+    /// What an opaque operator of [`Model::graph`], or of a graph made from it, stands for; `None`
+    /// if it is of another model.
     pub fn verbatim(&self, op: &OpaqueOp) -> Option<Verbatim<'_>> {
         let graph = self.graph_proto();
         Some(match self.opaque_sources.get(op.id as usize)? {

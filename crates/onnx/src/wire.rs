@@ -1,4 +1,5 @@
-//! A walk over the raw protobuf fields: finds cut-off messages and fields that the schema does not know, without copying anything.
+//! A walk over the raw protobuf fields: finds cut-off messages and fields that the schema does not
+//! know, without copying anything.
 
 use crate::error::LoadFault;
 
@@ -362,7 +363,8 @@ mod tests {
             let have: Vec<_> = kind.fields().iter().map(|f| (f.0, f.1.to_string(), f.2.and_then(inner))).collect();
             assert_eq!(have.len(), want.len(), "{name}");
             for (h, w) in have.iter().zip(&want) {
-                // Tensor and sparse tensor types, and sequence and optional types, share their shape here.
+                // Tensor and sparse tensor types, and sequence and optional types, share their
+                // shape here.
                 assert_eq!((h.0, &h.1, h.2.is_some()), (w.0, &w.1, w.2.is_some()), "{name}");
             }
         }

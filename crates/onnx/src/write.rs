@@ -1,4 +1,5 @@
-//! From a rewritten graph back to a model: unchanged nodes verbatim, new ones spelled, everything else as it was.
+//! From a rewritten graph back to a model: unchanged nodes verbatim, new ones spelled, everything
+//! else as it was.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -22,14 +23,18 @@ const MIN_STEP: u64 = 256 << 10;
 /// How a model is written.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Bytes that the constants may grow by, if more than the usual allowance (5 % or 4 MiB, whichever is more).
+    /// Bytes that the constants may grow by, if more than the usual allowance (5 % or 4 MiB,
+    /// whichever is more).
     pub allow_growth: Option<u64>,
-    /// Write every operator anew instead of keeping unchanged nodes verbatim; for tests of the operators' spellings.
+    /// Write every operator anew instead of keeping unchanged nodes verbatim; for tests of the
+    /// operators' spellings.
     pub respell: bool,
-    /// Before IR version 4, weights are listed among the inputs although no caller feeds them. By default they stay listed, and so stay in
-    /// the file, even if nothing reads them any more. With this, weights that a rewrite made superfluous go, and their listing with them.
+    /// Before IR version 4, weights are listed among the inputs although no caller feeds them. By
+    /// default they stay listed, and so stay in the file, even if nothing reads them any more. With
+    /// this, weights that a rewrite made superfluous go, and their listing with them.
     pub drop_parameters: bool,
-    /// A folder where constants that folding makes wait, in files without a name, instead of in memory.
+    /// A folder where constants that folding makes wait, in files without a name, instead of in
+    /// memory.
     pub park: Option<PathBuf>,
 }
 
@@ -40,7 +45,8 @@ pub struct Written {
     pub proto: ModelProto,
     /// Constant expressions that became initializers.
     pub folded: usize,
-    /// Constant expressions that rewriting made and that stay expressions, which a runtime computes when it loads the model.
+    /// Constant expressions that rewriting made and that stay expressions, which a runtime computes
+    /// when it loads the model.
     pub kept_expressions: usize,
     /// The values of the graph that are in the model, by the names that they carry there.
     pub values: HashMap<String, ValueId>,
@@ -68,12 +74,14 @@ impl Model {
         Speller::new(self)
     }
 
-    /// Writes `graph`, which was made from [`Model::graph`] by patches (or by anything that keeps names, origins and meaning).
+    /// Writes `graph`, which was made from [`Model::graph`] by patches (or by anything that keeps
+    /// names, origins and meaning).
     ///
-    /// Inputs and outputs keep their names, order, and declarations. Nodes that are unchanged are the original ones, byte for byte; others
-    /// are spelled at the model's opset version.
+    /// Inputs and outputs keep their names, order, and declarations. Nodes that are unchanged are
+    /// the original ones, byte for byte; others are spelled at the model's opset version.
     ///
-    /// Constant expressions are folded as far as the whole model stays within [`Model::largest`]; it can be larger only by its nodes.
+    /// Constant expressions are folded as far as the whole model stays within [`Model::largest`];
+    /// it can be larger only by its nodes.
     pub fn write(&self, graph: &Graph, options: &WriteOptions) -> Result<Written, WriteError> {
         let largest = self.largest(options.allow_growth);
         let mut allowance = largest - self.size();
@@ -88,7 +96,8 @@ impl Model {
         }
     }
 
-    /// The most bytes that a rewritten form of this model may take: 5 %, 4 MiB or `allow_growth` bytes more, whichever is most.
+    /// The most bytes that a rewritten form of this model may take: 5 %, 4 MiB or `allow_growth`
+    /// bytes more, whichever is most.
     pub fn largest(&self, allow_growth: Option<u64>) -> u64 {
         self.size() + fold::allowance(self.size(), allow_growth)
     }

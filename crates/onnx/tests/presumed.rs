@@ -1,4 +1,5 @@
-//! Nodes without a definition here: they stay as they are, and what is sure of their results is known.
+//! Nodes without a definition here: they stay as they are, and what is sure of their results is
+//! known.
 
 mod common;
 
@@ -54,7 +55,8 @@ fn results_of_undefined_operators_have_types() {
     check(node("Unique", "x", "y,i"), vec![value("x", "N")], &["f32[y_d0]", "i64[i_d0]"]);
 }
 
-/// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it would compute the other mode.
+/// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it
+/// would compute the other mode.
 #[test]
 fn an_attribute_that_the_definition_does_not_know_keeps_the_node() {
     let blocks =

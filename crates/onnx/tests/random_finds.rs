@@ -27,8 +27,9 @@ fn a_split_whose_second_part_is_not_read_still_has_two() {
     }
 }
 
-/// Before opset 13 a softmax is a reshape to rows, a softmax, and a reshape back. If the rows now come from elsewhere, it is no longer
-/// the original node: that one would take over the other operand's shape.
+/// Before opset 13 a softmax is a reshape to rows, a softmax, and a reshape back. If the rows now
+/// come from elsewhere, it is no longer the original node: that one would take over the other
+/// operand's shape.
 #[test]
 fn a_node_of_several_operators_is_verbatim_only_on_its_own_operand() {
     let softmax = with(node("LogSoftmax", "f", "y"), int("axis", 0));
@@ -75,7 +76,8 @@ fn a_node_without_operator_and_results_is_no_panic() {
     }
 }
 
-/// Nothing but a shape is read of `v`: were that shape an attribute, `v` and its open size would go.
+/// Nothing but a shape is read of `v`: were that shape an attribute, `v` and its open size would
+/// go.
 #[test]
 fn a_value_that_only_lends_its_shape_stays() {
     let odd = NodeProto { domain: Some("mine".into()), ..node("Odd", "x", "v") };

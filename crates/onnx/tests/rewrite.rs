@@ -247,12 +247,14 @@ fn external_data_is_mapped_and_written_anew() {
     let model = Model::read(&path).unwrap();
     assert!(model.has_external_data());
     assert_eq!(model.proto().graph.as_ref().unwrap(), &g);
-    // In memory the tensors are inside; on disk they are in a file of their own, also when the model replaces itself.
+    // In memory the tensors are inside; on disk they are in a file of their own, also when the
+    // model replaces itself.
     let target = folder.path().join("out.onnx");
     let written = model.save(model.graph(), &target, &WriteOptions::default()).unwrap();
     assert!(written.proto.graph.as_ref().unwrap().initializer.iter().all(|t| t.data_location() == DataLocation::Default));
     model.save(model.graph(), &path, &WriteOptions::default()).unwrap();
-    // The weights of a model that is replaced stay until the new model has its name, so the new ones have another.
+    // The weights of a model that is replaced stay until the new model has its name, so the new
+    // ones have another.
     let data = folder.path().join("in.onnx.data2");
     assert!(!folder.path().join("in.onnx.data").exists());
     std::fs::rename(&data, folder.path().join("gone")).unwrap();
@@ -331,7 +333,8 @@ fn symbolic_sizes_are_computed_from_inputs() {
 
 #[test]
 fn parameters_of_unchanged_nodes_come_back_from_the_original() {
-    // The graph drops `shape` when its last reader goes; the Reshape, which has its sizes as an attribute, is still written verbatim.
+    // The graph drops `shape` when its last reader goes; the Reshape, which has its sizes as an
+    // attribute, is still written verbatim.
     for as_node in [false, true] {
         let custom = regraft_onnx::proto::NodeProto { domain: Some("my.domain".into()), ..node("Strange", "x,shape", "o") };
         let mut nodes = vec![custom, node("Reshape", "x,shape", "r"), node("Relu", "r", "y"), node("Neg", "o", "z")];

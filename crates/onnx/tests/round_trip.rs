@@ -119,7 +119,8 @@ fn every_node_can_be_spelled_anew() {
         model.outputs().iter().map(|o| o.ty.clone()).collect::<Vec<_>>()
     );
     let lines = listing(&written.proto);
-    // The subgraphs still find what they capture; the custom operator is verbatim, its missing inputs and outputs included.
+    // The subgraphs still find what they capture; the custom operator is verbatim, its missing
+    // inputs and outputs included.
     assert!(lines.contains(&"h = Relu(x)".to_string()), "{lines:#?}");
     assert!(lines.contains(&"odd, = Strange(chosen,,w)".to_string()), "{lines:#?}");
     // A Reshape to the operand's own shape needs no computed shape any more.
@@ -164,7 +165,8 @@ fn meaningless_sizes_are_distinct() {
 
 #[test]
 fn wrong_declared_sizes_are_not_believed() {
-    // `h` is declared with a batch of 1 although the input's batch varies: the declaration of `odd` is then worth nothing either.
+    // `h` is declared with a batch of 1 although the input's batch varies: the declaration of `odd`
+    // is then worth nothing either.
     let custom = || NodeProto { domain: Some("my.domain".into()), ..node("Strange", "h", "odd") };
     let make = |declared: &str| {
         let mut g = graph(

@@ -17,14 +17,16 @@ use crate::whole::by_wholes;
 /// Sums of at most so many terms are written out where closed forms do not meet.
 const EXPANDED: i64 = 8;
 
-/// What the proof of one output may cost. Work is counted, so that an answer is the same on every machine.
+/// What the proof of one output may cost. Work is counted, so that an answer is the same on every
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// For closed forms; a million takes some seconds.
     pub closed: u64,
     /// For cases of the index.
     pub by_cases: u64,
-    /// The same where one side has tables that the other lacks, as transforms of a fast convolution.
+    /// The same where one side has tables that the other lacks, as transforms of a fast
+    /// convolution.
     pub by_tables: u64,
 }
 
@@ -34,11 +36,13 @@ impl Default for Allowance {
     }
 }
 
-/// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name), whatever the sizes that their symbols stand for.
+/// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name),
+/// whatever the sizes that their symbols stand for.
 ///
-/// Both are read over the real numbers: each output element as a sum of products of input elements, with sums over index variables of symbolic
-/// range, brought to a normal form. All sizes of `before` are at least 1, windows are not empty, and decimal constants stand for the
-/// simplest ratios that round to them.
+/// Both are read over the real numbers: each output element as a sum of products of input elements,
+/// with sums over index variables of symbolic range, brought to a normal form. All sizes of
+/// `before` are at least 1, windows are not empty, and decimal constants stand for the simplest
+/// ratios that round to them.
 pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())
 }
@@ -55,8 +59,8 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
     equal_within(before, after, assumptions, Allowance::default())
 }
 
-/// As [`equal_where`], for a given amount of work; twice, where sizes are computed from others and it does not matter how, and again where constants may
-/// be rounded.
+/// As [`equal_where`], for a given amount of work; twice, where sizes are computed from others and
+/// it does not matter how, and again where constants may be rounded.
 pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
     let wholes = by_wholes(before, after);
     let shown = |reading: &Reading| {
@@ -78,7 +82,8 @@ pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, al
     }
 }
 
-/// Whether some number that somebody wrote down, one for all elements of a tensor or an attribute, may have been rounded to its type.
+/// Whether some number that somebody wrote down, one for all elements of a tensor or an attribute,
+/// may have been rounded to its type.
 fn has_rounded_numbers(graph: &Graph) -> bool {
     graph.ids().any(|id| match &graph.node(id).op {
         Op::Constant(constant) => {
@@ -89,7 +94,8 @@ fn has_rounded_numbers(graph: &Graph) -> bool {
     })
 }
 
-/// What is taken for granted, if all outputs are equal and have values in the same places; else why that was not shown.
+/// What is taken for granted, if all outputs are equal and have values in the same places; else why
+/// that was not shown.
 fn outputs_equal(
     before: &Graph,
     after: &Graph,
@@ -108,7 +114,8 @@ fn outputs_equal(
         // Products of tables are taken before anything is written out.
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
-        // Closed forms first: they are short, and hold for sizes that are symbols. Most take less than a tenth of what they may cost.
+        // Closed forms first: they are short, and hold for sizes that are symbols. Most take less
+        // than a tenth of what they may cost.
         let brief = pair.closed(allowance.closed / 10).is_ok() || *own && pair.by_cases(&tables, allowance.by_tables).is_ok();
         if !brief
             && let Err(why) = pair.closed(allowance.closed)
@@ -153,11 +160,13 @@ struct Pair<'a> {
     constants: &'a Constants,
     /// What the proof takes for granted of where elements have values.
     premises: Cell<Premises>,
-    /// Whether elements of inputs are not kept account of: they are too many, or were found to be others.
+    /// Whether elements of inputs are not kept account of: they are too many, or were found to be
+    /// others.
     crowded: Cell<bool>,
 }
 
-/// What is known where an element is read: sums that are at least 0, and variables of the output index.
+/// What is known where an element is read: sums that are at least 0, and variables of the output
+/// index.
 type Known = (Vec<Poly>, Vec<(Var, Poly)>);
 
 /// What was read of both graphs under the same facts.
@@ -265,7 +274,8 @@ impl Pair<'_> {
         self.places(shared, simplifier, [of_left, of_right])
     }
 
-    /// Shows that both elements have values in the same places, and notes what that takes for granted.
+    /// Shows that both elements have values in the same places, and notes what that takes for
+    /// granted.
     fn places(&self, shared: &mut Shared, simplifier: Simplifier, met: [Vec<Obligation>; 2]) -> Result<(), Trouble> {
         let failures = |of: &[Obligation]| Failures::of(of, &shared.shown, &shared.facts, simplifier);
         let is_read = |obligation: &Obligation| matches!(obligation.claim, Claim::Read(_));
@@ -288,8 +298,9 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Whether both elements are shown to read the same elements of inputs. What one of them reads only where a condition on data holds, as
-    /// `Where(z == 0, 0, x / z)` does, must be read on the same condition by the other one: it may have no value elsewhere, on purpose.
+    /// Whether both elements are shown to read the same elements of inputs. What one of them reads
+    /// only where a condition on data holds, as `Where(z == 0, 0, x / z)` does, must be read on the
+    /// same condition by the other one: it may have no value elsewhere, on purpose.
     fn reads_the_same(&self, shared: &mut Shared, simplifier: Simplifier, [left, right]: [&[Obligation]; 2]) -> Result<bool, Trouble> {
         let choices = [self.before, self.after].map(choices);
         if shared.crowded {

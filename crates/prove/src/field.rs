@@ -1,10 +1,11 @@
 //! The prime field of 2^61 - 1 elements, with uninterpreted functions and an arbitrary order.
 //!
-//! Sums and products are exact, so two sides that agree on random elements are equal as polynomials, but for a chance of degree / 2^61
-//! (Schwartz and Zippel). A function that is no polynomial is a keyed hash: equal arguments give equal results, and nothing else is known of it
-//! but its values at 0 and 1 where they are whole.
-//! The order is that of a keyed hash too. It is total, so a maximum is associative, commutative and idempotent; that it goes with sums
-//! and products is not known of it.
+//! Sums and products are exact, so two sides that agree on random elements are equal as
+//! polynomials, but for a chance of degree / 2^61 (Schwartz and Zippel). A function that is no
+//! polynomial is a keyed hash: equal arguments give equal results, and nothing else is known of it
+//! but its values at 0 and 1 where they are whole. The order is that of a keyed hash too. It is
+//! total, so a maximum is associative, commutative and idempotent; that it goes with sums and
+//! products is not known of it.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -125,7 +126,8 @@ impl Scalar for Field {
         other.inverse().map(|inverse| self.mul(&inverse)).ok_or(Unsupported("inverse of zero"))
     }
 
-    /// Small whole exponents are products; the others are a function of two arguments that nothing is known of, but that half is the root.
+    /// Small whole exponents are products; the others are a function of two arguments that nothing
+    /// is known of, but that half is the root.
     fn pow(&self, other: &Field) -> Result<Field, Unsupported> {
         const WHOLE: u64 = 64;
         if other.0 <= WHOLE {

@@ -1,7 +1,8 @@
 //! All ranks: a leading axis that all operators pass over stands for any number of axes.
 //!
-//! Elements along such an axis are computed each by itself, in the same way. So a tensor of shape `[m, n, ..]` may be viewed as one of shape `[m n, ..]`,
-//! computed there, and viewed back: what is equal for all sizes of one leading axis is equal for any number of them.
+//! Elements along such an axis are computed each by itself, in the same way. So a tensor of shape
+//! `[m, n, ..]` may be viewed as one of shape `[m n, ..]`, computed there, and viewed back: what is
+//! equal for all sizes of one leading axis is equal for any number of them.
 
 use regraft_ir::{Attr, Dim, Graph, Node, Op, OpKind, TensorType, ValueId};
 
@@ -23,8 +24,8 @@ pub fn leading_axes(before: &Graph, after: &Graph) -> Vec<String> {
     found
 }
 
-/// The graph with the axes `axes` in the place of every axis of size `symbol`; `None` if it is not always a leading one, or if some operator may do more with
-/// it than pass over it.
+/// The graph with the axes `axes` in the place of every axis of size `symbol`; `None` if it is not
+/// always a leading one, or if some operator may do more with it than pass over it.
 pub fn with_leading_axes(graph: &Graph, symbol: &str, axes: &[Dim]) -> Option<Graph> {
     let leading = Leading { symbol, axes };
     let lifted = rebuilt(graph, |ty| leading.ty(ty), |node| leading.operator(graph, node))?;
@@ -46,7 +47,8 @@ impl Leading<'_> {
         names.iter().any(|name| name == self.symbol)
     }
 
-    /// Whether a shape begins with the axis, which is nowhere else in it; `None` if it is elsewhere.
+    /// Whether a shape begins with the axis, which is nowhere else in it; `None` if it is
+    /// elsewhere.
     fn begins(&self, shape: &[Dim]) -> Option<bool> {
         match shape {
             [first, rest @ ..] if first.as_symbol() == Some(self.symbol) => (!self.is_met(rest)).then_some(true),
@@ -76,7 +78,8 @@ impl Leading<'_> {
         passes.then(|| self.moved(&node.op, operands.first() == Some(&true)))?
     }
 
-    /// Whether the operator takes the elements along the axis one by one. `along` says which operands have it.
+    /// Whether the operator takes the elements along the axis one by one. `along` says which
+    /// operands have it.
     fn passes(&self, op: &Op, along: &[bool], ranks: &[usize], rank: usize) -> bool {
         use OpKind::*;
         let below =
@@ -103,7 +106,8 @@ impl Leading<'_> {
         }
     }
 
-    /// The operator with its axes moved; `None` if the leading one is among those that it works on. `first` says whether its first operand has it.
+    /// The operator with its axes moved; `None` if the leading one is among those that it works on.
+    /// `first` says whether its first operand has it.
     fn moved(&self, op: &Op, first: bool) -> Option<Op> {
         let rank = op.attrs().iter().find_map(|(name, attr)| match attr {
             Attr::Ints(pads) if *name == "pads" => Some(pads.len() / 2),

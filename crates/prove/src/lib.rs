@@ -1,4 +1,5 @@
-//! Are two graphs equal? Exact readings of the operators' one meaning, for all sizes and without rounding.
+//! Are two graphs equal? Exact readings of the operators' one meaning, for all sizes and without
+//! rounding.
 //!
 //! | question | answer |
 //! |---|---|

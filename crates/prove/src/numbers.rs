@@ -1,4 +1,5 @@
-//! Two graphs of known small sizes compared exactly, and by numbers where expressions leave them open.
+//! Two graphs of known small sizes compared exactly, and by numbers where expressions leave them
+//! open.
 
 use std::collections::HashMap;
 
@@ -10,17 +11,19 @@ use crate::exact::{Exactness, exact_equal};
 /// Relative difference of two numbers that are not equal but for rounding.
 const DIFFERENT: f64 = 1e-7;
 
-/// As [`exact_equal`]; graphs that expressions leave open are [`Exactness::Different`] if they give other numbers.
+/// As [`exact_equal`]; graphs that expressions leave open are [`Exactness::Different`] if they give
+/// other numbers.
 ///
-/// Integers and booleans are those of `given`, by the input's name. So are reals where numbers are compared; those that are not given are positive once,
-/// and mixed once.
+/// Integers and booleans are those of `given`, by the input's name. So are reals where numbers are
+/// compared; those that are not given are positive once, and mixed once.
 pub fn settled(before: &Graph, after: &Graph, given: &HashMap<String, Const>) -> Exactness {
     let verdict = exact_equal(before, after, given);
     let Exactness::Undecided(_) = verdict else { return verdict };
     [0.0, 1.5].into_iter().find_map(|shift| differing(before, after, given, shift)).unwrap_or(verdict)
 }
 
-/// Where both sides give other numbers, reals that are not given being those of [-1, 1) + `shift`; `None` too if they cannot be computed.
+/// Where both sides give other numbers, reals that are not given being those of [-1, 1) + `shift`;
+/// `None` too if they cannot be computed.
 fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shift: f64) -> Option<Exactness> {
     let mut random = SplitMix64(0x1234_5678_9abc_def1);
     let mut feeds = HashMap::new();

@@ -7,7 +7,8 @@ use crate::premises::Premises;
 /// Whether two graphs compute the same.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// They do, for all values of the inputs and of the symbols in their shapes, as far as the premises hold.
+    /// They do, for all values of the inputs and of the symbols in their shapes, as far as the
+    /// premises hold.
     Proved(Premises),
     /// They do if constants are the simple numbers that they were rounded from.
     Bounded(Premises, Rounding),

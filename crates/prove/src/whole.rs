@@ -4,8 +4,9 @@ use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 
 use crate::rebuild::rebuilt;
 
-/// Both graphs with a symbol of its own for each size of an input that is computed from other symbols, if these are met nowhere but in that size: a proof
-/// for all sizes holds for what the size comes to. `None` if there is no such size.
+/// Both graphs with a symbol of its own for each size of an input that is computed from other
+/// symbols, if these are met nowhere but in that size: a proof for all sizes holds for what the
+/// size comes to. `None` if there is no such size.
 pub(crate) fn by_wholes(before: &Graph, after: &Graph) -> Option<[Graph; 2]> {
     let wholes = Wholes::of([before, after])?;
     Some([wholes.graph(before)?, wholes.graph(after)?])

@@ -12,7 +12,8 @@ const EDGE: f64 = 0.125;
 /// The largest differences between two sets of outputs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Agreement {
-    /// Largest difference of a real output, relative to the largest magnitude of that output in the first set.
+    /// Largest difference of a real output, relative to the largest magnitude of that output in the
+    /// first set.
     pub relative: f64,
     /// Largest absolute difference of a real output.
     pub absolute: f64,
@@ -20,23 +21,26 @@ pub struct Agreement {
     pub histogram: Histogram,
     /// Name of the output that differs most.
     pub output: String,
-    /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, an infinity of the other sign, NaN against an infinity, or either
-    /// where a number is expected.
+    /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, an
+    /// infinity of the other sign, NaN against an infinity, or either where a number is expected.
     pub broken: Vec<String>,
-    /// Outputs that are infinite or NaN in the first set and numbers in the second: the first overflowed, or an infinity was lost.
+    /// Outputs that are infinite or NaN in the first set and numbers in the second: the first
+    /// overflowed, or an infinity was lost.
     pub lost: Vec<String>,
     /// True if an output holds infinities or NaN in both sets: nothing is shown there.
     pub non_finite: bool,
 }
 
 impl Agreement {
-    /// True if nothing is broken, nothing is lost, and the relative difference is at most `tolerance`.
+    /// True if nothing is broken, nothing is lost, and the relative difference is at most
+    /// `tolerance`.
     pub fn within(&self, tolerance: f64) -> bool {
         self.broken.is_empty() && self.lost.is_empty() && self.relative <= tolerance
     }
 
-    /// What differs where no difference is allowed, under inputs of this fill. Large ones may overflow in the first set alone: there, and nowhere else, a
-    /// number may stand where the first set has an infinity or NaN.
+    /// What differs where no difference is allowed, under inputs of this fill. Large ones may
+    /// overflow in the first set alone: there, and nowhere else, a number may stand where the first
+    /// set has an infinity or NaN.
     pub fn breach(&self, fill: &str) -> Option<&String> {
         let lost = self.lost.first().filter(|_| !fill.ends_with(Fill::Large.name()));
         self.broken.first().or(lost)
@@ -55,11 +59,13 @@ impl Agreement {
     }
 }
 
-/// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double precision.
+/// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double
+/// precision.
 ///
-/// An infinity must meet an infinity of its sign, and NaN must meet NaN; such places show nothing, for large inputs overflow in both models alike. At the edge
-/// of its type, from an eighth of its largest number on, a number may meet the infinity of its sign. A number in the place of an infinity or NaN is `lost`;
-/// everything else is `broken`.
+/// An infinity must meet an infinity of its sign, and NaN must meet NaN; such places show nothing,
+/// for large inputs overflow in both models alike. At the edge of its type, from an eighth of its
+/// largest number on, a number may meet the infinity of its sign. A number in the place of an
+/// infinity or NaN is `lost`; everything else is `broken`.
 pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Agreement {
     let mut worst = Agreement::default();
     if want.len() != have.len() {
@@ -161,7 +167,8 @@ mod tests {
         }
         assert!(compared(infinity, f32::NAN).breach("large").is_some() && compared(f32::NAN, infinity).breach("large").is_some());
         assert!(compared(infinity, infinity).non_finite);
-        // What overflows at large inputs, as log(softmax(x)) does, may be a number in the other model; the other way round, a number is lost.
+        // What overflows at large inputs, as log(softmax(x)) does, may be a number in the other
+        // model; the other way round, a number is lost.
         assert!(compared(-infinity, -441.0).breach("N=8: large").is_none());
         assert!(compared(-441.0, -infinity).breach("N=8: large").is_some());
     }

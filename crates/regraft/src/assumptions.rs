@@ -7,7 +7,8 @@ use regraft_onnx::Model;
 use regraft_onnx::proto::{TensorShapeProto, ValueInfoProto, tensor_shape_proto::dimension, type_proto};
 use regraft_prove::Premises;
 
-/// The clauses of a proof of `a` being another model, each to be read behind `proved`; none if it holds without.
+/// The clauses of a proof of `a` being another model, each to be read behind `proved`; none if it
+/// holds without.
 pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     let mut clauses = Vec::new();
     if premises.reals {
@@ -29,7 +30,8 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     clauses
 }
 
-/// Whether some operator of the model has no value for some numbers, or may have none for all that is known of it.
+/// Whether some operator of the model has no value for some numbers, or may have none for all that
+/// is known of it.
 fn may_lack_values(model: &Model) -> bool {
     use OpKind::*;
     let graph = model.graph();
@@ -57,8 +59,9 @@ fn may_lack_values(model: &Model) -> bool {
 /// Which operand of a batch normalization is the variance.
 const VARIANCE: usize = 4;
 
-/// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime does not hold callers to it. Sizes that files declare for
-/// results count where the type of one is not inferred.
+/// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime
+/// does not hold callers to it. Sizes that files declare for results count where the type of one is
+/// not inferred.
 fn believes_names(model: &Model) -> bool {
     let Some(graph) = &model.proto().graph else { return false };
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();

@@ -14,7 +14,8 @@ use crate::report::{SCHEMA, Speedup};
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
-/// Sittings with newly opened sessions: where a session's memory lies shifts its times by up to half a percent.
+/// Sittings with newly opened sessions: where a session's memory lies shifts its times by up to
+/// half a percent.
 const SITTINGS: usize = 5;
 /// Rounds of each sitting unless asked for: at least, at most.
 const ROUNDS: (usize, usize) = (3, 200);

@@ -75,7 +75,8 @@ pub struct CalibrationReport {
     pub seconds: f64,
 }
 
-/// Measures the models one after the other. What is learned stays in the store. An interruption ends it after the present model.
+/// Measures the models one after the other. What is learned stays in the store. An interruption
+/// ends it after the present model.
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;

@@ -48,7 +48,8 @@ pub struct Certified {
     pub tested: usize,
     /// Constants that were computed ahead of time and parameters that were rounded.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of each: the word is `bounded`.
+    /// How far these are from their exact values at most, relative to the largest magnitude of
+    /// each: the word is `bounded`.
     pub bound: f64,
     /// The first rewrites that are not proved.
     pub open: Vec<Open>,
@@ -82,7 +83,8 @@ pub fn beside(model: &Path) -> PathBuf {
     model.with_extension("certificate")
 }
 
-/// Removes a certificate that lies where a new model is about to be: it would not be about that. Files that are none stay.
+/// Removes a certificate that lies where a new model is about to be: it would not be about that.
+/// Files that are none stay.
 pub fn discard(path: &Path) -> Result<(), Failure> {
     let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
     if !is_certificate(&bytes) {
@@ -92,7 +94,8 @@ pub fn discard(path: &Path) -> Result<(), Failure> {
         .map_err(|e| Failure::new(format!("cannot remove the certificate of an earlier run, {}: {e}", path.display())).hint("remove it"))
 }
 
-/// Replays the certificate at `source` on these models; `None` if there is none. A certificate that must be there and is not is a failure.
+/// Replays the certificate at `source` on these models; `None` if there is none. A certificate that
+/// must be there and is not is a failure.
 pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, Failure> {
     let start = Instant::now();
     let file = match source {

@@ -26,7 +26,8 @@ use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 use crate::weights::changed_weights;
 
-/// Roundoffs of half precision that are tolerated: constants are rounded to it when they are combined.
+/// Roundoffs of half precision that are tolerated: constants are rounded to it when they are
+/// combined.
 const ROUNDOFFS: f64 = 4.0;
 
 /// What to compare, and how.
@@ -42,7 +43,8 @@ pub struct CheckRequest {
     pub binds: Vec<(String, i64)>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,
-    /// Relative difference of reals that is tolerated. Ten times the noise floor always is, and where values are of half precision, four of its roundoffs.
+    /// Relative difference of reals that is tolerated. Ten times the noise floor always is, and
+    /// where values are of half precision, four of its roundoffs.
     pub tolerance: f64,
     /// Also run both graphs on the reference executor.
     pub reference: bool,
@@ -180,8 +182,8 @@ impl CheckReport {
         }
     }
 
-    /// True if the models are known to be the same at least as well as is asked for: an identical graph is proved, and so is a certificate without
-    /// folded constants.
+    /// True if the models are known to be the same at least as well as is asked for: an identical
+    /// graph is proved, and so is a certificate without folded constants.
     pub fn satisfies(&self, required: Requirement) -> bool {
         self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty())
     }
@@ -211,7 +213,8 @@ impl CheckReport {
         [certified, compared].into_iter().flatten().fold(own, Trust::max)
     }
 
-    /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing about B.
+    /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing
+    /// about B.
     fn judge(&mut self, place: &str, fill: &str, b: &Agreement, floor: &Agreement) -> Run {
         let bound = self.tolerance.max(optimize::FLOOR_FACTOR * floor.relative);
         let (mut same, tells) = (true, b.relative <= self.tolerance || bound <= optimize::BLURRED);
@@ -276,8 +279,8 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     Ok(report)
 }
 
-/// Asks the certificate of B, if there is one; true if its answer is the verdict. A proof of all steps is one unless the user brings data to
-/// compare on.
+/// Asks the certificate of B, if there is one; true if its answer is the verdict. A proof of all
+/// steps is one unless the user brings data to compare on.
 fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
     observer.phase(Phase::Check, "the certificate");
     let Some(certified) = certificate::replay(&request.certificate, &request.a, &request.b)? else { return Ok(false) };
@@ -297,7 +300,8 @@ fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dy
     Ok(decided)
 }
 
-/// Looks for a proof; true if it is the verdict. It is one unless the user brings data to compare on.
+/// Looks for a proof; true if it is the verdict. It is one unless the user brings data to compare
+/// on.
 fn compared(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
     if request.effort.failures == 0 {
         return Ok(false);
@@ -319,7 +323,8 @@ fn numbers(proto: &ModelProto) -> Vec<u8> {
     proto.encode_to_vec()
 }
 
-/// True if both compute the same expressions over the same constants, up to the order and names of nodes, duplicates and dead ones.
+/// True if both compute the same expressions over the same constants, up to the order and names of
+/// nodes, duplicates and dead ones.
 fn is_identical(a: &Model, b: &Model) -> bool {
     if a.proto() == b.proto() && numbers(a.proto()) == numbers(b.proto()) {
         return true;
@@ -383,7 +388,8 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     Ok(())
 }
 
-/// The unit of roundoff of the coarsest real type in a graph, of those coarser than single precision; 0 if there are none.
+/// The unit of roundoff of the coarsest real type in a graph, of those coarser than single
+/// precision; 0 if there are none.
 fn coarsest(graph: &Graph) -> f64 {
     let types = graph.ids().flat_map(|id| graph.node(id).types.iter().flatten());
     let units = types.map(|ty| match ty.dtype {
@@ -448,7 +454,8 @@ impl Trial<'_> {
     }
 }
 
-/// Both models with what goes into their last softmax or sigmoid as further outputs, if both end alike.
+/// Both models with what goes into their last softmax or sigmoid as further outputs, if both end
+/// alike.
 fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, Vec<u8>)> {
     let (in_a, in_b) = (optimize::before_saturation(a.graph())?, optimize::before_saturation(b.graph())?);
     if in_a.iter().map(|v| &v.0).ne(in_b.iter().map(|v| &v.0)) {
@@ -490,7 +497,8 @@ fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], rep
         };
         match outputs(a).and_then(|a| Ok((a, outputs(b)?))) {
             Ok((want, have)) => {
-                // Rounded constants are amplified as rounded sums are: what the runtime's noise hides is hidden here too.
+                // Rounded constants are amplified as rounded sums are: what the runtime's noise
+                // hides is hidden here too.
                 let relative = report.runs.iter().find(|r| r.fill == *fill).map_or(0.0, |r| r.floor);
                 let floor = Agreement { relative, ..Agreement::default() };
                 let run = report.judge("reference executor", fill, &compare(&names, &want, &have), &floor);

@@ -21,8 +21,9 @@ pub struct Data {
 impl Data {
     /// Reads `--data`: each word is one set of inputs or, as `input:file`, a part of one.
     ///
-    /// A set is an `.npz` archive with an array per input; a folder with one `.npy` or `.pb` file per input, named after it or, as ONNX names its test
-    /// data, `input_0.pb`, `input_1.pb` in the order of the inputs; or each folder `test_data_set_*` in a folder.
+    /// A set is an `.npz` archive with an array per input; a folder with one `.npy` or `.pb` file
+    /// per input, named after it or, as ONNX names its test data, `input_0.pb`, `input_1.pb` in the
+    /// order of the inputs; or each folder `test_data_set_*` in a folder.
     pub fn read(words: &[String], model: &Model) -> Result<Data, Failure> {
         let inputs: Vec<String> = declared(model).into_iter().map(|info| info.name).collect();
         let mut sets = Vec::new();
@@ -56,7 +57,8 @@ impl Data {
         Ok(Data { sets })
     }
 
-    /// What `--shape` says, and for inputs that it says nothing of, the sizes in the first set. A symbol that `--bind` gives a value keeps that.
+    /// What `--shape` says, and for inputs that it says nothing of, the sizes in the first set. A
+    /// symbol that `--bind` gives a value keeps that.
     pub fn sizes(&self, model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Vec<ShapeArg> {
         let mut all = shapes.to_vec();
         let Some((_, feeds)) = self.sets.first() else { return all };

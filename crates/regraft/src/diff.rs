@@ -25,7 +25,8 @@ pub struct Diff {
     pub initializers: (usize, usize),
     /// Bytes of each, external data included.
     pub bytes: (u64, u64),
-    /// Every operator type that occurs, with how often in each; the domain is part of the name unless it is the standard one.
+    /// Every operator type that occurs, with how often in each; the domain is part of the name
+    /// unless it is the standard one.
     pub operators: BTreeMap<String, (usize, usize)>,
     /// Nodes of the first that the second lacks: `name (type)`.
     pub removed: Vec<String>,
@@ -44,7 +45,8 @@ impl Diff {
     }
 }
 
-/// Compares the top-level graphs of two files. Nodes are known by their name, unnamed ones by their first result.
+/// Compares the top-level graphs of two files. Nodes are known by their name, unnamed ones by their
+/// first result.
 pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
     let (first, second) = (Model::read(a)?, Model::read(b)?);
     let empty = Vec::new();
@@ -79,7 +81,8 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
     })
 }
 
-/// Top-level nodes of a model, but for those that only hold a constant: a weight is no computation, wherever it is kept.
+/// Top-level nodes of a model, but for those that only hold a constant: a weight is no computation,
+/// wherever it is kept.
 pub fn computing_nodes(model: &ModelProto) -> usize {
     let nodes = model.graph.iter().flat_map(|graph| &graph.node);
     nodes.filter(|node| operator(node) != "Constant").count()

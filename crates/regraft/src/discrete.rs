@@ -1,10 +1,12 @@
-//! Outputs that floats decide: integers and booleans behind a comparison of floats, which the least difference can flip.
+//! Outputs that floats decide: integers and booleans behind a comparison of floats, which the least
+//! difference can flip.
 
 use std::collections::HashSet;
 
 use regraft_ir::{Class, Graph, NodeId, ValueId};
 
-/// An integer or boolean output, and the operator that makes integers or booleans out of floats on the way to it.
+/// An integer or boolean output, and the operator that makes integers or booleans out of floats on
+/// the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// Name of the output.

@@ -1,4 +1,5 @@
-//! Whether two models are the same, from the models alone: what `check` does where there is no certificate.
+//! Whether two models are the same, from the models alone: what `check` does where there is no
+//! certificate.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -36,7 +37,8 @@ pub struct Comparison {
     pub shown: usize,
     /// Constants of B that were computed ahead of time.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of each.
+    /// How far these are from their exact values at most, relative to the largest magnitude of
+    /// each.
     pub bound: f64,
     /// Outputs that are not known to be the same.
     pub open: Vec<String>,
@@ -72,7 +74,8 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
             let found = Comparer::new(a, b, &rules).compare(effort);
             let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
             match (found.trust(), is_opaque(a) || is_opaque(b)) {
-                // Where one file declares more types than the other, an operator is known in one and not in the other.
+                // Where one file declares more types than the other, an operator is known in one
+                // and not in the other.
                 (Trust::Unproved, true) if declared => match (undeclared(a), undeclared(b)) {
                     (Some(a), Some(b)) => better(found, Comparer::new(&a, &b, &rules).compare(effort)),
                     _ => found,
@@ -231,7 +234,8 @@ impl<'m> Comparer<'m> {
         if attributes.iter().any(|(_, a)| !a.graphs.is_empty()) {
             return None;
         }
-        // What a function is depends on all functions that it may call, and on the versions that they import.
+        // What a function is depends on all functions that it may call, and on the versions that
+        // they import.
         let called = functions.iter().any(|f| f.name() == node.op_type() && f.domain() == node.domain());
         let opsets: BTreeMap<&str, i64> = model.proto().opset_import.iter().map(|o| (o.domain(), o.version())).collect();
         let mut around = shell.encode_to_vec();
@@ -282,8 +286,9 @@ impl Opaques for Comparer<'_> {
         };
         let mut name = name;
         name.push(kind);
-        // Captured values are operands of their own right: the name says where each of them goes, and they count once, in one order. Constants are what
-        // they are in the body too: one that is captured is equal to the body's own, and the name stands for the body with them.
+        // Captured values are operands of their own right: the name says where each of them goes,
+        // and they count once, in one order. Constants are what they are in the body too: one that
+        // is captured is equal to the body's own, and the name stands for the body with them.
         let mut order: Vec<usize> = (0..own).collect();
         let graph = model.graph();
         let is_constant = |at: &usize| graph.node(id).inputs.get(*at).is_some_and(|value| graph.constant(*value).is_some());
@@ -295,7 +300,8 @@ impl Opaques for Comparer<'_> {
     }
 }
 
-/// Inputs of two body models that stand for each other: formal ones by position, captured ones by what they are.
+/// Inputs of two body models that stand for each other: formal ones by position, captured ones by
+/// what they are.
 fn paired(a: &Model, ours: &HashMap<String, ValueId>, b: &Model, theirs: &HashMap<String, ValueId>) -> Option<Vec<(NodeId, NodeId)>> {
     let inputs = |model: &Model, outer: &HashMap<String, ValueId>| {
         let graph = model.graph();

@@ -1,10 +1,12 @@
 //! Failures as people see them: cause, place, hint.
 //!
-//! Errors of the crates below become [`Failure`]s at the border of this one; what they know about a remedy becomes the hint.
+//! Errors of the crates below become [`Failure`]s at the border of this one; what they know about a
+//! remedy becomes the hint.
 
 use std::fmt;
 
-/// Why a command could not do its work: the user's input, the file system, or a defect of Regraft. Exit code 2.
+/// Why a command could not do its work: the user's input, the file system, or a defect of Regraft.
+/// Exit code 2.
 #[derive(Debug)]
 pub struct Failure {
     /// What is wrong, and where, in one line.

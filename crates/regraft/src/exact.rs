@@ -8,20 +8,23 @@ use regraft_runtime::{Feeds, HostTensor};
 use crate::agreement::{Agreement, compare};
 use crate::optimize::to_values;
 
-/// Relative difference up to which double precision confirms that a larger one in single precision is rounding: single precision rounds to 6e-8.
+/// Relative difference up to which double precision confirms that a larger one in single precision
+/// is rounding: single precision rounds to 6e-8.
 pub const CONFIRMED: f64 = 1e-9;
 
-/// The same where constants or attributes were combined and rounded once, or read as what they were rounded from: each may be off by 6e-8, some sixteen of
-/// which may meet.
+/// The same where constants or attributes were combined and rounded once, or read as what they were
+/// rounded from: each may be off by 6e-8, some sixteen of which may meet.
 pub const CONFIRMED_ROUNDED: f64 = 1e-6;
 
-/// Differences up to this many times what the last bit of its inputs does to a graph in double precision are rounding too.
+/// Differences up to this many times what the last bit of its inputs does to a graph in double
+/// precision are rounding too.
 const NOISE: f64 = 10.0;
 
-/// How far `after` is from `before` on the reference executor, in double precision; integers and booleans must be equal. An error says why
-/// one of them could not be computed.
+/// How far `after` is from `before` on the reference executor, in double precision; integers and
+/// booleans must be equal. An error says why one of them could not be computed.
 ///
-/// Constants of `after` that are computed from others must still be expressions: one that was folded is rounded.
+/// Constants of `after` that are computed from others must still be expressions: one that was
+/// folded is rounded.
 pub fn agreement(before: &Graph, after: &Graph, feeds: &Feeds) -> Result<Agreement, String> {
     let outputs = |graph: &Graph| graph.outputs().iter().map(|o| o.value).collect::<Vec<_>>();
     let names: Vec<String> = before.outputs().iter().map(|o| o.name.to_string()).collect();
@@ -33,14 +36,15 @@ pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueI
     Ok(compare(names, &computed(a, feeds, false)?, &computed(b, feeds, false)?))
 }
 
-/// How much of a difference in double precision is rounding in double precision: [`CONFIRMED`], or what graph `a` itself makes of inputs whose last bit
-/// changes there, where that is more.
+/// How much of a difference in double precision is rounding in double precision: [`CONFIRMED`], or
+/// what graph `a` itself makes of inputs whose last bit changes there, where that is more.
 pub fn noise(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
     let moved = compare(names, &computed(a, feeds, false)?, &computed(a, feeds, true)?);
     Ok(if moved.broken.is_empty() && moved.lost.is_empty() { CONFIRMED.max(NOISE * moved.relative) } else { CONFIRMED })
 }
 
-/// Values in double precision; with every second real element of the inputs moved by its last bit, if so asked.
+/// Values in double precision; with every second real element of the inputs moved by its last bit,
+/// if so asked.
 fn computed((graph, wanted): (&Graph, &[ValueId]), feeds: &Feeds, nudged: bool) -> Result<Vec<HostTensor>, String> {
     let mut feeds: HashMap<String, Value<f64>> = to_values(graph, feeds).ok_or("an input has a type that it does not know")?;
     for value in feeds.values_mut().filter(|_| nudged) {

@@ -6,8 +6,8 @@ use regraft_ir::{Graph, ValueId};
 use regraft_onnx::proto::{TypeProto, ValueInfoProto, type_proto};
 use regraft_onnx::{WriteError, Written};
 
-/// A written `graph` as a model file whose outputs are the declared ones and then `values`, in order; `None` if a value has no name in the file
-/// (it was folded away) or is an output already.
+/// A written `graph` as a model file whose outputs are the declared ones and then `values`, in
+/// order; `None` if a value has no name in the file (it was folded away) or is an output already.
 pub fn exposed(written: &Written, graph: &Graph, values: &[ValueId]) -> Result<Option<Vec<u8>>, WriteError> {
     let mut outputs = Vec::new();
     for value in values {

@@ -7,7 +7,8 @@ use regraft_onnx::{Draft, folder_of};
 
 use crate::error::Failure;
 
-/// Writes a file that has its name when it is complete: nobody ever sees half of it. The folder must exist.
+/// Writes a file that has its name when it is complete: nobody ever sees half of it. The folder
+/// must exist.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     put(path, |file| file.write_all(bytes))
 }
@@ -49,7 +50,8 @@ pub fn is_same(existing: &Path, other: &Path) -> bool {
     place(existing).is_some_and(|a| place(other).is_some_and(|b| a == b))
 }
 
-/// Fails if a file that will be written, with its option, is one that is read or written besides. What it is comes first: "the report", "the input".
+/// Fails if a file that will be written, with its option, is one that is read or written besides.
+/// What it is comes first: "the report", "the input".
 pub fn check_apart(written: (&str, &Path, &str), others: &[(&str, &Path)]) -> Result<(), Failure> {
     let (what, path, flag) = written;
     match others.iter().find(|(_, other)| is_same(other, path) || *other == path) {

@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 pub enum Ground {
     /// The graphs are identical.
     Identical,
-    /// This much is known: by the certificate, from the graphs, or, where it is [`Trust::Tested`], from outputs.
+    /// This much is known: by the certificate, from the graphs, or, where it is [`Trust::Tested`],
+    /// from outputs.
     Known(Trust),
     /// Outputs were compared, and tell nothing.
     Undecided,
@@ -50,7 +51,8 @@ impl Serialize for Ground {
     }
 }
 
-/// What is asked of a verdict: `tested`, `bounded`, `proved`, or `proved:exact`, a proof that takes nothing for granted.
+/// What is asked of a verdict: `tested`, `bounded`, `proved`, or `proved:exact`, a proof that takes
+/// nothing for granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The least that has to be known.

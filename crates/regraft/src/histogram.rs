@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 const FIRST: i32 = -9;
 const BINS: usize = 12;
 
-/// Counts of values by their difference, relative to the largest magnitude of the output that they are in.
+/// Counts of values by their difference, relative to the largest magnitude of the output that they
+/// are in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Equal values; those that differ by up to 1e-9, 1e-8, ..., 1; those that differ by more.

@@ -1,4 +1,5 @@
-//! A model in plainer words, for a comparison: nodes that are kept verbatim, and whose meaning can be said by others, are replaced.
+//! A model in plainer words, for a comparison: nodes that are kept verbatim, and whose meaning can
+//! be said by others, are replaced.
 //!
 //! * `If` of a constant condition is the branch that it takes.
 //! * `NonZero` of a constant is a constant.

@@ -1,4 +1,5 @@
-//! What integers the inputs of a model may hold: all of their type, or those that stay valid wherever they become an index, a divisor or a shift.
+//! What integers the inputs of a model may hold: all of their type, or those that stay valid
+//! wherever they become an index, a divisor or a shift.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,8 +17,9 @@ const FLOATS: i128 = 1 << 10;
 /// Where nothing is known of what becomes of a value.
 const NARROW: Span = Span { low: 0, high: 1 };
 
-/// The integers that each integer input of `model` may hold, by name: the widest range for which interval arithmetic shows that every index lies within its
-/// axis, no divisor is 0, and what else operators ask holds. What a value becomes in operators that are not known here may be 0 or 1.
+/// The integers that each integer input of `model` may hold, by name: the widest range for which
+/// interval arithmetic shows that every index lies within its axis, no divisor is 0, and what else
+/// operators ask holds. What a value becomes in operators that are not known here may be 0 or 1.
 pub fn integer_ranges(model: &Model, bindings: &Bindings) -> BTreeMap<String, IntRange> {
     let graph = model.graph();
     let node = |id: NodeId| match &graph.node(id).op {
@@ -170,8 +172,9 @@ impl Analysis<'_> {
         IntRange { low, high, index: high - low < INDICES }
     }
 
-    /// Nodes that read what an input becomes, in order, and whether it becomes a float. Sizes, truth values, places of extremes and what an index picks
-    /// do not depend on how wide its range is.
+    /// Nodes that read what an input becomes, in order, and whether it becomes a float. Sizes,
+    /// truth values, places of extremes and what an index picks do not depend on how wide its range
+    /// is.
     fn readers(&self, input: ValueId) -> (Vec<NodeId>, bool) {
         let (mut moved, mut readers, mut real) = (HashSet::from([input]), Vec::new(), false);
         for id in &self.order {
@@ -303,7 +306,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// What an integer value may be; `None` if nothing is known but its type. It says no less of narrower operands.
+    /// What an integer value may be; `None` if nothing is known but its type. It says no less of
+    /// narrower operands.
     fn result(&self, value: ValueId, span: &dyn Fn(ValueId) -> Option<Span>) -> Option<Span> {
         use OpKind::*;
         let dtype = self.dtype(value)?;

@@ -144,7 +144,8 @@ pub fn is_unchanged(report: &Report) -> bool {
     report.applied.is_empty() && report.cleaned.is_empty()
 }
 
-/// One line: what came out, how far it is trusted, how long it took, and how to do it again. `remarks` go before the time.
+/// One line: what came out, how far it is trusted, how long it took, and how to do it again.
+/// `remarks` go before the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
     if report.ended == "interrupted" {
@@ -171,7 +172,8 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     format!("verdict: {}", parts.join(DOT))
 }
 
-/// How far outputs agree, and what that is measured by: the tolerance, or the noise floor where that is the larger one. `more` goes after it.
+/// How far outputs agree, and what that is measured by: the tolerance, or the noise floor where
+/// that is the larger one. `more` goes after it.
 pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
     let allowed = match FLOOR_FACTOR * floor {
         noise if noise > tolerance => format!("{FLOOR_FACTOR} times that is rounding"),
@@ -180,7 +182,8 @@ pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
     format!("same outputs to {} (noise floor {}, {allowed}{more})", difference(worst), difference(floor))
 }
 
-/// How many rewrites there are. What their rules are trusted for says nothing more where each of them was replayed.
+/// How many rewrites there are. What their rules are trusted for says nothing more where each of
+/// them was replayed.
 fn rewrites(report: &Report) -> String {
     let (rewrites, trust) = (count(report.applied.len(), "rewrite"), trust(report));
     if report.check.replay.is_some() && trust == Trust::Proved { rewrites } else { format!("{rewrites} ({trust})") }
@@ -237,7 +240,8 @@ fn trust(report: &Report) -> Trust {
     report.applied.iter().map(|applied| applied.trust).min().unwrap_or_default()
 }
 
-/// Everything else that a careful reader asks for: what was applied where, what was not and why, the check, where the time went.
+/// Everything else that a careful reader asks for: what was applied where, what was not and why,
+/// the check, where the time went.
 pub fn details(report: &Report) -> String {
     let mut text = String::new();
     if !report.applied.is_empty() {

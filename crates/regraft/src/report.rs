@@ -1,4 +1,5 @@
-//! The report of a run: what `--json` and `--report` print, and what the table and the verdict line are made from.
+//! The report of a run: what `--json` and `--report` print, and what the table and the verdict line
+//! are made from.
 
 use regraft_ir::Trust;
 use regraft_rules::Numeric;
@@ -29,7 +30,8 @@ pub struct Report {
     pub certificate: Option<String>,
     /// Sizes under which costs were measured: `input -> sizes`.
     pub shapes: Vec<(String, Vec<usize>)>,
-    /// Sizes that were guessed, because the model leaves them open and the command line does not give them.
+    /// Sizes that were guessed, because the model leaves them open and the command line does not
+    /// give them.
     pub guessed_shapes: bool,
     /// Runtime and its version.
     pub runtime: String,
@@ -47,9 +49,11 @@ pub struct Report {
     pub timings: Vec<Timing>,
     /// The speed-up of what was written over the input.
     pub speedup: Speedup,
-    /// Gain that the price list predicted for what was written (ratio of totals), if something was rewritten.
+    /// Gain that the price list predicted for what was written (ratio of totals), if something was
+    /// rewritten.
     pub predicted_speedup: Option<f64>,
-    /// What was written at each binding, if several were asked for; `speedup` and `timings` then hold geometric means.
+    /// What was written at each binding, if several were asked for; `speedup` and `timings` then
+    /// hold geometric means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<AtBinding>,
     /// Every rewrite in what was written, in order.
@@ -133,7 +137,8 @@ pub struct Applied {
     pub rule: String,
     /// Name of the value it replaced, in the input model where it has one there.
     pub at: String,
-    /// What the price list says it gained, in nanoseconds; negative for a step that only a later one pays for.
+    /// What the price list says it gained, in nanoseconds; negative for a step that only a later
+    /// one pays for.
     pub gain_ns: i64,
     /// Numeric class.
     #[serde(with = "crate::words")]
@@ -164,17 +169,21 @@ pub struct Check {
     pub incomplete: bool,
     /// Tolerance for reals, relative to the largest magnitude of each output.
     pub tolerance: f64,
-    /// Largest relative difference of the output model (as deployed) from the input model without the runtime's optimizer. Beyond the tolerance only where
-    /// double precision confirms that it is rounding.
+    /// Largest relative difference of the output model (as deployed) from the input model without
+    /// the runtime's optimizer. Beyond the tolerance only where double precision confirms that it
+    /// is rounding.
     pub worst: f64,
-    /// Comparisons beyond the tolerance of which double precision confirms that they differ by rounding (see [`exact`](crate::exact)).
+    /// Comparisons beyond the tolerance of which double precision confirms that they differ by
+    /// rounding (see [`exact`](crate::exact)).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub confirmed: usize,
-    /// Largest relative difference from the reference executor in double precision, if it could run.
+    /// Largest relative difference from the reference executor in double precision, if it could
+    /// run.
     pub worst_reference: Option<f64>,
     /// Noise floor: the input model with the runtime's optimizer against without.
     pub floor: f64,
-    /// The same before saturating last operators (softmax, sigmoid), where the model ends in one: difference and floor.
+    /// The same before saturating last operators (softmax, sigmoid), where the model ends in one:
+    /// difference and floor.
     pub before_saturation: Option<(f64, f64)>,
     /// How many values of real outputs differ by how much, over all fills.
     #[serde(default)]
@@ -212,7 +221,8 @@ pub struct Replayed {
     pub open: Vec<Open>,
     /// Constants that were computed ahead of time and parameters that were rounded.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of each.
+    /// How far these are from their exact values at most, relative to the largest magnitude of
+    /// each.
     pub bound: f64,
     /// Why it was not compared where the rewrites lead, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

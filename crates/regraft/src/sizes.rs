@@ -72,8 +72,9 @@ impl Sizes {
         Err(if open.is_empty() { failure } else { failure.hint(hint()) })
     }
 
-    /// The same with other guesses, where the model runs: all above 1 and different, odd ones and even ones. At size 1 and at round sizes much is
-    /// equal that is not so elsewhere. Empty if nothing was guessed.
+    /// The same with other guesses, where the model runs: all above 1 and different, odd ones and
+    /// even ones. At size 1 and at round sizes much is equal that is not so elsewhere. Empty if
+    /// nothing was guessed.
     pub fn others(
         &self,
         model: &Model,
@@ -175,7 +176,8 @@ impl Sizes {
         Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, ranges })
     }
 
-    /// Why the model does not run at these sizes, if so. Where it runs only with indices of 0 and 1, it is given no others.
+    /// Why the model does not run at these sizes, if so. Where it runs only with indices of 0 and
+    /// 1, it is given no others.
     fn runs(&mut self, session: &mut dyn Session) -> Result<Option<RuntimeError>, Failure> {
         let Err(why) = session.run(&self.feeds(Fill::Normal, 0)?) else { return Ok(None) };
         if !self.ranges.values().any(|range| range.index) {

@@ -46,7 +46,8 @@ impl Writable for InModel {
     }
 }
 
-/// Applies and undoes every possible move of `graph` in turn: `budget` / 2 without looking for new moves, `budget` / 2 with.
+/// Applies and undoes every possible move of `graph` in turn: `budget` / 2 without looking for new
+/// moves, `budget` / 2 with.
 pub fn measure(
     graph: &Graph,
     speller: Speller,

@@ -1,4 +1,5 @@
-//! Operators that are kept verbatim, and bodies, in two models that are compared without a certificate.
+//! Operators that are kept verbatim, and bodies, in two models that are compared without a
+//! certificate.
 
 use regraft::equivalence::compare;
 use regraft_equate::Effort;
@@ -113,7 +114,8 @@ fn random_operators_are_equal_to_nothing() {
     check("unproved", &random(), &random());
 }
 
-/// A call of a function whose body draws, or calls one that does, is as random as what it calls, outside of bodies and inside.
+/// A call of a function whose body draws, or calls one that does, is as random as what it calls,
+/// outside of bodies and inside.
 #[test]
 fn functions_that_draw_are_equal_to_nothing() {
     let function = |name: &str, inner: &str| FunctionProto {

@@ -1,4 +1,5 @@
-//! The layers of ARCHITECTURE.md: crates depend downwards only, as its table says, and the core is pure.
+//! The layers of ARCHITECTURE.md: crates depend downwards only, as its table says, and the core is
+//! pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Crates that do no I/O, read no clock and print nothing.
 const PURE: [&str; 8] = ["ir", "rules", "prove", "audit", "equate", "foreign", "derive", "search"];
-/// What the checker of certificates must not reach: what finds rewrites, and what makes or judges rules.
+/// What the checker of certificates must not reach: what finds rewrites, and what makes or judges
+/// rules.
 const MAKERS: [&str; 8] = ["rules", "audit", "equate", "derive", "search", "discover", "cost", "runtime"];
 /// Lines that the checker of certificates may not reach.
 const CHECKER: usize = 1500;
@@ -42,7 +44,8 @@ fn is_ours(name: &str) -> bool {
     name == "regraft" || name.starts_with("regraft-")
 }
 
-/// Crates of this workspace that a manifest depends on: in its normal and build sections, and in all of them.
+/// Crates of this workspace that a manifest depends on: in its normal and build sections, and in
+/// all of them.
 fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut normal, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut section = "";
@@ -186,7 +189,8 @@ fn the_core_is_pure() {
     assert!(found.is_empty(), "the core does no I/O, reads no clock, prints nothing:\n{}", found.join("\n"));
 }
 
-/// All crates of this workspace that one depends on, through others as well; without those of its tests.
+/// All crates of this workspace that one depends on, through others as well; without those of its
+/// tests.
 fn reached(name: &str, manifests: &BTreeMap<String, String>) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![name.to_owned()]);
     while let Some(name) = open.pop() {

@@ -1,4 +1,5 @@
-//! Sources that differ from one in one thing: a size, a rank, an operand, an attribute or a constant.
+//! Sources that differ from one in one thing: a size, a rank, an operand, an attribute or a
+//! constant.
 
 use regraft_ir::{Attr, Class, Const, DType, Dim, Float, OpKind};
 
@@ -13,7 +14,8 @@ const PERMUTED: usize = 4;
 /// Operands of an operator that takes a list of them, at most.
 const OPERANDS: usize = 5;
 
-/// All sources that differ from this one in one thing, in an order that depends on nothing else. Most are not well typed.
+/// All sources that differ from this one in one thing, in an order that depends on nothing else.
+/// Most are not well typed.
 pub(crate) fn changes(draft: &Draft) -> Vec<Draft> {
     let mut all = Vec::new();
     sizes(draft, &mut all);
@@ -37,7 +39,8 @@ fn reshaped(draft: &Draft, shape: impl Fn(usize, &[i64]) -> Vec<i64>) -> Option<
     Some(Draft { leaves: leaves.collect::<Option<_>>()?, ..draft.clone() })
 }
 
-/// The draft with other attributes: what `change` gives for an operator and an attribute, where it gives something.
+/// The draft with other attributes: what `change` gives for an operator and an attribute, where it
+/// gives something.
 fn respelled(draft: &Draft, change: impl Fn(&Step, &str, &Attr) -> Option<Attr>) -> Draft {
     let mut draft = draft.clone();
     for step in &mut draft.steps {
@@ -59,7 +62,8 @@ fn numbers(draft: &Draft) -> Vec<i64> {
     all
 }
 
-/// A size wherever it is the same number: to 1, one more, twice, that of another; all sizes to one number; and of one axis: to 1, and from 1 to any other.
+/// A size wherever it is the same number: to 1, one more, twice, that of another; all sizes to one
+/// number; and of one axis: to 1, and from 1 to any other.
 fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     let numbers = numbers(draft);
     for from in numbers.iter().copied().filter(|n| *n > 1) {
@@ -373,7 +377,8 @@ fn types(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Other elements of a constant: one number everywhere, and for few integers, another one in each place.
+/// Other elements of a constant: one number everywhere, and for few integers, another one in each
+/// place.
 fn constants(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, leaf) in draft.leaves.iter().enumerate() {
         let Leaf::Given(constant) = leaf else { continue };

@@ -25,7 +25,8 @@ pub fn small(graph: &Graph, value: ValueId) -> Option<Const> {
     constant_value(graph, value).ok()
 }
 
-/// The common value of all elements, if there is one and it is cheap to see. The size may be a symbol.
+/// The common value of all elements, if there is one and it is cheap to see. The size may be a
+/// symbol.
 pub fn splat(graph: &Graph, value: ValueId) -> Option<f64> {
     let node = graph.node(value.node);
     match &node.op {

@@ -1,10 +1,12 @@
 //! Transforms of the Cook-Toom (Winograd) family of fast correlations.
 
-/// Evaluation points, small ones first: they keep the transforms well conditioned. The last point is always infinity.
+/// Evaluation points, small ones first: they keep the transforms well conditioned. The last point
+/// is always infinity.
 const POINTS: [f64; 9] = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0];
 
-/// `F(m, r)`: `m` outputs of a correlation with `r` taps by `a = m + r - 1` products, `y = AT ((G g / s) * (BT d))`. Row-major. All numbers are short binary
-/// fractions, so that none is rounded: what makes thirds and fifths of them is `s` alone.
+/// `F(m, r)`: `m` outputs of a correlation with `r` taps by `a = m + r - 1` products, `y = AT ((G g
+/// / s) * (BT d))`. Row-major. All numbers are short binary fractions, so that none is rounded:
+/// what makes thirds and fifths of them is `s` alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CookToom {
     /// `AT`, `m x a`.

@@ -1,4 +1,5 @@
-//! What instances of a rule have in common and where they differ: what was general in them, and what was one number or another.
+//! What instances of a rule have in common and where they differ: what was general in them, and
+//! what was one number or another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -41,7 +42,8 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Adds what an instance has whose source is `before`. Nothing is added if the rule does not match it.
+    /// Adds what an instance has whose source is `before`. Nothing is added if the rule does not
+    /// match it.
     pub fn add(&mut self, rule: &Rule, before: &Graph) {
         let roots: Vec<ValueId> = before.outputs().iter().map(|o| o.value).collect();
         let Some(root) = roots.first() else { return };
@@ -70,7 +72,8 @@ impl Coverage {
         }
     }
 
-    /// Why a match is none of what was covered, one thing after the other: a rank, an attribute, a type or a size that no instance has.
+    /// Why a match is none of what was covered, one thing after the other: a rank, an attribute, a
+    /// type or a size that no instance has.
     pub fn lacks(&self, rule: &Rule, graph: &Graph, found: &Found) -> Option<String> {
         for (name, tensors) in operands(rule, found) {
             let covered = self.operands.get(&name);
@@ -155,7 +158,8 @@ pub(crate) enum Feature {
     Other(String),
 }
 
-/// What is special about a match: element types, ranks, operands left out, axes of size 1 and of the same size, numbers that are 0 or 1, and attributes.
+/// What is special about a match: element types, ranks, operands left out, axes of size 1 and of
+/// the same size, numbers that are 0 or 1, and attributes.
 pub(crate) fn features(rule: &Rule, graph: &Graph, found: &Found) -> Vec<Feature> {
     let mut all = Vec::new();
     for (name, tensors) in operands(rule, found) {
@@ -202,7 +206,8 @@ fn attributes(graph: &Graph, nodes: &[NodeId]) -> Vec<(String, String)> {
 }
 
 impl fmt::Display for Coverage {
-    /// In one line: `?x rank 4, sizes any any 5 6; ?w rank 4, sizes any any 1|3 1|2; conv.group 1|2`.
+    /// In one line: `?x rank 4, sizes any any 5 6; ?w rank 4, sizes any any 1|3 1|2; conv.group
+    /// 1|2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = self.operands.iter().map(|(name, operand)| format!("{name} {operand}")).collect();
         parts.extend(self.attributes.iter().map(|(name, values)| format!("{name} {}", alternatives(values.iter()))));

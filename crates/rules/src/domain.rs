@@ -21,8 +21,9 @@ pub enum Case {
 
 /// Goes through all combinations of a rule's parameters, in a fixed order.
 ///
-/// Sizes are `1..=bound`; every attribute and operand that the instance clause gives choices for takes each of them. Commutative operands stay as they are written.
-/// Integers and booleans take all values in operands of up to four elements, and eight patterns in larger ones.
+/// Sizes are `1..=bound`; every attribute and operand that the instance clause gives choices for
+/// takes each of them. Commutative operands stay as they are written. Integers and booleans take
+/// all values in operands of up to four elements, and eight patterns in larger ones.
 #[derive(Debug)]
 pub struct Domain<'a> {
     rule: &'a Rule,
@@ -37,7 +38,8 @@ impl<'a> Domain<'a> {
         Domain { rule, bound, path: Some(Path::new(prefix)), known: Known::default() }
     }
 
-    /// Prefixes that part the domain: the choices of the first parameters that have more than one, of as many as make `wanted` parts if there are so many.
+    /// Prefixes that part the domain: the choices of the first parameters that have more than one,
+    /// of as many as make `wanted` parts if there are so many.
     pub fn parts(rule: &Rule, bound: i64, wanted: usize) -> Vec<Vec<u64>> {
         let mut parts = vec![Vec::new()];
         for (var, choices) in &rule.instance.parameters {
@@ -101,8 +103,9 @@ mod tests {
     fn every_combination_comes_once() {
         let found = cases(2, &[]);
         let count = |name: &str| found.iter().filter(|n| **n == name).count();
-        // m k <= 2 leaves (1, 1), (1, 2), (2, 1); m <= n leaves one n for m = 2; l is 1 once where n is 1; e has one value where k is 1.
-        // (1,1): n 1 and 2, l 1 + 2; (1,2): the same, twice; (2,1): n 1 mirrored, n 2 with two l. An unequal l fails the guard.
+        // m k <= 2 leaves (1, 1), (1, 2), (2, 1); m <= n leaves one n for m = 2; l is 1 once where
+        // n is 1; e has one value where k is 1. (1,1): n 1 and 2, l 1 + 2; (1,2): the same, twice;
+        // (2,1): n 1 mirrored, n 2 with two l. An unequal l fails the guard.
         assert_eq!((count("instance"), count("guarded"), count("mirrored"), count("untyped")), (2 + 4 + 1, 1 + 2 + 1, 1, 0));
         assert_eq!(found.len(), 12);
     }

@@ -1,4 +1,5 @@
-//! A source as data: its leaves, its operators in order and its roots, to be changed and built again.
+//! A source as data: its leaves, its operators in order and its roots, to be changed and built
+//! again.
 
 use std::collections::HashMap;
 
@@ -90,7 +91,8 @@ impl Leaf {
         })
     }
 
-    /// Whether its elements are real numbers that were given one by one, and any others would do as well.
+    /// Whether its elements are real numbers that were given one by one, and any others would do as
+    /// well.
     fn is_any_number(&self) -> bool {
         matches!(self, Leaf::Given(constant) if constant.dtype().class() == Class::Real && constant.elements() > 1 && constant.splat().is_none())
     }
@@ -133,7 +135,8 @@ impl Draft {
         self.spelled(Spelling::Numbers)
     }
 
-    /// The same with symbols for sizes; weights of such sizes have no elements. Sizes of constants that stay as they are stay numbers everywhere.
+    /// The same with symbols for sizes; weights of such sizes have no elements. Sizes of constants
+    /// that stay as they are stay numbers everywhere.
     pub fn opened(&self) -> Option<(Graph, Vec<ValueId>)> {
         let kept = self.leaves.iter().filter(|leaf| matches!(leaf, Leaf::Given(_)) && !leaf.is_any_number()).flat_map(|leaf| leaf.shape());
         self.spelled(Spelling::Symbols(Some(kept.fold(!0, |mask, size| mask & !(1 << (size % 16))))))

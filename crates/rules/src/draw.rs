@@ -8,7 +8,8 @@ use crate::draft::Draft;
 use crate::rule::Rule;
 use crate::sample::{Instance, Miss, Sizes, draw_sized, feeds, rewritten};
 
-/// An instance of a rule: drawn from its instance clause, then changed in one thing after the other where the clause says too little.
+/// An instance of a rule: drawn from its instance clause, then changed in one thing after the other
+/// where the clause says too little.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Draw {
     /// What stands for sizes.

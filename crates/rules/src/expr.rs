@@ -117,7 +117,8 @@ pub enum Expr {
     Call(&'static builtins::Builtin, Vec<Expr>),
 }
 
-/// Where expressions are evaluated: types and constness of values, and attributes of their operators.
+/// Where expressions are evaluated: types and constness of values, and attributes of their
+/// operators.
 pub trait Scope {
     /// The type of a value.
     fn ty(&self, value: PatchValue) -> Option<&TensorType>;
@@ -155,8 +156,8 @@ impl Scope for GraphScope<'_> {
 }
 
 impl Expr {
-    /// The value; an error is a reason why the expression has none here (an unknown type, an index outside of a list, a condition that symbols leave
-    /// undecided...).
+    /// The value; an error is a reason why the expression has none here (an unknown type, an index
+    /// outside of a list, a condition that symbols leave undecided...).
     pub fn eval(&self, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {
         match self {
             Expr::Literal(v) => Ok(v.clone()),

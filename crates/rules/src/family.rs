@@ -1,8 +1,8 @@
 //! Families: one rule text for many operators or spellings.
 //!
-//! `(family $op (relu sigmoid (half-div (div ?x 2.0))) (rule act-$op ($op ?x) => ...) ...)` stands for its rules once per alternative, with
-//! `$op` replaced. An alternative is a word, or a label and a form: the label goes into names and documentation, the form elsewhere.
-//! Families nest.
+//! `(family $op (relu sigmoid (half-div (div ?x 2.0))) (rule act-$op ($op ?x) => ...) ...)` stands
+//! for its rules once per alternative, with `$op` replaced. An alternative is a word, or a label
+//! and a form: the label goes into names and documentation, the form elsewhere. Families nest.
 
 use crate::error::RuleError;
 use crate::sexp::{Place, Sexp};

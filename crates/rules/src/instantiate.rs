@@ -30,7 +30,8 @@ pub enum Refusal {
         /// Type after.
         new: String,
     },
-    /// The new node could not be written to the model (an operator newer than the model's opset, say).
+    /// The new node could not be written to the model (an operator newer than the model's opset,
+    /// say).
     #[error("{0}")]
     Unwritable(String),
     /// One root depends on the result of another: merging them would make a cycle.
@@ -93,7 +94,8 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     if replace.is_empty() {
         return Err(Refusal::Nothing);
     }
-    // A target may read what lies below its root: another root, or an operator that it uses again and that reads the root.
+    // A target may read what lies below its root: another root, or an operator that it uses again
+    // and that reads the root.
     let lower = found.roots.len() > 1 || builder.twins;
     let patch = prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace });
     if lower && reads_replaced(graph, &patch, None) {
@@ -361,7 +363,8 @@ impl Builder<'_> {
     }
 }
 
-/// The node of the graph with this operator and these operands, the oldest if there are several; a target uses it again.
+/// The node of the graph with this operator and these operands, the oldest if there are several; a
+/// target uses it again.
 pub fn twin(graph: &Graph, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
     let first = match inputs.first()? {
         PatchValue::Old(v) => *v,
@@ -417,8 +420,9 @@ fn prune(mut patch: Patch) -> Patch {
 
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 ///
-/// A single root that was found to make none cannot do so later: all that it reads stays above it. With several roots it is a search upwards, which
-/// ends at nodes that `ranks` ([`Graph::ranks`]) places before all the roots.
+/// A single root that was found to make none cannot do so later: all that it reads stays above it.
+/// With several roots it is a search upwards, which ends at nodes that `ranks` ([`Graph::ranks`])
+/// places before all the roots.
 pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
     patch.replace.len() > 1 && reads_replaced(graph, patch, ranks)
 }

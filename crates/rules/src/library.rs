@@ -25,8 +25,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 
-/// Rules found by machine that the shipped ones do not do already, compiled in. No search applies them unless they are given as a file: on the networks
-/// that were tried they save nothing, and some take apart what shipped rules join.
+/// Rules found by machine that the shipped ones do not do already, compiled in. No search applies
+/// them unless they are given as a file: on the networks that were tried they save nothing, and
+/// some take apart what shipped rules join.
 pub const FOUND: &[(&str, &str)] = &[("generated.rules", include_str!("../../../rules/generated.rules"))];
 
 /// The axioms, compiled in. No search applies them: they say what operators are.
@@ -60,8 +61,8 @@ pub struct Rooted {
     pub rule: usize,
     /// Which of its roots.
     pub root: usize,
-    /// Operators on the longest path of this root's pattern, operands counted if guards ask who reads them: a change further above
-    /// than that does not touch a match.
+    /// Operators on the longest path of this root's pattern, operands counted if guards ask who
+    /// reads them: a change further above than that does not touch a match.
     pub depth: usize,
 }
 
@@ -81,7 +82,8 @@ impl Library {
         Ok(library)
     }
 
-    /// The axioms: laws of operators, each usable in both directions, that other rules are derived from.
+    /// The axioms: laws of operators, each usable in both directions, that other rules are derived
+    /// from.
     pub fn axioms() -> Result<Library, RuleError> {
         Library::of(AXIOMS)
     }
@@ -153,7 +155,8 @@ impl Library {
         self.by_kind.get(kind as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The longest path from a root to an operator over all rules: how far below a change a match can start, plus one.
+    /// The longest path from a root to an operator over all rules: how far below a change a match
+    /// can start, plus one.
     pub fn radius(&self) -> usize {
         self.by_kind.iter().flatten().map(|entry| entry.depth).max().unwrap_or(0)
     }

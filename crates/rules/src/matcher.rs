@@ -1,4 +1,5 @@
-//! Finding where a rule applies: patterns anchored at an operator, further roots joined through shared operands.
+//! Finding where a rule applies: patterns anchored at an operator, further roots joined through
+//! shared operands.
 
 use regraft_ir::{Graph, NodeId, OpKind, PatchValue, ValueId};
 use smallvec::SmallVec;
@@ -19,20 +20,23 @@ pub struct Found {
     pub roots: SmallVec<[ValueId; 2]>,
 }
 
-/// More readers than this of one operand are not joined: beyond it a merge is no local rewrite any more.
+/// More readers than this of one operand are not joined: beyond it a merge is no local rewrite any
+/// more.
 const MAX_READERS: usize = 64;
 
 /// All places where `rule`'s root number `root` is the node `anchor`.
 ///
-/// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go through operands that the roots share,
-/// so the work is bounded by the readers of one value, never by pairs of nodes.
+/// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go
+/// through operands that the roots share, so the work is bounded by the readers of one value, never
+/// by pairs of nodes.
 pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     let mut found = sources_at(graph, rule, root, anchor);
     found.retain_mut(|f| accept(graph, rule, f));
     found
 }
 
-/// All places where the source of `rule` fits with its root number `root` at `anchor`, before [`accept`].
+/// All places where the source of `rule` fits with its root number `root` at `anchor`, before
+/// [`accept`].
 pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
         return Vec::new();
@@ -65,7 +69,8 @@ pub fn accept(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
 }
 
 impl Found {
-    /// A hash of what was found: equal for the same operators under the same reading of their operands.
+    /// A hash of what was found: equal for the same operators under the same reading of their
+    /// operands.
     ///
     /// The roots of a merge can be found in any order; they count as the same place.
     pub fn identity(&self) -> u64 {
@@ -107,8 +112,8 @@ fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
 
 fn guards_hold(graph: &Graph, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) -> bool) -> bool {
     let scope = GraphScope(graph);
-    // A guard that has no value here (an unknown type, a list too short) is not shown, so it does not hold.
-    // Guards over `let` values wait for the instantiation.
+    // A guard that has no value here (an unknown type, a list too short) is not shown, so it does
+    // not hold. Guards over `let` values wait for the instantiation.
     let due = rule.guards.iter().chain(&rule.worth).filter(|g| !mentions_let(rule, g) && which(g));
     due.into_iter().all(|g| g.holds(&found.env, &scope).unwrap_or(false))
 }
@@ -151,7 +156,8 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
     }
     for port in 0..node.types.len() as u32 {
         let value = anchor.port(port);
-        // A result that nothing reads is not worth replacing, and replacing it would change nothing.
+        // A result that nothing reads is not worth replacing, and replacing it would change
+        // nothing.
         if node.types.len() > 1 && graph.users(value).next().is_none() && !graph.is_output(value) {
             continue;
         }
@@ -161,7 +167,8 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
     }
 }
 
-/// A quick look without bindings: the operators of the pattern are where they must be. Most anchors fail here.
+/// A quick look without bindings: the operators of the pattern are where they must be. Most anchors
+/// fail here.
 fn plausible(graph: &Graph, pattern: &NodePattern, id: NodeId) -> bool {
     let node = graph.node(id);
     if node.op.kind() != pattern.kind {
@@ -218,7 +225,8 @@ fn join(graph: &Graph, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
     results
 }
 
-/// A variable of the pattern that is already bound to a value, and the operators from it up to the root.
+/// A variable of the pattern that is already bound to a value, and the operators from it up to the
+/// root.
 fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut Vec<OpKind>) -> Option<ValueId> {
     for operand in &pattern.operands {
         let hit = match operand {
@@ -277,7 +285,8 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
             Pattern::Node(node_pattern) => {
                 let node = graph.node(value.node);
                 let covered = state.nodes.contains(&value.node);
-                // Two operators of a source are two operators of the graph, but several results of one may be meant.
+                // Two operators of a source are two operators of the graph, but several results of
+                // one may be meant.
                 if node.op.kind() != node_pattern.kind || (covered && node.types.len() == 1) {
                     return;
                 }
@@ -342,7 +351,8 @@ fn operands<'a>(patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goa
             }
         }
         Some(Pattern::Each(inner, vars)) if !rest.is_empty() => {
-            // Below the fixed operands on the stack: they bind the variables that all have in common.
+            // Below the fixed operands on the stack: they bind the variables that all have in
+            // common.
             goals.push(Goal::Each(inner, vars, SmallVec::from_slice(rest)));
         }
         Some(_) => return false,

@@ -2,7 +2,8 @@
 
 use regraft_ir::{Attr, AttrError, Float, Op, OpKind};
 
-/// The operator of this kind. Its numbers are in single precision, as in every file, but for those that a file keeps as operands.
+/// The operator of this kind. Its numbers are in single precision, as in every file, but for those
+/// that a file keeps as operands.
 pub(crate) fn operator(kind: OpKind, mut attrs: Vec<(String, Attr)>) -> Result<Op, AttrError> {
     if !matches!(kind, OpKind::Clip | OpKind::Pad) {
         for (_, attr) in &mut attrs {

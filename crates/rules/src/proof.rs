@@ -14,7 +14,8 @@ const HEADER: &str = "regraft proofs 1";
 /// The proofs of the shipped rules, compiled in.
 pub const SHIPPED_PROOFS: &str = include_str!("../../../rules/library.proofs");
 
-/// What was proved of one rule, and how to do it again: each instance is drawn from its seed, and both of its sides have one normal form.
+/// What was proved of one rule, and how to do it again: each instance is drawn from its seed, and
+/// both of its sides have one normal form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The rule's name.
@@ -49,7 +50,8 @@ impl Proofs {
         Proofs(proofs)
     }
 
-    /// Reads a list. A line that is none says nothing: a rule without a proof is not trusted for it.
+    /// Reads a list. A line that is none says nothing: a rule without a proof is not trusted for
+    /// it.
     pub fn parse(text: &str) -> Proofs {
         let mut lines = text.lines();
         if lines.next().map(str::trim) != Some(HEADER) {

@@ -87,13 +87,15 @@ pub struct NodePattern {
 /// What a target builds.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A value bound in the source or by `let`; an absent optional gives no operand, a list is spliced.
+    /// A value bound in the source or by `let`; an absent optional gives no operand, a list is
+    /// spliced.
     Use(Var),
     /// `(each (?x ?y) T)`: `T` once for every element of the lists.
     Each(Vec<Var>, Box<Target>),
     /// `(repeat ?i LIST T)`: `T` once for every item of a computed list.
     Repeat(Var, Expr, Box<Target>),
-    /// `(with ?v T BODY)`: `BODY`, where `?v` stands for the value of `T`; for parts of a `repeat`, which `let` cannot name.
+    /// `(with ?v T BODY)`: `BODY`, where `?v` stands for the value of `T`; for parts of a `repeat`,
+    /// which `let` cannot name.
     With(Var, Box<Target>, Box<Target>),
     /// An operator; attributes are copied from `like` and then overridden.
     Node {
@@ -124,7 +126,8 @@ pub enum Target {
     If(Expr, Box<Target>, Option<Box<Target>>),
 }
 
-/// How to make random instances: parameters with their choices, and shapes of the source's variables over them.
+/// How to make random instances: parameters with their choices, and shapes of the source's
+/// variables over them.
 #[derive(Clone, Debug, Default)]
 pub struct Instance {
     /// `(n 1 2 3)`: a parameter and its choices, which may use earlier parameters.
@@ -135,11 +138,13 @@ pub struct Instance {
     pub sizes: Vec<Var>,
     /// `(fixed s 1 2)`: those of the parameters that stay numbers where other sizes are symbols.
     pub fixed: Vec<Var>,
-    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that exchanging their values gives the same instance.
+    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that exchanging
+    /// their values gives the same instance.
     pub mirrors: Vec<(Vec<Var>, Vec<Var>)>,
     /// `(within E..)`: sizes that must not be above the bound either.
     pub within: Vec<Expr>,
-    /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a literal constant's shape.
+    /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a
+    /// literal constant's shape.
     pub operands: Vec<(Var, Operand)>,
     /// `(:op.attr CHOICE...)`: choices for an attribute that the source leaves open.
     pub attrs: Vec<(String, Vec<Expr>)>,
@@ -209,7 +214,8 @@ pub struct Rule {
     pub target: Vec<Target>,
     /// What the algebra needs: all must hold.
     pub guards: Vec<Expr>,
-    /// Where it may pay: all must hold for the rule to be applied, and the algebra needs none of them.
+    /// Where it may pay: all must hold for the rule to be applied, and the algebra needs none of
+    /// them.
     pub worth: Vec<Expr>,
     /// Numeric class.
     pub numeric: Numeric,
@@ -233,12 +239,14 @@ impl Rule {
         Rule { worth: Vec::new(), ..self.clone() }
     }
 
-    /// True if a guard or a name asks who reads a value, so that readers of the operands matter too.
+    /// True if a guard or a name asks who reads a value, so that readers of the operands matter
+    /// too.
     pub fn asks_for_readers(&self) -> bool {
         self.guards.iter().chain(&self.worth).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
     }
 
-    /// A digest of what the rule says and of its instances, wherever it stands and however it is laid out.
+    /// A digest of what the rule says and of its instances, wherever it stands and however it is
+    /// laid out.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = rustc_hash::FxHasher::default();
         format!("{:?}", (&self.source, &self.wheres, &self.lets, &self.target, &self.guards, &self.instance)).hash(&mut hasher);

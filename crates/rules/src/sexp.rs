@@ -70,7 +70,8 @@ impl fmt::Display for Sexp {
     }
 }
 
-/// Lists inside of lists that are read; whoever follows an expression needs some of the stack for each.
+/// Lists inside of lists that are read; whoever follows an expression needs some of the stack for
+/// each.
 const DEPTH: usize = 200;
 
 /// All expressions of a file.
@@ -114,7 +115,8 @@ impl Reader<'_> {
         Some(c)
     }
 
-    /// Skips blanks and comments, keeping the comment lines; a blank line forgets them. False at the end of the file.
+    /// Skips blanks and comments, keeping the comment lines; a blank line forgets them. False at
+    /// the end of the file.
     fn skip_space(&mut self) -> bool {
         let mut newlines = 0;
         while let Some(c) = self.peek() {

@@ -32,7 +32,8 @@ pub fn not(truth: Truth) -> Truth {
     truth.map(|t| !t)
 }
 
-/// Whether two values are one: numbers by value, flags as 0 and 1, lists item by item, tensors by identity.
+/// Whether two values are one: numbers by value, flags as 0 and 1, lists item by item, tensors by
+/// identity.
 pub fn equal(a: &Val, b: &Val) -> Truth {
     match (a, b) {
         (Val::Dim(x), Val::Dim(y)) => equal_sizes(x, y),

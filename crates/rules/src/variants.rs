@@ -1,8 +1,9 @@
 //! Instances that no clause draws: what guards admit near those that one does.
 //!
-//! A rule speaks of all that its source matches and its guards let pass; its instance clause, of what its author thought of. From a few drawn instances
-//! on, one thing after the other is changed ([`changes`]), and what the rule still matches is kept if it has something that none had before: a rank, an
-//! operand that is left out, an axis of size 1, a stride.
+//! A rule speaks of all that its source matches and its guards let pass; its instance clause, of
+//! what its author thought of. From a few drawn instances on, one thing after the other is changed
+//! ([`changes`]), and what the rule still matches is kept if it has something that none had before:
+//! a rank, an operand that is left out, an axis of size 1, a stride.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -124,13 +125,15 @@ impl Search<'_> {
         self.found.tried >= self.effort.tries || self.found.wrong.len() >= WRONG
     }
 
-    /// Tries a source: the variant, if it has something that none had before. It will be changed further then.
+    /// Tries a source: the variant, if it has something that none had before. It will be changed
+    /// further then.
     fn step(&mut self, way: Draw, draft: Draft) -> Option<(News, (Draw, Instance))> {
         if !self.seen.insert(draft.clone()) {
             return None;
         }
         self.found.tried += 1;
-        // Where the target is not well typed, or is of another type, the rewrite is refused: nothing is wrong then.
+        // Where the target is not well typed, or is of another type, the rewrite is refused:
+        // nothing is wrong then.
         let instance = changed(self.rule, &draft, &way).ok()?;
         if let Some(why) = refutation(self.rule, &instance) {
             self.found.wrong.push((way, why));
@@ -178,7 +181,8 @@ impl Known {
     }
 }
 
-/// How the sides of an instance differ on some inputs; `None` if they do not, or the source cannot be computed.
+/// How the sides of an instance differ on some inputs; `None` if they do not, or the source cannot
+/// be computed.
 fn refutation(rule: &Rule, instance: &Instance) -> Option<String> {
     let feeds = instance.feeds.iter().filter_map(|(name, constant)| Some((name.clone(), Value::from_const(constant)?))).collect();
     let run = |graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);

@@ -1,4 +1,5 @@
-//! Instances that nobody wrote: those of an instance clause with other element types, computed on values at the ends of their ranges.
+//! Instances that nobody wrote: those of an instance clause with other element types, computed on
+//! values at the ends of their ranges.
 
 use std::collections::HashMap;
 
@@ -23,8 +24,8 @@ pub const TYPES: [DType; 12] = [
     DType::Bool,
 ];
 
-/// The instance whose source is `before` with elements of `dtype` where it has real numbers. `None` if its operators do not take them, a constant is no
-/// such number, or the rule does not match.
+/// The instance whose source is `before` with elements of `dtype` where it has real numbers. `None`
+/// if its operators do not take them, a constant is no such number, or the rule does not match.
 pub fn retyped(rule: &Rule, before: &Graph, dtype: DType) -> Option<Result<Instance, Miss>> {
     let mut graph = Graph::new(before.name.clone());
     let mut values: HashMap<ValueId, ValueId> = HashMap::new();
@@ -64,7 +65,8 @@ pub struct Types {
     pub wrong: Vec<(DType, String)>,
 }
 
-/// Tries a rule on every type beside floats that its guards and operators admit, on `instances` drawn sources with `rounds` inputs each.
+/// Tries a rule on every type beside floats that its guards and operators admit, on `instances`
+/// drawn sources with `rounds` inputs each.
 pub fn types(rule: &Rule, instances: usize, rounds: u64) -> Types {
     let drawn = (0..DRAWS * instances as u64).filter_map(|seed| draw(rule, seed).ok());
     let mut found = Types::default();
@@ -104,7 +106,8 @@ fn number(constant: &Const, dtype: DType) -> Option<Const> {
     drawn.then(|| Const::from_f64(dtype, constant.shape(), &scaled)).flatten()
 }
 
-/// The first of `rounds` on which the sides differ, and how; inputs are values at the ends of their types' ranges, at zero and between.
+/// The first of `rounds` on which the sides differ, and how; inputs are values at the ends of their
+/// types' ranges, at zero and between.
 ///
 /// A round on which the source cannot be computed says nothing: an index may be out of range.
 pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String> {

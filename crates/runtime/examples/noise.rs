@@ -1,6 +1,8 @@
-//! How finely this machine can tell models apart: times a model against itself, with and without profiling.
+//! How finely this machine can tell models apart: times a model against itself, with and without
+//! profiling.
 //!
-//! `cargo run --release -p regraft-runtime --example noise -- MODEL.onnx... [--rounds N] [--repeats N] [--threads N]`
+//! `cargo run --release -p regraft-runtime --example noise -- MODEL.onnx... [--rounds N] [--repeats
+//! N] [--threads N]`
 
 use std::error::Error;
 use std::path::PathBuf;

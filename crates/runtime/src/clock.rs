@@ -6,20 +6,23 @@ use std::time::Instant;
 /// A monotonic clock, read in nanoseconds since an arbitrary origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Clock {
-    /// Time that the calling thread spent on a processor: preemption by other processes does not count. Right only for
-    /// single-threaded work. Where the system lacks it, it reads the wall clock; see [`Clock::for_threads`].
+    /// Time that the calling thread spent on a processor: preemption by other processes does not
+    /// count. Right only for single-threaded work. Where the system lacks it, it reads the wall
+    /// clock; see [`Clock::for_threads`].
     ThreadCpu,
     /// Elapsed time.
     Wall,
 }
 
 impl Clock {
-    /// The clock for runs with `threads` threads: CPU time of the thread for one (where the system has it), else wall time.
+    /// The clock for runs with `threads` threads: CPU time of the thread for one (where the system
+    /// has it), else wall time.
     pub fn for_threads(threads: usize) -> Self {
         if threads <= 1 && thread_cpu_ns().is_some() { Self::ThreadCpu } else { Self::Wall }
     }
 
-    /// Nanoseconds since an arbitrary origin. Readings of [`Clock::ThreadCpu`] compare only within one thread.
+    /// Nanoseconds since an arbitrary origin. Readings of [`Clock::ThreadCpu`] compare only within
+    /// one thread.
     pub fn now_ns(self) -> u64 {
         match self {
             Self::ThreadCpu => thread_cpu_ns().unwrap_or_else(wall_ns),

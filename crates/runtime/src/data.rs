@@ -44,7 +44,8 @@ pub fn read_tensor_file(path: &Path) -> Result<NamedTensor, DataError> {
     parse(&bytes).map_err(|cause| DataError::Malformed { place: path.display().to_string(), cause })
 }
 
-/// Parses the content of a `.npy` file: versions 1 to 3, C order, little-endian numbers or booleans.
+/// Parses the content of a `.npy` file: versions 1 to 3, C order, little-endian numbers or
+/// booleans.
 pub fn read_npy(bytes: &[u8]) -> Result<HostTensor, String> {
     let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or("not a .npy file (wrong first bytes)")?;
     let (&[major, _minor], rest) = rest.split_first_chunk::<2>().ok_or("the header is cut off")?;

@@ -34,7 +34,8 @@ pub enum DType {
     Bool,
     /// Text. A model may have such values; this crate does not carry them.
     String,
-    /// A type that this crate does not carry (complex, 8-bit and smaller floats, sub-byte integers).
+    /// A type that this crate does not carry (complex, 8-bit and smaller floats, sub-byte
+    /// integers).
     Other,
 }
 

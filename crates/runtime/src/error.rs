@@ -36,7 +36,8 @@ pub enum RuntimeError {
     /// A profile was asked of a session that does not record one: a bug in the caller.
     #[error("{model} was opened without profiling; set `SessionOptions::profile_prefix`")]
     NotProfiling { model: String },
-    /// The profile that the runtime wrote cannot be read: a runtime version that this program does not know.
+    /// The profile that the runtime wrote cannot be read: a runtime version that this program does
+    /// not know.
     #[error("the profile {file} written by {runtime} cannot be read: {cause}", file = .file.display())]
     Profile { runtime: String, file: PathBuf, cause: String },
     /// The optimized graph that the runtime wrote cannot be read.

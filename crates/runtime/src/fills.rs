@@ -17,8 +17,10 @@ pub enum Fill {
     Normal,
     /// All zeros, or the integer nearest to it that the input may hold.
     Zeros,
-    /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to 2¹⁰; one in eight of those above ½ is rounded to a multiple of it.
-    /// Integers that are data have magnitudes spread evenly over all powers of two that they may have; one in eight is at an end, or next to it or to 0.
+    /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to 2¹⁰; one in eight
+    /// of those above ½ is rounded to a multiple of it. Integers that are data have magnitudes
+    /// spread evenly over all powers of two that they may have; one in eight is at an end, or next
+    /// to it or to 0.
     Large,
 }
 
@@ -52,7 +54,8 @@ pub struct IntRange {
 pub struct FillOptions {
     /// Seed. Values of an input depend on the seed and the input's name, type and shape only.
     pub seed: u64,
-    /// Largest integer; integers are in `0..=int_max`. Small, so that integers that serve as indices stay valid.
+    /// Largest integer; integers are in `0..=int_max`. Small, so that integers that serve as
+    /// indices stay valid.
     pub int_max: u64,
     /// What integer inputs may hold, by name, where more is known.
     pub ranges: BTreeMap<String, IntRange>,
@@ -76,7 +79,8 @@ pub struct InputSpec {
 }
 
 impl InputSpec {
-    /// Specs for declared inputs. `bind` gives the size of each dimension that is not fixed (the value and the axis).
+    /// Specs for declared inputs. `bind` gives the size of each dimension that is not fixed (the
+    /// value and the axis).
     pub fn from_values(values: &[ValueInfo], bind: impl Fn(&ValueInfo, usize) -> Option<usize>) -> Result<Vec<Self>, RuntimeError> {
         values
             .iter()
@@ -158,7 +162,8 @@ fn width(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// A stream for `seed` and a name: values of one input do not depend on which other inputs there are.
+/// A stream for `seed` and a name: values of one input do not depend on which other inputs there
+/// are.
 fn stream(seed: u64, name: &str) -> SplitMix64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
@@ -178,7 +183,8 @@ fn uniform(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     low + i128::from(steps)
 }
 
-/// A magnitude of each length in bits as likely as any other, and either sign; one in eight is a number at which types or signs end.
+/// A magnitude of each length in bits as likely as any other, and either sign; one in eight is a
+/// number at which types or signs end.
 fn wide(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     let bits = random.word();
     if bits & 7 == 0 {

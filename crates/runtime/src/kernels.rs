@@ -2,7 +2,8 @@
 
 use crate::DType;
 
-/// Operators of the standard domain that ONNX Runtime's processor kernels do not compute in double precision, at any opset.
+/// Operators of the standard domain that ONNX Runtime's processor kernels do not compute in double
+/// precision, at any opset.
 const NOT_IN_DOUBLE: &[&str] = &[
     "Acos",
     "Acosh",

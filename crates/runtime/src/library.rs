@@ -1,8 +1,9 @@
 //! Finding the ONNX Runtime library.
 //!
-//! Places, in order: an explicit path, `REGRAFT_ONNXRUNTIME`, `ORT_DYLIB_PATH`, virtual environments (the active one, `.venv` in
-//! the current directory and in the directories above the program), the `onnxruntime` package of `python3`, system libraries.
-//! A place that the user named is the only one tried: a typing error must not silently select another library.
+//! Places, in order: an explicit path, `REGRAFT_ONNXRUNTIME`, `ORT_DYLIB_PATH`, virtual
+//! environments (the active one, `.venv` in the current directory and in the directories above the
+//! program), the `onnxruntime` package of `python3`, system libraries. A place that the user named
+//! is the only one tried: a typing error must not silently select another library.
 
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
@@ -130,7 +131,8 @@ pub(crate) fn search<T>(explicit: Option<&Path>, mut load: impl FnMut(&Candidate
     Err(LibraryError::NotFound { searched })
 }
 
-/// The library file that a user's path means: the file itself, or the newest library in or below a directory.
+/// The library file that a user's path means: the file itself, or the newest library in or below a
+/// directory.
 fn library_at(path: &Path) -> Result<PathBuf, String> {
     let absolute = std::path::absolute(path).map_err(|e| e.to_string())?;
     if absolute.is_dir() {
@@ -219,8 +221,8 @@ fn system_names() -> &'static [&'static str] {
     }
 }
 
-/// The directory of the `onnxruntime` package of `python3`. The package is located, not imported; a Python that does not answer
-/// in time is stopped.
+/// The directory of the `onnxruntime` package of `python3`. The package is located, not imported; a
+/// Python that does not answer in time is stopped.
 fn python_package() -> Result<PathBuf, String> {
     const LOCATE: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
                           print(s.submodule_search_locations[0] if s else '')";

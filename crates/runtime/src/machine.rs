@@ -14,7 +14,8 @@ pub struct MachineKey {
 }
 
 impl MachineKey {
-    /// The machine that this process runs on. Never fails: what the system does not tell is `unknown`.
+    /// The machine that this process runs on. Never fails: what the system does not tell is
+    /// `unknown`.
     pub fn detect() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Self::from_cpuinfo(&info)

@@ -1,9 +1,11 @@
 //! How the process holds its memory.
 
-/// Keeps memory that was freed for later use instead of handing it back to the system, up to `bytes` at the end of the heap.
+/// Keeps memory that was freed for later use instead of handing it back to the system, up to
+/// `bytes` at the end of the heap.
 ///
-/// Opening a session copies all weights several times. Where a process opens many, fetching zeroed pages from the system each time can take
-/// longer than everything else. Does nothing where the C library has no such setting.
+/// Opening a session copies all weights several times. Where a process opens many, fetching zeroed
+/// pages from the system each time can take longer than everything else. Does nothing where the C
+/// library has no such setting.
 pub fn keep_freed_memory(bytes: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -31,7 +33,8 @@ pub fn return_freed_memory() {
     }
 }
 
-/// Blocks of memory that the allocator may map one by one, and the size from which it does, which is also what it keeps free.
+/// Blocks of memory that the allocator may map one by one, and the size from which it does, which
+/// is also what it keeps free.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPINGS: libc::c_int = 65536;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

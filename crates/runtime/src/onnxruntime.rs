@@ -21,7 +21,8 @@ use crate::{
 };
 
 const NAME: &str = "onnxruntime";
-/// Setting that says where external data of a model in memory is, and the minor version that brought it.
+/// Setting that says where external data of a model in memory is, and the minor version that
+/// brought it.
 const MINOR_EXTERNAL_DIR: u32 = 21;
 const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
 
@@ -42,8 +43,9 @@ struct Loaded {
 static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
 
 impl OnnxRuntime {
-    /// Finds and loads the library; see the crate's documentation for the places searched. With `explicit`, only that file or
-    /// directory is tried. A second call returns the library already loaded, or an error when `explicit` names another one.
+    /// Finds and loads the library; see the crate's documentation for the places searched. With
+    /// `explicit`, only that file or directory is tried. A second call returns the library already
+    /// loaded, or an error when `explicit` names another one.
     pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*loaded {
@@ -291,7 +293,8 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
         .map_err(|e| one_line(&e.to_string()))?
         .with_name("regraft")
         .with_telemetry(false)
-        // Whatever goes wrong is in the error that a call returns; the library's own lines would break up the program's output.
+        // Whatever goes wrong is in the error that a call returns; the library's own lines would
+        // break up the program's output.
         .with_logger(Arc::new(|_, _, _, _, _| {}))
         .build()
         .map_err(|e| one_line(&e.to_string()))?;
@@ -304,8 +307,8 @@ fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
-/// A private directory with the model as a file, among links to what is in `base`: for versions that find external data only
-/// beside a model file.
+/// A private directory with the model as a file, among links to what is in `base`: for versions
+/// that find external data only beside a model file.
 fn stage(bytes: &[u8], base: &Path) -> Result<(tempfile::TempDir, PathBuf), String> {
     let io = |e: std::io::Error| format!("{}: {e}", base.display());
     let dir = tempfile::Builder::new().prefix("regraft-").tempdir().map_err(io)?;

@@ -15,7 +15,8 @@ pub struct OptimizedNode {
     pub name: String,
     /// Operator type.
     pub op_type: String,
-    /// Operator domain; empty for ONNX's own. `com.microsoft.nchwc` holds ONNX Runtime's blocked-layout operators.
+    /// Operator domain; empty for ONNX's own. `com.microsoft.nchwc` holds ONNX Runtime's
+    /// blocked-layout operators.
     pub domain: String,
     /// Names of the values read; empty where an optional input is absent.
     pub inputs: Vec<String>,
@@ -124,8 +125,8 @@ pub(crate) fn open_with_graph(
     Ok((session, OptimizedGraph::from_graph(&graph)))
 }
 
-/// Only the structure is wanted: ONNX Runtime can put the weights, up to gigabytes, into a second file, and here that file leads
-/// nowhere. Runtimes that do not know the settings ignore them.
+/// Only the structure is wanted: ONNX Runtime can put the weights, up to gigabytes, into a second
+/// file, and here that file leads nowhere. Runtimes that do not know the settings ignore them.
 fn leave_weights_out(dir: &Path, options: &mut SessionOptions) {
     #[cfg(unix)]
     {

@@ -36,7 +36,8 @@ pub struct ProfileSubject<'a> {
     pub feeds: &'a Feeds,
 }
 
-/// Times of one node over the counted runs. Elapsed time: on a busy machine prefer the 25 % quantile.
+/// Times of one node over the counted runs. Elapsed time: on a busy machine prefer the 25 %
+/// quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeProfile {
     /// The node's name in the optimized graph; where it has none, one that the runtime made up.
@@ -47,13 +48,15 @@ pub struct NodeProfile {
     pub op_type: String,
     /// What ran it.
     pub provider: String,
-    /// Nanoseconds in each run in which it ran, its executions within a run added up (bodies of loops run many times).
+    /// Nanoseconds in each run in which it ran, its executions within a run added up (bodies of
+    /// loops run many times).
     pub samples: Vec<u64>,
     /// Median, ns, corrected for the clock's resolution.
     pub median_ns: f64,
     /// 25 % quantile, ns, corrected for the clock's resolution.
     pub q25_ns: f64,
-    /// Element type (in the runtime's words) and shape of each input that was present, in the last run.
+    /// Element type (in the runtime's words) and shape of each input that was present, in the last
+    /// run.
     pub inputs: Vec<(String, Vec<i64>)>,
     /// Element type and shape of each output, in the last run.
     pub outputs: Vec<(String, Vec<i64>)>,
@@ -62,8 +65,8 @@ pub struct NodeProfile {
 /// Times of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Its nodes, in the order in which they first ran. Bodies of loops and branches appear beside the node that holds them, whose
-    /// time includes theirs.
+    /// Its nodes, in the order in which they first ran. Bodies of loops and branches appear beside
+    /// the node that holds them, whose time includes theirs.
     pub nodes: Vec<NodeProfile>,
     /// Elapsed nanoseconds of each counted run, recording included.
     pub runs: Vec<u64>,
@@ -79,7 +82,8 @@ pub struct Profile {
     pub inputs: Vec<ValueInfo>,
 }
 
-/// Profiles models against each other: all are open at once and their runs alternate, so that drifts of the machine hit all alike.
+/// Profiles models against each other: all are open at once and their runs alternate, so that
+/// drifts of the machine hit all alike.
 pub fn profile_interleaved(
     runtime: &dyn Runtime,
     subjects: &[ProfileSubject<'_>],
@@ -109,7 +113,8 @@ pub struct Profiling {
 }
 
 impl Profiling {
-    /// Opens a model for profiling; `options` but for its profile prefix and optimized-model path, which are replaced.
+    /// Opens a model for profiling; `options` but for its profile prefix and optimized-model path,
+    /// which are replaced.
     pub fn open(
         runtime: &dyn Runtime,
         subject: ProfileSubject<'_>,
@@ -133,7 +138,8 @@ impl Profiling {
         self.session.run_bound()
     }
 
-    /// Ends profiling: the profile without its first `warmup` runs, and the session, which runs on as if it had never been profiled.
+    /// Ends profiling: the profile without its first `warmup` runs, and the session, which runs on
+    /// as if it had never been profiled.
     pub fn finish(mut self, warmup: usize) -> Result<(Profile, Box<dyn Session>), RuntimeError> {
         let raw = self.session.end_profile()?;
         let counted = raw.runs.get(warmup..).unwrap_or_default();
@@ -192,9 +198,9 @@ fn summarize(runs: &[crate::ProfiledRun], resolution_ns: u64, graph: Option<Opti
 }
 
 impl Profile {
-    /// For each node of an optimized graph, the place of its times in [`Profile::nodes`]. Nodes match by name; those without a
-    /// name match in order among the remaining ones of the same operator. `None` for nodes that did not run, and for all of a
-    /// type whose numbers differ.
+    /// For each node of an optimized graph, the place of its times in [`Profile::nodes`]. Nodes
+    /// match by name; those without a name match in order among the remaining ones of the same
+    /// operator. `None` for nodes that did not run, and for all of a type whose numbers differ.
     pub fn places_of(&self, graph: &OptimizedGraph) -> Vec<Option<usize>> {
         let mut places: Vec<Option<usize>> = vec![None; graph.nodes.len()];
         let mut taken = vec![false; self.nodes.len()];

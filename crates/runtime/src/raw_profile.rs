@@ -66,8 +66,8 @@ struct Args {
 }
 
 impl RawProfile {
-    /// ONNX Runtime's profile: a JSON array of events with durations in whole microseconds, rounded down. The nodes of a run come
-    /// before the run's own `model_run`.
+    /// ONNX Runtime's profile: a JSON array of events with durations in whole microseconds, rounded
+    /// down. The nodes of a run come before the run's own `model_run`.
     pub(crate) fn from_onnxruntime_json(text: &[u8]) -> Result<Self, String> {
         const NS_PER_TICK: u64 = 1000;
         const KERNEL: &str = "_kernel_time";

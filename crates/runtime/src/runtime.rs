@@ -46,7 +46,8 @@ pub struct ValueInfo {
     pub name: String,
     /// Element type; `None` when the value is no tensor (a sequence, a map, an optional).
     pub dtype: Option<DType>,
-    /// Declared sizes, `None` where not fixed. Empty for scalars, for unknown ranks and for values that are no tensors.
+    /// Declared sizes, `None` where not fixed. Empty for scalars, for unknown ranks and for values
+    /// that are no tensors.
     pub dims: Vec<Option<usize>>,
     /// Names of the dimensions that are not fixed, empty where there is none; as long as `dims`.
     pub symbols: Vec<String>,
@@ -60,9 +61,11 @@ pub trait Runtime: Send + Sync {
     /// Version of the library, such as `1.31.1`.
     fn version(&self) -> &str;
 
-    /// True if it cannot run an operator of the standard domain on elements of this type at this opset, although the standard allows it.
+    /// True if it cannot run an operator of the standard domain on elements of this type at this
+    /// opset, although the standard allows it.
     ///
-    /// A model that uses such operators does not run in the first place; rewriting must not bring them into one that does.
+    /// A model that uses such operators does not run in the first place; rewriting must not bring
+    /// them into one that does.
     fn lacks_kernel(&self, _op_type: &str, _dtype: DType, _opset: i64) -> bool {
         false
     }
@@ -82,10 +85,12 @@ pub trait Session: Send {
     /// Threads within one operator.
     fn threads(&self) -> usize;
 
-    /// Runs once. `feeds` must hold a value for each input and no others. Outputs come in the model's order.
+    /// Runs once. `feeds` must hold a value for each input and no others. Outputs come in the
+    /// model's order.
     fn run(&mut self, feeds: &Feeds) -> Result<Vec<HostTensor>, RuntimeError>;
 
-    /// Copies input values into the runtime once, for [`run_bound`](Self::run_bound). Replaces earlier ones.
+    /// Copies input values into the runtime once, for [`run_bound`](Self::run_bound). Replaces
+    /// earlier ones.
     fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError>;
 
     /// Runs once on the bound values and drops the outputs without copying them: the call to time.

@@ -4,7 +4,8 @@ use regraft_ir::SplitMix64;
 
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
-/// Fewest pairs from which an interval can say anything: below, it spans all pairs and is never "beyond noise".
+/// Fewest pairs from which an interval can say anything: below, it spans all pairs and is never
+/// "beyond noise".
 const MIN_PAIRS: usize = 6;
 
 /// The `q`-quantile, 0 ≤ q ≤ 1, with linear interpolation. `None` without samples.
@@ -19,8 +20,9 @@ pub fn median(samples: &[u64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// The `q`-quantile of samples that were rounded down to multiples of `width`: within a bin the true values are taken as evenly
-/// spread. Without this, a 1.5 µs kernel timed in whole microseconds has a median of 1 or 2 µs.
+/// The `q`-quantile of samples that were rounded down to multiples of `width`: within a bin the
+/// true values are taken as evenly spread. Without this, a 1.5 µs kernel timed in whole
+/// microseconds has a median of 1 or 2 µs.
 pub fn binned_quantile(samples: &[u64], width: u64, q: f64) -> Option<f64> {
     if samples.is_empty() || width == 0 {
         return quantile(samples, q);
@@ -36,8 +38,8 @@ pub fn binned_quantile(samples: &[u64], width: u64, q: f64) -> Option<f64> {
     Some(bin as f64 + width as f64 * ((rank - before as f64) / inside as f64).clamp(0.0, 1.0))
 }
 
-/// How many times faster one model is than another, from paired runs: baseline time / candidate time, so above 1 the candidate
-/// is faster.
+/// How many times faster one model is than another, from paired runs: baseline time / candidate
+/// time, so above 1 the candidate is faster.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Ratio {
     /// Median of the paired ratios.
@@ -56,9 +58,10 @@ impl Ratio {
         self.is_faster() || self.is_slower()
     }
 
-    /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two sessions of one and the same model
-    /// were seen to differ by up to about 0.6 %, steadily while they are open (where their memory lies is the likely cause). More
-    /// rounds do not average that out; opening the models again does.
+    /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two
+    /// sessions of one and the same model were seen to differ by up to about 0.6 %, steadily while
+    /// they are open (where their memory lies is the likely cause). More rounds do not average that
+    /// out; opening the models again does.
     pub fn is_faster_by(&self, margin: f64) -> bool {
         self.n >= MIN_PAIRS && self.low > 1.0 + margin
     }
@@ -74,8 +77,9 @@ impl Ratio {
     }
 }
 
-/// The ratio baseline / candidate of paired samples in the same unit: sample `i` of both comes from the same round. Surplus
-/// samples of the longer side are left out. `None` without a pair of positive samples.
+/// The ratio baseline / candidate of paired samples in the same unit: sample `i` of both comes from
+/// the same round. Surplus samples of the longer side are left out. `None` without a pair of
+/// positive samples.
 pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ratio> {
     let mut ratios: Vec<f64> =
         baseline.iter().zip(candidate).filter(|(a, b)| **a > 0 && **b > 0).map(|(a, b)| *a as f64 / *b as f64).collect();
@@ -99,7 +103,8 @@ pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ra
     Some(Ratio { median, low, high, n })
 }
 
-/// Median of `sorted[i]` for the drawn indices: since `sorted` is sorted, ordering the indices orders the values.
+/// Median of `sorted[i]` for the drawn indices: since `sorted` is sorted, ordering the indices
+/// orders the values.
 fn median_of_drawn(sorted: &[f64], draw: &mut [usize]) -> f64 {
     let half = draw.len() / 2;
     let even = draw.len().is_multiple_of(2);

@@ -1,7 +1,7 @@
 //! The measurement database: what a piece of a model cost on this machine, kept between runs.
 //!
-//! SQLite in write-ahead mode: several processes may read and write at once, and a process killed at any moment leaves the last
-//! complete transaction.
+//! SQLite in write-ahead mode: several processes may read and write at once, and a process killed
+//! at any moment leaves the last complete transaction.
 
 mod proofs;
 
@@ -108,7 +108,8 @@ pub struct Filter {
     pub signature_prefix: Option<String>,
 }
 
-/// Where the store is unless a path is given: `REGRAFT_COST_STORE`, else `regraft/costs.sqlite` in the user's data directory.
+/// Where the store is unless a path is given: `REGRAFT_COST_STORE`, else `regraft/costs.sqlite` in
+/// the user's data directory.
 pub fn default_store_path() -> Result<PathBuf, StoreError> {
     let env = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     if let Some(path) = env(ENV_PATH) {
@@ -136,7 +137,8 @@ impl Store {
         }
         let started = std::time::Instant::now();
         loop {
-            // Two processes that both make the file can meet in the switch to write-ahead mode, where SQLite gives up at once.
+            // Two processes that both make the file can meet in the switch to write-ahead mode,
+            // where SQLite gives up at once.
             match Self::try_open(path) {
                 Err(StoreError::Database { source, .. }) if is_busy(&source) && started.elapsed() < BUSY => {
                     std::thread::sleep(RETRY);
@@ -173,8 +175,8 @@ impl Store {
         Ok(Self { connection, path, frozen: false })
     }
 
-    /// A copy, as of now, of the store at `path` that is never written and that no other process changes: for runs that must
-    /// repeat exactly.
+    /// A copy, as of now, of the store at `path` that is never written and that no other process
+    /// changes: for runs that must repeat exactly.
     pub fn open_frozen(path: &Path) -> Result<Self, StoreError> {
         if !path.is_file() {
             return Err(StoreError::Missing { path: path.to_path_buf() });
@@ -249,8 +251,8 @@ impl Store {
         Ok(all.len())
     }
 
-    /// Reads JSON lines as [`export`](Self::export) writes them and stores them, all or none; where both have a key, the newer
-    /// measurement stays. Returns how many were read.
+    /// Reads JSON lines as [`export`](Self::export) writes them and stores them, all or none; where
+    /// both have a key, the newer measurement stays. Returns how many were read.
     pub fn import(&mut self, input: &mut dyn std::io::BufRead) -> Result<usize, StoreError> {
         let mut all: Vec<Measurement> = Vec::new();
         for (number, line) in std::io::BufRead::lines(input).enumerate() {
@@ -323,7 +325,8 @@ impl StoreError {
     }
 }
 
-/// Opens without ever writing: where no write-ahead log waits to be read, not even the files beside the database are made.
+/// Opens without ever writing: where no write-ahead log waits to be read, not even the files beside
+/// the database are made.
 fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -348,7 +351,8 @@ fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The layout version, 0 for an empty database; an error for databases that are not ours or too new.
+/// The layout version, 0 for an empty database; an error for databases that are not ours or too
+/// new.
 fn check_owner(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     // One view of the file: another process may be making the store at this moment.
     let view = connection.unchecked_transaction().map_err(at(path))?;

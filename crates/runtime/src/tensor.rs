@@ -65,7 +65,8 @@ impl HostTensor {
         Ok(Self { dtype, shape, words: vec![0; len.div_ceil(8)], len })
     }
 
-    /// A tensor with a copy of `bytes`: row-major, native byte order, exactly as long as the shape needs.
+    /// A tensor with a copy of `bytes`: row-major, native byte order, exactly as long as the shape
+    /// needs.
     pub fn from_bytes(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Result<Self, TensorError> {
         let need = byte_len(dtype, &shape)?;
         if need != bytes.len() {
@@ -141,7 +142,8 @@ impl HostTensor {
         (self.dtype == DType::Bool).then(|| self.bytes().iter().map(|b| *b != 0).collect())
     }
 
-    /// All elements as `f64`, for comparing and printing; 64-bit integers above 2^53 round. Booleans are 0 and 1.
+    /// All elements as `f64`, for comparing and printing; 64-bit integers above 2^53 round.
+    /// Booleans are 0 and 1.
     pub fn to_f64(&self) -> Vec<f64> {
         macro_rules! convert {
             ($($t:ty),+; $($h:ty),+) => {

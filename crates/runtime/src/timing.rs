@@ -11,7 +11,8 @@ pub struct TimingOptions {
     pub min_rounds: usize,
     /// Most rounds recorded.
     pub max_rounds: usize,
-    /// Clock; by default that of [`Clock::for_threads`] for the largest number of threads among the sessions.
+    /// Clock; by default that of [`Clock::for_threads`] for the largest number of threads among the
+    /// sessions.
     pub clock: Option<Clock>,
 }
 
@@ -36,8 +37,9 @@ impl Samples {
         self.sessions.first().map_or(0, Vec::len)
     }
 
-    /// Adds the rounds of another sitting with the same models, in the same order and by the same clock. Sittings with newly
-    /// opened sessions average out where a session's memory happens to lie.
+    /// Adds the rounds of another sitting with the same models, in the same order and by the same
+    /// clock. Sittings with newly opened sessions average out where a session's memory happens to
+    /// lie.
     pub fn append(&mut self, other: Self) {
         debug_assert_eq!((self.clock, self.sessions.len()), (other.clock, other.sessions.len()));
         for (all, more) in self.sessions.iter_mut().zip(other.sessions) {
@@ -46,11 +48,12 @@ impl Samples {
     }
 }
 
-/// Times sessions against each other. Each round runs every session once on its bound values; the order is reversed every round
-/// and its start moves on, so that no session always follows the same other. Slow drifts of the machine then hit all alike.
+/// Times sessions against each other. Each round runs every session once on its bound values; the
+/// order is reversed every round and its start moves on, so that no session always follows the same
+/// other. Slow drifts of the machine then hit all alike.
 ///
-/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` says no; it is asked before each round, warm-up
-/// included (then warm-up ends early).
+/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` says no; it is asked
+/// before each round, warm-up included (then warm-up ends early).
 pub fn time_interleaved(
     sessions: &mut [&mut dyn Session],
     options: &TimingOptions,

@@ -1,5 +1,5 @@
-//! ONNX Runtime in this process. Every test is skipped, with a message, where the library is not installed; with
-//! `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails instead.
+//! ONNX Runtime in this process. Every test is skipped, with a message, where the library is not
+//! installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails instead.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use regraft_runtime::{
     time_interleaved,
 };
 
-/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is found wherever the tests run.
+/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is
+/// found wherever the tests run.
 fn runtime() -> Option<OnnxRuntime> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();

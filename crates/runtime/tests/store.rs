@@ -89,7 +89,8 @@ const CHILD: &str = "REGRAFT_TEST_STORE_WRITER";
 /// Measurements per transaction of a child.
 const BATCH: usize = 20;
 
-/// Not a test by itself: the other process of the test below. Writes whole batches until its parent stops it.
+/// Not a test by itself: the other process of the test below. Writes whole batches until its parent
+/// stops it.
 #[test]
 fn writer_process() {
     let Ok(path) = std::env::var(CHILD) else { return };

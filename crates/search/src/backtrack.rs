@@ -1,5 +1,6 @@
-//! Cost-based backtracking search (TASO, SOSP 2019, section 5), with its published defects mended: the start state is a candidate from
-//! the beginning, every state has a collision-resistant key, and re-created copies cost what they cost.
+//! Cost-based backtracking search (TASO, SOSP 2019, section 5), with its published defects mended:
+//! the start state is a candidate from the beginning, every state has a collision-resistant key,
+//! and re-created copies cost what they cost.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -24,8 +25,9 @@ pub struct Backtrack {
     pub expansions: usize,
     /// Scripts returned at most.
     pub keep: usize,
-    /// Starts from the result of steepest descent rather than from the input: whole networks have hundreds of independent places, and
-    /// best-first search alone would spend its budget on their combinations.
+    /// Starts from the result of steepest descent rather than from the input: whole networks have
+    /// hundreds of independent places, and best-first search alone would spend its budget on their
+    /// combinations.
     pub descend_first: bool,
 }
 

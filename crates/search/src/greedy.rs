@@ -9,11 +9,12 @@ use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
-/// Applies the moves that save, largest saving first, until none saves anything; before giving up, tries sequences of up to `depth` moves,
-/// each building on the one before, of which only the whole must save.
+/// Applies the moves that save, largest saving first, until none saves anything; before giving up,
+/// tries sequences of up to `depth` moves, each building on the one before, of which only the whole
+/// must save.
 ///
-/// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is not tried again at places that look
-/// the same, so repeated blocks cost one look-ahead.
+/// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is
+/// not tried again at places that look the same, so repeated blocks cost one look-ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
     /// Longest sequence that may pay only as a whole; 1 is plain steepest descent.
@@ -149,7 +150,8 @@ impl Descent<'_> {
         Some(false)
     }
 
-    /// Applies the last move of `path` and extends it until the whole saves; restores the engine either way.
+    /// Applies the last move of `path` and extends it until the whole saves; restores the engine
+    /// either way.
     fn descend(
         &mut self,
         engine: &mut Engine<'_>,

@@ -7,7 +7,8 @@ use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
-/// Takes up to `steps` random moves. Rules are drawn first and places after, so that rules with many places do not crowd out the others.
+/// Takes up to `steps` random moves. Rules are drawn first and places after, so that rules with
+/// many places do not crowd out the others.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWalk {
     /// Moves at most.

@@ -10,7 +10,8 @@ use regraft_ir::{Graph, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{Engine, Matcher, all_moves, next_moves};
 
-/// How far both sides of a step may differ in double precision: attributes are numbers of single precision.
+/// How far both sides of a step may differ in double precision: attributes are numbers of single
+/// precision.
 const ROUNDOFF: f64 = f32::EPSILON as f64;
 
 const NETWORKS: [&str; 4] = ["paper-resnet-n2", "paper-inception-e-n1", "mobilenet-v3-large", "nasrnn"];

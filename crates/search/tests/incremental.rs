@@ -1,4 +1,5 @@
-//! Moves found around a change are the moves found from scratch: none lost, none invented, none stale.
+//! Moves found around a change are the moves found from scratch: none lost, none invented, none
+//! stale.
 
 mod common;
 
@@ -31,7 +32,8 @@ fn effects(engine: &mut Engine<'_>, moves: &[std::sync::Arc<Move>], library: &Li
     effects
 }
 
-/// Walks at random, and compares in every state; complaints, one for each kind of difference and rule.
+/// Walks at random, and compares in every state; complaints, one for each kind of difference and
+/// rule.
 fn compare(name: &str, graph: &Graph, library: &Library, seed: u64, steps: usize, deep: bool) -> Vec<String> {
     let model = roofline();
     let mut walk = Walk::new(graph.clone(), library, &model, seed);
@@ -98,7 +100,8 @@ fn on_an_instance_of_every_rule() {
 
 #[test]
 fn a_merge_becomes_possible_when_a_path_far_above_goes() {
-    // Both products could be one, were not the second operand computed from the first product; that dependence is only apparent.
+    // Both products could be one, were not the second operand computed from the first product; that
+    // dependence is only apparent.
     let rules = "(rule merge (all (matmul ?a (const ?w)) (matmul ?b (const ?w)))
                    => (all (slice ?m :axes (list 0) :starts (list 0) :ends (list 2) :steps (list 1))
                            (slice ?m :axes (list 0) :starts (list 2) :ends (list 4) :steps (list 1)))

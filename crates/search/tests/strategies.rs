@@ -38,7 +38,8 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
     ]
 }
 
-/// Searches, and checks what holds for every search: the start state is left as it was, and every script leads where it says.
+/// Searches, and checks what holds for every search: the start state is left as it was, and every
+/// script leads where it says.
 fn search(strategy: &dyn Strategy, graph: &Graph, library: &Library, model: &dyn CostModel, budget: &mut dyn Budget) -> Outcome {
     let mut engine = Engine::new(graph.clone(), model);
     let start = (engine.key(), engine.cost(), exact(engine.graph()));

@@ -1,4 +1,5 @@
-//! Writes one network of the zoo to a file: `emit NAME PATH [--dynamic] [--seed N]`. Without arguments, lists the names.
+//! Writes one network of the zoo to a file: `emit NAME PATH [--dynamic] [--seed N]`. Without
+//! arguments, lists the names.
 
 use std::{env, error::Error, fs};
 

@@ -1,7 +1,8 @@
 //! A small builder of ONNX graphs that knows the shape of every value.
 //!
-//! Layers are methods that take values and return values. A scope (see [`Builder::within`]) gives nodes and weights their
-//! names. A wrong network definition is a bug of this crate, so shapes that do not fit are assertions.
+//! Layers are methods that take values and return values. A scope (see [`Builder::within`]) gives
+//! nodes and weights their names. A wrong network definition is a bug of this crate, so shapes that
+//! do not fit are assertions.
 
 mod activation;
 mod attribute;
@@ -61,7 +62,8 @@ impl Value {
 /// One level of names.
 struct Scope {
     name: String,
-    /// The weights below are this part of the weights that the same network without the scope would have.
+    /// The weights below are this part of the weights that the same network without the scope would
+    /// have.
     part: Option<u64>,
 }
 
@@ -106,8 +108,8 @@ impl Builder {
         self.enter(Scope { name: name.into(), part: None }, body)
     }
 
-    /// Like [`Self::within`], but every weight made by `body` is slice number `part`, along its first axis, of the weight
-    /// that would have the same name outside of this scope.
+    /// Like [`Self::within`], but every weight made by `body` is slice number `part`, along its
+    /// first axis, of the weight that would have the same name outside of this scope.
     pub(crate) fn within_part<T>(&mut self, name: impl Into<String>, part: u64, body: impl FnOnce(&mut Self) -> T) -> T {
         self.enter(Scope { name: name.into(), part: Some(part) }, body)
     }
@@ -124,9 +126,10 @@ impl Builder {
         self.trained(name, dims, |stream, start, count| stream.bytes(start, count, low, high))
     }
 
-    /// A trained tensor in `[-bound, bound)`, one filter per element of its first axis. The elements of a filter sum to
-    /// zero, so that the common part of its arguments, positive after a ReLU, does not drown what tells inputs apart.
-    /// Filters of fewer than [`SHORT_FILTER`] elements keep their sum.
+    /// A trained tensor in `[-bound, bound)`, one filter per element of its first axis. The
+    /// elements of a filter sum to zero, so that the common part of its arguments, positive after a
+    /// ReLU, does not drown what tells inputs apart. Filters of fewer than [`SHORT_FILTER`]
+    /// elements keep their sum.
     pub(crate) fn filters(&mut self, name: &str, dims: &[i64], bound: f32) -> Value {
         let length = dims[1..].iter().product::<i64>();
         if length < SHORT_FILTER {

@@ -89,7 +89,8 @@ pub fn list() -> &'static [Entry] {
 ///
 /// # Errors
 ///
-/// When there is no such entry, or when a symbolic batch is asked of a network that has no batch dimension.
+/// When there is no such entry, or when a symbolic batch is asked of a network that has no batch
+/// dimension.
 pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         return Err(ZooError::Unknown { name: name.to_owned(), nearest: nearest(name) });
@@ -103,7 +104,8 @@ pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     Ok(builder.finish(entry, &inputs, outputs))
 }
 
-/// The entry whose name shares the most adjacent letter pairs with `name`; the first one where several do.
+/// The entry whose name shares the most adjacent letter pairs with `name`; the first one where
+/// several do.
 fn nearest(name: &str) -> &'static str {
     let pairs = |name: &str| name.to_lowercase().as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let asked = pairs(name);

@@ -2,13 +2,16 @@
 //!
 //! There are two kinds of entries:
 //!
-//! * the **real architectures** (`resnet-50`, `bert-base`, ...): stems, biases, normalizations, residuals, pooling
-//!   conventions, attention masks and classifiers as in the reference implementations, spelled as exporters spell them;
-//! * the **published variants** (`paper-resnet-50`, `paper-bert`, ...): the simplified graphs on which papers about graph
-//!   substitution reported their results, their defects included. The description of each entry names what is odd in it.
+//! * the **real architectures** (`resnet-50`, `bert-base`, ...): stems, biases, normalizations,
+//!   residuals, pooling conventions, attention masks and classifiers as in the reference
+//!   implementations, spelled as exporters spell them;
+//! * the **published variants** (`paper-resnet-50`, `paper-bert`, ...): the simplified graphs on
+//!   which papers about graph substitution reported their results, their defects included. The
+//!   description of each entry names what is odd in it.
 //!
-//! Weights are scaled so that activations stay finite and a softmax stays far from saturation; they mean nothing else.
-//! A model is a function of its name and its [`Options`]: two builds are equal byte for byte, on every platform.
+//! Weights are scaled so that activations stay finite and a softmax stays far from saturation; they
+//! mean nothing else. A model is a function of its name and its [`Options`]: two builds are equal
+//! byte for byte, on every platform.
 //!
 //! ```
 //! use regraft_zoo::{Options, build, list};

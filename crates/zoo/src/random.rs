@@ -1,11 +1,14 @@
-//! Random numbers addressed by position, so that a part of a tensor can be made without the rest of it.
+//! Random numbers addressed by position, so that a part of a tensor can be made without the rest of
+//! it.
 
 use regraft_ir::random::scramble;
 
-/// Step between the states of consecutive positions (the odd integer nearest to 2^64 divided by the golden ratio).
+/// Step between the states of consecutive positions (the odd integer nearest to 2^64 divided by the
+/// golden ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// An endless sequence of uniform numbers, fixed by a seed and a name. SplitMix64, read at any position.
+/// An endless sequence of uniform numbers, fixed by a seed and a name. SplitMix64, read at any
+/// position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream(u64);
 
@@ -33,7 +36,8 @@ impl Stream {
         bytes
     }
 
-    /// Like [`Self::bytes`], `count / length` rows in `[-bound, bound)` from which each row's mean is then subtracted.
+    /// Like [`Self::bytes`], `count / length` rows in `[-bound, bound)` from which each row's mean
+    /// is then subtracted.
     pub(crate) fn centered_rows(self, position: u64, count: usize, length: usize, bound: f32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count * size_of::<f32>());
         let mut row = vec![0.0; length];

@@ -1,4 +1,5 @@
-//! Every network of the zoo is a well-formed graph, has the size of the architecture it names, and is reproducible.
+//! Every network of the zoo is a well-formed graph, has the size of the architecture it names, and
+//! is reproducible.
 
 use std::collections::HashSet;
 

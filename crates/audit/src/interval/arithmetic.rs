@@ -9,7 +9,8 @@ pub(super) struct Interval {
     pub(super) high: f64,
 }
 
-/// Units in the last place that a mathematical library may be wrong by: the usual ones stay below two.
+/// Units in the last place that a mathematical library may be wrong by: the usual ones stay below
+/// two.
 pub(super) const LIBRARY: u32 = 4;
 /// How wrong the error function may be.
 const ERF: f64 = 1e-13;

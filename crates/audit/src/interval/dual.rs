@@ -129,7 +129,8 @@ impl Expr {
     }
 }
 
-/// A power of what is not negative: the exponential of a product, whose extremes over a box are at its corners.
+/// A power of what is not negative: the exponential of a product, whose extremes over a box are at
+/// its corners.
 fn power((base, exponent): (Dual, Dual)) -> Dual {
     let (b, e) = (Interval { low: base.value.low.max(0.0), ..base.value }, exponent.value);
     let corners = [b.low.powf(e.low), b.low.powf(e.high), b.high.powf(e.low), b.high.powf(e.high)];

@@ -1,8 +1,9 @@
 //! Laws of elementary functions, checked piece by piece with intervals.
 //!
-//! No computation with intervals shows that two functions are equal; it shows that they are nowhere further apart than a tolerance. Over each piece the difference is
-//! enclosed by its value in the middle and its slopes (the mean value form), so that the enclosure shrinks with the square of the piece. A piece whose enclosure
-//! does not contain zero refutes the law.
+//! No computation with intervals shows that two functions are equal; it shows that they are nowhere
+//! further apart than a tolerance. Over each piece the difference is enclosed by its value in the
+//! middle and its slopes (the mean value form), so that the enclosure shrinks with the square of
+//! the piece. A piece whose enclosure does not contain zero refutes the law.
 
 mod arithmetic;
 mod dual;
@@ -17,7 +18,8 @@ pub use identity::{IDENTITIES, Identity, identities};
 /// What the pieces of an identity's domain say.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Enclosure {
-    /// The sides are nowhere further apart than the identity says: the number of pieces, and whether its own argument covers what is beyond them.
+    /// The sides are nowhere further apart than the identity says: the number of pieces, and
+    /// whether its own argument covers what is beyond them.
     Close {
         /// Pieces that were needed.
         pieces: usize,
@@ -30,7 +32,8 @@ pub enum Enclosure {
     Open(Vec<f64>),
 }
 
-/// A variable of all numbers is cut where it is this far from zero, a positive one at this power of e. Beyond lies the argument, or one unbounded piece.
+/// A variable of all numbers is cut where it is this far from zero, a positive one at this power of
+/// e. Beyond lies the argument, or one unbounded piece.
 const REACH: f64 = 12.0;
 /// The same for two variables.
 const REACH_OF_TWO: f64 = 3.0;

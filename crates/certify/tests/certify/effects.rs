@@ -58,7 +58,8 @@ fn difference(nodes: Vec<NodeProto>, operands: [&str; 2]) -> Model {
     Model::from_proto(ModelProto { opset_import, functions, ..model(graph) }).expect("a model")
 }
 
-/// What a certificate of no steps says of two nodes where the other model has one, in both directions, and of two beside the same two.
+/// What a certificate of no steps says of two nodes where the other model has one, in both
+/// directions, and of two beside the same two.
 fn judged(make: &dyn Fn(&str) -> NodeProto) -> [Trust; 3] {
     let two = difference(vec![make("r"), make("s")], ["r", "s"]);
     let one = difference(vec![make("r")], ["r", "r"]);

@@ -140,7 +140,8 @@ pub fn value(graph: &Graph, name: &str) -> ValueId {
     named.next().unwrap_or_else(|| panic!("no value is called {name}"))
 }
 
-/// A step on values that are known by name: `redirects` as pairs, `fragment` with `{name}` for a value.
+/// A step on values that are known by name: `redirects` as pairs, `fragment` with `{name}` for a
+/// value.
 pub fn step(graph: &Graph, rule: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Step {
     let mut text = fragment.to_string();
     while let Some((start, rest)) = text.split_once('<') {

@@ -240,7 +240,8 @@ fn doublings(right: &[bool]) -> Vec<Trust> {
     replayer.judged.iter().map(|step| step.trust).collect()
 }
 
-/// Each rewrite is tried with more and more of what is around it; only those that are shown in no way count against their rule.
+/// Each rewrite is tried with more and more of what is around it; only those that are shown in no
+/// way count against their rule.
 #[test]
 fn a_rule_is_given_up_after_three_rewrites_in_a_row() {
     use Trust::{Proved, Tested, Unproved};

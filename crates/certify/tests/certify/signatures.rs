@@ -8,7 +8,8 @@ use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::type_proto::{Optional, Sequence, Value};
 use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto};
 
-/// `y = x + s` and `z = s`, where `s` may be left out, and a sequence and an optional value that pass through.
+/// `y = x + s` and `z = s`, where `s` may be left out, and a sequence and an optional value that
+/// pass through.
 fn wide() -> ModelProto {
     let sequence = |name: &str| {
         let element = declared("", &["2"]).r#type.map(Box::new);

@@ -5,12 +5,14 @@ use std::path::Path;
 use crate::models::{Case, replayed};
 use regraft_certify::{Certificate, CertifyError, Finding, Hash, is_certificate};
 
-/// Positions that are changed, in files longer than that: the first and the last ones, and others between.
+/// Positions that are changed, in files longer than that: the first and the last ones, and others
+/// between.
 const POSITIONS: usize = 240;
 /// Bits that are flipped, in turn.
 const MASKS: [u8; 4] = [0x01, 0x80, 0x20, 0xff];
 
-/// What is said after each byte at some positions was changed in turn. The file is as before in the end.
+/// What is said after each byte at some positions was changed in turn. The file is as before in the
+/// end.
 fn flipped(path: &Path, mut judge: impl FnMut(usize)) {
     let bytes = std::fs::read(path).expect("readable");
     let edge = POSITIONS / 4;

@@ -27,11 +27,14 @@ use journal::{Journal, Part};
 
 /// Compare both sides of the axioms, exactly, on every instance with small sizes
 ///
-/// Goes through all combinations of an axiom's parameters: every size up to the bound, and every group, stride, pad, kernel, dilation, axis, permutation and mode that its instance clause
-/// names. Both sides are computed as expressions over named entries with exact coefficients, so an instance is an identity or it is not.
+/// Goes through all combinations of an axiom's parameters: every size up to the bound, and every
+/// group, stride, pad, kernel, dilation, axis, permutation and mode that its instance clause names.
+/// Both sides are computed as expressions over named entries with exact coefficients, so an
+/// instance is an identity or it is not.
 ///
-/// With --redundancy, tells instead which axioms follow from the others: a chain of steps, each by another axiom in one of its directions, leads from
-/// one side to the other on instances whose sizes are symbols. With --consistency, walks random chains of axioms and compares their ends.
+/// With --redundancy, tells instead which axioms follow from the others: a chain of steps, each by
+/// another axiom in one of its directions, leads from one side to the other on instances whose
+/// sizes are symbols. With --consistency, walks random chains of axioms and compares their ends.
 ///
 /// Ends with exit code 1 if an instance is refuted or left open, or a chain ends in another value.
 #[derive(Debug, clap::Args)]

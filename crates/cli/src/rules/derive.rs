@@ -19,7 +19,8 @@ pub struct Derived {
     pub families: usize,
     /// In how many of them both sides were derived from each other.
     pub derived: usize,
-    /// The laws of the first derivation, in order; those that are read from right to left have a `'`.
+    /// The laws of the first derivation, in order; those that are read from right to left have a
+    /// `'`.
     pub steps: Vec<String>,
     /// Why there is none for the first family that has none.
     pub why: Option<String>,
@@ -80,9 +81,11 @@ pub fn laws() -> Result<Laws, Failure> {
     Ok(Laws::new(shipped.rules().iter().chain(axioms.rules()).cloned())?)
 }
 
-/// Derivations of all rules that are true, with this many threads; `None` for the others. The same for any number of threads.
+/// Derivations of all rules that are true, with this many threads; `None` for the others. The same
+/// for any number of threads.
 ///
-/// `before` is told how many rules were begun before each one; when it says no, the rest is left out.
+/// `before` is told how many rules were begun before each one; when it says no, the rest is left
+/// out.
 pub fn derive_all(judgements: &[Judgement], laws: &Laws, threads: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Derived>> {
     let is_true = |j: &&Judgement| matches!(j.verdict, Verdict::True | Verdict::TrueIf(_));
     let distinct: Vec<&Judgement> = judgements.iter().filter(is_true).filter(|j| j.same_as.is_none()).collect();
@@ -98,7 +101,8 @@ pub fn summary(derived: &[Option<Derived>]) -> String {
     format!("{whole} of {tried} true rules derived")
 }
 
-/// The laws that were used and how often, most often first: one line for the axioms and one for the shipped rules.
+/// The laws that were used and how often, most often first: one line for the axioms and one for the
+/// shipped rules.
 pub fn used(judgements: &[Judgement], derived: &[Option<Derived>]) -> Result<String, Failure> {
     let axioms = Library::axioms()?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

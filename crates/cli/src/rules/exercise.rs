@@ -18,13 +18,15 @@ const DRAWS: usize = 60;
 /// Instances in the prime field: each says more than one in double precision.
 const EXACT: usize = 40;
 
-/// Put rules to the test: compute both sides on random instances, in double precision and in a prime field
+/// Put rules to the test: compute both sides on random instances, in double precision and in a
+/// prime field
 ///
-/// The column `exact` says whether the sides are the same polynomials of their operands, up to functions of which nothing is known and an order of
-/// which nothing is known. A rule for which they are not may still be true: by the laws of a function, or because of the order.
+/// The column `exact` says whether the sides are the same polynomials of their operands, up to
+/// functions of which nothing is known and an order of which nothing is known. A rule for which
+/// they are not may still be true: by the laws of a function, or because of the order.
 ///
-/// Ends with exit code 1 if the sides of a rule differ (a counterexample is printed with the seed that reproduces it), or if too few
-/// instances of a rule could be made.
+/// Ends with exit code 1 if the sides of a rule differ (a counterexample is printed with the seed
+/// that reproduces it), or if too few instances of a rule could be made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  regraft rules exercise --instances 1000\n  regraft rules exercise my-rule --rules my.rules")]
 pub struct Args {

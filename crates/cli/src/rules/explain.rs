@@ -14,7 +14,8 @@ use crate::rules::example::Example;
 use crate::rules::{Files, find, library, list, place};
 use regraft::error::Failure;
 
-/// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays, and an example
+/// Tell all about one rule: its algebra, its conditions, how it rounds, its proof, where it pays,
+/// and an example
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  regraft rules explain relu-clip")]
 pub struct Args {

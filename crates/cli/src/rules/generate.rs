@@ -20,10 +20,12 @@ use regraft::file;
 use regraft::render::{lines, plain_table, seconds};
 use regraft::units::{parse_bytes, show_bytes};
 
-/// Find rules: enumerate all small graphs over a specification, and pair those that compute the same
+/// Find rules: enumerate all small graphs over a specification, and pair those that compute the
+/// same
 ///
-/// Writes candidate pairs that hold for random elements of a prime field under several sizes, without those that follow from others. Pairs that the prover
-/// proves for all sizes are marked; the others are candidates and nothing more.
+/// Writes candidate pairs that hold for random elements of a prime field under several sizes,
+/// without those that follow from others. Pairs that the prover proves for all sizes are marked;
+/// the others are candidates and nothing more.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +41,8 @@ pub struct Args {
     /// Where to write the pairs, or the part with --shard
     #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
     output: Option<PathBuf>,
-    /// Only count terms and graphs, which tells how long and how large an enumeration will be; writes nothing
+    /// Only count terms and graphs, which tells how long and how large an enumeration will be;
+    /// writes nothing
     #[arg(long, conflicts_with_all = ["output", "merge", "shard", "work"])]
     count: bool,
     /// Operators of the largest graphs [default: what the specification says]
@@ -54,7 +57,8 @@ pub struct Args {
     /// Seed of all random elements
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// A folder for what does not fit into memory and for checkpoints [default: a temporary one, without checkpoints]
+    /// A folder for what does not fit into memory and for checkpoints [default: a temporary one,
+    /// without checkpoints]
     #[arg(long, value_name = "FOLDER", conflicts_with = "merge")]
     work: Option<PathBuf>,
     /// Go on with the enumeration in the work folder

@@ -19,11 +19,13 @@ use regraft::render::{count, lines, plain_table, seconds};
 
 /// Judge the rules of another optimizer: are they true, and for which shapes?
 ///
-/// Reads rule files of TASO (protobuf) and TENSAT (rules, pairs of rules, equations). Every rule gets a verdict: true for all shapes, true under the guards that are
-/// printed, or false, with a counterexample. A rule counts as true only if both sides are equal for all sizes with which both are well-typed: with
-/// several groups, with broadcasting, with windows of every kind.
+/// Reads rule files of TASO (protobuf) and TENSAT (rules, pairs of rules, equations). Every rule
+/// gets a verdict: true for all shapes, true under the guards that are printed, or false, with a
+/// counterexample. A rule counts as true only if both sides are equal for all sizes with which both
+/// are well-typed: with several groups, with broadcasting, with windows of every kind.
 ///
-/// Ends with exit code 1 if a rule is not true as it stands: it is false, needs guards, or could not be judged.
+/// Ends with exit code 1 if a rule is not true as it stands: it is false, needs guards, or could
+/// not be judged.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  regraft rules import graph_subst.pb\n  regraft rules import rules.txt --format pairs --markdown > rules.md"
@@ -41,7 +43,8 @@ pub struct Args {
     /// Families of sizes to prove of each rule at most; with 0, rules are tested only
     #[arg(long, value_name = "N", default_value_t = MOST_PROOFS)]
     proofs: usize,
-    /// Also derive the true rules from the shipped rules and the axioms: chains of steps, each of them proved
+    /// Also derive the true rules from the shipped rules and the axioms: chains of steps, each of
+    /// them proved
     #[arg(long)]
     derive: bool,
     /// Write the derivations to this file

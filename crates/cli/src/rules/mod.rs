@@ -23,7 +23,8 @@ use crate::rules::parallel::each;
 use regraft::error::Failure;
 use regraft::optimize::read_library;
 
-/// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones, judge those of others
+/// The rewrite rules: list them, explain one, put them to the test, prove them, find new ones,
+/// judge those of others
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     List(list::Args),
@@ -69,8 +70,8 @@ fn library(files: &Files) -> Result<Library, Failure> {
     read_library(&files.rules)
 }
 
-/// What `row` makes of the rules of these names, or of all rules if there are none: in the library's order, whatever the threads, and of as many as are
-/// reached before Ctrl-C.
+/// What `row` makes of the rules of these names, or of all rules if there are none: in the
+/// library's order, whatever the threads, and of as many as are reached before Ctrl-C.
 ///
 /// `verb` names the work in the progress line, and `after` what is done after Ctrl-C.
 fn rows<R: Send>(

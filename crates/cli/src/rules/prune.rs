@@ -27,13 +27,17 @@ const STEPS: u64 = 1000;
 /// Sets of rules that are listed, at most.
 const LISTED: usize = 12;
 
-/// Make rules of candidate pairs: what is proved, saves something, and is not done by the rules that are there
+/// Make rules of candidate pairs: what is proved, saves something, and is not done by the rules
+/// that are there
 ///
-/// A pair in a direction that lowers the roofline's price somewhere is stated as a rule over the most general sizes that the prover accepts, unless a search
-/// with the library, or with the rules found before, reaches as low a price. Only rules that are proved come out as rules.
+/// A pair in a direction that lowers the roofline's price somewhere is stated as a rule over the
+/// most general sizes that the prover accepts, unless a search with the library, or with the rules
+/// found before, reaches as low a price. Only rules that are proved come out as rules.
 ///
-/// With --rank measured, every proved pair is stated, in both directions, whose source is met in a network, or in what the library makes of it; and its rule is
-/// ranked by what it saves there at measured prices. Only rules that save at least 1 % of a run beside the library come out as rules.
+/// With --rank measured, every proved pair is stated, in both directions, whose source is met in a
+/// network, or in what the library makes of it; and its rule is ranked by what it saves there at
+/// measured prices. Only rules that save at least 1 % of a run beside the library come out as
+/// rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,13 +60,15 @@ pub struct Args {
     format: Format,
     #[command(flatten)]
     files: Files,
-    /// Rules only for sources of up to so many operators: larger ones are met more rarely, and cost every search time [default: any]
+    /// Rules only for sources of up to so many operators: larger ones are met more rarely, and cost
+    /// every search time [default: any]
     #[arg(long, value_name = "N")]
     operators: Option<usize>,
     /// A file that keeps which pairs are proved: the same command goes on with it
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Work that the proof of a pair may cost, in thousands of steps; a pair that is not proved costs all of it
+    /// Work that the proof of a pair may cost, in thousands of steps; a pair that is not proved
+    /// costs all of it
     #[arg(long, value_name = "N", default_value_t = Pruning::DEFAULT.allowance.closed / STEPS, value_parser = clap::value_parser!(u64).range(1..))]
     work: u64,
     /// What rules are ranked by
@@ -84,19 +90,22 @@ pub struct Args {
 /// Where rules are tried with --rank measured.
 #[derive(Debug, clap::Args)]
 struct Grounds {
-    /// With --rank measured: a model file, or a name in the zoo [default: twelve networks of the zoo]
+    /// With --rank measured: a model file, or a name in the zoo [default: twelve networks of the
+    /// zoo]
     #[arg(long, value_name = "MODEL")]
     network: Vec<PathBuf>,
     /// With --rank measured: time for measuring what the store does not know, all networks together
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     budget: Duration,
-    /// With --rank measured: file of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in the user's data folder]
+    /// With --rank measured: file of measurements [default: REGRAFT_COST_STORE, or costs.sqlite in
+    /// the user's data folder]
     #[arg(long, value_name = "FILE")]
     cost_store: Option<PathBuf>,
     /// With --rank measured: measure nothing; the same store gives the same ranks
     #[arg(long)]
     frozen: bool,
-    /// The runtime's library file [default: that of the Python package onnxruntime; REGRAFT_ONNXRUNTIME names another]
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE")]
     runtime_library: Option<PathBuf>,
 }
@@ -317,7 +326,8 @@ fn fates(pruned: &Pruned) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// The pairs that save something, those that save most first, each with its word of trust and what became of it.
+/// The pairs that save something, those that save most first, each with its word of trust and what
+/// became of it.
 fn ranked(spec: &Spec, pairs: &[Candidate], pruned: &Pruned) -> String {
     let mut text = String::new();
     for (at, ranked) in pruned.ranked.iter().enumerate() {

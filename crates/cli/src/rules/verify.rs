@@ -22,18 +22,22 @@ const INSTANCES: u32 = 2;
 
 /// Prove rules for all sizes
 ///
-/// Both sides of a rule are written as sums over index variables and brought to a normal form, over the real numbers. Sizes are symbols where guards
-/// and attributes do not ask for numbers, so one proof holds for all of them. Where all
-/// operators only pass over a leading axis, it stands for one or more axes (`any rank`). Other ranks, attributes and numbers of
-/// operands are those of instances: drawn from the instance clause, and generated from these by changing one thing after the other as far as the guards
-/// let the rule apply (ranks, sizes of 1, groups, strides, pads, dilations, axes, optional operands, element types, numbers).
+/// Both sides of a rule are written as sums over index variables and brought to a normal form, over
+/// the real numbers. Sizes are symbols where guards and attributes do not ask for numbers, so one
+/// proof holds for all of them. Where all operators only pass over a leading axis, it stands for
+/// one or more axes (`any rank`). Other ranks, attributes and numbers of operands are those of
+/// instances: drawn from the instance clause, and generated from these by changing one thing after
+/// the other as far as the guards let the rule apply (ranks, sizes of 1, groups, strides, pads,
+/// dilations, axes, optional operands, element types, numbers).
 ///
-/// The word is `proved` if every instance was proved and some of them have symbols for sizes, `proved-in-range` if every instance was proved and all
-/// have numbers, and `unproved` otherwise, which refutes nothing.
+/// The word is `proved` if every instance was proved and some of them have symbols for sizes,
+/// `proved-in-range` if every instance was proved and all have numbers, and `unproved` otherwise,
+/// which refutes nothing.
 ///
-/// What is general in the instances and what is fixed is told with `-v`: `?x [any, any, 5, 6]; conv.group 1|2`. Both sides are computed on generated
-/// instances, and on element types beside floats at the ends of their ranges: where they differ, the rule is false. Where a generated instance is not
-/// proved, the proof does not speak of it.
+/// What is general in the instances and what is fixed is told with `-v`: `?x [any, any, 5, 6];
+/// conv.group 1|2`. Both sides are computed on generated instances, and on element types beside
+/// floats at the ends of their ranges: where they differ, the rule is false. Where a generated
+/// instance is not proved, the proof does not speak of it.
 ///
 /// Ends with exit code 1 if a rule is unproved or false.
 #[derive(Debug, clap::Args)]

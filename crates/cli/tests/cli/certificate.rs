@@ -12,7 +12,8 @@ fn optimized() -> Option<Bench> {
     }
     let bench = Bench::new();
     bench.write("m.onnx", convolutional().bytes());
-    // On a machine that is busy with other things, a gain can drown in noise; then the input is kept, and no step is certified.
+    // On a machine that is busy with other things, a gain can drown in noise; then the input is
+    // kept, and no step is certified.
     for _ in 0..4 {
         let report = bench.json(&format!("{OPTIMIZE} --json"));
         assert_eq!(report["certificate"], "f.certificate", "{report}");
@@ -30,7 +31,8 @@ fn the_certificate_of_a_result_replays() {
     let certificate = &json["certificate"];
     let number = |name: &str| certificate[name].as_u64().unwrap_or_else(|| panic!("{name}: {json}"));
     assert!(number("steps") > 0, "{json}");
-    // The steps lead to what was written: what is said of the whole is what is said of the weakest step.
+    // The steps lead to what was written: what is said of the whole is what is said of the weakest
+    // step.
     let summary = certificate["summary"].as_str().unwrap_or_default();
     assert!(!summary.contains("another model") && !summary.contains("not read as it was"), "{json}");
     let open = certificate["open"].as_array().map_or(0, Vec::len) as u64;
@@ -41,7 +43,8 @@ fn the_certificate_of_a_result_replays() {
     // Which rewrites pay differs from run to run; not every rule has guards.
     assert!(text.starts_with("regraft certificate 1\n") && text.contains("\nstep ") && text.contains("\nwhere "), "{text}");
 
-    // Where it lies is no matter if it is named; without it, the models are proved equal from the graphs alone.
+    // Where it lies is no matter if it is named; without it, the models are proved equal from the
+    // graphs alone.
     std::fs::rename(bench.path("f.certificate"), bench.path("elsewhere")).expect("renamed");
     assert_eq!(bench.json("check m.onnx f.onnx --certificate elsewhere --json")["certificate"]["summary"], *summary);
     for words in ["check m.onnx f.onnx --json", "check m.onnx f.onnx --json --no-certificate"] {

@@ -1,7 +1,7 @@
 //! The built command on small models: what it prints, what it writes, and how it ends.
 //!
-//! Tests that need ONNX Runtime are skipped, with a message, where it is not installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the
-//! environment they fail instead.
+//! Tests that need ONNX Runtime are skipped, with a message, where it is not installed; with
+//! `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment they fail instead.
 
 mod bad_input;
 mod bench;

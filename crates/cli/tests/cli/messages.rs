@@ -1,6 +1,8 @@
-//! What the command says when it fails, word by word: one case per class of failure, in the files of `messages/`.
+//! What the command says when it fails, word by word: one case per class of failure, in the files
+//! of `messages/`.
 //!
-//! With `REGRAFT_UPDATE_SNAPSHOTS=1` in the environment the files are written anew; read the difference before committing it.
+//! With `REGRAFT_UPDATE_SNAPSHOTS=1` in the environment the files are written anew; read the
+//! difference before committing it.
 
 use std::fmt::Write;
 use std::path::Path;

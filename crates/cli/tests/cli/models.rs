@@ -147,7 +147,8 @@ pub fn mlp(rows: &str) -> Builder {
         .output("y", &[rows, "8"])
 }
 
-/// The same, written in other words: the layers' order of definition, a duplicate, a dead node, other names inside.
+/// The same, written in other words: the layers' order of definition, a duplicate, a dead node,
+/// other names inside.
 pub fn mlp_respelled() -> Builder {
     Builder::new()
         .input("x", &["4", "16"])
@@ -165,7 +166,8 @@ pub fn mlp_respelled() -> Builder {
         .output("y", &["4", "8"])
 }
 
-/// Three convolutions with batch normalization spelled as scale and shift, and a chain of activations: much to rewrite.
+/// Three convolutions with batch normalization spelled as scale and shift, and a chain of
+/// activations: much to rewrite.
 pub fn convolutional() -> Builder {
     let mut model = Builder::new().input("x", &["1", "8", "24", "24"]);
     let mut at = "x".to_string();

@@ -129,7 +129,8 @@ fn progress_is_text_or_json_on_request() {
     assert!(plain.err.lines().any(|l| l.contains(" s     load  m.onnx")), "{plain:?}");
 }
 
-/// Operators that Regraft does not know, in the standard domain, in the runtime's, and as a function of the model's own.
+/// Operators that Regraft does not know, in the standard domain, in the runtime's, and as a
+/// function of the model's own.
 #[test]
 fn unknown_operators_and_domains_pass_through() {
     if !has_runtime() {
@@ -187,7 +188,8 @@ fn external_data_goes_along() {
     bench.write("weights.bin", data);
     bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
     assert_eq!(bench.files(), ["f.onnx", "f.onnx.data", "m.onnx", "weights.bin"]);
-    // Weights that a model in place reads are never overwritten: the next output has its own under another name.
+    // Weights that a model in place reads are never overwritten: the next output has its own under
+    // another name.
     bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
     assert_eq!(bench.files(), ["f.onnx", "f.onnx.data2", "m.onnx", "weights.bin"]);
     bench.ok(&format!("optimize m.onnx -o f.onnx {BUDGET}"));
@@ -490,8 +492,9 @@ fn bodies_are_optimized_and_rewrites_say_where() {
     assert_eq!(bench.run("check m.onnx f.onnx").code, Some(0));
 }
 
-/// The sine of a large number is a matter of its last digits. In single precision nothing can be told then, in double precision it can; and
-/// where not even that helps, nothing but the input is written.
+/// The sine of a large number is a matter of its last digits. In single precision nothing can be
+/// told then, in double precision it can; and where not even that helps, nothing but the input is
+/// written.
 #[test]
 fn models_that_amplify_rounding_are_told_apart_in_double_precision_or_not_at_all() {
     if !has_runtime() {
@@ -525,7 +528,8 @@ fn models_that_amplify_rounding_are_told_apart_in_double_precision_or_not_at_all
     }
 }
 
-/// A product of two open sizes may be anything: what holds at the sizes of the run only is not done, and listed.
+/// A product of two open sizes may be anything: what holds at the sizes of the run only is not
+/// done, and listed.
 #[test]
 fn what_cannot_be_shown_for_open_sizes_is_listed() {
     if !has_runtime() {

@@ -277,8 +277,9 @@ fn mistakes_in_files_of_others_are_told() {
     bench.fails("rules import large.pb", &["large.pb has 5242880 bytes", "4 MiB"]);
 }
 
-/// The document is made by the command from the file that TASO ships, where that is at hand: beside the checkout, or in the folder that
-/// `REGRAFT_FOREIGN_RULES` names. With `REGRAFT_UPDATE_SNAPSHOTS=1` it is written anew.
+/// The document is made by the command from the file that TASO ships, where that is at hand: beside
+/// the checkout, or in the folder that `REGRAFT_FOREIGN_RULES` names. With
+/// `REGRAFT_UPDATE_SNAPSHOTS=1` it is written anew.
 #[test]
 fn the_document_says_what_the_command_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,5 @@
-//! The same computation in the words of several exporters becomes the same graph, and what surrounds it does not matter.
+//! The same computation in the words of several exporters becomes the same graph, and what
+//! surrounds it does not matter.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use regraft_rules::{AtOpset, Library};
 
 use crate::models::{Builder, twin_products, value, weights};
 
-/// One block: what it is written to, and the ways of exporters to write it, each a list of `Operator inputs > result`.
+/// One block: what it is written to, and the ways of exporters to write it, each a list of
+/// `Operator inputs > result`.
 struct Block {
     name: &'static str,
     opset: i64,
@@ -131,7 +133,8 @@ fn search(graph: &Graph, opset: i64) -> (Graph, Option<Proposal>) {
     (start, best)
 }
 
-/// How many operators of each kind a graph has; what constants alone decide is constant, and identities cost nothing.
+/// How many operators of each kind a graph has; what constants alone decide is constant, and
+/// identities cost nothing.
 fn operators(graph: &Graph) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
     let free = |kind: OpKind| matches!(kind, OpKind::Input | OpKind::Identity);

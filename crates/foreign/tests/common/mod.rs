@@ -24,7 +24,8 @@ pub fn bytes(field: u64, content: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(content.len() as u64), content.to_vec()].concat()
 }
 
-/// An operator: its type, operands `(operator or negative variable, result)`, and parameters `(key, value)`.
+/// An operator: its type, operands `(operator or negative variable, result)`, and parameters `(key,
+/// value)`.
 pub fn operator(kind: i64, operands: &[(i64, i64)], parameters: &[(i64, i64)]) -> Vec<u8> {
     let mut message = number(1, kind);
     for (operator, result) in operands {

@@ -1,5 +1,5 @@
-//! Tests that lack what they need say so: in the output of `cargo test -- --nocapture`, and in the file that `REGRAFT_SKIPPED` names, whose lines
-//! `scripts/test.sh` counts.
+//! Tests that lack what they need say so: in the output of `cargo test -- --nocapture`, and in the
+//! file that `REGRAFT_SKIPPED` names, whose lines `scripts/test.sh` counts.
 
 use std::io::Write;
 

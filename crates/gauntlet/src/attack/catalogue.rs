@@ -1,4 +1,5 @@
-//! The catalogue of pairs that look alike and differ: families of two expressions each, in `catalogue/*.pairs`.
+//! The catalogue of pairs that look alike and differ: families of two expressions each, in
+//! `catalogue/*.pairs`.
 //!
 //! ```text
 //! ; A whole quotient times its divisor is not what was divided.
@@ -8,10 +9,11 @@
 //!   Mul(Div(x, $c), $c) != x
 //! ```
 //!
-//! A `rule` behind a pair says that its first model is something else, and is true on its own instances only; pairs of a `narrow` family are rules on
-//! instances of floats.
+//! A `rule` behind a pair says that its first model is something else, and is true on its own
+//! instances only; pairs of a `narrow` family are rules on instances of floats.
 //!
-//! `x`, `y`, `z` are inputs of type `T` and `m`, `n` of truth values, all of one shape, unless an `input NAME TYPE SHAPE [LEAST LARGEST]` says otherwise.
+//! `x`, `y`, `z` are inputs of type `T` and `m`, `n` of truth values, all of one shape, unless an
+//! `input NAME TYPE SHAPE [LEAST LARGEST]` says otherwise.
 
 use anyhow::{Context, Result, bail};
 use regraft_ir::DType;
@@ -83,7 +85,8 @@ pub struct Family {
     pub fill: Fill,
     /// Whether the two differ by what they are, and not on every run.
     pub constructed: bool,
-    /// Whether both sides are equal on instances of some kind, over the reals at least, so that rules of them are believed.
+    /// Whether both sides are equal on instances of some kind, over the reals at least, so that
+    /// rules of them are believed.
     pub narrow: bool,
     /// Rules that say of a model that it is the other one, by the number of the pair.
     pub rules: Vec<(usize, String)>,

@@ -1,4 +1,5 @@
-//! What `check` claims of a pair, and what it says that it assumes: the one place that knows its words.
+//! What `check` claims of a pair, and what it says that it assumes: the one place that knows its
+//! words.
 
 use regraft::check::CheckReport;
 use regraft_ir::Trust;
@@ -8,7 +9,8 @@ use regraft_ir::Trust;
 pub enum Clause {
     /// Floats are reals: nothing is rounded, and nothing overflows.
     Reals,
-    /// Inputs, and what is computed of them, are finite numbers, and functions are defined where they are used.
+    /// Inputs, and what is computed of them, are finite numbers, and functions are defined where
+    /// they are used.
     Finite,
     /// Sizes that are named alike are equal.
     Sizes,

@@ -1,4 +1,5 @@
-//! False rules whose instances are narrow: true on what their authors wrote, and applied where they are not.
+//! False rules whose instances are narrow: true on what their authors wrote, and applied where they
+//! are not.
 
 use std::path::Path;
 
@@ -16,7 +17,8 @@ use crate::trial::Bench;
 /// Moves of a walk that applies a rule.
 const STEPS: usize = 2;
 
-/// Operators that rules call otherwise, or whose operands rules have among the attributes, are not said as rules by machine.
+/// Operators that rules call otherwise, or whose operands rules have among the attributes, are not
+/// said as rules by machine.
 const PLAIN: &[&str] = &[
     "Add",
     "Sub",
@@ -132,7 +134,8 @@ fn kebab(name: &str) -> String {
     text
 }
 
-/// The rules of this text that `optimize` would apply: those that are proved when they are read. An error says why the text is none.
+/// The rules of this text that `optimize` would apply: those that are proved when they are read. An
+/// error says why the text is none.
 pub fn believed(folder: &Path, text: &str) -> Result<Library> {
     let file = folder.join("false.rules");
     std::fs::write(&file, text).context("a rule file cannot be written")?;
@@ -146,7 +149,8 @@ pub fn is_rule(text: &str) -> bool {
     Library::default().with_file(Path::new("false.rules"), text).is_ok()
 }
 
-/// What a rule makes of a model, and what is claimed of its rewrites where they were made; `None` if it fits nowhere.
+/// What a rule makes of a model, and what is claimed of its rewrites where they were made; `None`
+/// if it fits nowhere.
 pub fn applied(bench: &Bench, model: &[u8], seed: u64) -> Result<Option<(Vec<u8>, Claim)>> {
     let rewritten = bench.rewrite(model, RandomWalk { steps: STEPS, seed })?;
     if rewritten.rules.is_empty() {

@@ -1,4 +1,5 @@
-//! Inputs that tell models apart: the ends of every type, what lies beside them, and numbers of all widths.
+//! Inputs that tell models apart: the ends of every type, what lies beside them, and numbers of all
+//! widths.
 
 use regraft_ir::{Class, DType};
 use regraft_runtime::{Feeds, HostTensor};

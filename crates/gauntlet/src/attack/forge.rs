@@ -1,4 +1,5 @@
-//! Forged certificates: of models that differ, with digests and seals as they must be. None may be a proof.
+//! Forged certificates: of models that differ, with digests and seals as they must be. None may be
+//! a proof.
 
 use anyhow::{Context, Result};
 use prost::Message;
@@ -34,7 +35,8 @@ pub enum Kind {
     Bare,
     /// A trail of no steps.
     Empty,
-    /// One step that puts the second model in the place of the first, under the name of a shipped rule.
+    /// One step that puts the second model in the place of the first, under the name of a shipped
+    /// rule.
     Whole,
     /// Steps that merge operators that are kept verbatim, as if they gave the same.
     Merged,
@@ -73,7 +75,8 @@ impl Edit {
     pub const ALL: [Edit; 7] = [Edit::Operator, Edit::Number, Edit::Operands, Edit::Redirect, Edit::Drop, Edit::Twice, Edit::Order];
 }
 
-/// A certificate of no steps that leads from `a` to `b`, if `kind` needs nothing more, or one with forged steps.
+/// A certificate of no steps that leads from `a` to `b`, if `kind` needs nothing more, or one with
+/// forged steps.
 pub fn forged(kind: Kind, bench: &Bench, a: &ModelProto, b: &ModelProto, random: &mut Random) -> Result<Option<Certificate>> {
     let (Ok(before), Ok(after)) = (Model::from_proto(a.clone()), Model::from_proto(b.clone())) else { return Ok(None) };
     let rule = random.pick(bench.library.rules()).name.to_string();
@@ -117,7 +120,8 @@ pub fn ask(desk: &Desk, a: &ModelProto, b: &ModelProto, certificate: Certificate
     desk.ask_certificate(&a, &b, &sealed.to_text())
 }
 
-/// The step that computes the outputs of `b` in the place of those of `a`; `None` if `b` has operators without a meaning, or other inputs.
+/// The step that computes the outputs of `b` in the place of those of `a`; `None` if `b` has
+/// operators without a meaning, or other inputs.
 fn whole(a: &Graph, b: &Graph, rule: &str) -> Option<Step> {
     let input = |name: &str| a.inputs().iter().find(|id| matches!(&a.node(**id).op, Op::Input(i) if i.name.as_ref() == name));
     let mut patch = Patch { cause: rule.into(), create: Vec::new(), replace: Default::default() };
@@ -174,7 +178,8 @@ fn honest(bench: &Bench, proto: &ModelProto, random: &mut Random) -> Result<Opti
     Ok(trail.map(|trail| (model, trail)))
 }
 
-/// A random trail with one edit, and the model that it leads to; `None` if chance gave nothing to edit, or what fits nowhere.
+/// A random trail with one edit, and the model that it leads to; `None` if chance gave nothing to
+/// edit, or what fits nowhere.
 pub fn edited(bench: &Bench, proto: &ModelProto, edit: Edit, random: &mut Random) -> Result<Option<(ModelProto, Certificate)>> {
     let Some((model, mut trail)) = honest(bench, proto, random)? else { return Ok(None) };
     let at = random.below(trail.steps.len());

@@ -21,7 +21,8 @@ pub enum Difference {
     None,
     /// In the sign of a zero, where outputs are to be `exact`.
     Sign,
-    /// One has an infinity, or what is no number, where the other has not: never where all numbers are finite.
+    /// One has an infinity, or what is no number, where the other has not: never where all numbers
+    /// are finite.
     NotFinite,
     /// In numbers.
     Clear,
@@ -46,7 +47,8 @@ pub fn outputs(runtime: &dyn Runtime, model: &ModelProto, feeds: &[Feeds]) -> Re
     feeds.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
 }
 
-/// How far outputs of two models differ; any difference of finite numbers is clear if they are to be `exact`.
+/// How far outputs of two models differ; any difference of finite numbers is clear if they are to
+/// be `exact`.
 pub fn difference(a: &[Vec<HostTensor>], b: &[Vec<HostTensor>], exact: bool) -> Difference {
     let runs = a.iter().zip(b);
     let pairs = runs.flat_map(|(a, b)| a.iter().zip(b));

@@ -1,4 +1,5 @@
-//! `attack`: pairs of models that look alike and differ, certificates that are forged, rules that are false. Nothing of it may be proved.
+//! `attack`: pairs of models that look alike and differ, certificates that are forged, rules that
+//! are false. Nothing of it may be proved.
 
 mod ask;
 mod build;
@@ -174,7 +175,8 @@ fn certificates(args: &Args, families: &[Family], bench: &Bench, thread: u64) ->
     Ok(tally)
 }
 
-/// Forged certificate `number` of the campaign, and the models that it is about; `None` if chance gave nothing to forge.
+/// Forged certificate `number` of the campaign, and the models that it is about; `None` if chance
+/// gave nothing to forge.
 fn forgery(
     args: &Args,
     families: &[Family],

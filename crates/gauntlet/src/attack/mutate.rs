@@ -1,4 +1,5 @@
-//! Random models with one constant or attribute changed by as little as its type allows, or one operator by another.
+//! Random models with one constant or attribute changed by as little as its type allows, or one
+//! operator by another.
 
 use bytes::Bytes;
 use regraft_ir::DType;

@@ -2,10 +2,11 @@
 
 use regraft_ir::{Class, Const, DType};
 
-/// The little-endian bytes of `text` as an element of type `ty`; `None` if the type has no such number.
+/// The little-endian bytes of `text` as an element of type `ty`; `None` if the type has no such
+/// number.
 ///
-/// `3`, `0.1`, `1e-5`, `inf`, `nan`, `true`, `min`, `max`, `min+1`, `2^53+1`; `0.1'` is the next number above `0.1` in the type, and `0.1~f32` the
-/// number nearest to `0.1` in single precision.
+/// `3`, `0.1`, `1e-5`, `inf`, `nan`, `true`, `min`, `max`, `min+1`, `2^53+1`; `0.1'` is the next
+/// number above `0.1` in the type, and `0.1~f32` the number nearest to `0.1` in single precision.
 pub fn bytes(text: &str, ty: DType) -> Option<Vec<u8>> {
     let (text, through) = text.split_once('~').map_or((text, None), |(text, name)| (text, Some(name)));
     let base = text.trim_end_matches('\'');

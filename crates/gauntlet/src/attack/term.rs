@@ -162,7 +162,8 @@ impl<'t> Reader<'t> {
         let mut end = 0;
         for (at, c) in rest.char_indices() {
             let before = rest[..at].chars().next_back().unwrap_or(' ');
-            // A sign is part of a number at its start, after an exponent's `e`, and behind `min`, `max` and a power of two.
+            // A sign is part of a number at its start, after an exponent's `e`, and behind `min`,
+            // `max` and a power of two.
             let offset = rest.starts_with("min") || rest.starts_with("max") || rest[..at].contains('^');
             let sign = matches!(c, '+' | '-') && (at == 0 || before == 'e' || offset);
             if !(is_word(c) || matches!(c, '.' | '^' | '\'' | '~') || sign) {

@@ -15,7 +15,8 @@ fn words(text: &str) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { text.split(',').map(|w| w.trim().to_string()).collect() }
 }
 
-/// `f32 x [2,N]`, `i64 n []`, `bool c []`; a type without brackets has no shape, `f32 x [_,4]` an open size.
+/// `f32 x [2,N]`, `i64 n []`, `bool c []`; a type without brackets has no shape, `f32 x [_,4]` an
+/// open size.
 pub fn value(text: &str) -> ValueInfoProto {
     let mut parts = text.splitn(3, ' ');
     let code = match parts.next() {

@@ -87,7 +87,8 @@ fn only_reader() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]"]))
 }
 
-/// Weights are outside; batch normalization inside folds into them. One branch reads a constant that a node makes.
+/// Weights are outside; batch normalization inside folds into them. One branch reads a constant
+/// that a node makes.
 fn captured_constants() -> ModelProto {
     let norm = |suffix: &str| {
         vec![
@@ -127,7 +128,8 @@ fn names_to_avoid() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]"]))
 }
 
-/// Old files define a name inside that also exists outside; inside, the inner one counts. ONNX Runtime does not accept that.
+/// Old files define a name inside that also exists outside; inside, the inner one counts. ONNX
+/// Runtime does not accept that.
 fn shadowed() -> ModelProto {
     let then = branch(vec![positive("h", &[4])], &["a = Mul(x, h)", "b = Mul(a, h)"], "f32 b [2,4]");
     let otherwise = branch(vec![], &["a = Add(x, h)", "b = Relu(a)", "e = Relu(b)"], "f32 e [2,4]");
@@ -144,7 +146,8 @@ fn local_function() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![], vec![choose("y = If(flag)", then, otherwise)], &["f32 y [2,4]"]))
 }
 
-/// One branch returns an outer value as it is. ONNX Runtime does not accept that; it must still survive.
+/// One branch returns an outer value as it is. ONNX Runtime does not accept that; it must still
+/// survive.
 fn captured_output() -> ModelProto {
     let then = branch(vec![], &[], "f32 h [2,4]");
     let otherwise = branch(vec![], &["a = Relu(h)", "b = Relu(a)"], "f32 b [2,4]");
@@ -199,7 +202,8 @@ fn growing() -> ModelProto {
     model(graph(&["f32 x [N,4]"], weights, vec![repeat("y = Loop(n, more, x)", inner)], &["f32 y [_,4]"]))
 }
 
-/// A square matrix and one that is not change places: only what every iteration keeps may be assumed.
+/// A square matrix and one that is not change places: only what every iteration keeps may be
+/// assumed.
 fn alternating() -> ModelProto {
     let list = nodes(&["go = Identity(c)", "a2 = Relu(b)", "b1 = Relu(a)", "b2 = Relu(b1)"]);
     let formals = ["i64 i []", "bool c []", "f32 a [_,_]", "f32 b [_,_]"];

@@ -1,4 +1,5 @@
-//! `bodies`: small models with `If`, `Loop` and `Scan`, rewritten at random outside and inside of their bodies.
+//! `bodies`: small models with `If`, `Loop` and `Scan`, rewritten at random outside and inside of
+//! their bodies.
 
 mod build;
 mod fixtures;

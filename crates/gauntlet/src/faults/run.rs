@@ -203,7 +203,8 @@ impl Runner {
         Ok(ended)
     }
 
-    /// A run that meets an error: it must say so in one line with a hint and exit code 2, or do its work nevertheless.
+    /// A run that meets an error: it must say so in one line with a hint and exit code 2, or do its
+    /// work nevertheless.
     fn fail(&self, scene: &Scene<'_>, error: Error, size: u64) -> Result<String> {
         let place = match error {
             Error::OutputIsFolder => "tmp",
@@ -275,7 +276,8 @@ impl Runner {
     }
 }
 
-/// Fails unless the command ended with its exit code and, if that is a failure, one line that says why and what to do.
+/// Fails unless the command ended with its exit code and, if that is a failure, one line that says
+/// why and what to do.
 fn told(ended: &Ended, code: Option<i32>) -> Result<()> {
     ensure!(ended.status.code() == code, "exit code {:?}, signal {:?}: {}", ended.status.code(), ended.status.signal(), ended.errors);
     let lines: Vec<&str> = ended.errors.lines().filter(|line| line.starts_with("regraft: error: ")).collect();
@@ -310,7 +312,8 @@ fn wait(mut child: Child, said: &mut dyn FnMut(&str)) -> Result<Ended> {
     Ok(Ended { status: child.wait()?, errors })
 }
 
-/// The same for a child that a timer signals. It is reaped only after that: its number then cannot mean another process.
+/// The same for a child that a timer signals. It is reaped only after that: its number then cannot
+/// mean another process.
 fn wait_unreaped(mut child: Child, timer: std::thread::JoinHandle<()>) -> Result<Ended> {
     let mut errors = String::new();
     child.stderr.take().context("standard error is piped")?.read_to_string(&mut errors)?;
@@ -326,7 +329,8 @@ fn signal(process: u32, number: i32) {
     unsafe { libc::kill(process, number) };
 }
 
-/// Lets no file of this process grow beyond `bytes`; writing then fails as on a full disk instead of ending the process.
+/// Lets no file of this process grow beyond `bytes`; writing then fails as on a full disk instead
+/// of ending the process.
 fn limit_files(bytes: u64) -> std::io::Result<()> {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: both calls only change settings of this process.

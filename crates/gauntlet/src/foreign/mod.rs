@@ -1,4 +1,5 @@
-//! What other simplifiers make of random models: is it proved to be the same? And is what is wrong never?
+//! What other simplifiers make of random models: is it proved to be the same? And is what is wrong
+//! never?
 
 mod tally;
 pub mod tamper;
@@ -157,7 +158,8 @@ fn written(bench: &Bench, args: &Foreign, numbers: std::ops::Range<u64>, folder:
     Ok(cases)
 }
 
-/// Declares the shapes of outputs, which simplifiers insist on: sizes as far as they are known, and the number of axes.
+/// Declares the shapes of outputs, which simplifiers insist on: sizes as far as they are known, and
+/// the number of axes.
 fn declare(model: &mut ModelProto, want: &[Vec<HostTensor>]) {
     let known = Model::from_proto(model.clone()).map(|m| m.outputs()).unwrap_or_default();
     let Some(graph) = &mut model.graph else { return };
@@ -217,7 +219,8 @@ impl Subject<'_> {
             return Ok(());
         }
         if !Signature::of(a.proto()).compare(&Signature::of(b.proto())).0.is_empty() {
-            // An input that has a default value cannot be given any more: not the same model, and `check` says so first.
+            // An input that has a default value cannot be given any more: not the same model, and
+            // `check` says so first.
             tally.resigned += 1;
             return Ok(());
         }
@@ -273,7 +276,8 @@ impl Subject<'_> {
                 Ok(report) => {
                     let first = report.differences.first().map_or("", String::as_str);
                     match &differs {
-                        // The simplifier is wrong here: outputs differ on the model's own inputs as well.
+                        // The simplifier is wrong here: outputs differ on the model's own inputs as
+                        // well.
                         Some(_) => tally.wrong.push(format!("{place}: {first}")),
                         None => tally.refuted.push(format!("{place}: {first}")),
                     }
@@ -325,7 +329,8 @@ impl Subject<'_> {
     }
 }
 
-/// True if the graph really changed: not only names, duplicates, order, and where constants are kept.
+/// True if the graph really changed: not only names, duplicates, order, and where constants are
+/// kept.
 fn is_changed(a: &Model, b: &Model) -> bool {
     let opaque = |model: &Model| model.graph().ids().any(|id| model.graph().node(id).op.kind() == OpKind::Opaque);
     if opaque(a) || opaque(b) {

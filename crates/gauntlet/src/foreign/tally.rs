@@ -32,7 +32,8 @@ pub struct Tally {
     pub worst: f64,
     /// Not proved, and the outputs are the same.
     pub tested: usize,
-    /// Not proved, and `check` says that they differ, though outputs on the model's own inputs are the same.
+    /// Not proved, and `check` says that they differ, though outputs on the model's own inputs are
+    /// the same.
     pub refuted: Vec<String>,
     /// The tool's mistakes: outputs differ.
     pub wrong: Vec<String>,

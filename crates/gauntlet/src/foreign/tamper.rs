@@ -4,7 +4,8 @@ use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 
 use crate::generate::random::Random;
 
-/// Operators that stand for each other. None divides: a runtime may die of a whole number divided by 0.
+/// Operators that stand for each other. None divides: a runtime may die of a whole number divided
+/// by 0.
 const FAMILIES: &[&[&str]] = &[
     &["Relu", "Tanh", "Sigmoid", "Exp", "Neg", "Abs", "Sin", "Softplus", "Erf", "HardSigmoid", "Elu"],
     &["Add", "Sub", "Mul"],

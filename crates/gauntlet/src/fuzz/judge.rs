@@ -60,8 +60,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Runs the model on the baseline. Rules are laws of the reals: where the right outputs are no numbers, kernels choose freely, and nothing can
-    /// be compared.
+    /// Runs the model on the baseline. Rules are laws of the reals: where the right outputs are no
+    /// numbers, kernels choose freely, and nothing can be compared.
     pub fn new(bench: &Bench, bytes: &'a [u8], feeds: &'a [Feeds], tolerance: f64) -> Result<Subject<'a>, String> {
         let want: Vec<Vec<HostTensor>> =
             feeds.iter().map(|f| bench.outputs(bytes, OptLevel::Disabled, f).map_err(|e| format!("{e:#}"))).collect::<Result<_, _>>()?;

@@ -53,13 +53,15 @@ pub struct Tally {
     pub rewrites: usize,
     /// Models that the baseline refused, by reason.
     pub refused: BTreeMap<String, usize>,
-    /// Differences beyond the tolerance that double precision confirms to be rounding, one line each.
+    /// Differences beyond the tolerance that double precision confirms to be rounding, one line
+    /// each.
     pub excused: Vec<String>,
     /// Steps of certificates, by how well they are known.
     pub steps: BTreeMap<Trust, usize>,
     /// Rules with steps that are not proved: how many, and the first.
     pub open: BTreeMap<String, (usize, String)>,
-    /// Models whose certificate does not lead to what was written, one line each: the reader sees another expression there.
+    /// Models whose certificate does not lead to what was written, one line each: the reader sees
+    /// another expression there.
     pub uncertified: Vec<String>,
     /// One line per failure.
     pub broken: Vec<String>,

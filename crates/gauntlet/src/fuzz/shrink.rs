@@ -97,7 +97,8 @@ fn drop_outputs(search: &Search, model: &mut ModelProto, feeds: &[Feeds]) {
     }
 }
 
-/// Turns intermediate values into inputs, and makes others outputs, so that the nodes before and behind go.
+/// Turns intermediate values into inputs, and makes others outputs, so that the nodes before and
+/// behind go.
 fn cut_values(search: &Search, model: &mut ModelProto, feeds: &mut Vec<Feeds>) {
     let names: Vec<String> = model.graph.iter().flat_map(|g| &g.node).flat_map(|n| n.output.clone()).filter(|n| !n.is_empty()).collect();
     for name in names.iter().rev() {
@@ -157,7 +158,8 @@ fn info(name: &str, values: &[HostTensor]) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.into()), r#type: Some(ty), ..ValueInfoProto::default() }
 }
 
-/// Removes nodes and initializers that no output needs. Bodies read what they please: models that have some keep everything.
+/// Removes nodes and initializers that no output needs. Bodies read what they please: models that
+/// have some keep everything.
 fn sweep(model: &mut ModelProto) {
     let Some(graph) = &mut model.graph else { return };
     if graph.node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some())) {

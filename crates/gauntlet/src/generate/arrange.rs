@@ -44,7 +44,8 @@ pub fn reshape(d: &mut Draft) -> Option<Val> {
 }
 
 fn reshaped(d: &mut Draft, x: &Val) -> Option<Val> {
-    // Merge neighbours or split a known size; then one open size at most may be -1, others 0 in place.
+    // Merge neighbours or split a known size; then one open size at most may be -1, others 0 in
+    // place.
     let mut dims = x.dims.clone();
     if d.random.once_in(2) && dims.len() > 1 {
         let at = d.random.below(dims.len() - 1);

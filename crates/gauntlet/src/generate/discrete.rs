@@ -1,4 +1,5 @@
-//! Integers and truth values, and reals that come from them: where functions jump, operands are exact.
+//! Integers and truth values, and reals that come from them: where functions jump, operands are
+//! exact.
 
 use regraft_ir::DType;
 

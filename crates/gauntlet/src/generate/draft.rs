@@ -12,7 +12,8 @@ use super::attribute;
 use super::random::Random;
 use super::size::{Size, broadcast, fixed};
 
-/// Values above this are scaled down before they go on: so that nothing overflows, and sums keep their digits.
+/// Values above this are scaled down before they go on: so that nothing overflows, and sums keep
+/// their digits.
 const LOUD: f64 = 24.0;
 
 /// A value of the model.
@@ -210,7 +211,8 @@ impl Draft {
         self.constant(self.real, dims, &[value])
     }
 
-    /// A real number that a motif expects beside `x`: now and then another one, of a higher rank, or one per element.
+    /// A real number that a motif expects beside `x`: now and then another one, of a higher rank,
+    /// or one per element.
     pub fn number(&mut self, value: f64, x: &Val) -> Val {
         let value = if self.random.once_in(14) { value * 1.125 } else { value };
         match self.random.below(10) {

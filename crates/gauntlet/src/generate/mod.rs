@@ -1,5 +1,6 @@
-//! Random models that ONNX Runtime can run, made to provoke: forms that rules look for, broadcasts and attributes at the edges of
-//! their guards, old and new spellings, open sizes. Values stay where no function jumps, so that a difference is a defect.
+//! Random models that ONNX Runtime can run, made to provoke: forms that rules look for, broadcasts
+//! and attributes at the edges of their guards, old and new spellings, open sizes. Values stay
+//! where no function jumps, so that a difference is a defect.
 
 mod arrange;
 pub mod attribute;
@@ -128,7 +129,8 @@ pub fn case(seed: u64, number: u64) -> Case {
     inputs(&mut draft);
     let wanted = 5 + draft.random.below(14);
     let total: usize = STEPS.iter().map(|s| s.0).sum();
-    // The first step goes through the table in turn, so that every step is taken; the others are random.
+    // The first step goes through the table in turn, so that every step is taken; the others are
+    // random.
     let mut next = (number % STEPS.len() as u64) as usize;
     for _ in 0..4 * wanted {
         if draft.len() >= wanted {
@@ -146,7 +148,8 @@ pub fn case(seed: u64, number: u64) -> Case {
     Case { model: deduplicated(model), feeds, tolerance }
 }
 
-/// One to three inputs, of sizes that are often alike, so that a mistaken axis does not show as a mistaken shape.
+/// One to three inputs, of sizes that are often alike, so that a mistaken axis does not show as a
+/// mistaken shape.
 fn inputs(d: &mut Draft) {
     let n = d.random.pick(&[1, 2, 3, 4]);
     let open = d.random.once_in(3);

@@ -1,4 +1,5 @@
-//! Forms of activations, arithmetic and normalizations that rules look for, some of them spoiled on purpose.
+//! Forms of activations, arithmetic and normalizations that rules look for, some of them spoiled on
+//! purpose.
 
 use regraft_ir::DType;
 

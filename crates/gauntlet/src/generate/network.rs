@@ -129,7 +129,8 @@ pub fn conv_branches(d: &mut Draft) -> Option<Val> {
     Some(y)
 }
 
-/// Grouped convolutions, channel shuffles, squeeze-and-excitation, enlargements, slices: what stands around convolutions.
+/// Grouped convolutions, channel shuffles, squeeze-and-excitation, enlargements, slices: what
+/// stands around convolutions.
 pub fn conv_neighbours(d: &mut Draft) -> Option<Val> {
     let ty = d.real;
     let x = d.choose(|v| v.ty == ty && v.rank() == 4 && v.dims[1].known().is_some_and(|c| (2..=12).contains(&c)))?;

@@ -1,4 +1,5 @@
-//! What Regraft keeps verbatim: bodies with captures, functions, operators of other domains, quantization.
+//! What Regraft keeps verbatim: bodies with captures, functions, operators of other domains,
+//! quantization.
 
 use regraft_ir::DType;
 use regraft_onnx::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
@@ -167,7 +168,8 @@ pub fn nonzero(d: &mut Draft) -> Option<Val> {
     }
     let x = d.choose(|v| v.ty == DType::I64 && v.rank() >= 1)?;
     let rank = x.rank() as i64;
-    // The second size is not known to anyone before the run: declared as if it were the only open size of that kind.
+    // The second size is not known to anyone before the run: declared as if it were the only open
+    // size of that kind.
     let dims = vec![Size::fixed(rank), Size([-1, -2, -3 - d.len() as i64])];
     let places = d.emit("NonZero", &[&x], vec![], DType::I64, dims, 8.0);
     d.outputs.push(places);

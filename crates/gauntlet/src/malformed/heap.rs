@@ -1,4 +1,5 @@
-//! Counts what the program allocates, so that a campaign sees an allocation that no input of its size can need.
+//! Counts what the program allocates, so that a campaign sees an allocation that no input of its
+//! size can need.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

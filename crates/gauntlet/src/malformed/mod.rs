@@ -1,4 +1,5 @@
-//! Damaged models and rule files: read or refused, never a panic, never more memory than a file of that size can need.
+//! Damaged models and rule files: read or refused, never a panic, never more memory than a file of
+//! that size can need.
 
 pub mod heap;
 mod mutate;
@@ -25,7 +26,8 @@ const SHORT: u64 = 4_000;
 const SEEDS: u64 = 192;
 /// One of so many executions damages a rule file.
 const RULES_ONCE_IN: usize = 16;
-/// Memory that any file may take, however small: tables and small constants that are computed at import.
+/// Memory that any file may take, however small: tables and small constants that are computed at
+/// import.
 const FIXED: usize = 24 << 20;
 /// Memory per byte of the file beyond that.
 const PER_BYTE: usize = 512;

@@ -1,4 +1,5 @@
-//! Damage to files: what disks, networks and attackers do to bytes, and what breaks lengths, sizes and repetitions.
+//! Damage to files: what disks, networks and attackers do to bytes, and what breaks lengths, sizes
+//! and repetitions.
 
 use crate::generate::random::Random;
 
@@ -170,7 +171,8 @@ fn put(out: &mut Vec<u8>, tag: u64, payload: &[u8]) {
     out.extend(payload);
 }
 
-/// A message with one field changed, dropped, doubled, moved or replaced somewhere inside; all lengths around it are right.
+/// A message with one field changed, dropped, doubled, moved or replaced somewhere inside; all
+/// lengths around it are right.
 pub fn message(random: &mut Random, data: &[u8], other: &[u8]) -> Vec<u8> {
     let Some(mut all) = fields(data).filter(|all| !all.is_empty()) else {
         let mut data = data.to_vec();

@@ -1,4 +1,5 @@
-//! Every variant of every case through the house: read, written unchanged, rewritten at random, written, loaded, run, compared.
+//! Every variant of every case through the house: read, written unchanged, rewritten at random,
+//! written, loaded, run, compared.
 
 use anyhow::{Context, Result, bail};
 use prost::Message;
@@ -21,7 +22,8 @@ const STEPS: usize = 24;
 enum Reach {
     /// Run and compared; rewrites applied over all walks.
     Compared(usize),
-    /// Written unchanged, and its rewritten forms load: it has values that cannot be fed or read here, or differs from run to run.
+    /// Written unchanged, and its rewritten forms load: it has values that cannot be fed or read
+    /// here, or differs from run to run.
     Loaded(String),
     /// Written unchanged. The baseline cannot load or run it.
     Carried(String),

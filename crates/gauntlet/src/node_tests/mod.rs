@@ -1,4 +1,5 @@
-//! ONNX's own node tests: every case in four variants, against the reference executor, and against the package's shape inference.
+//! ONNX's own node tests: every case in four variants, against the reference executor, and against
+//! the package's shape inference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

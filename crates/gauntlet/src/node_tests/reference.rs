@@ -1,4 +1,5 @@
-//! The reference executor against the expected outputs, on every case whose nodes are all defined operators.
+//! The reference executor against the expected outputs, on every case whose nodes are all defined
+//! operators.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -72,7 +73,8 @@ fn value(datum: &Datum) -> Option<Value<f64>> {
     Value::from_const(&constant)
 }
 
-/// Relative difference that passes: ONNX's own for 32 bits and more, the rounding of a few operations for less.
+/// Relative difference that passes: ONNX's own for 32 bits and more, the rounding of a few
+/// operations for less.
 fn relative(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,
@@ -81,7 +83,8 @@ fn relative(dtype: DType) -> f64 {
     }
 }
 
-/// Shapes equal, integers and booleans equal, infinities and NaN in the same places, reals within the tolerance.
+/// Shapes equal, integers and booleans equal, infinities and NaN in the same places, reals within
+/// the tolerance.
 fn compare(have: &Value<f64>, want: &HostTensor) -> Result<()> {
     if have.shape() != want.shape() {
         bail!("it has shape {:?} instead of {:?}", have.shape(), want.shape());

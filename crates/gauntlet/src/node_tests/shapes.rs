@@ -1,4 +1,5 @@
-//! Own shape inference: never less precise than the `onnx` package's, and right where runs show the sizes.
+//! Own shape inference: never less precise than the `onnx` package's, and right where runs show the
+//! sizes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,10 +16,12 @@ use super::inferred::{Ours, Relation, Theirs};
 use super::{Args, caught, script, variant};
 use crate::verdict::Verdict;
 
-/// Values where the package is wrong and no run decides it: `subject value: reason`, reviewed by people.
+/// Values where the package is wrong and no run decides it: `subject value: reason`, reviewed by
+/// people.
 const ALLOWED: &str = include_str!("contradictions.txt");
 
-/// Weights above so many bytes are left out of the files for the package: it reads only their types.
+/// Weights above so many bytes are left out of the files for the package: it reads only their
+/// types.
 const HOLLOW: usize = 4096;
 
 /// A model whose types are inferred.
@@ -124,7 +127,8 @@ struct Tally {
     allowed: usize,
     /// Values of which the package names an element type without a rank, and we nothing.
     no_rank: usize,
-    /// Results of nodes with bodies, and what is computed from them, of which we know nothing: bodies are not followed.
+    /// Results of nodes with bodies, and what is computed from them, of which we know nothing:
+    /// bodies are not followed.
     below: usize,
     /// Sizes of results compared with those of runs.
     sizes: usize,

@@ -1,7 +1,9 @@
-//! The light models of the Python package `onnx`: real networks whose weights are filled with one number, at a batch of one.
+//! The light models of the Python package `onnx`: real networks whose weights are filled with one
+//! number, at a batch of one.
 //!
-//! With such weights, what goes into the last softmax has ten digits, and rounding decides the outputs. So they get random weights, and their
-//! batch is opened: where inputs and outputs declare it, and in the target shapes of `Reshape`.
+//! With such weights, what goes into the last softmax has ten digits, and rounding decides the
+//! outputs. So they get random weights, and their batch is opened: where inputs and outputs declare
+//! it, and in the target shapes of `Reshape`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,8 +55,8 @@ pub fn open(proto: &mut ModelProto, seed: u64) -> Vec<Slot> {
     slots
 }
 
-/// Replaces every weight that is one number everywhere by random values: of the usual spread where it is a filter or a matrix, and
-/// positive where it is a vector, which may be a variance.
+/// Replaces every weight that is one number everywhere by random values: of the usual spread where
+/// it is a filter or a matrix, and positive where it is a vector, which may be a variance.
 fn draw_weights(graph: &mut GraphProto, seed: u64) {
     let shapes: HashMap<String, Vec<i64>> = graph.initializer.iter().map(|t| (t.name().to_string(), integers(t))).collect();
     let mut weights = Vec::new();

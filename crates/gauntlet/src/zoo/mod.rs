@@ -44,7 +44,8 @@ pub struct Args {
     /// Networks whose name contains this
     #[arg(long, value_name = "PART")]
     only: Option<String>,
-    /// Folder with model files whose batch is to be opened (light_*.onnx) [default: that of the Python package onnx]
+    /// Folder with model files whose batch is to be opened (light_*.onnx) [default: that of the
+    /// Python package onnx]
     #[arg(long, value_name = "DIR")]
     lights: Option<PathBuf>,
 }
@@ -145,7 +146,8 @@ fn feeds(slots: &[Slot], batch: usize, seed: u64) -> Result<Feeds> {
     Ok(fill_inputs(Fill::Normal, &specs, &FillOptions { seed, ranges, ..FillOptions::default() })?)
 }
 
-/// Rewrites a model file, writes it, and runs both. One session is open at a time: networks are large.
+/// Rewrites a model file, writes it, and runs both. One session is open at a time: networks are
+/// large.
 fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<Ended> {
     let rewritten = path.with_file_name("rewritten.onnx");
     let (rewrites, names) = rewrite(bench, path, &rewritten, seed)?;
@@ -171,7 +173,8 @@ fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<
     Ok(Ended::Held { rewrites, worst })
 }
 
-/// The deterministic search under the roofline, then a walk from what it found. Gives the number of rewrites and the outputs' names.
+/// The deterministic search under the roofline, then a walk from what it found. Gives the number of
+/// rewrites and the outputs' names.
 fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, Vec<String>)> {
     let model = Model::read(from)?;
     let (start, _) = clean(model.graph());
@@ -247,7 +250,8 @@ mod tests {
         let verdict = campaign(&Args { seed: 0, short: true, only: None, lights: None }).unwrap();
         assert_eq!((verdict.held, verdict.skipped, verdict.broken), (SHORT.len(), 0, Vec::new()));
     }
-    /// Their weights are expressions of a few bytes: a rewriting that computes them makes 244 MB of 4 kB.
+    /// Their weights are expressions of a few bytes: a rewriting that computes them makes 244 MB of
+    /// 4 kB.
     #[test]
     fn light_models_stay_small() {
         let required = std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_some();

@@ -14,14 +14,17 @@ use crate::patch::{Patch, PatchValue};
 /// The cause that patches of [`cse`] carry.
 pub const CSE: &str = "normal-form: common subexpression";
 
-/// Bytes at each end of a constant that decide, with its type, which constants are compared in full.
+/// Bytes at each end of a constant that decide, with its type, which constants are compared in
+/// full.
 const PEEK: usize = 64;
 
-/// Merges nodes with the same operator, attributes and operands, and constants of equal content. Returns how many nodes were removed.
+/// Merges nodes with the same operator, attributes and operands, and constants of equal content.
+/// Returns how many nodes were removed.
 ///
-/// The two operands of a commutative operator may be swapped. Graph inputs and opaque nodes, with effects or without, are never merged. Of two equal nodes the
-/// one that feeds a declared output stays, else the one that is unchanged from the model, else the earlier one; two outputs may then return
-/// the same value.
+/// The two operands of a commutative operator may be swapped. Graph inputs and opaque nodes, with
+/// effects or without, are never merged. Of two equal nodes the one that feeds a declared output
+/// stays, else the one that is unchanged from the model, else the earlier one; two outputs may then
+/// return the same value.
 pub fn cse(graph: &mut Graph) -> usize {
     removed(&cse_steps(graph))
 }
@@ -72,7 +75,8 @@ fn equal(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     x.types == y.types && x.op == y.op && operands(graph, a) == operands(graph, b)
 }
 
-/// A hash that equal nodes share. Of constants it reads only the ends, so that large weights are read only when two look alike.
+/// A hash that equal nodes share. Of constants it reads only the ends, so that large weights are
+/// read only when two look alike.
 fn bucket(graph: &Graph, id: NodeId) -> u64 {
     let mut hasher = FxHasher::default();
     match &graph.node(id).op {

@@ -10,12 +10,14 @@ use crate::patch::{Patch, PatchValue};
 /// The cause that patches of [`dce`] carry.
 pub const DCE: &str = "normal-form: dead code";
 
-/// Removes every node that no output needs, opaque ones included; declared inputs stay. Returns how many were removed.
+/// Removes every node that no output needs, opaque ones included; declared inputs stay. Returns how
+/// many were removed.
 pub fn dce(graph: &mut Graph) -> usize {
     removed(&dce_steps(graph))
 }
 
-/// [`dce`] with its trail: one patch for every node that nobody reads, which takes along what only that node read.
+/// [`dce`] with its trail: one patch for every node that nobody reads, which takes along what only
+/// that node read.
 pub fn dce_steps(graph: &mut Graph) -> Vec<Step> {
     let unread = |id: &NodeId| {
         let node = graph.node(*id);

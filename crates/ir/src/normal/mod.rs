@@ -1,7 +1,8 @@
 //! Normal forms: the only edits of a graph that no rule makes.
 //!
-//! Each is a sequence of patches, so each leaves the same trail as a rule does and can be undone. Neither changes what an output computes:
-//! merging makes two equal computations one, and dropping removes what no output needs.
+//! Each is a sequence of patches, so each leaves the same trail as a rule does and can be undone.
+//! Neither changes what an output computes: merging makes two equal computations one, and dropping
+//! removes what no output needs.
 
 mod cse;
 mod dce;

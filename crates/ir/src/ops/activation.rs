@@ -1,4 +1,5 @@
-//! Activations, element by element. `alpha`, `beta` and `gamma` are ONNX attributes of the same names.
+//! Activations, element by element. `alpha`, `beta` and `gamma` are ONNX attributes of the same
+//! names.
 
 use std::cmp::Ordering;
 

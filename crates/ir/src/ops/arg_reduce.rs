@@ -103,7 +103,8 @@ fn infer(name: &str, axis: i64, keepdims: bool, inputs: &[TensorType]) -> Result
     Ok(vec![TensorType { dtype: DType::I64, shape }])
 }
 
-/// Index along `axis` of the element that comes first in `order`; the axis stays, with size 1. Nothing beats not-a-number, and it beats nothing.
+/// Index along `axis` of the element that comes first in `order`; the axis stays, with size 1.
+/// Nothing beats not-a-number, and it beats nothing.
 fn search<T: Clone>(
     x: &Tensor<T>,
     axis: usize,

@@ -26,8 +26,8 @@ binary! {
 }
 
 operator! {
-    /// `a` to the power `b`, of the type of `a`; the exponent may have another type. Integers wrap; a negative power of an integer
-    /// is truncated.
+    /// `a` to the power `b`, of the type of `a`; the exponent may have another type. Integers wrap;
+    /// a negative power of an integer is truncated.
     pub struct Pow {}
 }
 
@@ -98,7 +98,8 @@ fn int_pow(dtype: DType, base: i64, exponent: i64, exponent_type: DType) -> i64 
 }
 
 operator! {
-    /// Remainder of `a / b`: with the sign of `b` (integers only), or with the sign of `a` if `fmod`.
+    /// Remainder of `a / b`: with the sign of `b` (integers only), or with the sign of `a` if
+    /// `fmod`.
     pub struct Mod {
         /// Sign of the dividend, as C's `fmod`; required for floats.
         pub fmod: bool
@@ -119,7 +120,8 @@ impl Operator for Mod {
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
         let dtype = context.output_types[0].dtype;
-        // The remainder of two floats is itself a float of their precision, so the detour through doubles is exact.
+        // The remainder of two floats is itself a float of their precision, so the detour through
+        // doubles is exact.
         arithmetic(
             inputs,
             dtype,

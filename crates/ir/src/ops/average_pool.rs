@@ -17,10 +17,12 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
-    /// `x[N, C, spatial..] → [N, C, out..]`: the mean of each window. Sizes as for [`MaxPool`](crate::ops::max_pool::MaxPool).
+    /// `x[N, C, spatial..] → [N, C, out..]`: the mean of each window. Sizes as for
+    /// [`MaxPool`](crate::ops::max_pool::MaxPool).
     ///
-    /// The divisor is the number of taps on elements; with `count_include_pad`, of taps on elements and on pads. Taps that hang over
-    /// the padded end, which `ceil_mode` allows, never count. A window without any counted tap has no value.
+    /// The divisor is the number of taps on elements; with `count_include_pad`, of taps on elements
+    /// and on pads. Taps that hang over the padded end, which `ceil_mode` allows, never count. A
+    /// window without any counted tap has no value.
     pub struct AveragePool {
         /// Sizes of the window.
         pub kernel: Vec<i64>,

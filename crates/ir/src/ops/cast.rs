@@ -15,8 +15,9 @@ use crate::{Attr, Op};
 operator! {
     /// Each element as a number of type `to`.
     ///
-    /// Floats to integers truncate (outside the type's range: some value of the type); integers to integers wrap; to boolean is "not zero".
-    /// Between float types the real number is kept: rounding belongs to storage, not to the meaning.
+    /// Floats to integers truncate (outside the type's range: some value of the type); integers to
+    /// integers wrap; to boolean is "not zero". Between float types the real number is kept:
+    /// rounding belongs to storage, not to the meaning.
     pub struct Cast {
         /// Element type of the result.
         pub to: DType

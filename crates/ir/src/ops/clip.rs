@@ -16,7 +16,8 @@ use crate::ty::TensorType;
 use crate::{Attr, Float, Op};
 
 operator! {
-    /// `min(max(x, min), max)`; a bound that is not given does not bind. Bounds are numbers of the operand's type.
+    /// `min(max(x, min), max)`; a bound that is not given does not bind. Bounds are numbers of the
+    /// operand's type.
     pub struct Clip {
         /// Lower bound.
         pub min: Option<Float>,

@@ -1,4 +1,5 @@
-//! Comparisons of two broadcast operands; the result is boolean. Nothing compares with not-a-number.
+//! Comparisons of two broadcast operands; the result is boolean. Nothing compares with
+//! not-a-number.
 
 use std::cmp::Ordering;
 

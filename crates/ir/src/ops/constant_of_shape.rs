@@ -15,7 +15,8 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
 
 operator! {
-    /// No operands; every element of the result is the one of `value`. Constant where the sizes are numbers.
+    /// No operands; every element of the result is the one of `value`. Constant where the sizes are
+    /// numbers.
     pub struct ConstantOfShape {
         /// The result's sizes.
         pub shape: Vec<Dim>,

@@ -17,9 +17,11 @@ use crate::ty::{Shape, TensorType};
 const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
-    /// `x[N, C, spatial..] * w[M, C / group, kernel..] (+ b[M]) → [N, M, out..]`, a correlation: the kernel is not flipped.
+    /// `x[N, C, spatial..] * w[M, C / group, kernel..] (+ b[M]) → [N, M, out..]`, a correlation:
+    /// the kernel is not flipped.
     ///
-    /// `out = floor((in + pads - dilation * (kernel - 1) - 1) / stride) + 1` along each of 1 to 3 spatial axes.
+    /// `out = floor((in + pads - dilation * (kernel - 1) - 1) / stride) + 1` along each of 1 to 3
+    /// spatial axes.
     pub struct Conv {
         /// Step between windows, one per spatial axis.
         pub strides: Vec<i64>,
@@ -101,7 +103,8 @@ impl Operator for Conv {
     }
 }
 
-/// The kernel sizes of weights `[.., .., kernel..]` that fit the rank of `x`; checks the ranks and the number of groups.
+/// The kernel sizes of weights `[.., .., kernel..]` that fit the rank of `x`; checks the ranks and
+/// the number of groups.
 pub(crate) fn known_kernel(name: &str, x: &TensorType, w: &TensorType, group: i64) -> Result<Vec<i64>, TypeError> {
     if x.rank() < 3 || x.rank() != w.rank() {
         return Err(TypeError::invalid(format!("{name} of {x} with weights {w}")));
@@ -116,7 +119,8 @@ pub(crate) fn known_kernel(name: &str, x: &TensorType, w: &TensorType, group: i6
 /// The column buffer of one block stays below this many bytes.
 pub(crate) const COLUMN_BYTES: usize = 8 << 20;
 
-/// How many columns of `depth` elements fit the column buffer; whole cache-friendly runs where possible.
+/// How many columns of `depth` elements fit the column buffer; whole cache-friendly runs where
+/// possible.
 pub(crate) fn block_columns<S>(depth: usize, columns: usize) -> usize {
     const RUN: usize = 64;
     let fitting = COLUMN_BYTES / size_of::<S>().max(1) / depth.max(1);

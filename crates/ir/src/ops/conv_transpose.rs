@@ -19,9 +19,11 @@ use crate::ty::{Shape, TensorType};
 const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
-    /// `x[N, C, spatial..], w[C, M / group, kernel..] (, b[M]) → [N, M, out..]`: every element scatters the kernel, scaled by it.
+    /// `x[N, C, spatial..], w[C, M / group, kernel..] (, b[M]) → [N, M, out..]`: every element
+    /// scatters the kernel, scaled by it.
     ///
-    /// `out = stride * (in - 1) + output_padding + dilation * (kernel - 1) + 1 - pads` along each of 1 to 3 spatial axes.
+    /// `out = stride * (in - 1) + output_padding + dilation * (kernel - 1) + 1 - pads` along each
+    /// of 1 to 3 spatial axes.
     pub struct ConvTranspose {
         /// Step between scattered kernels, one per spatial axis.
         pub strides: Vec<i64>,
@@ -177,7 +179,8 @@ impl Operator for ConvTranspose {
     }
 }
 
-/// Elements of the transposed convolution; in `grid`, `output` is the operand's side and `input` the result's.
+/// Elements of the transposed convolution; in `grid`, `output` is the operand's side and `input`
+/// the result's.
 fn scatter<S: Scalar>(x: &Tensor<S>, w: &Tensor<S>, bias: Option<&[S]>, grid: &Grid, group: usize) -> Vec<S> {
     let (batch, outer) = (x.shape[0], w.shape[1]);
     let inner = x.shape[1] / group;

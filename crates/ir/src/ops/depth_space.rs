@@ -29,7 +29,8 @@ operator! {
 }
 
 operator! {
-    /// `x[N, C, H, W] → [N, b² C, H / b, W / b]`, with channels `[b, b, C]`; any element type. The inverse of `DepthToSpace` in mode `DCR`.
+    /// `x[N, C, H, W] → [N, b² C, H / b, W / b]`, with channels `[b, b, C]`; any element type. The
+    /// inverse of `DepthToSpace` in mode `DCR`.
     pub struct SpaceToDepth {
         /// Side `b` of a block; divides height and width.
         pub blocksize: i64,

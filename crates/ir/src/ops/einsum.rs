@@ -19,10 +19,11 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(12, Types::FLOATS)];
 
 operator! {
-    /// Einstein summation over one or more operands: `ij,jk->ik`. Labels are ASCII letters; no ellipsis.
+    /// Einstein summation over one or more operands: `ij,jk->ik`. Labels are ASCII letters; no
+    /// ellipsis.
     ///
-    /// Without `->` the result has the labels that occur once, in ASCII order. A label repeated in an operand takes its diagonal.
-    /// Sizes of one label are equal: none is broadcast.
+    /// Without `->` the result has the labels that occur once, in ASCII order. A label repeated in
+    /// an operand takes its diagonal. Sizes of one label are equal: none is broadcast.
     pub struct Einsum {
         /// The equation; imported ones are explicit and without blanks.
         pub equation: String,
@@ -184,7 +185,8 @@ impl<S: Scalar> Labelled<S> {
         Labelled { labels: kept, tensor: Tensor::new(shape, sums) }
     }
 
-    /// The product with `other`, summed over the shared labels that `keep` refuses; batched matrix products.
+    /// The product with `other`, summed over the shared labels that `keep` refuses; batched matrix
+    /// products.
     fn contracted(&self, other: &Labelled<S>, keep: impl Fn(u8) -> bool) -> Result<Labelled<S>, EvalError> {
         let shared = |l: &&u8| other.labels.contains(l);
         if let Some(label) = self.labels.iter().filter(shared).find(|l| self.size(**l) != other.size(**l)) {
@@ -207,7 +209,8 @@ impl<S: Scalar> Labelled<S> {
     }
 }
 
-/// Contracts the operands from left to right, summing each label as soon as nothing to the right needs it.
+/// Contracts the operands from left to right, summing each label as soon as nothing to the right
+/// needs it.
 fn summed<S: Scalar>(equation: &Equation, tensors: &[&Tensor<S>]) -> Result<Tensor<S>, EvalError> {
     let operands = &equation.operands;
     if operands.len() != tensors.len() {

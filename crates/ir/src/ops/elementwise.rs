@@ -1,4 +1,5 @@
-//! What element-wise operators share: broadcasting type rules, loops, integer arithmetic, and ONNX mappings.
+//! What element-wise operators share: broadcasting type rules, loops, integer arithmetic, and ONNX
+//! mappings.
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,8 @@ use crate::scalar::{Scalar, Unsupported};
 use crate::tensor::{Tensor, Value, broadcast_concrete, strides, wrap_int};
 use crate::ty::{Shape, TensorType, broadcast_shapes};
 
-/// The type rule of `count` broadcast operands of one element type; the result's is `result`, or theirs.
+/// The type rule of `count` broadcast operands of one element type; the result's is `result`, or
+/// theirs.
 pub(crate) fn infer_broadcast(
     name: &str,
     inputs: &[TensorType],
@@ -68,8 +70,8 @@ pub(crate) fn zip<A: Clone, B: Clone, C: Clone>(
     Ok(Tensor::new(shape, data))
 }
 
-/// Walks row-major through `shape` with operands that broadcast to it: `f` gets, for each longest run, the operands' first flat indices,
-/// the length, and the operands' steps.
+/// Walks row-major through `shape` with operands that broadcast to it: `f` gets, for each longest
+/// run, the operands' first flat indices, the length, and the operands' steps.
 pub(crate) fn rows<const N: usize>(
     shape: &[usize],
     operands: [&[usize]; N],
@@ -112,7 +114,8 @@ pub(crate) fn rows<const N: usize>(
     }
 }
 
-/// Arithmetic on two broadcast values: `real` on real elements, `int` on integers (then wrapped to `dtype`).
+/// Arithmetic on two broadcast values: `real` on real elements, `int` on integers (then wrapped to
+/// `dtype`).
 pub(crate) fn arithmetic<S: Scalar>(
     inputs: &[Value<S>],
     dtype: DType,
@@ -151,7 +154,8 @@ pub(crate) fn int_to_f64(dtype: DType, value: i64) -> f64 {
     if dtype == DType::U64 { value as u64 as f64 } else { value as f64 }
 }
 
-/// A double as an integer of type `dtype`: truncated, and held at the ends of the type's range; not a number is 0.
+/// A double as an integer of type `dtype`: truncated, and held at the ends of the type's range; not
+/// a number is 0.
 pub(crate) fn f64_to_int(dtype: DType, value: f64) -> i64 {
     let value = value.trunc();
     match dtype {
@@ -175,7 +179,8 @@ pub(crate) fn int_div(dtype: DType, a: i64, b: i64) -> Result<i64, EvalError> {
     }
 }
 
-/// The one of two values that comes first in `order`: the second only if it is strictly better; not-a-number wins over numbers.
+/// The one of two values that comes first in `order`: the second only if it is strictly better;
+/// not-a-number wins over numbers.
 pub(crate) fn pick<S: Scalar>(order: Ordering, a: &S, b: &S) -> Result<S, Unsupported> {
     S::extreme(order, a, b)
 }
@@ -191,8 +196,8 @@ pub(crate) fn pass(outputs: &[Vec<usize>], kernel: Kernel, flops: f64) -> Work {
     Work { flops: flops * elements, extra_bytes: 0.0, kernel }
 }
 
-/// Declares broadcast arithmetic operators on two numbers: name, whether commutative, element types, kernel, meaning on reals and on
-/// integers of a type.
+/// Declares broadcast arithmetic operators on two numbers: name, whether commutative, element
+/// types, kernel, meaning on reals and on integers of a type.
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident, $commutative:expr, $types:expr, |$x:ident, $y:ident| $real:expr, |$dtype:ident, $i:ident, $j:ident| $int:expr;)*) => {$(
         $crate::operator! { $(#[$doc])* pub struct $name {} }
@@ -224,8 +229,9 @@ macro_rules! binary {
 }
 pub(crate) use binary;
 
-/// Declares operators on one number, with float attributes and their ONNX defaults: element types, kernel, operations per element, meaning
-/// on reals and, where they are taken, on integers of a type.
+/// Declares operators on one number, with float attributes and their ONNX defaults: element types,
+/// kernel, operations per element, meaning on reals and, where they are taken, on integers of a
+/// type.
 macro_rules! pointwise {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident = $default:expr),* $(,)? }, $types:expr, $kernel:expr, $flops:expr,
         |$op:ident, $x:ident| $real:expr $(, |$dtype:pat_param, $i:ident| $int:expr)?;)*) => {$(
@@ -265,7 +271,8 @@ pub(crate) fn float_attr(node: &OnnxNode, name: &str, default: f32) -> crate::Fl
     crate::Float(node.float(name).unwrap_or(f64::from(default)))
 }
 
-/// The operator on two broadcast operands. Before opset 7 the second one is aligned by the attributes `broadcast` and `axis`.
+/// The operator on two broadcast operands. Before opset 7 the second one is aligned by the
+/// attributes `broadcast` and `axis`.
 pub(crate) fn import_broadcast(node: &OnnxNode, op: Op) -> Result<Imported, Opaque> {
     if node.version >= 7 || node.int("broadcast").unwrap_or(0) == 0 {
         return node.import(op);
@@ -285,7 +292,8 @@ pub(crate) fn import_broadcast(node: &OnnxNode, op: Op) -> Result<Imported, Opaq
     Ok(Imported { op, operands: vec![ImportOperand::Input(0), second] })
 }
 
-/// The node's input `at` with `trailing` sizes of 1 appended, so that it broadcasts along earlier axes.
+/// The node's input `at` with `trailing` sizes of 1 appended, so that it broadcasts along earlier
+/// axes.
 pub(crate) fn lift(node: &OnnxNode, at: usize, trailing: usize) -> Result<ImportOperand, Opaque> {
     if trailing == 0 {
         return Ok(ImportOperand::Input(at));

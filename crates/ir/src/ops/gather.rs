@@ -12,7 +12,8 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 operator! {
-    /// `(data, indices)`: the slices of `data` along `axis` at the integer `indices`, whose shape takes the axis' place.
+    /// `(data, indices)`: the slices of `data` along `axis` at the integer `indices`, whose shape
+    /// takes the axis' place.
     ///
     /// Negative indices count from the end; one outside the axis is an error of evaluation.
     pub struct Gather {

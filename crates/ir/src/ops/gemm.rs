@@ -17,7 +17,8 @@ use crate::ty::{Shape, TensorType};
 const TYPES: &[Since] = &[(7, Types::FLOATS), (13, Types::BF16)];
 
 operator! {
-    /// `alpha * a' b' (+ beta * c) → [M, N]` with `a'` of `[M, K]` and `b'` of `[K, N]`, each given transposed if its flag says so.
+    /// `alpha * a' b' (+ beta * c) → [M, N]` with `a'` of `[M, K]` and `b'` of `[K, N]`, each given
+    /// transposed if its flag says so.
     ///
     /// `c` broadcasts to `[M, N]`. Floating-point operands only.
     pub struct Gemm {
@@ -115,7 +116,8 @@ impl Operator for Gemm {
 }
 
 impl Gemm {
-    /// `a' b'`. Never copies `b` when it is transposed: the weights of a classifier are the large operand.
+    /// `a' b'`. Never copies `b` when it is transposed: the weights of a classifier are the large
+    /// operand.
     fn product<S: Scalar>(&self, a: &Tensor<S>, b: &Tensor<S>) -> Result<Tensor<S>, EvalError> {
         let fail = || EvalError::value(format!("Gemm of {:?} and {:?}", a.shape, b.shape));
         let (&[a0, a1], &[b0, b1]) = (a.shape.as_slice(), b.shape.as_slice()) else { return Err(fail()) };

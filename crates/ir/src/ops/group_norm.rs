@@ -17,8 +17,8 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(18, Types::FLOATS.and(Types::BF16))];
 
 operator! {
-    /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over each group of
-    /// `C / num_groups` neighbouring channels of one image.
+    /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale +
+    /// bias`, moments over each group of `C / num_groups` neighbouring channels of one image.
     pub struct GroupNormalization {
         /// Number of groups; divides the channels.
         pub num_groups: i64,
@@ -49,7 +49,8 @@ impl Operator for GroupNormalization {
         &["GroupNormalization"]
     }
 
-    /// Until opset 20 scale and bias have one value per group: constants are spread over the channels, others stay opaque.
+    /// Until opset 20 scale and bias have one value per group: constants are spread over the
+    /// channels, others stay opaque.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         let num_groups = node.int("num_groups").ok_or_else(|| Opaque("GroupNormalization without num_groups".into()))?;
         if node.int("stash_type").unwrap_or(1) != 1 {

@@ -46,7 +46,8 @@ impl Operator for Identity {
 }
 
 operator! {
-    /// The operand itself: dropout drops nothing at inference. Its ratio has no meaning here and is not kept.
+    /// The operand itself: dropout drops nothing at inference. Its ratio has no meaning here and is
+    /// not kept.
     pub struct Dropout {}
 }
 

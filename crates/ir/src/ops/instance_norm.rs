@@ -16,7 +16,8 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(1, Types::FLOATS), (22, Types::BF16)];
 
 operator! {
-    /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over each plane.
+    /// `x[N, C, spatial..], scale[C], bias[C] → (x - mean) / sqrt(variance + epsilon) * scale +
+    /// bias`, moments over each plane.
     pub struct InstanceNormalization {
         /// Added to the variance.
         pub epsilon: Float,

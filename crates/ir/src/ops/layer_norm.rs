@@ -16,9 +16,11 @@ use crate::ty::{TensorType, broadcast_shapes};
 const TYPES: &[Since] = &[(17, Types::FLOATS.and(Types::BF16))];
 
 operator! {
-    /// `x, scale (, bias) → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over the axes from `axis` on.
+    /// `x, scale (, bias) → (x - mean) / sqrt(variance + epsilon) * scale + bias`, moments over the
+    /// axes from `axis` on.
     ///
-    /// `scale` and `bias` broadcast to the shape of `x`; usually they have the shape of its axes from `axis` on.
+    /// `scale` and `bias` broadcast to the shape of `x`; usually they have the shape of its axes
+    /// from `axis` on.
     pub struct LayerNormalization {
         /// First of the normalized axes, ≥ 0.
         pub axis: i64,

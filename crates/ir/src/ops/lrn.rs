@@ -15,8 +15,9 @@ use crate::ty::TensorType;
 const TYPES: &[Since] = &[(1, Types::FLOATS), (13, Types::BF16)];
 
 operator! {
-    /// `x[N, C, ..] → x / (bias + alpha / size * squares) ^ beta`, where `squares` sums `x²` over the channels from
-    /// `c - floor((size - 1) / 2)` to `c + ceil((size - 1) / 2)`, those outside left out.
+    /// `x[N, C, ..] → x / (bias + alpha / size * squares) ^ beta`, where `squares` sums `x²` over
+    /// the channels from `c - floor((size - 1) / 2)` to `c + ceil((size - 1) / 2)`, those outside
+    /// left out.
     pub struct LRN {
         /// Number of channels in the window.
         pub size: i64,

@@ -9,7 +9,8 @@ use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{TensorType, broadcast_shapes};
 
 operator! {
-    /// `[.., M, K] × [.., K, N] → [.., M, N]`. Both operands have rank ≥ 2 here; vectors are unsqueezed at the ONNX border.
+    /// `[.., M, K] × [.., K, N] → [.., M, N]`. Both operands have rank ≥ 2 here; vectors are
+    /// unsqueezed at the ONNX border.
     pub struct MatMul {}
 }
 

@@ -16,10 +16,12 @@ use crate::ty::{Shape, TensorType};
 const TYPES: &[Since] = &[(1, Types::FLOATS), (12, Types::I8.and(Types::U8)), (22, Types::BF16)];
 
 operator! {
-    /// `x[N, C, spatial..] → [N, C, out..]`: the largest element of each window; padding never wins. Reals, `i8` and `u8`.
+    /// `x[N, C, spatial..] → [N, C, out..]`: the largest element of each window; padding never
+    /// wins. Reals, `i8` and `u8`.
     ///
-    /// Sizes as for [`Conv`](crate::ops::conv::Conv); with `ceil_mode` rounded up, except for windows that would start beyond the
-    /// last element. Every pad is smaller than the kernel. A window without any element has no value.
+    /// Sizes as for [`Conv`](crate::ops::conv::Conv); with `ceil_mode` rounded up, except for
+    /// windows that would start beyond the last element. Every pad is smaller than the kernel. A
+    /// window without any element has no value.
     pub struct MaxPool {
         /// Sizes of the window.
         pub kernel: Vec<i64>,

@@ -1,4 +1,5 @@
-//! What data-movement operators share: strided block copies on any kind of value, checks of axes, sizes that are bound at run time.
+//! What data-movement operators share: strided block copies on any kind of value, checks of axes,
+//! sizes that are bound at run time.
 
 use crate::attr::Attr;
 use crate::dim::{Bindings, Dim};
@@ -58,7 +59,8 @@ pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result
     Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::Undecided(message) })
 }
 
-/// Shows that a size is at least 0 for all symbol values ≥ 1; `what` names it in the message otherwise.
+/// Shows that a size is at least 0 for all symbol values ≥ 1; `what` names it in the message
+/// otherwise.
 pub(crate) fn not_negative(size: &Dim, what: impl Fn() -> String) -> Result<(), TypeError> {
     if size.at_least(0) {
         return Ok(());
@@ -74,7 +76,8 @@ pub(crate) fn product(dims: &[Dim]) -> Dim {
 
 /// The numbers behind symbolic sizes at run time.
 ///
-/// Symbols are bound by the context, else from the operands' sizes where an operand's type has the bare symbol.
+/// Symbols are bound by the context, else from the operands' sizes where an operand's type has the
+/// bare symbol.
 pub(crate) fn concrete<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<i64>, EvalError> {
     let at_once: Option<Vec<i64>> = dims.iter().map(|d| d.eval(context.bindings)).collect();
     if let Some(found) = at_once {
@@ -97,9 +100,11 @@ pub(crate) fn concrete_shape<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], conte
     concrete(dims, inputs, context)?.iter().map(|d| usize::try_from(*d).map_err(|_| negative(d))).collect()
 }
 
-/// Copies a strided view out of `data`: the element at index `i` of `shape` is `data[offset + Σ i·steps]`.
+/// Copies a strided view out of `data`: the element at index `i` of `shape` is `data[offset + Σ
+/// i·steps]`.
 ///
-/// Runs that lie together are copied as blocks. Every index that the view reaches must be inside `data`.
+/// Runs that lie together are copied as blocks. Every index that the view reaches must be inside
+/// `data`.
 pub(crate) fn read_strided<T: Clone>(data: &[T], shape: &[usize], steps: &[isize], offset: usize) -> Vec<T> {
     let total: usize = shape.iter().product();
     let mut out = Vec::with_capacity(total);
@@ -193,7 +198,8 @@ pub(crate) fn floats_before(op: &'static str, dtype: DType, version: i64, first:
     Ok(())
 }
 
-/// Input `at` of an ONNX node as sizes: a constant, or a computed shape that is known; `None` if left out.
+/// Input `at` of an ONNX node as sizes: a constant, or a computed shape that is known; `None` if
+/// left out.
 pub(crate) fn sizes_of(node: &OnnxNode, at: usize) -> Result<Option<Vec<Dim>>, Opaque> {
     let Some(input) = node.inputs.get(at).and_then(Option::as_ref) else { return Ok(None) };
     match (&input.value, &input.dims) {
@@ -207,12 +213,14 @@ pub(crate) fn required_sizes(node: &OnnxNode, at: usize) -> Result<Vec<Dim>, Opa
     sizes_of(node, at)?.ok_or_else(|| Opaque(format!("{} leaves out input {at}", node.op_type)))
 }
 
-/// The axes of a node that takes them as an attribute before opset 13 and as input 1 since; `None` if left out.
+/// The axes of a node that takes them as an attribute before opset 13 and as input 1 since; `None`
+/// if left out.
 pub(crate) fn axes_of(node: &OnnxNode) -> Result<Option<Vec<i64>>, Opaque> {
     if node.version < 13 { Ok(node.ints("axes")) } else { node.constant_ints(1) }
 }
 
-/// `axes` counted from the front of `rank` dimensions, ascending; an axis given twice keeps the node opaque.
+/// `axes` counted from the front of `rank` dimensions, ascending; an axis given twice keeps the
+/// node opaque.
 pub(crate) fn ascending(node: &OnnxNode, axes: &[i64], rank: usize) -> Result<Vec<i64>, Opaque> {
     let mut axes = axes.iter().map(|a| node.axis(*a, rank)).collect::<Result<Vec<_>, _>>()?;
     axes.sort_unstable();

@@ -14,9 +14,11 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 operator! {
-    /// `(indices, values)`: along a new axis of size `depth`, `values[1]` where the position is the index and `values[0]` elsewhere.
+    /// `(indices, values)`: along a new axis of size `depth`, `values[1]` where the position is the
+    /// index and `values[0]` elsewhere.
     ///
-    /// Negative indices count from the end; an index outside `-depth .. depth` gives `values[0]` everywhere.
+    /// Negative indices count from the end; an index outside `-depth .. depth` gives `values[0]`
+    /// everywhere.
     pub struct OneHot {
         /// Where the new axis is in the result, ≥ 0.
         pub axis: i64,

@@ -1,4 +1,5 @@
-//! Checks that many operators share: number and element type of operands, agreement of sizes, unused results.
+//! Checks that many operators share: number and element type of operands, agreement of sizes,
+//! unused results.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +11,8 @@ use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
-/// Largest window, stride, pad, dilation, factor or block size: keeps sums of products of two inside 64 bits.
+/// Largest window, stride, pad, dilation, factor or block size: keeps sums of products of two
+/// inside 64 bits.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 30;
 
 /// The one floating-point type of `count` operands.

@@ -14,10 +14,12 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 operator! {
-    /// The operand with `pads[i]` elements before and `pads[rank + i]` after it along every axis `i`.
+    /// The operand with `pads[i]` elements before and `pads[rank + i]` after it along every axis
+    /// `i`.
     ///
-    /// Modes: `constant` (every new element is `value`; negative pads crop), `reflect` (mirrored without repeating the border; less
-    /// than the size on each side), `edge` (the border repeated).
+    /// Modes: `constant` (every new element is `value`; negative pads crop), `reflect` (mirrored
+    /// without repeating the border; less than the size on each side), `edge` (the border
+    /// repeated).
     pub struct Pad {
         /// Elements before every axis, then after every axis.
         pub pads: Vec<i64>,
@@ -135,7 +137,8 @@ impl Operator for Pad {
 }
 
 impl Pad {
-    /// For every index along one axis of the result, the operand's index, or `None` where the value goes.
+    /// For every index along one axis of the result, the operand's index, or `None` where the value
+    /// goes.
     fn source(&self, size: usize, before: i64, after: i64) -> Result<Vec<Option<usize>>, EvalError> {
         let n = size as i64;
         let misfit = || EvalError::value(format!("Pad ({}) of a size of {size} by {before} and {after}", self.mode));

@@ -123,7 +123,8 @@ fn infer(name: &str, types: &[Since], axes: &[i64], keepdims: bool, inputs: &[Te
     Ok(vec![TensorType { dtype: operand.dtype, shape: shape.collect() }])
 }
 
-/// Axes and `keepdims` of an ONNX node. Axes left out are all axes, unless `noop_with_empty_axes` asks for none.
+/// Axes and `keepdims` of an ONNX node. Axes left out are all axes, unless `noop_with_empty_axes`
+/// asks for none.
 fn import(node: &OnnxNode, kind: Kind) -> Result<(Vec<i64>, bool), Opaque> {
     let ty = node.ty(0)?;
     let given = if node.version < kind.axes_input_since() { node.ints("axes") } else { node.constant_ints(1)? };
@@ -210,7 +211,8 @@ fn reals<S: Scalar>(kind: Kind, x: &Tensor<S>, axes: &[i64], kept: &[usize], cou
         Kind::L2 => each(&sum(&squares(&x.data)?)?, &|v| Ok(v.apply(Function::Sqrt)?)),
         Kind::LogSum => each(&sum(&x.data)?, &|v| Ok(v.apply(Function::Log)?)),
         Kind::LogSumExp => {
-            // Shifted by the largest element so that nothing overflows; not where that is infinite or values have no order.
+            // Shifted by the largest element so that nothing overflows; not where that is infinite
+            // or values have no order.
             let zero = S::zero();
             let shift = match extreme(Ordering::Greater, f64::NEG_INFINITY) {
                 Ok(largest) => largest.into_iter().map(|v| if v.sub(&v) == zero { v } else { zero.clone() }).collect(),
@@ -244,7 +246,8 @@ fn ints(kind: Kind, x: &Tensor<i64>, axes: &[i64], count: usize, dtype: DType) -
     }
 }
 
-/// Least and greatest value of an integer type, as 64-bit integers (the unsigned 64-bit type with its bits).
+/// Least and greatest value of an integer type, as 64-bit integers (the unsigned 64-bit type with
+/// its bits).
 fn int_range(dtype: DType) -> (i64, i64) {
     match dtype {
         DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),

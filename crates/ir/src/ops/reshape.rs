@@ -14,7 +14,8 @@ use crate::tensor::Value;
 use crate::ty::{Shape, TensorType};
 
 operator! {
-    /// The operand's elements, in order, under the shape `shape`: all sizes written out, no 0 or -1 with a special meaning.
+    /// The operand's elements, in order, under the shape `shape`: all sizes written out, no 0 or -1
+    /// with a special meaning.
     pub struct Reshape {
         /// The result's sizes.
         pub shape: Vec<Dim>,
@@ -81,7 +82,8 @@ impl Operator for Reshape {
 }
 
 impl Reshape {
-    /// The sizes as numbers, where 0 copies the operand's size and one -1 is what is left; `None` if that cannot say it.
+    /// The sizes as numbers, where 0 copies the operand's size and one -1 is what is left; `None`
+    /// if that cannot say it.
     fn sizes(&self, x: &TensorType) -> Option<Vec<i64>> {
         let mut inferred = self.shape.iter().any(|d| d.is(0));
         let mut sizes = Vec::with_capacity(self.shape.len());
@@ -99,7 +101,8 @@ impl Reshape {
     }
 }
 
-/// The sizes that ONNX means by `wanted`: 0 copies the operand's size (unless `allow_zero`), one -1 is what is left.
+/// The sizes that ONNX means by `wanted`: 0 copies the operand's size (unless `allow_zero`), one -1
+/// is what is left.
 fn resolve(have: &[Dim], wanted: &[Dim], allow_zero: bool) -> Result<Vec<Dim>, Opaque> {
     let mut shape = Vec::with_capacity(wanted.len());
     let mut inferred = None;

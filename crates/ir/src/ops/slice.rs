@@ -19,8 +19,9 @@ const FAR_BACK: i64 = -FAR;
 operator! {
     /// Along each axis the elements at `start, start + step, ..` before `end`.
     ///
-    /// Bounds are inside the tensor, counted from the front: `0 ≤ start ≤ end ≤ size` for a positive step, and
-    /// `-1 ≤ end ≤ start ≤ size - 1` for a negative one (an end of -1 is one before the first element).
+    /// Bounds are inside the tensor, counted from the front: `0 ≤ start ≤ end ≤ size` for a
+    /// positive step, and `-1 ≤ end ≤ start ≤ size - 1` for a negative one (an end of -1 is one
+    /// before the first element).
     pub struct Slice {
         /// Axes, ascending; all others are kept whole.
         pub axes: Vec<i64>,
@@ -140,7 +141,8 @@ impl Operator for Slice {
         };
         let outputs = op.infer(std::slice::from_ref(x)).map_err(opaque)?;
         if node.version >= 10 && (node.constant(1).is_err() || node.constant(2).is_err()) {
-            // The computed bounds are no operands any more, so it must be possible to write them down.
+            // The computed bounds are no operands any more, so it must be possible to write them
+            // down.
             op.spell(std::slice::from_ref(x), &outputs, node.version).map_err(|e| Opaque(e.to_string()))?;
         }
         Ok(node.import_with(crate::Op::Slice(op), &[0]))
@@ -184,7 +186,8 @@ impl Operator for Slice {
     }
 }
 
-/// A bound as ONNX writes it: the number, the far end, counted from the end, or a size that is no negative number.
+/// A bound as ONNX writes it: the number, the far end, counted from the end, or a size that is no
+/// negative number.
 fn written(bound: &Dim, whole: &Dim) -> Result<Dim, NoSpelling> {
     if bound == whole {
         return Ok(Dim::from(i64::MAX));
@@ -231,7 +234,8 @@ fn clamp(whole: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Range, Opaque
     Ok(Range { start, end, step })
 }
 
-/// One bound along an axis of symbolic size, if it can be shown to lie inside; far bounds become `lowest` or `highest`.
+/// One bound along an axis of symbolic size, if it can be shown to lie inside; far bounds become
+/// `lowest` or `highest`.
 ///
 /// `room` is how much the size must exceed a bound counted from the front.
 fn bound(whole: &Dim, given: &Dim, lowest: Dim, highest: Dim, room: i64) -> Result<Dim, Opaque> {

@@ -107,7 +107,8 @@ fn along<S: Scalar>(
     Ok(result)
 }
 
-/// What to subtract so that no exponential overflows: the largest element, or zero where values have no order.
+/// What to subtract so that no exponential overflows: the largest element, or zero where values
+/// have no order.
 fn shift<S: Scalar>(line: &[S], mut at: impl Iterator<Item = usize>) -> S {
     let Some(first) = at.next() else { return S::zero() };
     at.try_fold(line[first].clone(), |best, i| pick(Ordering::Greater, &best, &line[i])).unwrap_or_else(|_| S::zero())

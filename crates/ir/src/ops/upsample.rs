@@ -188,7 +188,8 @@ fn on_all_axes(node: &OnnxNode, rank: usize, given: Vec<i64>) -> Result<Vec<i64>
     Ok(scales)
 }
 
-/// Sizes up to which single-precision coordinates are exact enough for the `align_corners` argument below.
+/// Sizes up to which single-precision coordinates are exact enough for the `align_corners` argument
+/// below.
 const EXACT_CORNERS: i64 = 1024;
 /// Factors up to which they are for half-pixel centres.
 const EXACT_CENTRES: i64 = 64;
@@ -196,12 +197,14 @@ const EXACT_CENTRES: i64 = 64;
 /// True if the coordinate rule reads `x[floor(i / scale)]` at every position `i`.
 ///
 /// With `i = scale * q + r`, the coordinate is
-/// * asymmetric: `q + r / scale`, so `floor` gives `q`; and half or less of a step off for a factor of 2, so preferring the floor does;
-/// * a half-pixel mode: `q + (r + 1/2) / scale - 1/2`, less than half a step off `q`, so rounding to nearest gives `q`. The variants
-///   differ only for results of size 1 and for fractional factors;
+/// * asymmetric: `q + r / scale`, so `floor` gives `q`; and half or less of a step off for a factor
+///   of 2, so preferring the floor does;
+/// * a half-pixel mode: `q + (r + 1/2) / scale - 1/2`, less than half a step off `q`, so rounding
+///   to nearest gives `q`. The variants differ only for results of size 1 and for fractional
+///   factors;
 /// * half-pixel of old TensorFlow: `q + (r + 1/2) / scale`, so `floor` gives `q`;
-/// * aligned corners: 0 on a size of 1; for a factor of 2 on size `n` it is `q - q / (2n - 1)` or `q + (n - 1 - q) / (2n - 1)`, less
-///   than half a step off.
+/// * aligned corners: 0 on a size of 1; for a factor of 2 on size `n` it is `q - q / (2n - 1)` or
+///   `q + (n - 1 - q) / (2n - 1)`, less than half a step off.
 ///
 /// A factor of 1 is exact in all modes but old TensorFlow's, where the coordinate is `i + 1/2`.
 fn repeats(transform: &str, rounding: &str, scale: i64, size: Option<i64>) -> bool {

@@ -1,4 +1,5 @@
-//! What convolutions and pools share: output sizes, implicit pads made explicit, and the loops' index arithmetic.
+//! What convolutions and pools share: output sizes, implicit pads made explicit, and the loops'
+//! index arithmetic.
 
 use std::ops::Range;
 
@@ -12,7 +13,8 @@ use crate::ty::{Shape, TensorType};
 /// Most spatial dimensions that a window may have.
 pub(crate) const MOST_SPATIAL: usize = 3;
 
-/// A window as an operator states it: one entry per spatial axis, `pads` first all begins, then all ends.
+/// A window as an operator states it: one entry per spatial axis, `pads` first all begins, then all
+/// ends.
 pub(crate) struct Window<'a> {
     pub kernel: &'a [i64],
     pub strides: &'a [i64],
@@ -60,7 +62,8 @@ impl Window<'_> {
         self.dilations[axis] * (self.kernel[axis] - 1) + 1
     }
 
-    /// Number of window positions along `axis`, at least 1; the window has passed [`Window::check`].
+    /// Number of window positions along `axis`, at least 1; the window has passed
+    /// [`Window::check`].
     ///
     /// With `ceil`, a last window may hang over the end, but it must start on an element or on the padding before the first one.
     /// That clamp needs `end pad < extent`, and then has a closed form, valid for symbolic sizes too:
@@ -95,7 +98,8 @@ impl Window<'_> {
         Ok(self.grid_between(spatial, &output))
     }
 
-    /// The loops' view between given sizes: position `o` of `output` reads `o * stride + tap * dilation - begin` of `input`.
+    /// The loops' view between given sizes: position `o` of `output` reads `o * stride + tap *
+    /// dilation - begin` of `input`.
     pub fn grid_between(&self, input: &[usize], output: &[usize]) -> Grid {
         let unsigned = |v: i64| usize::try_from(v).unwrap_or(0);
         let mut grid = Grid::default();
@@ -142,12 +146,14 @@ impl Axis {
         first.min(end)..end
     }
 
-    /// The first input position that window `at` reads; `None` if it lies in the padding as a whole.
+    /// The first input position that window `at` reads; `None` if it lies in the padding as a
+    /// whole.
     pub fn first(&self, at: usize) -> Option<usize> {
         (0..self.kernel).find_map(|tap| self.source(at, tap))
     }
 
-    /// How many taps of window `at` read an element, or with `pads` an element or a pad; overhang past the pads never counts.
+    /// How many taps of window `at` read an element, or with `pads` an element or a pad; overhang
+    /// past the pads never counts.
     pub fn counted(&self, at: usize, pads: bool) -> usize {
         let (low, high) = if pads { (0, self.input + self.begin + self.end) } else { (self.begin, self.input + self.begin) };
         (0..self.kernel).filter(|tap| (low..high).contains(&(at * self.stride + tap * self.dilation))).count()
@@ -193,7 +199,8 @@ impl Grid {
         self.axes.iter().all(|a| a.kernel == 1 && a.stride == 1 && a.begin == 0 && a.end == 0)
     }
 
-    /// The input row that tap `tap` of output row `row` (outer two axes, row-major) reads, as an offset into the plane.
+    /// The input row that tap `tap` of output row `row` (outer two axes, row-major) reads, as an
+    /// offset into the plane.
     pub fn source_row(&self, row: usize, tap: [usize; MOST_SPATIAL]) -> Option<usize> {
         let [depth, height, width] = &self.axes;
         let d = depth.source(row / height.output, tap[0])?;
@@ -228,8 +235,9 @@ pub(crate) struct ImportedWindow {
 
 /// Reads `strides`, `dilations` and `pads` or `auto_pad` of a convolution or pool with this kernel.
 ///
-/// `SAME_UPPER` and `SAME_LOWER` depend on the input size unless the stride is 1 or shown to divide it; else the node stays opaque.
-/// Runtimes disagree on `SAME` with dilations, and on pools that would be padded negatively: those stay opaque too.
+/// `SAME_UPPER` and `SAME_LOWER` depend on the input size unless the stride is 1 or shown to divide
+/// it; else the node stays opaque. Runtimes disagree on `SAME` with dilations, and on pools that
+/// would be padded negatively: those stay opaque too.
 pub(crate) fn import_window(node: &OnnxNode, kernel: &[i64], input: Option<&TensorType>, pool: bool) -> Result<ImportedWindow, Opaque> {
     let rank = kernel.len();
     if rank == 0 || rank > MOST_SPATIAL {
@@ -269,7 +277,8 @@ pub(crate) fn split_pad(total: i64, upper: bool) -> (i64, i64) {
     if upper { (small, large) } else { (large, small) }
 }
 
-/// Pads that `SAME` adds to one undilated axis; negative where the stride is longer than the kernel.
+/// Pads that `SAME` adds to one undilated axis; negative where the stride is longer than the
+/// kernel.
 fn same_total(node: &OnnxNode, kernel: i64, stride: i64, size: Option<&Dim>) -> Result<i64, Opaque> {
     let bounded = [kernel, stride].iter().all(|v| (1..=LARGEST_SIZE).contains(v));
     if !bounded {
@@ -296,7 +305,8 @@ pub(crate) fn ints_or(node: &OnnxNode, name: &str, count: usize, default: i64) -
     }
 }
 
-/// The kernel of a convolution: the known spatial sizes of its weights, which `kernel_shape` must repeat if it is given.
+/// The kernel of a convolution: the known spatial sizes of its weights, which `kernel_shape` must
+/// repeat if it is given.
 pub(crate) fn weight_kernel(node: &OnnxNode) -> Result<Vec<i64>, Opaque> {
     let weights = node.ty(1)?;
     let kernel: Option<Vec<i64>> = weights.shape.iter().skip(2).map(Dim::known).collect();
@@ -309,7 +319,8 @@ pub(crate) fn weight_kernel(node: &OnnxNode) -> Result<Vec<i64>, Opaque> {
     }
 }
 
-/// The attributes of a window in ONNX: `kernel_shape`, `strides`, `pads`, and `dilations` where there are any.
+/// The attributes of a window in ONNX: `kernel_shape`, `strides`, `pads`, and `dilations` where
+/// there are any.
 pub(crate) fn spelled(window: &Window<'_>) -> Vec<(&'static str, Attr)> {
     let mut attrs = vec![
         ("kernel_shape", Attr::Ints(window.kernel.to_vec())),

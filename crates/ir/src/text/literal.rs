@@ -44,7 +44,8 @@ pub(super) fn seeded(dtype: DType, shape: &[i64], name: &str) -> Option<Const> {
     }
 }
 
-/// The elements as text that reads back to the same bits (of a NaN only that it is one); `None` for exotic types.
+/// The elements as text that reads back to the same bits (of a NaN only that it is one); `None` for
+/// exotic types.
 pub(super) fn elements(constant: &Const) -> Option<Vec<String>> {
     Some(match constant.dtype().class() {
         Class::Real => constant.to_f64()?.into_iter().map(|v| float(constant.dtype(), v)).collect(),

@@ -18,15 +18,18 @@
 //! ```
 //!
 //! * White space separates; `;` starts a comment that ends with the line.
-//! * Types: `f32[N,64]`, `i64[]`. Sizes: numbers, symbols, `+ - *`, `floor(a, b)`, `broadcast(a, b)`.
-//! * Attributes: `name=value` after the operands; a value is an integer, a float, `true`, `false`, `none`, a quoted word, an element
-//!   type, a list of these or of sizes, or a tensor such as `f32[2](0.5, 1)`.
-//! * Constants: `= number` (fills), `= [..]` (all elements, row-major), or nothing: pseudo-random data that depends on the name alone,
-//!   reals in `[-1, 1)`, integers 0 to 2, booleans.
+//! * Types: `f32[N,64]`, `i64[]`. Sizes: numbers, symbols, `+ - *`, `floor(a, b)`, `broadcast(a,
+//!   b)`.
+//! * Attributes: `name=value` after the operands; a value is an integer, a float, `true`, `false`,
+//!   `none`, a quoted word, an element type, a list of these or of sizes, or a tensor such as
+//!   `f32[2](0.5, 1)`.
+//! * Constants: `= number` (fills), `= [..]` (all elements, row-major), or nothing: pseudo-random
+//!   data that depends on the name alone, reals in `[-1, 1)`, integers 0 to 2, booleans.
 //! * An operand is a name or a call with one result. Results that nobody needs may be called `_`.
-//! * Operators that Regraft does not define: `y = opaque:Name(x, _, z) -> f32[N], ?`. `_` is an input left out, `?` an unknown type. In another
-//!   domain: `opaque:com.example::Name(..)`. Values that a subgraph captures follow a bar: `opaque:If(c | x)`. The attributes
-//!   `id=` (identity, else counted from 0) and `why=` may follow.
+//! * Operators that Regraft does not define: `y = opaque:Name(x, _, z) -> f32[N], ?`. `_` is an
+//!   input left out, `?` an unknown type. In another domain: `opaque:com.example::Name(..)`. Values
+//!   that a subgraph captures follow a bar: `opaque:If(c | x)`. The attributes `id=` (identity,
+//!   else counted from 0) and `why=` may follow.
 //! * `output v as name` returns `v` under another name.
 //! * A name that is no plain word, or is a word of the format, is put in backquotes.
 

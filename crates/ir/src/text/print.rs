@@ -15,8 +15,9 @@ use crate::ty::TensorType;
 
 /// The graph in the text format. Reading it back gives the same graph, up to node ids.
 ///
-/// Values without a name of their own are called after the output that returns them, else `v0`, `v1`, ... Constants are written with
-/// their data, except where their name makes it. Not kept: where nodes came from, payloads of NaNs, data of exotic types.
+/// Values without a name of their own are called after the output that returns them, else `v0`,
+/// `v1`, ... Constants are written with their data, except where their name makes it. Not kept:
+/// where nodes came from, payloads of NaNs, data of exotic types.
 pub fn print(graph: &Graph) -> String {
     let order = graph.topological();
     let names = Names::new(graph, &order);

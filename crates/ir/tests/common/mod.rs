@@ -1,4 +1,5 @@
-//! Helpers for operator tests: ONNX round trips, agreement of types with values, and short ways to make operands.
+//! Helpers for operator tests: ONNX round trips, agreement of types with values, and short ways to
+//! make operands.
 
 #![allow(dead_code, reason = "every test crate uses its own part of these helpers")]
 
@@ -44,7 +45,8 @@ pub fn bools(shape: &[usize], data: &[bool]) -> Value<f64> {
     Value::bool(Tensor::new(shape.to_vec(), data.to_vec()))
 }
 
-/// The results of `op` on values of these types, after checking that result types and result values agree.
+/// The results of `op` on values of these types, after checking that result types and result values
+/// agree.
 ///
 /// # Panics
 /// If the type rule refuses the operands, or a result differs from its type in shape or kind.
@@ -156,7 +158,8 @@ pub fn import(node: &OnnxNode) -> Result<(Op, Vec<ImportOperand>), String> {
     Err(why)
 }
 
-/// Checks that `op` survives being written and read at every version that it can be written at; returns those versions.
+/// Checks that `op` survives being written and read at every version that it can be written at;
+/// returns those versions.
 ///
 /// # Panics
 /// If a written node reads back as anything but `op` on the same operands in the same order.

@@ -51,7 +51,8 @@ fn check(node: &OnnxNode, operands: &[&Tensor<f64>], want: &[f64]) {
     close(&found, &Tensor::new(vec![1, 1, want.len()], want.to_vec()), 1e-12, &format!("{node:?}"));
 }
 
-/// Answers of ONNX Runtime: mode, size, kernel, stride, and results of maxima, of means, and of a correlation with `1, 10, 100, ..`.
+/// Answers of ONNX Runtime: mode, size, kernel, stride, and results of maxima, of means, and of a
+/// correlation with `1, 10, 100, ..`.
 #[test]
 fn same_pads_answer_as_onnx_runtime() {
     type Row = (&'static str, usize, i64, i64, &'static [f64], &'static [f64], &'static [f64]);
@@ -86,7 +87,8 @@ fn same_pads_answer_as_onnx_runtime() {
             check(&of("Conv", 0, vec![input(), value(f32s(&[1, 1, kernel]))]), &[&x, &weights], sums);
         }
     }
-    // A stride longer than the kernel: convolutions pad nothing, pools are refused by the runtime and stay opaque.
+    // A stride longer than the kernel: convolutions pad nothing, pools are refused by the runtime
+    // and stay opaque.
     for mode in ["SAME_UPPER", "SAME_LOWER"] {
         let attrs = [("kernel_shape", ints(&[1])), ("strides", ints(&[3])), ("auto_pad", word(mode))];
         let conv = node("Conv", 12, &attrs, vec![value(f32s(&[1, 1, 6])), value(f32s(&[1, 1, 1]))]);
@@ -151,7 +153,8 @@ fn same_pads_of_symbolic_sizes() {
     opaque(&of(2, Dim::symbol("L")));
 }
 
-/// For every coordinate and rounding mode, the factors up to 8 at which ONNX Runtime repeats elements, on sizes up to 39.
+/// For every coordinate and rounding mode, the factors up to 8 at which ONNX Runtime repeats
+/// elements, on sizes up to 39.
 #[test]
 fn resize_modes_are_imported_only_where_they_repeat() {
     const ALL: &[i64] = &[1, 2, 3, 4, 5, 6, 7, 8];

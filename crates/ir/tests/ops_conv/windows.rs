@@ -253,7 +253,8 @@ fn row(kernel: i64, stride: i64, pads: [i64; 2], dilation: i64) -> Window {
     Window { kernel: vec![kernel], strides: vec![stride], pads: pads.to_vec(), dilations: vec![dilation] }
 }
 
-/// Answers of ONNX Runtime on `1, 2, ..`: size, window, maxima, means without and with pads counted.
+/// Answers of ONNX Runtime on `1, 2, ..`: size, window, maxima, means without and with pads
+/// counted.
 #[test]
 fn ceil_mode_pools_answer_as_onnx_runtime() {
     let third = 1.0 / 3.0;

@@ -318,7 +318,8 @@ fn tree_ensemble(view: &View<'_>) -> Option<Presumed> {
     Some(Presumed::sized(x.dtype, [x.shape.first()?.clone(), Dim::from(view.int("n_targets")?)]))
 }
 
-/// Optimizer steps: after rate and time, `groups` groups of equal length; all but the gradients (the second group) come back.
+/// Optimizer steps: after rate and time, `groups` groups of equal length; all but the gradients
+/// (the second group) come back.
 fn trained(view: &View<'_>, groups: usize) -> Vec<Option<Presumed>> {
     let Some(count) = view.types.len().checked_sub(2).map(|n| n / groups) else { return Vec::new() };
     let kept = (0..groups).filter(|group| *group != 1);

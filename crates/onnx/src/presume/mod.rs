@@ -1,8 +1,9 @@
-//! Result types of nodes that stay opaque, by the meaning of their operators: true whenever the node runs without an error.
+//! Result types of nodes that stay opaque, by the meaning of their operators: true whenever the
+//! node runs without an error.
 //!
-//! Some nodes are opaque only because a condition on symbolic sizes cannot be shown (a `Concat` of sizes that are equal at run time, or
-//! else the model fails), others because their operator has no definition here. With types for their results, the graph below them is still
-//! optimized.
+//! Some nodes are opaque only because a condition on symbolic sizes cannot be shown (a `Concat` of
+//! sizes that are equal at run time, or else the model fails), others because their operator has no
+//! definition here. With types for their results, the graph below them is still optimized.
 
 use regraft_ir::{Attr, DType, Dim, TensorType, broadcast_shapes};
 
@@ -95,7 +96,8 @@ const BROADCAST: [&str; 13] =
 /// Operators that broadcast all their inputs and give booleans.
 const COMPARE: [&str; 5] = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"];
 
-/// The types of the node's results, `None` where nothing is sure; there may be fewer or more entries than results.
+/// The types of the node's results, `None` where nothing is sure; there may be fewer or more
+/// entries than results.
 pub(crate) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
     let like = |at: usize| view.ty(at).map(Presumed::from);
     let first = match view.op_type {

@@ -40,7 +40,8 @@ pub(super) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
     }]
 }
 
-/// Sizes across the axis are those of the first input that knows them as numbers, or else of the first input.
+/// Sizes across the axis are those of the first input that knows them as numbers, or else of the
+/// first input.
 fn concat(view: &View<'_>) -> Option<Presumed> {
     let inputs: Vec<&TensorType> = view.types.iter().map(Option::as_ref).collect::<Option<_>>()?;
     let first = *inputs.first()?;

@@ -1,7 +1,9 @@
-//! Expressions over named entries, and their normal form: sums of monomials with exact coefficients.
+//! Expressions over named entries, and their normal form: sums of monomials with exact
+//! coefficients.
 //!
-//! Sums and products are kept as they were built; the normal form is taken where it is asked for, once for each expression. What is no polynomial
-//! (a quotient by a sum, a function, a maximum) is an atom, known by the normal form of its arguments.
+//! Sums and products are kept as they were built; the normal form is taken where it is asked for,
+//! once for each expression. What is no polynomial (a quotient by a sum, a function, a maximum) is
+//! an atom, known by the normal form of its arguments.
 
 use rustc_hash::FxHashMap;
 
@@ -29,7 +31,8 @@ pub(super) enum Atom {
     Entry(u32),
     /// The exponential of a monomial; its powers are exponentials of multiples.
     Exponential(Monomial),
-    /// A sum that something is divided by, without a common factor and with leading coefficient 1. It only has negative exponents.
+    /// A sum that something is divided by, without a common factor and with leading coefficient 1.
+    /// It only has negative exponents.
     Divisor(Key),
     /// A function that nothing else is known of.
     Function(Function, Key),
@@ -128,7 +131,8 @@ impl Arena {
         self.push_terms(&[Term { monomial: Monomial::ONE, coefficient: value }])
     }
 
-    /// The number that a double stands for, if that is a short ratio; else an atom of which only the sign is known.
+    /// The number that a double stands for, if that is a short ratio; else an atom of which only
+    /// the sign is known.
     pub(super) fn constant(&mut self, value: f64) -> Id {
         if value == 0.0 {
             return ZERO;
@@ -185,7 +189,8 @@ impl Arena {
         self.atoms.iter().all(|a| matches!(a, Atom::Entry(_)))
     }
 
-    /// True if all atoms are entries and divisors, so that an expression is a quotient of polynomials and nothing else.
+    /// True if all atoms are entries and divisors, so that an expression is a quotient of
+    /// polynomials and nothing else.
     pub(super) fn is_rational(&self) -> bool {
         self.atoms.iter().all(|a| matches!(a, Atom::Entry(_) | Atom::Divisor(_)))
     }
@@ -310,7 +315,8 @@ impl Arena {
         })
     }
 
-    /// Equal normal forms. Expressions that were built alike are seen to be equal without taking them.
+    /// Equal normal forms. Expressions that were built alike are seen to be equal without taking
+    /// them.
     pub(super) fn same(&mut self, a: Id, b: Id, buffers: &mut [Vec<Term>; 2]) -> Result<bool, Broken> {
         if a == b {
             return Ok(true);
@@ -344,7 +350,8 @@ impl Arena {
         self.push_terms(&terms)
     }
 
-    /// `1 / id`; `Ok(None)` for zero. The common factor of a sum is taken out, so that multiples of one sum share a divisor.
+    /// `1 / id`; `Ok(None)` for zero. The common factor of a sum is taken out, so that multiples of
+    /// one sum share a divisor.
     pub(super) fn inverse(&mut self, id: Id) -> Result<Option<Id>, Broken> {
         let terms = self.terms(id)?.to_vec();
         let Some(first) = terms.first() else { return Ok(None) };
@@ -455,7 +462,8 @@ impl Arena {
         Ok(self.difference(ONE, twice))
     }
 
-    /// The logarithm: exponentials that all terms share, which are positive, stand outside as what they are of.
+    /// The logarithm: exponentials that all terms share, which are positive, stand outside as what
+    /// they are of.
     fn logarithm(&mut self, id: Id) -> Result<Id, Broken> {
         let terms = self.terms(id)?.to_vec();
         let shared = self.common(&terms).ok_or(OVERFLOW)?;
@@ -482,7 +490,8 @@ impl Arena {
         Ok(self.sum(outside, logarithm))
     }
 
-    /// The larger or smaller of two: associative, commutative and idempotent, and terms that all alternatives share stand outside.
+    /// The larger or smaller of two: associative, commutative and idempotent, and terms that all
+    /// alternatives share stand outside.
     pub(super) fn extreme(&mut self, largest: bool, a: Id, b: Id) -> Result<Id, Broken> {
         let mut choices: Vec<Vec<Term>> = Vec::new();
         for id in [a, b] {

@@ -6,7 +6,8 @@ const FRACTION: Broken = "a divisor has an exponent that is not whole";
 
 /// True if the expression is zero once every divisor is the sum that it stands for.
 ///
-/// The divisors are multiplied out one after the other, the last one made first: it is in no other one's sum.
+/// The divisors are multiplied out one after the other, the last one made first: it is in no other
+/// one's sum.
 pub(super) fn vanishes(arena: &mut Arena, mut id: Id) -> Result<bool, Broken> {
     loop {
         let terms = arena.terms(id)?.to_vec();
@@ -23,7 +24,8 @@ pub(super) fn vanishes(arena: &mut Arena, mut id: Id) -> Result<bool, Broken> {
     }
 }
 
-/// The terms times the lowest power of the divisor that leaves none of it below, with the divisor as the sum that it stands for.
+/// The terms times the lowest power of the divisor that leaves none of it below, with the divisor
+/// as the sum that it stands for.
 fn multiplied_out(arena: &mut Arena, terms: &[Term], atom: u32) -> Result<Id, Broken> {
     let Atom::Divisor(key) = *arena.atom_of(atom) else { return Err(FRACTION) };
     let sum = arena.expression_of_key(key);

@@ -1,9 +1,12 @@
-//! Two graphs of known small sizes compared exactly: every element of every output as an expression over named entries of the inputs.
+//! Two graphs of known small sizes compared exactly: every element of every output as an expression
+//! over named entries of the inputs.
 //!
-//! The operators' own evaluators run over expressions, so this reading has no meanings of its own. Polynomials and quotients of them are decided;
-//! exponentials of sums are products; other functions, powers and extremes are atoms that are equal where their arguments are, extremes being
-//! associative, commutative, idempotent, and passing terms that all of their operands share. So equal expressions are equal wherever both sides are defined, and
-//! different ones are different functions as long as there are no atoms among them.
+//! The operators' own evaluators run over expressions, so this reading has no meanings of its own.
+//! Polynomials and quotients of them are decided; exponentials of sums are products; other
+//! functions, powers and extremes are atoms that are equal where their arguments are, extremes
+//! being associative, commutative, idempotent, and passing terms that all of their operands share.
+//! So equal expressions are equal wherever both sides are defined, and different ones are different
+//! functions as long as there are no atoms among them.
 
 mod arena;
 mod decide;
@@ -30,7 +33,8 @@ pub enum Exactness {
         /// Flat index of the element.
         element: usize,
     },
-    /// The first graph has no value for these sizes (a window that lies in the padding as a whole): why.
+    /// The first graph has no value for these sizes (a window that lies in the padding as a whole):
+    /// why.
     Undefined(String),
     /// Neither was shown: why.
     Undecided(String),
@@ -38,7 +42,8 @@ pub enum Exactness {
 
 /// Compares two graphs with the same inputs and outputs, of known sizes, element by element.
 ///
-/// Inputs of reals have a name for each element; integers and booleans are those of `discrete`, by the input's name.
+/// Inputs of reals have a name for each element; integers and booleans are those of `discrete`, by
+/// the input's name.
 pub fn exact_equal(before: &Graph, after: &Graph, discrete: &HashMap<String, Const>) -> Exactness {
     with(arena::Arena::clear);
     let compared = compare(before, after, discrete);

@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::rational::Rational;
 
-/// A product of powers of atoms. Up to three factors are the word itself, all others a place in a table.
+/// A product of powers of atoms. Up to three factors are the word itself, all others a place in a
+/// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Monomial(u64);
 
@@ -70,7 +71,8 @@ impl Monomials {
         factors
     }
 
-    /// The monomial of these factors, which are in ascending order of atoms and have exponents that are not zero.
+    /// The monomial of these factors, which are in ascending order of atoms and have exponents that
+    /// are not zero.
     pub(super) fn of(&mut self, factors: Vec<Factor>) -> Monomial {
         let mut slots = [0u64; FACTORS];
         let mut used = 0;

@@ -37,8 +37,8 @@ impl Rational {
         Some(Rational { numerator: i64::try_from(numerator / divisor).ok()?, denominator: i64::try_from(denominator / divisor).ok()? })
     }
 
-    /// The number that a double stands for: the ratio that it was rounded from, in single precision if it is a number of that; `None` if it is none, or does
-    /// not fit.
+    /// The number that a double stands for: the ratio that it was rounded from, in single precision
+    /// if it is a number of that; `None` if it is none, or does not fit.
     pub(super) fn of(value: f64) -> Option<Rational> {
         let dtype = if f64::from(value as f32) == value { DType::F32 } else { DType::F64 };
         let exact = meant(value, dtype).or_else(|| stored(value))?;

@@ -11,7 +11,8 @@ thread_local! {
     static ARENA: RefCell<Arena> = RefCell::default();
 }
 
-/// An expression over named entries, in the arena of this thread. Comparing two of them compares how they were built, not what they are.
+/// An expression over named entries, in the arena of this thread. Comparing two of them compares
+/// how they were built, not what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exact(pub(super) Id);
 

@@ -13,7 +13,8 @@ const SCOPES: usize = 256;
 /// Ranges of variables, and sums that are at least 0.
 pub(crate) type Scope = (Vec<(Var, Poly)>, Vec<Poly>);
 
-/// Which sums were shown to be at least 0, which were not, and what holds inside of scopes. A copy knows nothing: it is made to learn other facts.
+/// Which sums were shown to be at least 0, which were not, and what holds inside of scopes. A copy
+/// knows nothing: it is made to learn other facts.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     sums: RefCell<FxHashMap<Poly, bool>>,

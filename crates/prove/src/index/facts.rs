@@ -107,7 +107,8 @@ impl Facts {
         (least, self.known.iter().filter_map(|sum| sum.add(&atom).known()).min())
     }
 
-    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
+    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a
+    /// ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
         // A variable alone is no digit.
         let scaled = sum.terms().iter().filter(|(atoms, c)| atoms.len() > 1 || c.unsigned_abs() > 1);
@@ -119,7 +120,8 @@ impl Facts {
             if unit.known() == Some(1) || !unit.terms().iter().all(|(atoms, _)| atoms.iter().all(|atom| self.is_natural(atom))) {
                 return None;
             }
-            // Other terms count as part of `a` where the unit divides them, and only the number does where they are subtracted.
+            // Other terms count as part of `a` where the unit divides them, and only the number
+            // does where they are subtracted.
             let digits = |(whole, low): (Poly, Poly)| {
                 let below = |bound: &Poly| self.at_least(&bound.plus(-1), &low);
                 match whole.has(var) {
@@ -189,14 +191,16 @@ impl Facts {
         !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.domains.contains_key(source)))
     }
 
-    /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this gives back.
+    /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this
+    /// gives back.
     pub fn suppose(&mut self, sum: Poly) -> Vec<Poly> {
         let before = self.known.clone();
         self.assume(sum);
         before
     }
 
-    /// Takes these sums to be all that is known to be at least 0, for as long as [`Facts::forget`] is not called with what this gives back.
+    /// Takes these sums to be all that is known to be at least 0, for as long as [`Facts::forget`]
+    /// is not called with what this gives back.
     pub fn instead(&mut self, known: Vec<Poly>) -> Vec<Poly> {
         self.answers.clear();
         std::mem::replace(&mut self.known, known)
@@ -228,7 +232,8 @@ impl Facts {
         table.at(index.iter().map(Poly::known).collect::<Option<Vec<i64>>>()?)
     }
 
-    /// The facts with others besides. What was known of variables of the same names is about others, and is forgotten.
+    /// The facts with others besides. What was known of variables of the same names is about
+    /// others, and is forgotten.
     pub fn with(&self, ranges: &[(Var, Poly)], known: impl IntoIterator<Item = Poly>) -> Facts {
         let mut facts = self.clone();
         facts.known.retain(|sum| !ranges.iter().any(|(var, _)| sum.has(*var)));
@@ -238,7 +243,8 @@ impl Facts {
         facts
     }
 
-    /// As [`Facts::with`], for facts that are asked for again: what was found of them is remembered.
+    /// As [`Facts::with`], for facts that are asked for again: what was found of them is
+    /// remembered.
     pub fn inside(&self, ranges: &[(Var, Poly)], known: &[Poly]) -> Rc<Facts> {
         self.answers.inside((ranges.to_vec(), known.to_vec()), |(ranges, known)| self.with(ranges, known.iter().cloned()))
     }
@@ -311,7 +317,8 @@ impl Facts {
         self.by_ends(sum, used, patience) || self.by_sizes(sum) || self.by_known(sum, used, patience)
     }
 
-    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both; at one, where the factor's sign is seen.
+    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both; at
+    /// one, where the factor's sign is seen.
     fn by_ends(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         let mut seen: Vec<&Atom> = Vec::new();
         for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()) {
@@ -416,7 +423,8 @@ fn number_of_times(fact: &Poly, sum: &Poly) -> Option<Poly> {
     })
 }
 
-/// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if `allowed` holds for the atoms.
+/// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if
+/// `allowed` holds for the atoms.
 fn multiple(fact: &Poly, sum: &Poly, allowed: impl Fn(&Atom) -> bool) -> Option<Poly> {
     fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
         sum.terms().iter().filter(|(_, n)| divides(*c, *n)).find_map(|(mine, n)| {
@@ -431,8 +439,9 @@ fn divides(c: i64, n: i64) -> bool {
     (c < 0) == (n < 0) && n.checked_rem(c) == Some(0)
 }
 
-/// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0`
-/// where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives `-c (a - b + 1) + b r ≥ 0`.
+/// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c
+/// floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0` where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives
+/// `-c (a - b + 1) + b r ≥ 0`.
 fn without_floor(sum: &Poly) -> Option<Poly> {
     let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()).filter(|atom| matches!(atom, Atom::Floor(..)));
     floors.into_iter().find_map(|atom| {

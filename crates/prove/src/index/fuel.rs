@@ -35,8 +35,8 @@ fn is_stopped() -> bool {
     STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)))
 }
 
-/// Runs `prove`, whose questions to the prover find no more work allowed as soon as somebody sets `stop`: what is proved then is proved, and what is not may
-/// be so for that reason alone.
+/// Runs `prove`, whose questions to the prover find no more work allowed as soon as somebody sets
+/// `stop`: what is proved then is proved, and what is not may be so for that reason alone.
 pub fn interruptible<T>(stop: &Arc<AtomicBool>, prove: impl FnOnce() -> T) -> T {
     struct Restore(Option<Arc<AtomicBool>>);
     impl Drop for Restore {

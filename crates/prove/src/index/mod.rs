@@ -1,4 +1,5 @@
-//! Index arithmetic: integer polynomials over sizes and index variables, and what is known of their signs.
+//! Index arithmetic: integer polynomials over sizes and index variables, and what is known of their
+//! signs.
 
 mod answers;
 mod corner;

@@ -48,15 +48,18 @@ pub(crate) enum Atom {
     Floor(Poly, Poly),
     /// The size that broadcasting two sizes gives.
     Broadcast(Poly, Poly),
-    /// The index into an axis of size `b` at index `a` of the broadcast axis: 0 if `b` is 1, else `a`.
+    /// The index into an axis of size `b` at index `a` of the broadcast axis: 0 if `b` is 1, else
+    /// `a`.
     Stretch(Poly, Poly),
     /// An element of an integer tensor.
     Element(Source, Vec<Poly>),
 }
 
-/// A sum of `coefficient * product of atoms`: products ascending, atoms of a product ascending, no zero coefficient.
+/// A sum of `coefficient * product of atoms`: products ascending, atoms of a product ascending, no
+/// zero coefficient.
 ///
-/// Where a coefficient leaves 64 bits, the sum becomes a variable that stands for that number and of which nothing is known.
+/// Where a coefficient leaves 64 bits, the sum becomes a variable that stands for that number and
+/// of which nothing is known.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Poly(Terms);
 
@@ -251,7 +254,8 @@ impl Poly {
         whole.add(&Poly::atom(Atom::Floor(rest, divisor.clone())))
     }
 
-    /// `whole` and `rest` with `self = whole * divisor + rest`, where `rest` keeps the terms that the divisor does not divide.
+    /// `whole` and `rest` with `self = whole * divisor + rest`, where `rest` keeps the terms that
+    /// the divisor does not divide.
     pub fn divide(&self, divisor: &Poly) -> (Poly, Poly) {
         let [(by, number)] = divisor.0.as_slice() else {
             return if self == divisor { (Poly::number(1), Poly::default()) } else { (Poly::default(), self.clone()) };
@@ -269,7 +273,8 @@ impl Poly {
         (Poly::collect(whole), Poly::collect(rest))
     }
 
-    /// `c` and `r` with `self = c * var + r` and no `var` in either; `None` if the variable occurs otherwise.
+    /// `c` and `r` with `self = c * var + r` and no `var` in either; `None` if the variable occurs
+    /// otherwise.
     pub fn linear(&self, var: Var) -> Option<(Poly, Poly)> {
         self.linear_in(&Atom::Var(var))
     }
@@ -300,7 +305,8 @@ impl Poly {
         })
     }
 
-    /// A sum that is at least 0 exactly where this one is: what divides all coefficients but the number's is divided out, and the number rounded down.
+    /// A sum that is at least 0 exactly where this one is: what divides all coefficients but the
+    /// number's is divided out, and the number rounded down.
     pub fn tightened(&self) -> Poly {
         let common = self.0.iter().filter(|(atoms, _)| !atoms.is_empty()).fold(0, |g, (_, c)| gcd(g, c.unsigned_abs()));
         let Some(common) = i64::try_from(common).ok().filter(|g| *g > 1) else { return self.clone() };
@@ -312,7 +318,8 @@ impl Poly {
         self.any(&mut |a| *a == Atom::Var(var))
     }
 
-    /// The polynomial with every variable replaced that `with` gives something for, and normal forms taken again.
+    /// The polynomial with every variable replaced that `with` gives something for, and normal
+    /// forms taken again.
     pub fn replace(&self, with: &dyn Fn(Var) -> Option<Poly>) -> Poly {
         if !self.any(&mut |a| matches!(a, Atom::Var(v) if with(*v).is_some())) {
             return self.clone();

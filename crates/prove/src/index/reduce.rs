@@ -65,7 +65,8 @@ impl Facts {
         whole.add(&rest.floor(b))
     }
 
-    /// The value of a linear expression where each variable is at the end of its range that makes it smallest.
+    /// The value of a linear expression where each variable is at the end of its range that makes
+    /// it smallest.
     fn lowest(&self, poly: &Poly) -> Option<i64> {
         poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
             let value = match &atoms[..] {

@@ -66,7 +66,8 @@ impl Meaning<'_> {
                 let group = self.group_of(&index[1], &kernel[1], op.group);
                 let column = index[1].sub(&group.mul(&kernel[1]));
                 let (strides, dilations, pads) = (op.strides.clone(), op.dilations.clone(), op.pads.clone());
-                // Positions of the image and taps with stride * position + dilation * tap - pad = index.
+                // Positions of the image and taps with stride * position + dilation * tap - pad =
+                // index.
                 let mut extents = vec![rows.clone()];
                 extents.extend(image[2..].iter().cloned());
                 extents.extend(kernel[2..].iter().cloned());

@@ -1,10 +1,12 @@
-//! Where elements have values: what operators ask of their operands, collected while elements are written out.
+//! Where elements have values: what operators ask of their operands, collected while elements are
+//! written out.
 //!
-//! An element has a value where every operator that it is read through has one. Of `Where`, the operand that is not chosen does not count; what lies
-//! outside of windows and pads is not read.
+//! An element has a value where every operator that it is read through has one. Of `Where`, the
+//! operand that is not chosen does not count; what lies outside of windows and pads is not read.
 //!
-//! Normal forms cancel `z` against its inverse, also inside of an operand that is not chosen where `z` is 0. Both sides are the same sum for `z` near 0 as well,
-//! with truth values as they are at 0; what is chosen there has a value and is continuous, so that both are the same at 0 too.
+//! Normal forms cancel `z` against its inverse, also inside of an operand that is not chosen where
+//! `z` is 0. Both sides are the same sum for `z` near 0 as well, with truth values as they are at
+//! 0; what is chosen there has a value and is continuous, so that both are the same at 0 too.
 
 use num_traits::Signed;
 use regraft_ir::{Op, ValueId};
@@ -34,7 +36,8 @@ impl Meaning<'_> {
         Ok(())
     }
 
-    /// The operator has a value only where the claim holds; `holds` tells that it always does, for a reason that cannot be seen from the claim.
+    /// The operator has a value only where the claim holds; `holds` tells that it always does, for
+    /// a reason that cannot be seen from the claim.
     fn require(&mut self, claim: Claim, holds: bool) {
         if claim.is_shown(&self.shared.facts) {
             return;
@@ -128,8 +131,9 @@ pub(super) enum Sign {
 }
 
 impl Meaning<'_> {
-    /// The sign of a value's elements where they have values, by the operators that it is computed with: squares of differences are not negative, which
-    /// cannot be seen any more where they are multiplied out.
+    /// The sign of a value's elements where they have values, by the operators that it is computed
+    /// with: squares of differences are not negative, which cannot be seen any more where they are
+    /// multiplied out.
     pub(super) fn sign(&mut self, value: ValueId) -> Sign {
         if let Some(sign) = self.memory.signs.get(&value) {
             return *sign;

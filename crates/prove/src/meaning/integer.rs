@@ -1,7 +1,8 @@
 //! Integers: arithmetic as the element types have it.
 //!
-//! Sums, differences and products are those of whole numbers; [`Meaning::at`] brings every element into its type. All else (quotients, powers, shifts,
-//! remainders) is computed from operands that are in their types already, and is a function of them and of the types.
+//! Sums, differences and products are those of whole numbers; [`Meaning::at`] brings every element
+//! into its type. All else (quotients, powers, shifts, remainders) is computed from operands that
+//! are in their types already, and is a function of them and of the types.
 
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
@@ -12,7 +13,8 @@ use crate::meaning::Meaning;
 use crate::value::{Factor, Function, Sum, Trouble, apply, fits, is_below, power, product, stored};
 
 impl Meaning<'_> {
-    /// The element of a result of type `to`, an integer type, from operands of the types `from`. It may leave the type.
+    /// The element of a result of type `to`, an integer type, from operands of the types `from`. It
+    /// may leave the type.
     pub(super) fn whole_pointwise(&self, op: &Op, x: &[Sum], from: &[DType], to: DType) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let max = |a: Sum, b: Sum| apply(Function::Max, vec![a, b], facts);
@@ -53,7 +55,8 @@ impl Meaning<'_> {
         })
     }
 
-    /// An integer power. The runtime multiplies squares and cubes out, and takes all others by way of doubles, which hold few of the large numbers.
+    /// An integer power. The runtime multiplies squares and cubes out, and takes all others by way
+    /// of doubles, which hold few of the large numbers.
     fn whole_power(&self, base: &Sum, exponent: &Sum, x: &[Sum], from: &[DType], to: DType) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let number = exponent.known().filter(|p| p.is_integer()).map(|p| p.to_integer());
@@ -84,13 +87,15 @@ impl Meaning<'_> {
         }
     }
 
-    /// A number as another type: the same where that type holds it; what a cast may round is a function of which nothing is known but that.
+    /// A number as another type: the same where that type holds it; what a cast may round is a
+    /// function of which nothing is known but that.
     pub(super) fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let named = |name: String| Sum::factor(Factor::Apply(Function::Named(name.into()), vec![x.clone()]));
         Ok(match (from.class(), to.class()) {
             _ if from == to || from.embeds(to) => x,
-            // Wider integers are cut off, and negative ones wrap around: the same modulo the type's power of two.
+            // Wider integers are cut off, and negative ones wrap around: the same modulo the type's
+            // power of two.
             (Class::Int, Class::Int) => x,
             (Class::Int | Class::Real, Class::Bool) => Sum::one().sub(&apply(Function::Zero, vec![x], facts)?),
             (Class::Int, Class::Real) if is_below(&x, &digits(to), facts) => x,

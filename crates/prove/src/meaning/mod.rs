@@ -41,7 +41,8 @@ pub(crate) enum Need {
 /// What readings of several graphs share.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Variables of the output index with their ranges, if cases are to be told apart by what elements need.
+    /// Variables of the output index with their ranges, if cases are to be told apart by what
+    /// elements need.
     pub asked: Vec<(Var, Poly)>,
     /// Summed variables in use, with their ranges.
     summed: Vec<(Var, Poly)>,
@@ -131,7 +132,8 @@ pub(crate) struct Memory {
     signs: HashMap<ValueId, Sign>,
     /// Constants that are computed from others, without rounding.
     computed: HashMap<ValueId, Option<Rc<Const>>>,
-    /// Variables that a node sums over, by how many of its sums are around, so that the same element is read at the same index again.
+    /// Variables that a node sums over, by how many of its sums are around, so that the same
+    /// element is read at the same index again.
     names: HashMap<(NodeId, usize, Vec<Poly>), Range>,
 }
 
@@ -190,7 +192,8 @@ impl<'a> Meaning<'a> {
         Ok(self.last.clone())
     }
 
-    /// Asks for the digits of an output variable that is divided, or of a summed one whose range they fill.
+    /// Asks for the digits of an output variable that is divided, or of a summed one whose range
+    /// they fill.
     fn digits(&mut self, poly: &Poly) -> Result<(), Trouble> {
         let mut cut = None;
         poly.any(&mut |atom| {
@@ -228,7 +231,8 @@ impl<'a> Meaning<'a> {
         self.ask(Need::Sign(condition.clone()))
     }
 
-    /// Asks for the value of an output variable of few values that chooses a part together with a summed one: what is left is decided by the sum.
+    /// Asks for the value of an output variable of few values that chooses a part together with a
+    /// summed one: what is left is decided by the sum.
     fn chosen(&mut self, poly: &Poly) -> Result<(), Trouble> {
         if !self.shared.summed.iter().any(|(var, _)| poly.has(*var)) {
             return Ok(());
@@ -324,7 +328,8 @@ impl<'a> Meaning<'a> {
         Ok(Sum::read(source, index.to_vec()))
     }
 
-    /// The element of a value at an index into all of it, whatever conditions hold where its operator is read: they may be about the same variables.
+    /// The element of a value at an index into all of it, whatever conditions hold where its
+    /// operator is read: they may be about the same variables.
     fn at_any(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let Some(certain) = self.shared.certain.take() else { return self.at(value, index) };
         let supposed = self.shared.facts.instead(certain.clone());
@@ -364,7 +369,8 @@ impl<'a> Meaning<'a> {
         self.sum_over_all(std::slice::from_ref(extent), &mut |m, vars| body(m, &vars[0]))
     }
 
-    /// The sum of `body` over variables of these ranges; short sums are written out if the simplifier does so.
+    /// The sum of `body` over variables of these ranges; short sums are written out if the
+    /// simplifier does so.
     fn sum_over_all(&mut self, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let depth = self.open.last_mut().map(|(node, sums)| {
             *sums += 1;

@@ -1,4 +1,5 @@
-//! Operators that move elements: each element of the result is one of an operand, or a given number.
+//! Operators that move elements: each element of the result is one of an operand, or a given
+//! number.
 
 use regraft_ir::{Class, DType, Op, ValueId};
 
@@ -149,8 +150,9 @@ impl Meaning<'_> {
         }))
     }
 
-    /// The element of `x` at an index that is computed, counted from the end where it is below 0, between known indices. Where the index is one
-    /// expression or another, depending on conditions, so is the element.
+    /// The element of `x` at an index that is computed, counted from the end where it is below 0,
+    /// between known indices. Where the index is one expression or another, depending on
+    /// conditions, so is the element.
     fn gathered(&mut self, x: ValueId, around: (&[Poly], &[Poly]), chosen: &Sum, choices: u32) -> Result<Sum, Trouble> {
         let Some(position) = chosen.as_poly() else {
             let (Some(condition), Some(choices)) = (open_condition(chosen), choices.checked_sub(1)) else {
@@ -210,7 +212,8 @@ impl Meaning<'_> {
         })
     }
 
-    /// The index into `from` of the element that has `index` in `to`, for shapes of as many elements.
+    /// The index into `from` of the element that has `index` in `to`, for shapes of as many
+    /// elements.
     fn reshaped(&self, from: &[Poly], to: &[Poly], index: &[Poly]) -> Result<Vec<Poly>, Trouble> {
         let one = |size: &Poly| size.known() == Some(1);
         let inner: Vec<usize> = (0..from.len()).filter(|axis| !one(&from[*axis])).collect();

@@ -98,7 +98,8 @@ impl Meaning<'_> {
         Ok(product(&unit, scale, facts)?.add(bias))
     }
 
-    /// Normalizes by mean and variance over `axes`; with `groups`, over blocks of channels and all axes after them.
+    /// Normalizes by mean and variance over `axes`; with `groups`, over blocks of channels and all
+    /// axes after them.
     fn by_moments(
         &mut self,
         value: ValueId,

@@ -80,7 +80,8 @@ impl Meaning<'_> {
         }))
     }
 
-    /// The index into the operand: of `index` where axes are kept, of `inner` where they are reduced.
+    /// The index into the operand: of `index` where axes are kept, of `inner` where they are
+    /// reduced.
     fn operand_index(rank: usize, axes: &[i64], keepdims: bool, index: &[Poly], inner: &[Poly]) -> Vec<Poly> {
         let (mut kept, mut reduced) = (0, 0);
         (0..rank)

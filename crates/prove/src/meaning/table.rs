@@ -117,7 +117,8 @@ fn ruled(shape: &[i64], values: &[i64], index: &[Poly]) -> Option<Poly> {
     separable.then_some(sum)
 }
 
-/// A list as a sum over digits of the position: `c0 (i mod r) + c1 (i / r mod ..) + ..`, starting at 0.
+/// A list as a sum over digits of the position: `c0 (i mod r) + c1 (i / r mod ..) + ..`, starting
+/// at 0.
 fn digits(values: &[i64], at: &Poly) -> Option<Poly> {
     let first = *values.first()?;
     if values.len() == 1 {

@@ -76,7 +76,8 @@ pub(crate) fn product(a: &Sum, b: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(Sum::new(terms))
 }
 
-/// A product whose factors have met: exponentials merged, roots and indicators without higher powers, inverses of products taken apart.
+/// A product whose factors have met: exponentials merged, roots and indicators without higher
+/// powers, inverses of products taken apart.
 pub(crate) fn reduced(mut term: Term, facts: &Facts) -> Result<Sum, Trouble> {
     let mut more: Vec<Sum> = Vec::new();
     let mut exponent = Sum::default();
@@ -180,7 +181,8 @@ fn taken_to(sum: &Sum, exponent: i32, facts: &Facts) -> Result<Sum, Trouble> {
     }
 }
 
-/// Factors that all terms have and that do not depend on summed variables, with the smallest powers.
+/// Factors that all terms have and that do not depend on summed variables, with the smallest
+/// powers.
 pub(crate) fn common_factors(sum: &Sum) -> Vec<(Factor, i32)> {
     let Some(((first, _), others)) = sum.terms().split_first() else { return Vec::new() };
     let bound = |term: &Term, factor: &Factor| term.binders.iter().any(|(var, _)| factor.has(*var));

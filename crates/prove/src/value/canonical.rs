@@ -108,7 +108,8 @@ fn signature(term: &Term, var: Var, extent: &Poly) -> Signature {
                 let places = index.iter().enumerate().filter(|(_, p)| p.has(THIS));
                 uses.extend(places.map(|(at, p)| (format!("{source}^{power}.{at}"), p.clone())));
             }
-            // Places inside of functions depend on the order of terms there, which depends on names.
+            // Places inside of functions depend on the order of terms there, which depends on
+            // names.
             other if other.has(THIS) => uses.push((format!("{}^{power}", kind(other)), Poly::default())),
             _ => {}
         }
@@ -127,7 +128,8 @@ fn kind(factor: &Factor) -> String {
     }
 }
 
-/// Orders that permute equal elements: `groups[i]` is the size of the run of equal ones that `i` is in.
+/// Orders that permute equal elements: `groups[i]` is the size of the run of equal ones that `i` is
+/// in.
 fn orders(groups: &[usize]) -> Vec<Vec<usize>> {
     let mut result = vec![Vec::new()];
     let mut at = 0;

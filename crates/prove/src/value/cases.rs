@@ -1,4 +1,5 @@
-//! Whether a sum is 0 wherever the facts hold: by normal form, and by cases where the normal form depends on them.
+//! Whether a sum is 0 wherever the facts hold: by normal form, and by cases where the normal form
+//! depends on them.
 
 use std::collections::BTreeMap;
 

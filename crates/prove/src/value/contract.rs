@@ -1,8 +1,10 @@
-//! Known tables multiplied out: sums over variables that only choose elements of constants are carried out in numbers.
+//! Known tables multiplied out: sums over variables that only choose elements of constants are
+//! carried out in numbers.
 //!
-//! A fast convolution (Winograd, Arithmetic Complexity of Computations, 1980; here its nested form) is `sum a: C[r, a] (sum p: B[a, p] x[p]) (sum q: G[a, q] w[q])`.
-//! Its product has thousands of terms, but `sum a: C[r, a] B[a, p] G[a, q]` is a table over p and q alone, and that has a handful of elements that
-//! are not 0.
+//! A fast convolution (Winograd, Arithmetic Complexity of Computations, 1980; here its nested form)
+//! is `sum a: C[r, a] (sum p: B[a, p] x[p]) (sum q: G[a, q] w[q])`. Its product has thousands of
+//! terms, but `sum a: C[r, a] B[a, p] G[a, q]` is a table over p and q alone, and that has a
+//! handful of elements that are not 0.
 
 use std::collections::BTreeMap;
 
@@ -111,13 +113,15 @@ impl<'a> Split<'a> {
         Some(Split { variables, reads, rest })
     }
 
-    /// Calls `add` with every index of the variables at which the product of all reads is not 0, and that product times `c`.
+    /// Calls `add` with every index of the variables at which the product of all reads is not 0,
+    /// and that product times `c`.
     fn add(&self, c: &Number, add: &mut dyn FnMut(&[i64], Number)) -> Result<(), Trouble> {
         let elements = self.variables.iter().try_fold(1i64, |n, (_, extent)| n.checked_mul(*extent)).unwrap_or(i64::MAX);
         if elements > MOST_ELEMENTS || !Fuel::spend(elements.unsigned_abs() / 4) {
             return Trouble::new("a product of too large tables");
         }
-        // Reads are looked at as soon as all their variables have values, so that a 0 ends the search early.
+        // Reads are looked at as soon as all their variables have values, so that a 0 ends the
+        // search early.
         let last = |read: &Read<'_>| read.index.iter().flat_map(|(_, multiples)| multiples.iter().map(|(at, _)| at + 1)).max().unwrap_or(0);
         let mut by_last: Vec<Vec<&Read<'_>>> = vec![Vec::new(); self.variables.len() + 1];
         self.reads.iter().for_each(|read| by_last[last(read)].push(read));

@@ -1,8 +1,11 @@
-//! Domains of integer types: which whole numbers they hold, and what becomes of those that they do not.
+//! Domains of integer types: which whole numbers they hold, and what becomes of those that they do
+//! not.
 //!
-//! Integers of a type are those modulo a power of two, of which each has one representative that the type holds. Sums and products of representatives
-//! are right modulo that power, so an element is written as a sum over the whole numbers as anything else is, and brought back into its type where it
-//! is made: unchanged where all that it can be is held by the type, and as a function of the sum, [`Function::Wrapped`], where it may not be.
+//! Integers of a type are those modulo a power of two, of which each has one representative that
+//! the type holds. Sums and products of representatives are right modulo that power, so an element
+//! is written as a sum over the whole numbers as anything else is, and brought back into its type
+//! where it is made: unchanged where all that it can be is held by the type, and as a function of
+//! the sum, [`Function::Wrapped`], where it may not be.
 
 use num_bigint::BigInt;
 use num_traits::{Euclid, One, Signed, Zero};
@@ -84,7 +87,8 @@ pub(crate) fn wrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Tro
     Ok(Sum::factor(Factor::Apply(Function::Wrapped(dtype), vec![sum])))
 }
 
-/// Whether the sum is an element of a tensor of this type, or another value that was brought into it.
+/// Whether the sum is an element of a tensor of this type, or another value that was brought into
+/// it.
 fn is_element(sum: &Sum, facts: &Facts, dtype: DType) -> bool {
     let [(term, c)] = sum.terms() else { return false };
     let [(factor, 1)] = term.factors.as_slice() else { return false };
@@ -97,7 +101,8 @@ fn is_element(sum: &Sum, facts: &Facts, dtype: DType) -> bool {
         }
 }
 
-/// The sum without wrapping to the type, or to wider ones, in what is wrapped as a whole: only what the sum is modulo the type's power of two counts.
+/// The sum without wrapping to the type, or to wider ones, in what is wrapped as a whole: only what
+/// the sum is modulo the type's power of two counts.
 fn unwrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Trouble> {
     let inner = |factor: &Factor| match factor {
         Factor::Apply(Function::Wrapped(own), arguments) if own.size() >= dtype.size() => arguments.first().cloned(),

@@ -1,4 +1,5 @@
-//! Maxima and products over a range, their domains simplified and parted where their elements depend on a condition.
+//! Maxima and products over a range, their domains simplified and parted where their elements
+//! depend on a condition.
 
 use crate::index::{Facts, Poly, Var};
 use crate::value::algebra::{Trouble, product};
@@ -29,7 +30,8 @@ impl Simplifier {
         }
     }
 
-    /// A product over the parts of its domain, each in a simpler form. Every step keeps how often each element is met.
+    /// A product over the parts of its domain, each in a simpler form. Every step keeps how often
+    /// each element is met.
     fn product_over(self, whole: Term, facts: &Facts) -> Result<Sum, Trouble> {
         // Factors are not written out one by one: products of sums would grow without need.
         let steps = Simplifier { expand: 0, ..self };
@@ -80,8 +82,8 @@ impl Simplifier {
         Ok(Some(term))
     }
 
-    /// A maximum whose elements depend on a condition: the larger one of that where it holds and of that where it does not, if each of both parts was
-    /// shown to have an element.
+    /// A maximum whose elements depend on a condition: the larger one of that where it holds and of
+    /// that where it does not, if each of both parts was shown to have an element.
     fn parted(self, term: &Term, facts: &Facts, parts: u32) -> Result<Option<Sum>, Trouble> {
         let (Some(cond), Some(fewer)) = (inner_condition(term), parts.checked_sub(1)) else { return Ok(None) };
         let one = Poly::number(1);

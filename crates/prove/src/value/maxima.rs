@@ -63,7 +63,8 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
     }
     rest.sort();
     let inside = match rest.as_slice() {
-        // max(a, b) = b + max(a - b, 0) = b + (a - b) + max(b - a, 0): the difference whose first coefficient is positive.
+        // max(a, b) = b + max(a - b, 0) = b + (a - b) + max(b - a, 0): the difference whose first
+        // coefficient is positive.
         [a, b] => {
             let (low, difference) =
                 if a.sub(b).terms().first().is_some_and(|(_, c)| c.is_positive()) { (b, a.sub(b)) } else { (a, b.sub(a)) };
@@ -172,7 +173,8 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     Ok(apart.add(&product(&outside, &Sum::factor(Factor::Over(fold, binders, conds, inside)), facts)?))
 }
 
-/// A product over a domain: that of products is the product over both domains, and factors have products of their own.
+/// A product over a domain: that of products is the product over both domains, and factors have
+/// products of their own.
 fn product_over(binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body: Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let whole = |body| Ok(Sum::factor(Factor::Over(Fold::Product, binders.clone(), conds.clone(), body)));
     let [(term, c)] = body.terms() else { return whole(body) };

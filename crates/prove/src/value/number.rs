@@ -26,7 +26,8 @@ pub(crate) fn stored(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// Elements of a constant of numbers or truth values, exactly; `None` if one is infinite or no number.
+/// Elements of a constant of numbers or truth values, exactly; `None` if one is infinite or no
+/// number.
 pub(crate) fn elements(constant: &Const) -> Option<Vec<Number>> {
     match constant.dtype().class() {
         Class::Real => constant.to_f64()?.into_iter().map(stored).collect(),
@@ -45,7 +46,8 @@ pub(crate) enum Reading {
     /// As the numbers that are stored.
     #[default]
     Stored,
-    /// As the simple ratios that they were rounded from, as far as there are such ratios. No two constants of one type are read as the same number.
+    /// As the simple ratios that they were rounded from, as far as there are such ratios. No two
+    /// constants of one type are read as the same number.
     Meant(Rc<Rounded>),
 }
 
@@ -123,7 +125,8 @@ fn round(value: f64, dtype: DType) -> Option<f64> {
     }
 }
 
-/// The decimal that a number of this type is written as, if that is short; else the simplest ratio that rounds to it, if there is a simple one.
+/// The decimal that a number of this type is written as, if that is short; else the simplest ratio
+/// that rounds to it, if there is a simple one.
 ///
 /// `0.1` means one tenth, not the number of single precision next to it.
 pub(crate) fn meant(value: f64, dtype: DType) -> Option<Number> {

@@ -1,7 +1,9 @@
-//! What must hold for an element to have a value: divisors other than 0, radicands that are not negative, arguments in the domain of a function.
+//! What must hold for an element to have a value: divisors other than 0, radicands that are not
+//! negative, arguments in the domain of a function.
 //!
-//! An obligation is kept as the indicator of its failure, 1 where it does not hold and 0 where it does: `zero(z)` for a divisor `z`. Two elements have
-//! values in the same places if the indicators are the same.
+//! An obligation is kept as the indicator of its failure, 1 where it does not hold and 0 where it
+//! does: `zero(z)` for a divisor `z`. Two elements have values in the same places if the indicators
+//! are the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,7 +86,8 @@ impl Failures {
         parts.failures()
     }
 
-    /// Whether both read some element, and at least one of them only where a condition on data holds, which is not shown to be the condition of the other.
+    /// Whether both read some element, and at least one of them only where a condition on data
+    /// holds, which is not shown to be the condition of the other.
     pub fn reads_on_other_conditions(&self, others: &Failures, facts: &Facts, simplifier: Simplifier) -> bool {
         let others = others.reads();
         let differ = |here: &Places<'_>, there: &Places<'_>| match (here, there) {
@@ -311,7 +314,8 @@ fn is_missing(indicator: &Sum) -> bool {
     matches!(indicator.terms(), [(term, _)] if term.factors.iter().all(is))
 }
 
-/// The same places in fewer terms: those on both sides of a condition, and those over neighbouring ranges, are one.
+/// The same places in fewer terms: those on both sides of a condition, and those over neighbouring
+/// ranges, are one.
 fn united(mut places: BTreeSet<Term>) -> BTreeSet<Term> {
     let without = |term: &Term, at: usize| {
         let mut term = term.clone();
@@ -370,7 +374,8 @@ fn whole_part(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(x)
 }
 
-/// The product without roots of its own factors: where such a root is 0, so is the product without it.
+/// The product without roots of its own factors: where such a root is 0, so is the product without
+/// it.
 fn without_roots(x: &Sum) -> Sum {
     let [(term, c)] = x.terms() else { return x.clone() };
     let is_factor = |y: &Sum| term.factors.iter().any(|(factor, p)| *p > 0 && Sum::factor(factor.clone()) == *y);

@@ -1,4 +1,5 @@
-//! Roots and other powers that are no whole numbers, of which a product has at most one of each kind for each base.
+//! Roots and other powers that are no whole numbers, of which a product has at most one of each
+//! kind for each base.
 
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
@@ -13,7 +14,8 @@ use crate::value::sum::{Factor, Function, Sum, Term};
 /// The name of the function of a base and an exponent.
 const POWER: &str = "power";
 
-/// What a factor is a power of, with a known exponent between 0 and 1: something that is not negative.
+/// What a factor is a power of, with a known exponent between 0 and 1: something that is not
+/// negative.
 fn fraction(factor: &Factor) -> Option<(&Sum, Number)> {
     let (base, exponent) = match factor {
         Factor::Apply(Function::Sqrt, y) => (y.first()?, half()),
@@ -52,8 +54,9 @@ pub(crate) fn fractions(y: &Sum, exponent: &Number) -> Vec<Factor> {
     factors
 }
 
-/// Adds up the exponents of roots and powers of the same base: `y^(a/b) y^(c/d)` is a whole power of `y`, which is given back, times at most one
-/// root and one power below a half, which stay among the factors. Bases are not negative where a root of them is taken.
+/// Adds up the exponents of roots and powers of the same base: `y^(a/b) y^(c/d)` is a whole power
+/// of `y`, which is given back, times at most one root and one power below a half, which stay among
+/// the factors. Bases are not negative where a root of them is taken.
 pub(crate) fn gathered(factors: &mut Vec<(Factor, i32)>) -> Result<Vec<(Sum, i32)>, Trouble> {
     let mut bases: Vec<(Sum, Number)> = Vec::new();
     for (factor, power) in factors.iter() {

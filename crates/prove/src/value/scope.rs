@@ -1,4 +1,5 @@
-//! Variables under their binders: replaced without capture, renamed, and all index expressions visited.
+//! Variables under their binders: replaced without capture, renamed, and all index expressions
+//! visited.
 
 use crate::index::{Fuel, Poly, Var, fresh};
 use crate::value::sum::{Factor, Function, Sum, Term};
@@ -6,7 +7,8 @@ use crate::value::sum::{Factor, Function, Sum, Term};
 /// What takes the place of variables.
 pub(crate) struct Replacement {
     pairs: Vec<(Var, Poly)>,
-    /// Variables that binders must not be named like: those replaced, and those in what replaces them.
+    /// Variables that binders must not be named like: those replaced, and those in what replaces
+    /// them.
     taken: Vec<Var>,
 }
 
@@ -24,7 +26,8 @@ impl Replacement {
         poly.replace(&|v| self.pairs.iter().find(|(var, _)| *var == v).map(|(_, value)| value.clone()))
     }
 
-    /// The same for the inside of a binder, with fresh names for its variables where others need theirs.
+    /// The same for the inside of a binder, with fresh names for its variables where others need
+    /// theirs.
     fn inside(&self, binders: &[(Var, Poly)]) -> (Vec<(Var, Poly)>, Option<Replacement>) {
         let mut renamed = Vec::new();
         let list = binders.iter().map(|(var, extent)| {
@@ -78,7 +81,8 @@ impl Term {
 
     /// The term with free variables replaced.
     pub fn replace(&self, with: &Replacement) -> Term {
-        // Not a question of its own, so the answer is given even if nothing is left; whoever asks next gets none.
+        // Not a question of its own, so the answer is given even if nothing is left; whoever asks
+        // next gets none.
         Fuel::spend(self.factors.len() as u64);
         let (binders, inside) = with.inside(&self.binders);
         let with = inside.as_ref().unwrap_or(with);

@@ -47,7 +47,8 @@ impl Signs {
         self.0.retain(|(direction, _)| !variables.iter().any(|(var, _)| direction.has(*var)));
     }
 
-    /// The smallest and the largest value that the assumptions allow, each with whether it is excluded.
+    /// The smallest and the largest value that the assumptions allow, each with whether it is
+    /// excluded.
     fn range(&self, sum: &Sum) -> (Option<End>, Option<End>) {
         let Some((factor, direction, constant)) = direction(sum) else { return (None, None) };
         let Some((_, bounds)) = self.0.iter().find(|(d, _)| *d == direction) else { return (None, None) };
@@ -129,7 +130,8 @@ pub(crate) fn is_positive_factor(factor: &Factor, facts: &Facts) -> bool {
     }
 }
 
-/// A sum whose sign decides what a maximum or an indicator in it is; nothing that is bound inside occurs in it.
+/// A sum whose sign decides what a maximum or an indicator in it is; nothing that is bound inside
+/// occurs in it.
 pub(crate) fn open_sign(sum: &Sum) -> Option<Sum> {
     in_sum(sum, &mut Vec::new())
 }

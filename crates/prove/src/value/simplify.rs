@@ -1,4 +1,5 @@
-//! Sums brought closer to a normal form: conditions that say nothing dropped, summed ranges trimmed, shifted, split and merged.
+//! Sums brought closer to a normal form: conditions that say nothing dropped, summed ranges
+//! trimmed, shifted, split and merged.
 
 use num_traits::One;
 
@@ -16,7 +17,8 @@ pub(super) const MOST_STEPS: usize = 96;
 pub(crate) struct Simplifier {
     /// Sums over at most so many values are written out.
     pub expand: i64,
-    /// Output variables of at most so many values are told apart where they choose an element of a table.
+    /// Output variables of at most so many values are told apart where they choose an element of a
+    /// table.
     pub choose: i64,
 }
 
@@ -71,12 +73,14 @@ impl Simplifier {
         Ok(result)
     }
 
-    /// What holds for every value of a term's variables, with a simpler domain; `None` if the domain is empty.
+    /// What holds for every value of a term's variables, with a simpler domain; `None` if the
+    /// domain is empty.
     pub(super) fn every(self, mut term: Term, facts: &Facts) -> Result<Option<Term>, Trouble> {
         let one = Poly::number(1);
         for _ in 0..MOST_STEPS {
             match self.step(&term, facts, false)? {
-                // Of a domain that may be empty, a variable that does not matter does: it says whether anything is claimed.
+                // Of a domain that may be empty, a variable that does not matter does: it says
+                // whether anything is claimed.
                 Step::Changed(changed) if changed.binders.len() >= term.binders.len() => term = changed,
                 Step::Changed(changed) if term.binders.iter().all(|(_, extent)| facts.at_least(extent, &one)) => term = changed,
                 Step::Split(parts) if parts.is_empty() => return Ok(None),
@@ -86,7 +90,8 @@ impl Simplifier {
         Ok(Some(term))
     }
 
-    /// One step of simplifying the domain of a term. `additive` tells sums from maxima, where multiplicities do not count.
+    /// One step of simplifying the domain of a term. `additive` tells sums from maxima, where
+    /// multiplicities do not count.
     pub(super) fn step(self, term: &Term, facts: &Facts, additive: bool) -> Result<Step, Trouble> {
         let Some(clean) = conditions(term, facts) else { return Ok(Step::Split(Vec::new())) };
         if clean != *term {
@@ -260,7 +265,8 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     Some(Term { conds, ..term.clone() })
 }
 
-/// A summed variable that conditions leave one value: `r - b v ≥ 0` and `b v + b - 1 - r ≥ 0` mean `v = floor(r / b)`.
+/// A summed variable that conditions leave one value: `r - b v ≥ 0` and `b v + b - 1 - r ≥ 0` mean
+/// `v = floor(r / b)`.
 fn equality(term: &Term, at: usize, cond: &Poly, factor: &Poly, rest: &Poly) -> Option<Term> {
     let step = factor.scale(-1);
     let known_step = step.known();
@@ -276,7 +282,8 @@ fn equality(term: &Term, at: usize, cond: &Poly, factor: &Poly, rest: &Poly) -> 
     let value = rest.floor(&step);
     let mut term = term.clone();
     term.conds.retain(|c| c != cond && *c != other);
-    // Both conditions say that the division leaves the remainder that it leaves; the range stays to be said.
+    // Both conditions say that the division leaves the remainder that it leaves; the range stays to
+    // be said.
     for range in [value.clone(), extent.plus(-1).sub(&value)] {
         if range.known().is_none_or(|v| v < 0) && !term.conds.contains(&range) {
             term.conds.push(range);
@@ -286,7 +293,8 @@ fn equality(term: &Term, at: usize, cond: &Poly, factor: &Poly, rest: &Poly) -> 
     Some(term.rebind(without(&term.binders, at), vec![(*var, value)]))
 }
 
-/// The size of the low digit where a division cuts the variable in two: `floor((c v + r) / (c m))` cuts at `m`.
+/// The size of the low digit where a division cuts the variable in two: `floor((c v + r) / (c m))`
+/// cuts at `m`.
 fn split_at(term: &Term, var: Var, extent: &Poly) -> Option<Poly> {
     let mut found = None;
     term.inner_polys(&mut |p| {
@@ -345,7 +353,8 @@ fn merged(term: &Term) -> Option<Term> {
     None
 }
 
-/// A condition inside of a factor that speaks of the term's own summed variables, and of none bound further inside.
+/// A condition inside of a factor that speaks of the term's own summed variables, and of none bound
+/// further inside.
 pub(super) fn inner_condition(term: &Term) -> Option<Poly> {
     let own: Vec<Var> = term.binders.iter().map(|(var, _)| *var).collect();
     term.factors.iter().find_map(|(factor, _)| inside(factor, &mut Vec::new(), &|p| own.iter().any(|v| p.has(*v))))

@@ -56,7 +56,8 @@ pub(crate) enum Factor {
     Of(Sum),
 }
 
-/// The sum over index variables (`0 ≤ v < extent`), where conditions hold (`poly ≥ 0`), of a product of powers.
+/// The sum over index variables (`0 ≤ v < extent`), where conditions hold (`poly ≥ 0`), of a
+/// product of powers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Term {
     /// Summed variables with their extents.

@@ -5,9 +5,11 @@ use crate::value::sum::Term;
 
 /// The domain of a maximum with two of its variables replaced by one, where elements depend on `a h + l` alone.
 ///
-/// How often a maximum meets an element does not count, so the new variable runs over all values that `a h + l` takes: those for which some `h` meets
-/// all conditions. Finding such an `h` is the exact elimination of a variable from inequalities between integers (W. Pugh, The Omega test, 1991,
-/// section 2.3.3): of two bounds, one with factor 1, the combination says all; of others, it must be shown that there is room for a whole number.
+/// How often a maximum meets an element does not count, so the new variable runs over all values
+/// that `a h + l` takes: those for which some `h` meets all conditions. Finding such an `h` is the
+/// exact elimination of a variable from inequalities between integers (W. Pugh, The Omega test,
+/// 1991, section 2.3.3): of two bounds, one with factor 1, the combination says all; of others, it
+/// must be shown that there is room for a whole number.
 pub(crate) fn glided(term: &Term, facts: &Facts) -> Option<Term> {
     let binders = || term.binders.iter();
     let pairs = binders().flat_map(|high| binders().map(move |low| (high, low))).filter(|(high, low)| high.0 != low.0);
@@ -31,7 +33,8 @@ pub(crate) fn glided(term: &Term, facts: &Facts) -> Option<Term> {
     })
 }
 
-/// The number `a` for which all index expressions but the conditions depend on `a high + low` alone.
+/// The number `a` for which all index expressions but the conditions depend on `a high + low`
+/// alone.
 fn step(term: &Term, high: Var, low: Var) -> Option<i64> {
     let (mut step, mut together) = (None, true);
     let mut visit = |p: &Poly| {
@@ -50,7 +53,8 @@ fn step(term: &Term, high: Var, low: Var) -> Option<i64> {
     step.filter(|_| together)
 }
 
-/// Conditions that hold exactly where a whole number in the variable's place meets all of `conds`; `None` if that is not shown.
+/// Conditions that hold exactly where a whole number in the variable's place meets all of `conds`;
+/// `None` if that is not shown.
 fn eliminated(conds: &[Poly], var: Var, facts: &Facts) -> Option<Vec<Poly>> {
     let (with, mut result): (Vec<Poly>, Vec<Poly>) = conds.iter().cloned().partition(|cond| cond.has(var));
     let facts = facts.with(&[], result.iter().cloned());
@@ -84,7 +88,8 @@ mod tests {
     use crate::index::{Fuel, Source};
     use crate::value::sum::Factor;
 
-    /// max over `h < n`, `l < m` where conditions hold of `x[a h + l]`, and all values of `a h + l`.
+    /// max over `h < n`, `l < m` where conditions hold of `x[a h + l]`, and all values of `a h +
+    /// l`.
     fn check(n: i64, m: i64, a: i64, bounds: Option<(i64, i64)>) -> Option<Vec<i64>> {
         Fuel::fill(1 << 20);
         let (h, l) = (fresh(), fresh());

@@ -14,7 +14,8 @@ const MOST: usize = 16;
 
 /// One binding: sizes of all inputs, and values to run with.
 pub struct Binding {
-    /// The symbols that were given several values, with those of this binding: `N=8`. Empty if there is only one.
+    /// The symbols that were given several values, with those of this binding: `N=8`. Empty if
+    /// there is only one.
     pub label: String,
     /// Sizes of all inputs.
     pub sizes: Sizes,
@@ -25,8 +26,9 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// All bindings of a request, in the order in which they are given. The first is the one that the search is about.
-    /// With `run`, sizes that are left open are guessed by running the model; without, from what it declares.
+    /// All bindings of a request, in the order in which they are given. The first is the one that
+    /// the search is about. With `run`, sizes that are left open are guessed by running the model;
+    /// without, from what it declares.
     pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Binding>, Failure> {
         let bindings = combinations(&request.binds)?;
         let several: Vec<&str> = request.binds.iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name.as_str()).collect();
@@ -72,7 +74,8 @@ fn combinations(binds: &[(String, Vec<i64>)]) -> Result<Vec<Vec<(String, i64)>>,
     Ok(all)
 }
 
-/// The geometric mean of speed-ups; its interval is that of the ends. Timed as often as the one that was timed least.
+/// The geometric mean of speed-ups; its interval is that of the ends. Timed as often as the one
+/// that was timed least.
 pub fn geometric_mean(speedups: &[Speedup]) -> Speedup {
     let Some(pairs) = speedups.iter().map(|s| s.pairs).min() else { return Speedup::NONE };
     let mean = |part: &dyn Fn(&Speedup) -> f64| (speedups.iter().map(|s| part(s).ln()).sum::<f64>() / speedups.len() as f64).exp();

@@ -1,4 +1,5 @@
-//! A candidate that fails its check: which rewrite is to blame, and what a search finds without its rule.
+//! A candidate that fails its check: which rewrite is to blame, and what a search finds without its
+//! rule.
 
 use std::time::Instant;
 
@@ -17,9 +18,11 @@ use crate::report::{Applied, Check};
 /// Rules that are left out of one candidate at most, one after the other.
 const RULES: usize = 3;
 
-/// The candidate without the rules that were to blame, if one is found that passes its check. Warns of each of these rules.
+/// The candidate without the rules that were to blame, if one is found that passes its check. Warns
+/// of each of these rules.
 ///
-/// The first rewrite after which the check fails is found by bisection over the script, unless the check names it.
+/// The first rewrite after which the check fails is found by bisection over the script, unless the
+/// check names it.
 pub fn bisect(run: &mut Run<'_>, certifier: &Certifier<'_>, failed: &Candidate) -> Result<Option<Candidate>, Failure> {
     let bisection = Bisection { run, certifier, name: failed.name.clone() };
     bisection.mended(failed.script.places(), failed.check.as_ref())
@@ -54,7 +57,8 @@ impl Bisection<'_, '_> {
         Ok(None)
     }
 
-    /// The first rewrite of a script after which the check fails: rule and place. `None` if it cannot be found, or not in time.
+    /// The first rewrite of a script after which the check fails: rule and place. `None` if it
+    /// cannot be found, or not in time.
     fn culprit(&mut self, library: &Library, places: &[u64]) -> Result<Option<(String, String)>, Failure> {
         let (mut right, mut wrong) = (0, places.len());
         while wrong - right > 1 {

@@ -16,7 +16,8 @@ use crate::report::{Check, Replayed};
 
 /// Constants of more elements are not computed again by the checker.
 const COMPUTED: i64 = 1 << 27;
-/// Bytes per element that computing a constant again takes: the value and its operand in double precision, the written one likewise, and as stored.
+/// Bytes per element that computing a constant again takes: the value and its operand in double
+/// precision, the written one likewise, and as stored.
 const BYTES: i64 = 40;
 
 /// Replays certificates of candidates.
@@ -53,13 +54,14 @@ impl<'a> Certifier<'a> {
         self.job.request.rules.require == Some(Trust::Proved)
     }
 
-    /// Whether a rewrite by this rule has to be proved where it is made: the rule is proved on instances that may be narrower than what it matches.
+    /// Whether a rewrite by this rule has to be proved where it is made: the rule is proved on
+    /// instances that may be narrower than what it matches.
     fn is_own(&self, rule: &str) -> bool {
         self.job.rules.own.contains(rule)
     }
 
-    /// The candidate's check, which `numeric` makes, with what replaying the certificate shows. It fails if the certificate is contradicted, or if a rewrite is
-    /// not proved that has to be.
+    /// The candidate's check, which `numeric` makes, with what replaying the certificate shows. It
+    /// fails if the certificate is contradicted, or if a rewrite is not proved that has to be.
     pub fn examine(&self, candidate: &Candidate, numeric: impl FnOnce() -> Check) -> Check {
         // What may well not be proved is not run first.
         let is_doubtful = candidate.script.rewrites().any(|rewrite| self.is_own(&rewrite.step.patch.cause));
@@ -97,7 +99,8 @@ impl<'a> Certifier<'a> {
         }
     }
 
-    /// The first step that is not proved and has to be: by a rule of the user's, or outside of what the proof of its rule covers.
+    /// The first step that is not proved and has to be: by a rule of the user's, or outside of what
+    /// the proof of its rule covers.
     fn refusal(&self, replayed: &Replayed, rewritten: &[Rewritten]) -> Option<Refusal> {
         if self.is_strict() && replayed.bounded > 0 {
             return Some(Refusal::of(format!("{} of its rewrites are proved up to rounded constants only", replayed.bounded)));

@@ -1,4 +1,5 @@
-//! Third stage: the input and the candidates are timed end to end, and the candidates that beat the input are ranked.
+//! Third stage: the input and the candidates are timed end to end, and the candidates that beat the
+//! input are ranked.
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timed};
@@ -37,7 +38,8 @@ pub fn compare(run: &mut Run<'_>, mut candidates: Vec<Candidate>) -> Result<Comp
     Ok(Comparison { input, candidates, ranking })
 }
 
-/// The input in normal form. Every candidate is: where a comparison is dear, it takes part only if there is nothing better.
+/// The input in normal form. Every candidate is: where a comparison is dear, it takes part only if
+/// there is nothing better.
 fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure> {
     let input = &run.job.input;
     let affordable = if alone { run.clock.affords_comparison() } else { run.clock.finalists() == FINALISTS };
@@ -59,7 +61,8 @@ pub fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed
     run.evaluator.time(candidates, until, &|| observer.interrupted())
 }
 
-/// Whether a candidate is better than the input on the whole, and slower at no binding, beyond noise. Notes where it is.
+/// Whether a candidate is better than the input on the whole, and slower at no binding, beyond
+/// noise. Notes where it is.
 pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     if !run.evaluator.wins(candidate) {
         return false;
@@ -74,7 +77,8 @@ pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     slower.is_none()
 }
 
-/// Slower than the input beyond noise: by its whole interval, or by more than two sessions of one model differ.
+/// Slower than the input beyond noise: by its whole interval, or by more than two sessions of one
+/// model differ.
 fn is_slower(speedup: &Speedup) -> bool {
     speedup.high < 1.0 || speedup.median < 1.0 - MARGIN
 }

@@ -15,7 +15,8 @@ pub struct Cutter<'a> {
     initializers: HashMap<&'a str, &'a TensorProto>,
 }
 
-/// A value at which a model is cut: what it is called in the part, what it is in the whole, and its element type and sizes.
+/// A value at which a model is cut: what it is called in the part, what it is in the whole, and its
+/// element type and sizes.
 pub struct End {
     /// Name in the part.
     pub name: String,
@@ -55,7 +56,8 @@ impl<'a> Cutter<'a> {
         self.written.proto.graph.iter().any(|g| g.input.iter().any(|i| i.name() == name))
     }
 
-    /// The part that computes `outputs` from `inputs`; what it lacks, if it cannot be computed from these.
+    /// The part that computes `outputs` from `inputs`; what it lacks, if it cannot be computed from
+    /// these.
     pub fn cut(&self, inputs: &[End], outputs: &[End]) -> Result<ModelProto, String> {
         let name = |end: &End| self.names.get(&end.value).copied().ok_or_else(|| format!("`{}` is not in the file", end.name));
         let ends: HashMap<&str, &str> = inputs.iter().map(|end| Ok((name(end)?, end.name.as_str()))).collect::<Result<_, String>>()?;

@@ -9,7 +9,8 @@ use regraft_runtime::{
 use crate::error::Failure;
 use regraft_runtime::Feeds;
 
-/// A candidate must be faster by this much beyond its interval: two sessions of one model differ steadily by up to half a percent.
+/// A candidate must be faster by this much beyond its interval: two sessions of one model differ
+/// steadily by up to half a percent.
 pub const MARGIN: f64 = 0.005;
 
 /// Sittings last at least this many times as long as opening their models takes.
@@ -60,7 +61,8 @@ pub fn time_end_to_end(
             session.bind(feeds)?;
             sessions.push(session);
         }
-        // Each sitting gets an equal part of the time that is left, if opening the models takes little of it.
+        // Each sitting gets an equal part of the time that is left, if opening the models takes
+        // little of it.
         let left = effort.until.saturating_duration_since(now);
         let affordable = (left.as_secs_f64() / (OPENING * now.elapsed().as_secs_f64()).max(1e-9)) as usize;
         let end = now + left / (effort.sittings - sitting).min(affordable).max(1) as u32;

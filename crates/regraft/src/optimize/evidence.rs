@@ -1,4 +1,5 @@
-//! What a certificate says of a rewritten graph: every edit as data, what the rule's variables stood for, and the guards that held.
+//! What a certificate says of a rewritten graph: every edit as data, what the rule's variables
+//! stood for, and the guards that held.
 
 use regraft_audit::coverage;
 use regraft_certify::{Step, Trail};
@@ -10,8 +11,9 @@ use regraft_search::Move;
 use crate::optimize::script::{Rewrite, Rewritten};
 
 impl Rewritten {
-    /// Its part of a certificate: how the graph was brought to its normal form, and what was rewritten then. Dropping what no output needs is no
-    /// step: the outputs do not depend on it. `library` has the rules, in whatever order. `None` if an edit cannot be said as data.
+    /// Its part of a certificate: how the graph was brought to its normal form, and what was
+    /// rewritten then. Dropping what no output needs is no step: the outputs do not depend on it.
+    /// `library` has the rules, in whatever order. `None` if an edit cannot be said as data.
     pub fn trail(&self, library: &Library) -> Option<Trail> {
         let mut graph = self.read.clone();
         let merges = normal::cse_steps(&mut graph);
@@ -28,7 +30,8 @@ impl Rewritten {
         Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
     }
 
-    /// Why the proof of its rule does not cover step `number` (from 1) of the trail; `None` if it does, or if the step is by no rule.
+    /// Why the proof of its rule does not cover step `number` (from 1) of the trail; `None` if it
+    /// does, or if the step is by no rule.
     pub fn uncovered(&self, library: &Library, number: usize) -> Option<String> {
         let mut graph = self.read.clone();
         let merges = normal::cse_steps(&mut graph).len();

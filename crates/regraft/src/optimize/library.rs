@@ -32,11 +32,13 @@ pub struct Usable {
     pub library: Library,
     /// Rules of files that are not trusted far enough, and how far they are.
     pub left_out: Vec<(String, Trust)>,
-    /// Rules of files that are proved on their instances. Each of their rewrites has to be proved where it is made.
+    /// Rules of files that are proved on their instances. Each of their rewrites has to be proved
+    /// where it is made.
     pub own: BTreeSet<String>,
 }
 
-/// The shipped rules and those of files. Rules of files are proved here; what the prover does not show is `tested`.
+/// The shipped rules and those of files. Rules of files are proved here; what the prover does not
+/// show is `tested`.
 pub fn read_library(files: &[PathBuf]) -> Result<Library, Failure> {
     read(files).map(|(library, _)| library)
 }
@@ -54,7 +56,8 @@ fn read(files: &[PathBuf]) -> Result<(Library, usize), Failure> {
     Ok((library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust)), shipped))
 }
 
-/// The shipped rules and those of files, without denied ones, those of other runtimes, and those that are not trusted far enough.
+/// The shipped rules and those of files, without denied ones, those of other runtimes, and those
+/// that are not trusted far enough.
 pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let (library, shipped) = read(&choice.files)?;
     let own = library.rules()[shipped..].iter().filter(|r| r.trust > Trust::Tested).map(|r| r.name.to_string()).collect();
@@ -89,7 +92,8 @@ fn least(choice: &Choice) -> Trust {
 mod tests {
     use super::*;
 
-    /// A law that the prover does not know: f(x) = x where f is a softplus is false, but an unproved rule is all that is needed here.
+    /// A law that the prover does not know: f(x) = x where f is a softplus is false, but an
+    /// unproved rule is all that is needed here.
     const UNPROVED: &str = ";; a\n(rule odd (softplus (relu ?x)) => (relu (softplus ?x)) (numeric exact) (doc \"d\") (instance (?x 2 3)))";
     const PROVED: &str = ";; a\n(rule even (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"d\") (instance (n 2 3) (?x n 3)))";
 

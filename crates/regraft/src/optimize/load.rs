@@ -72,7 +72,8 @@ impl Job {
         InModel::new(&self.input.model, &*self.runtime)
     }
 
-    /// A rewritten graph as a model. Where memory is short, new constants wait in the output's folder.
+    /// A rewritten graph as a model. Where memory is short, new constants wait in the output's
+    /// folder.
     pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
         Ok(self.input.model.write(graph, &self.write_options())?)
     }

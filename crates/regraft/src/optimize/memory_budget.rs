@@ -4,12 +4,14 @@ use regraft_onnx::Model;
 
 use crate::units::show_bytes;
 
-/// Sizes of the model that a full run holds at its peak: four sessions in the final comparison, each with its weights twice (as read, and
-/// packed for the kernels), and the serialized candidates beside them.
+/// Sizes of the model that a full run holds at its peak: four sessions in the final comparison,
+/// each with its weights twice (as read, and packed for the kernels), and the serialized candidates
+/// beside them.
 const SIZES: u64 = 10;
 /// The same for the check of one region: its serialized form, and one session at a time.
 const SIZES_OF_REGION: u64 = 6;
-/// The same where the reference executor runs it in double precision, the original and the rewritten region.
+/// The same where the reference executor runs it in double precision, the original and the
+/// rewritten region.
 const SIZES_OF_REFERENCE: u64 = 16;
 /// Bytes of everything that does not grow with the weights: libraries, graph, rules, store.
 const BASE: u64 = 256 << 20;
@@ -26,13 +28,15 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// The budget for a model, within `asked` bytes or the default share of what the machine has available.
+    /// The budget for a model, within `asked` bytes or the default share of what the machine has
+    /// available.
     pub fn new(model: &Model, asked: Option<u64>) -> MemoryBudget {
         let limit = asked.or_else(|| available().map(|bytes| (bytes as f64 * SHARE) as u64)).unwrap_or(u64::MAX);
         MemoryBudget { limit, need: model.size().saturating_mul(SIZES).saturating_add(BASE) }
     }
 
-    /// True if whole models cannot be run: nothing is measured then, and changed regions are checked one by one.
+    /// True if whole models cannot be run: nothing is measured then, and changed regions are
+    /// checked one by one.
     pub fn is_tight(&self) -> bool {
         self.need > self.limit
     }

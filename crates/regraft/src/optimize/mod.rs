@@ -77,7 +77,8 @@ use time_budget::TimeBudget;
 ///
 /// # Errors
 ///
-/// What cannot be read, run or written, and requests that contradict themselves. The output is then as it was.
+/// What cannot be read, run or written, and requests that contradict themselves. The output is then
+/// as it was.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
     optimize_on(&|| runtime::load(request.runtime_library.as_deref()), request, observer)
 }

@@ -2,7 +2,8 @@
 
 use regraft_runtime::{DType, Feeds, HostTensor};
 
-/// The same inputs with every second finite element moved to a neighbouring number; `None` if no input has such elements.
+/// The same inputs with every second finite element moved to a neighbouring number; `None` if no
+/// input has such elements.
 pub fn perturbed(feeds: &Feeds) -> Option<Feeds> {
     let mut moved = Feeds::new();
     let mut any = false;

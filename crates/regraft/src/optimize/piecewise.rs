@@ -1,4 +1,5 @@
-//! The numeric check where whole models do not fit into memory: every changed region alone, with its real weights.
+//! The numeric check where whole models do not fit into memory: every changed region alone, with
+//! its real weights.
 
 use prost::Message;
 use regraft_ir::{Bindings, Graph, eval};
@@ -19,7 +20,8 @@ use crate::ranges::integer_ranges;
 use crate::report::Check;
 use crate::sizes::Sizes;
 
-/// A rewritten model and the one that it was made from; both share the weights of the files that were read.
+/// A rewritten model and the one that it was made from; both share the weights of the files that
+/// were read.
 pub struct Pieces<'a> {
     /// The original graph, and as a model file.
     pub before: (&'a Graph, &'a Written),
@@ -58,7 +60,8 @@ impl<E: Into<Failure>> From<E> for Fault {
     }
 }
 
-/// Checks every region in which the models differ. Where one cannot be checked, for its size or its types, the check is incomplete.
+/// Checks every region in which the models differ. Where one cannot be checked, for its size or its
+/// types, the check is incomplete.
 pub fn verify_pieces(runtime: &dyn Runtime, pieces: &Pieces<'_>) -> Result<Check, Failure> {
     let (old, new) = (Cutter::new(pieces.before.1), Cutter::new(pieces.after.1));
     let typed = |value| pieces.before.0.ty(value).is_some_and(|ty| ty.bind(&pieces.sizes.symbols).is_some());

@@ -1,7 +1,9 @@
-//! A certificate replayed before its model is written: distinct steps are proved on all cores, and those of earlier runs are known from the store.
+//! A certificate replayed before its model is written: distinct steps are proved on all cores, and
+//! those of earlier runs are known from the store.
 //!
-//! The replay is that of `regraft check`, by the same code; only who answers its questions differs: whether a region's sides are equal, and how far written
-//! constants are from their expressions. The store is the user's own, and believed here; `check` does not read it.
+//! The replay is that of `regraft check`, by the same code; only who answers its questions differs:
+//! whether a region's sides are equal, and how far written constants are from their expressions.
+//! The store is the user's own, and believed here; `check` does not read it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

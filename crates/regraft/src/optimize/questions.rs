@@ -46,7 +46,8 @@ impl Questions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a question, if it is known; else it is taken to be the likeliest one, and will be answered. `remembered` gives what was shown before.
+    /// The answer to a question, if it is known; else it is taken to be the likeliest one, and will
+    /// be answered. `remembered` gives what was shown before.
     pub fn ask(&self, key: ProofKey, region: &Region, remembered: impl Fn(&ProofKey) -> Option<Verdict>) -> Verdict {
         let known = self.state().answers.get(&key).cloned();
         if let Some(verdict) = known {
@@ -66,7 +67,8 @@ impl Questions {
         guess
     }
 
-    /// Answers questions on other threads while `asking` asks them, and those that are left on this one as well.
+    /// Answers questions on other threads while `asking` asks them, and those that are left on this
+    /// one as well.
     pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
         let helpers = regraft_ir::parallel::cores().min(THREADS) - 1;
         self.state().closed = false;
@@ -119,7 +121,8 @@ impl Questions {
         }
     }
 
-    /// True if some answer is not what it was taken to be. Asked again, the question has its answer.
+    /// True if some answer is not what it was taken to be. Asked again, the question has its
+    /// answer.
     pub fn was_wrong(&self) -> bool {
         let mut state = self.state();
         let guessed = std::mem::take(&mut state.guessed);

@@ -1,14 +1,17 @@
-//! Where a rewritten graph differs from the one that it was made from: small pairs of subgraphs that must compute the same.
+//! Where a rewritten graph differs from the one that it was made from: small pairs of subgraphs
+//! that must compute the same.
 //!
-//! Nodes that survive a rewriting keep their ids. Wherever a surviving node, or an output, reads another value than before, the old and the new
-//! value must be equal. Both are computed from surviving values, which are equal by the same argument further up. If every such pair is equal
+//! Nodes that survive a rewriting keep their ids. Wherever a surviving node, or an output, reads
+//! another value than before, the old and the new value must be equal. Both are computed from
+//! surviving values, which are equal by the same argument further up. If every such pair is equal
 //! as a function of the surviving values (taken as free inputs), the graphs compute the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
 
-/// Two lists of values, of the graph before and after, that must be equal, as functions of `inputs`.
+/// Two lists of values, of the graph before and after, that must be equal, as functions of
+/// `inputs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// Values that exist in both graphs and are computed from constants by neither.
@@ -27,7 +30,8 @@ pub struct Regions<'a> {
     survivors: BTreeSet<NodeId>,
 }
 
-/// The regions in which `after` differs from `before`. A region ends only at values that are `cuttable` and at outputs.
+/// The regions in which `after` differs from `before`. A region ends only at values that are
+/// `cuttable` and at outputs.
 pub fn regions(
     before: &Graph,
     after: &Graph,
@@ -72,7 +76,8 @@ impl Regions<'_> {
         (pairs, lost)
     }
 
-    /// Nodes that compute `value`, up to values to cut at, which go to `inputs`. What computes `value` itself is always among them.
+    /// Nodes that compute `value`, up to values to cut at, which go to `inputs`. What computes
+    /// `value` itself is always among them.
     fn walk(&self, graph: &Graph, value: ValueId, inputs: &mut BTreeSet<ValueId>) -> BTreeSet<NodeId> {
         let (mut nodes, mut stack, mut seen) = (BTreeSet::new(), vec![value], BTreeSet::new());
         while let Some(at) = stack.pop() {
@@ -96,7 +101,8 @@ impl Regions<'_> {
         !graph.node(value.node).constant && self.survivors.contains(&value.node) && (self.cuttable)(value)
     }
 
-    /// The nodes that compute both sides of a pair, and their free inputs. Where one side is computed from the other, it ends there.
+    /// The nodes that compute both sides of a pair, and their free inputs. Where one side is
+    /// computed from the other, it ends there.
     fn sides(&self, a: ValueId, b: ValueId) -> (BTreeSet<ValueId>, Vec<(bool, NodeId)>) {
         let (mut left, mut right) = (BTreeSet::new(), BTreeSet::new());
         let mut old = self.walk(self.before, a, &mut left);

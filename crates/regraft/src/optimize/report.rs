@@ -65,7 +65,8 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     }
 }
 
-/// The winner's check. What another candidate failed is told by a warning, and says nothing of a copy of the input.
+/// The winner's check. What another candidate failed is told by a warning, and says nothing of a
+/// copy of the input.
 fn check(comparison: &Comparison, winner: Option<&Candidate>) -> Check {
     let tolerance = comparison.candidates.iter().filter_map(|c| Some(c.check.as_ref()?.tolerance)).fold(0.0, f64::max);
     let own = winner.and_then(|winner| winner.check.clone());

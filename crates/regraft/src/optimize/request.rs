@@ -39,7 +39,8 @@ pub struct Request {
     pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
-    /// Values of symbols. The result is measured and checked at every combination, and searched for at the first.
+    /// Values of symbols. The result is measured and checked at every combination, and searched for
+    /// at the first.
     pub binds: Vec<(String, Vec<i64>)>,
     /// Strategy.
     pub search: SearchKind,
@@ -59,7 +60,8 @@ pub struct Request {
     pub allow_growth: Option<u64>,
     /// Version of the standard opset to write the model at, if another than its own.
     pub opset: Option<i64>,
-    /// Bytes of memory that the run may take; most of what the machine has available if not given. See [`Room`](crate::optimize::Room).
+    /// Bytes of memory that the run may take; most of what the machine has available if not given.
+    /// See [`Room`](crate::optimize::Room).
     pub memory: Option<u64>,
     /// Inputs of the user's: a folder, or `input:file`.
     pub data: Vec<String>,

@@ -55,12 +55,14 @@ impl Script {
         self.rewrites().next().is_none()
     }
 
-    /// Rewrites of the model's own graph as places ([`Move::place`]), by which they are found again.
+    /// Rewrites of the model's own graph as places ([`Move::place`]), by which they are found
+    /// again.
     pub fn places(&self) -> Vec<u64> {
         self.main.iter().map(|rewrite| rewrite.step.place()).collect()
     }
 
-    /// The model's own graph and its bodies with their rewrites; `read` is the former as it was read.
+    /// The model's own graph and its bodies with their rewrites; `read` is the former as it was
+    /// read.
     pub fn graphs(&self, read: &Graph) -> Vec<Rewritten> {
         let main = Rewritten { place: GraphPlace::default(), label: String::new(), read: read.clone(), rewrites: self.main.clone() };
         std::iter::once(main).chain(self.bodies.iter().cloned()).collect()

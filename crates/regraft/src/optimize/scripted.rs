@@ -22,7 +22,8 @@ const CALL: u64 = 1_000;
 pub struct Scripted {
     /// Nanoseconds of one run of an operator of this type.
     pub operator: fn(&str) -> u64,
-    /// Nanoseconds that a run of a model with these operators takes besides: effects that reach further than one operator.
+    /// Nanoseconds that a run of a model with these operators takes besides: effects that reach
+    /// further than one operator.
     pub besides: fn(&[&str]) -> u64,
 }
 

@@ -1,4 +1,5 @@
-//! The pipeline on a scripted runtime: rounds, pruning, budget and interruption, whatever the machine's clock says.
+//! The pipeline on a scripted runtime: rounds, pruning, budget and interruption, whatever the
+//! machine's clock says.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ use super::scripted::Scripted;
 use super::{Observer, Phase, Request, Silent, optimize_on};
 use crate::report::Report;
 
-/// A folder with a model of operators, each written as `Operator inputs > output`; constants are numbers.
+/// A folder with a model of operators, each written as `Operator inputs > output`; constants are
+/// numbers.
 struct Scene {
     folder: TempDir,
 }
@@ -118,7 +120,8 @@ fn a_fusion_that_is_slow_is_measured_and_not_kept() {
 
 #[test]
 fn a_rule_whose_gain_is_lost_elsewhere_is_left_out() {
-    // No operator is slower for it, but the whole is: without a Neg in it, a run takes half a millisecond more.
+    // No operator is slower for it, but the whole is: without a Neg in it, a run takes half a
+    // millisecond more.
     let hidden = Scripted { besides: |kinds| if kinds.contains(&"Neg") { 0 } else { 500_000 }, ..EVEN };
     let scene = Scene::new(&["Relu x > a", "Relu a > b", "Neg b > c", "Neg c > d", "Tanh d > y"]);
     let report = scene.run(hidden, &scene.request(), &mut Silent);

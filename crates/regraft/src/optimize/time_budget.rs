@@ -14,12 +14,13 @@ const SLICE: f64 = 0.08;
 const PATIENCE: usize = 6;
 /// What counts as bringing something: the whole model's time falls by this part.
 const PROGRESS: f64 = 0.003;
-/// How long the first trial, the first comparison and the check take, in units of the time that profiling the input took. Each opens
-/// about as many sessions as that.
+/// How long the first trial, the first comparison and the check take, in units of the time that
+/// profiling the input took. Each opens about as many sessions as that.
 const TRIAL: f64 = 1.8;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.6;
-/// Part of a trial that opening a model takes, and the runs that a comparison needs to tell candidates apart.
+/// Part of a trial that opening a model takes, and the runs that a comparison needs to tell
+/// candidates apart.
 const LOADING: f64 = 0.4;
 const TELLING: u32 = 16;
 
@@ -106,7 +107,8 @@ impl TimeBudget {
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
 
-    /// True if one more trial would end in time. The first may take longer than its share of the budget, if what must follow it still fits.
+    /// True if one more trial would end in time. The first may take longer than its share of the
+    /// budget, if what must follow it still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
             return Instant::now() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
@@ -119,7 +121,8 @@ impl TimeBudget {
         Instant::now() + self.profiling.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
     }
 
-    /// How many candidates can be compared with the input in the time that is left for it, with enough rounds to tell them apart.
+    /// How many candidates can be compared with the input in the time that is left for it, with
+    /// enough rounds to tell them apart.
     pub fn finalists(&self) -> usize {
         let left = self.comparing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
         let each = (self.trial.mul_f64(LOADING) + self.run * TELLING).as_secs_f64().max(1e-3);

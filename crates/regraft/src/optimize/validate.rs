@@ -1,4 +1,5 @@
-//! Fourth stage: the best candidate whose outputs are those of the input, and whose certificate holds.
+//! Fourth stage: the best candidate whose outputs are those of the input, and whose certificate
+//! holds.
 
 use std::path::Path;
 use std::time::Instant;
@@ -27,7 +28,8 @@ impl Decision {
     }
 }
 
-/// Checks candidates in their order, up to the first that passes. Of the first that fails, the rule to blame is left out.
+/// Checks candidates in their order, up to the first that passes. Of the first that fails, the rule
+/// to blame is left out.
 pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, Failure> {
     let start = Instant::now();
     let certifier = Certifier::new(run.job)?;
@@ -90,7 +92,8 @@ fn notes(candidate: &Candidate) -> String {
     candidate.check.as_ref().map_or_else(String::new, |check: &Check| check.notes.join("; "))
 }
 
-/// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it and its rewrites are kept for a report.
+/// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it
+/// and its rewrites are kept for a report.
 fn keep_for_report(candidate: &Candidate) -> Result<(), Failure> {
     let Some(folder) = std::env::var_os("REGRAFT_KEEP_FAILED") else { return Ok(()) };
     let path = Path::new(&folder).join(format!("{}.onnx", candidate.name.replace(' ', "-")));

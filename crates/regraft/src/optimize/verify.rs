@@ -1,4 +1,5 @@
-//! The numeric check of a model against its original: on the runtime with its optimizer off, and on the reference executor.
+//! The numeric check of a model against its original: on the runtime with its optimizer off, and on
+//! the reference executor.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -20,20 +21,25 @@ use crate::optimize::perturb::perturbed;
 use crate::report::{Applied, Check};
 use crate::sizes::Sizes;
 
-/// Relative difference that is always tolerated, by the numerics of single precision over deep graphs.
+/// Relative difference that is always tolerated, by the numerics of single precision over deep
+/// graphs.
 pub const TOLERANCE: f64 = 1e-4;
 /// The same where a fast bilinear algorithm was applied.
 pub const TOLERANCE_BILINEAR: f64 = 1e-3;
-/// Where nothing can be computed in double precision, a fill on which rounding may change an output by a tenth of a difference is set aside.
+/// Where nothing can be computed in double precision, a fill on which rounding may change an output
+/// by a tenth of a difference is set aside.
 pub(crate) const FLOOR_FACTOR: f64 = 10.0;
-/// Where rounding alone may change an output by this much of its largest magnitude, single precision does not tell right from wrong.
+/// Where rounding alone may change an output by this much of its largest magnitude, single
+/// precision does not tell right from wrong.
 pub(crate) const BLURRED: f64 = 0.05;
-/// The reference executor runs one fill of graphs above this many floating-point operations, and all fills below.
+/// The reference executor runs one fill of graphs above this many floating-point operations, and
+/// all fills below.
 pub(crate) const HEAVY_FLOPS: f64 = 4e9;
 
 /// Floating-point operations per second of the reference executor, with room to spare.
 const REFERENCE_SPEED: f64 = 6e9;
-/// Seconds that may be spent on the reference executor for a difference beyond the tolerance, whatever is left.
+/// Seconds that may be spent on the reference executor for a difference beyond the tolerance,
+/// whatever is left.
 const CONFIRM_SECONDS: f64 = 20.0;
 
 /// A candidate to check, at one binding.
@@ -64,7 +70,8 @@ impl<'a> Subject<'a> {
         self.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
     }
 
-    /// What is rounding of a difference in double precision, where constants are not folded yet but may have been rounded by rules.
+    /// What is rounding of a difference in double precision, where constants are not folded yet but
+    /// may have been rounded by rules.
     fn roundoff(&self) -> f64 {
         let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants || a.trust == Trust::Bounded;
         if self.candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
@@ -167,8 +174,8 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     Ok(check)
 }
 
-/// Both graphs in double precision, with what goes into operators that saturate, and what may be rounding there; constants of ours are the expressions that
-/// they were folded from.
+/// Both graphs in double precision, with what goes into operators that saturate, and what may be
+/// rounding there; constants of ours are the expressions that they were folded from.
 fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), String> {
     let (before, after) = (subject.model().graph(), &subject.candidate.graph);
     let seconds = (flops(before, &subject.binding.sizes) + flops(after, &subject.binding.sizes)) / REFERENCE_SPEED;
@@ -235,7 +242,8 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
     }
 }
 
-/// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is compared as well.
+/// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is
+/// compared as well.
 fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads(), ..SessionOptions::default() });
@@ -292,10 +300,11 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
     if values.is_empty() { None } else { Some(values) }
 }
 
-/// The original on the reference executor, in double precision, against the original on the runtime and so against ours.
+/// The original on the reference executor, in double precision, against the original on the runtime
+/// and so against ours.
 ///
-/// The written model is read back with its inputs at fixed sizes: this checks the writer as well, and shapes that hang on open sizes, and
-/// so stay opaque in the graph, become known.
+/// The written model is read back with its inputs at fixed sizes: this checks the writer as well,
+/// and shapes that hang on open sizes, and so stay opaque in the graph, become known.
 ///
 /// A case that tells nothing in single precision may tell something in double.
 fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check: &mut Check) {
@@ -329,7 +338,8 @@ fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check:
                 };
                 let agreement = compare(names, want, &have);
                 if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
-                    // Where single precision itself is that far off, both graphs in double precision still agree.
+                    // Where single precision itself is that far off, both graphs in double
+                    // precision still agree.
                     let exact = original_values(subject, &values).map(|original| compare_values(names, &original, &results, want));
                     if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
                         *tells = true;
@@ -439,7 +449,8 @@ pub(crate) fn at_sizes(model: &regraft_onnx::proto::ModelProto, sizes: &Sizes) -
             dim.value = Some(dimension::Value::DimValue(*size as i64));
         }
     }
-    // Declared sizes of other values hold for all inputs, and say less than what follows from these.
+    // Declared sizes of other values hold for all inputs, and say less than what follows from
+    // these.
     graph.value_info.clear();
     model
 }

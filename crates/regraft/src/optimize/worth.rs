@@ -24,9 +24,11 @@ use crate::optimize::tune::propose;
 use crate::runtime::{self, TARGET};
 use crate::sizes::Sizes;
 
-/// Checks of the budget of the search that settles a network: deterministic, so that equal stores give equal rankings.
+/// Checks of the budget of the search that settles a network: deterministic, so that equal stores
+/// give equal rankings.
 const STEPS: u64 = 500;
-/// Sittings in which the result of a search or of a rule may be measured, until its prices are known.
+/// Sittings in which the result of a search or of a rule may be measured, until its prices are
+/// known.
 const ROUNDS: usize = 3;
 /// Budget that the length of one sitting follows from.
 const SITTING: Duration = Duration::from_secs(10);
@@ -101,7 +103,8 @@ struct Network {
 }
 
 impl Networks {
-    /// Reads the models, measures them and what the library makes of them, unless the store knows both. The time for measuring begins here.
+    /// Reads the models, measures them and what the library makes of them, unless the store knows
+    /// both. The time for measuring begins here.
     pub fn open(request: &WorthRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
         let runtime = runtime::load(request.runtime_library.as_deref())?;
         let library = load_library(&Choice::default(), TARGET)?.library;
@@ -122,7 +125,8 @@ impl Networks {
         self.list.iter().flat_map(|network| [&network.plain, &network.settled]).any(|graph| meets(graph, rule))
     }
 
-    /// What the rules save, network by network; only rules that are met. Measures what the store does not know, as long as there is time.
+    /// What the rules save, network by network; only rules that are met. Measures what the store
+    /// does not know, as long as there is time.
     pub fn rank(&self, rules: &[Rule], observer: &mut dyn Observer) -> Result<Vec<Paid>, Failure> {
         let mut paid = Vec::new();
         for network in &self.list {
@@ -167,7 +171,8 @@ impl Networks {
         let mut lab = self.lab(&network)?;
         self.learn(&network, &mut lab, &network.plain)?;
         let writable = InModel::new(&network.model, &*self.runtime);
-        // As `optimize` does: what may be best is measured first, then the most is made of what is known.
+        // As `optimize` does: what may be best is measured first, then the most is made of what is
+        // known.
         let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
             prices.set_pricing(pricing);
@@ -196,7 +201,8 @@ impl Networks {
         Ok(Lab { request, prices })
     }
 
-    /// What a rule saves in a graph, and whether all prices that this rests on are measured. What it might save at best is measured first.
+    /// What a rule saves in a graph, and whether all prices that this rests on are measured. What
+    /// it might save at best is measured first.
     fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Worth, bool), Failure> {
         if !meets(graph, rule) {
             return Ok((Worth { before: lab.prices.total(graph), ..Worth::default() }, true));
@@ -215,7 +221,8 @@ impl Networks {
         Ok((worth, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
 
-    /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no time.
+    /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no
+    /// time.
     fn learn(&self, network: &Network, lab: &mut Lab, graph: &Graph) -> Result<bool, Failure> {
         let until = self.until;
         if self.request.frozen || lab.prices.knows(graph) || Instant::now() >= until {
@@ -231,7 +238,8 @@ impl Networks {
         if prices.knows(graph) {
             return Ok(true);
         }
-        // What cannot be written or run is not measured; its prices stay guesses, and are said to be.
+        // What cannot be written or run is not measured; its prices stay guesses, and are said to
+        // be.
         let Ok(written) = network.model.write(graph, &WriteOptions::default()) else { return Ok(false) };
         Ok(prices.observe(&profiler, graph, &Artifact::runnable(written)?, &go_on).is_ok())
     }

@@ -1,4 +1,5 @@
-//! Fifth stage: the winner, or the input again, is written, with a certificate beside it; and the store keeps what was found.
+//! Fifth stage: the winner, or the input again, is written, with a certificate beside it; and the
+//! store keeps what was found.
 
 use std::path::Path;
 
@@ -39,7 +40,8 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
         }
         None => {
             copy_input(model, &request.input, &request.output)?;
-            // A copy of the input is certified by no steps at all: what was done to it since is told as well.
+            // A copy of the input is certified by no steps at all: what was done to it since is
+            // told as well.
             (model.size(), computing_nodes(model.proto()), Some(Vec::new()))
         }
     };

@@ -1,6 +1,8 @@
-//! Proofs that the store remembers, by a digest of what was proved and of the program that proved it.
+//! Proofs that the store remembers, by a digest of what was proved and of the program that proved
+//! it.
 //!
-//! Whoever can write the file can write proofs into it: they save a run its time, and are no evidence for anybody else.
+//! Whoever can write the file can write proofs into it: they save a run its time, and are no
+//! evidence for anybody else.
 
 use rusqlite::{OptionalExtension, params};
 

@@ -14,7 +14,8 @@ use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 const CONV: &str = "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1";
 const POINT: &str = "strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1";
 
-/// Small graphs with outputs inside, shared operands, several readers, and operators of all families of the library.
+/// Small graphs with outputs inside, shared operands, several readers, and operators of all
+/// families of the library.
 pub fn fixtures() -> Vec<(&'static str, Graph)> {
     let texts = [
         (
@@ -119,7 +120,8 @@ impl<'a> Walk<'a> {
         Walk { engine, matcher, moves, rng: SplitMix64(seed) }
     }
 
-    /// One of the moves of the present state: of a random rule first, so that rules with many places do not drown the others.
+    /// One of the moves of the present state: of a random rule first, so that rules with many
+    /// places do not drown the others.
     pub fn pick(&mut self) -> Option<Arc<Move>> {
         let mut rules: Vec<usize> = self.moves.iter().map(|m| m.rule).collect();
         rules.sort_unstable();
@@ -164,9 +166,11 @@ pub fn exact(graph: &Graph) -> String {
     text
 }
 
-/// Outputs of the graph on the reference executor in double precision, for inputs that depend on the seed alone.
+/// Outputs of the graph on the reference executor in double precision, for inputs that depend on
+/// the seed alone.
 ///
-/// Numbers are positive, as rules with square roots and quotients want them; constants are what the graph says.
+/// Numbers are positive, as rules with square roots and quotients want them; constants are what the
+/// graph says.
 pub fn outputs(graph: &Graph, seed: u64) -> Vec<Value<f64>> {
     let mut rng = SplitMix64(seed);
     let mut feeds = HashMap::new();

@@ -4,8 +4,8 @@ use std::f32::consts::SQRT_2;
 
 use super::{Builder, Dim, SHORT_FILTER, Value, attribute};
 
-/// Gain that keeps the scale of a signal through centered filters and ReLUs: the variance after a ReLU is 0.34 of the
-/// mean square before it.
+/// Gain that keeps the scale of a signal through centered filters and ReLUs: the variance after a
+/// ReLU is 0.34 of the mean square before it.
 const AFTER_RELU: f32 = 1.7;
 
 /// How the borders are padded.
@@ -13,7 +13,8 @@ const AFTER_RELU: f32 = 1.7;
 pub(super) enum Padding {
     /// Rows above and below, columns left and right.
     Symmetric([i64; 2]),
-    /// `ceil(size / stride)` results, any odd row or column of padding going to the end. Written as explicit pads.
+    /// `ceil(size / stride)` results, any odd row or column of padding going to the end. Written as
+    /// explicit pads.
     Same,
 }
 
@@ -88,8 +89,8 @@ impl Conv {
         Self { bias: true, ..self }
     }
 
-    /// Scales the weights for a result with `gain` times the root mean square of the argument. The default suits an
-    /// argument that comes out of a ReLU and a result that goes into one.
+    /// Scales the weights for a result with `gain` times the root mean square of the argument. The
+    /// default suits an argument that comes out of a ReLU and a result that goes into one.
     pub(crate) fn gain(self, gain: f32) -> Self {
         Self { gain: Some(gain), ..self }
     }
@@ -129,7 +130,8 @@ impl Builder {
     }
 }
 
-/// The bound of a uniform distribution whose sums of `fan_in` products have `gain` times the scale of their arguments.
+/// The bound of a uniform distribution whose sums of `fan_in` products have `gain` times the scale
+/// of their arguments.
 pub(super) fn uniform_bound(gain: f32, fan_in: i64) -> f32 {
     gain * (3.0 / fan_in as f32).sqrt()
 }

@@ -37,7 +37,8 @@ impl Builder {
     pub(crate) fn concat(&mut self, parts: &[Value], axis: usize) -> Value {
         let mut shape = parts[0].shape.clone();
         shape[axis] = Dim::Fixed(parts.iter().map(|part| part.size(axis)).sum());
-        // An operand may be a class token or an initial state of batch 1 only if the whole graph has batch 1.
+        // An operand may be a class token or an initial state of batch 1 only if the whole graph
+        // has batch 1.
         for part in parts {
             for other in (0..shape.len()).filter(|&other| other != axis) {
                 assert_eq!(part.shape[other], shape[other], "parts of a concatenation");

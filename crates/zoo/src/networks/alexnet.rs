@@ -5,7 +5,8 @@ use std::f32::consts::SQRT_2;
 use super::{Outputs, head};
 use crate::builder::{Builder, Conv, Pool, Value};
 
-/// `x / (2 + 1e-4 * sum of 5 neighbouring squares) ^ 0.75`. ONNX divides its `alpha` by the number of neighbours.
+/// `x / (2 + 1e-4 * sum of 5 neighbouring squares) ^ 0.75`. ONNX divides its `alpha` by the number
+/// of neighbours.
 fn normalize(b: &mut Builder, x: &Value) -> Value {
     b.local_response_norm(x, 5, 5e-4, 0.75, 2.0)
 }

@@ -80,7 +80,8 @@ fn feed_forward(b: &mut Builder, x: &Value) -> Value {
     })
 }
 
-/// The whole network: word ids, attention mask and segment ids in; the last hidden state and the pooled state out.
+/// The whole network: word ids, attention mask and segment ids in; the last hidden state and the
+/// pooled state out.
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let [ids, mask, segments] = inputs else { unreachable!("the catalog gives three inputs") };
     let mask = extend_mask(b, mask);

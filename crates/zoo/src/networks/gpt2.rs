@@ -1,4 +1,5 @@
-//! One block of GPT-2 (small), with its causal mask and the flattened dense layers of the reference implementation.
+//! One block of GPT-2 (small), with its causal mask and the flattened dense layers of the reference
+//! implementation.
 
 use super::{Outputs, single};
 use crate::{

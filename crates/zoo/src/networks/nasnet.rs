@@ -1,7 +1,7 @@
 //! NASNet-A (4 @ 1056), the mobile network.
 //!
-//! A cell reads the two states before it. Padding follows the original: `ceil(size / stride)` results, odd padding at the
-//! end; means do not count the border.
+//! A cell reads the two states before it. Padding follows the original: `ceil(size / stride)`
+//! results, odd padding at the end; means do not count the border.
 
 use super::{Outputs, head};
 use crate::builder::{Builder, Conv, Pool, Value};
@@ -12,7 +12,8 @@ const FILTERS: i64 = 44;
 /// Scale of the last normalization of a separable convolution: cells add two of them.
 const BRANCH_GAIN: f32 = 0.7;
 
-/// ReLU, then a separable convolution with batch normalization, twice; only the first has the stride.
+/// ReLU, then a separable convolution with batch normalization, twice; only the first has the
+/// stride.
 fn separable(b: &mut Builder, name: &str, x: &Value, out: i64, kernel: i64, stride: i64) -> Value {
     b.within(name, |b| {
         let mut x = x.clone();
@@ -37,7 +38,8 @@ fn squeeze(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
     })
 }
 
-/// Halves the image: every second pixel on two grids, one pixel apart, each with half of the channels.
+/// Halves the image: every second pixel on two grids, one pixel apart, each with half of the
+/// channels.
 fn factorized_reduction(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
     b.within(name, |b| {
         let x = b.relu(x);
@@ -124,7 +126,8 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         b.batch_norm("bn", &y, EPSILON, 1.0)
     });
     let first = b.within("cell_stem_0", |b| {
-        // There is no earlier state: the stem itself takes that place, with its own number of channels.
+        // There is no earlier state: the stem itself takes that place, with its own number of
+        // channels.
         let x = squeeze(b, "1x1", &stem, FILTERS / 4);
         reduce(b, &stem, &x, FILTERS / 4)
     });

@@ -45,7 +45,8 @@ fn cell(b: &mut Builder, x: &Value, state: &Value, memory: &Value, weights: &[Va
     (b.tanh(&product), new_memory)
 }
 
-/// The whole network: a sequence, its first state and memory in; all outputs, the last state and memory out.
+/// The whole network: a sequence, its first state and memory in; all outputs, the last state and
+/// memory out.
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let [sequence, state, memory] = inputs else { unreachable!("the catalog gives three inputs") };
     let weights = b.within("cell", |b| {

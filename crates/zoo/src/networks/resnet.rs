@@ -24,7 +24,8 @@ pub(crate) fn conv_norm_relu(b: &mut Builder, index: usize, x: &Value, conv: Con
     b.relu(&y)
 }
 
-/// Adds to a residual branch of `x` its shortcut, projected where the shape changes, and applies a ReLU.
+/// Adds to a residual branch of `x` its shortcut, projected where the shape changes, and applies a
+/// ReLU.
 pub(crate) fn merge(b: &mut Builder, x: &Value, branch: &Value, stride: i64) -> Value {
     let shortcut = if x.shape == branch.shape {
         x.clone()
@@ -58,7 +59,8 @@ pub(crate) fn expand(b: &mut Builder, x: &Value, out: i64) -> Value {
     conv_norm(b, 3, x, Conv::new(out, 1), BRANCH_GAIN)
 }
 
-/// Stem, four stages of `block(builder, x, width, stride)`, classifier. The width of the first stage is `width`.
+/// Stem, four stages of `block(builder, x, width, stride)`, classifier. The width of the first
+/// stage is `width`.
 pub(crate) fn staged(
     b: &mut Builder,
     image: &Value,

@@ -3,7 +3,8 @@
 use super::{Outputs, head};
 use crate::builder::{Builder, Conv, Pool, Value};
 
-/// Squeeze to `squeeze` channels, then expand to `expand` channels twice, with 1x1 and with 3x3 kernels.
+/// Squeeze to `squeeze` channels, then expand to `expand` channels twice, with 1x1 and with 3x3
+/// kernels.
 fn fire(b: &mut Builder, name: &str, x: &Value, squeeze: i64, expand: i64) -> Value {
     b.within(name, |b| {
         let squeezed = conv_relu(b, "squeeze", x, Conv::new(squeeze, 1));

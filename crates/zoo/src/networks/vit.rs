@@ -1,4 +1,5 @@
-//! ViT-base with patches of 16x16 pixels: 12 pre-norm encoder layers over a class token and 196 patches.
+//! ViT-base with patches of 16x16 pixels: 12 pre-norm encoder layers over a class token and 196
+//! patches.
 
 use super::{Outputs, head};
 use crate::builder::{Builder, Conv, Dim, Value};

@@ -1,4 +1,5 @@
-//! BERT, ViT-base and T-T of TASO, TENSAT and their successors: products without softmax, scale, bias or normalization.
+//! BERT, ViT-base and T-T of TASO, TENSAT and their successors: products without softmax, scale,
+//! bias or normalization.
 
 use crate::{
     builder::{Builder, Dim, Value},
@@ -12,11 +13,11 @@ const BRANCH_GAIN: f32 = 0.4;
 #[derive(Clone, Copy)]
 struct Attention {
     heads: i64,
-    /// Transposes each key, as attention must. Without it the product is defined only while the sequence is as long as a
-    /// head is wide.
+    /// Transposes each key, as attention must. Without it the product is defined only while the
+    /// sequence is as long as a head is wide.
     transpose_keys: bool,
-    /// Scale of the query, key and value weights. Without a softmax the result is cubic in its argument, and where it
-    /// feeds a residual sum deep networks overflow unless this is small.
+    /// Scale of the query, key and value weights. Without a softmax the result is cubic in its
+    /// argument, and where it feeds a residual sum deep networks overflow unless this is small.
     gain: f32,
 }
 
@@ -37,7 +38,8 @@ impl Attention {
     }
 }
 
-/// Attention and perceptron, each with its residual sum. The published ViT has no activation in between.
+/// Attention and perceptron, each with its residual sum. The published ViT has no activation in
+/// between.
 fn encoder_layer(b: &mut Builder, x: &Value, attention: Attention, wide: i64, relu: bool) -> Value {
     let width = x.size(1);
     let y = b.within("attention", |b| {
@@ -55,7 +57,8 @@ fn encoder_layer(b: &mut Builder, x: &Value, attention: Attention, wide: i64, re
     b.add(&y, &x)
 }
 
-/// BERT. The linear layer reads the input of its layer, so that attention leads nowhere but to an output.
+/// BERT. The linear layer reads the input of its layer, so that attention leads nowhere but to an
+/// output.
 pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let attention = Attention { heads: 16, transpose_keys: false, gain: 0.5 };
     let mut x = b.relu(&inputs[0]);

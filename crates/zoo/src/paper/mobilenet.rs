@@ -7,7 +7,8 @@ use crate::{
 
 const EPSILON: f32 = 1e-5;
 
-/// Expanded channels, output channels, stride, repetitions. The stride of the fourth stage comes one stage late.
+/// Expanded channels, output channels, stride, repetitions. The stride of the fourth stage comes
+/// one stage late.
 const BLOCKS: [(i64, i64, i64, usize); 12] = [
     (32, 16, 1, 1),
     (96, 24, 2, 1),

@@ -6,7 +6,8 @@ use crate::{
     networks::{Outputs, single},
 };
 
-/// A depthwise and a pointwise convolution, once (the real network has two pairs, with normalization and ReLU).
+/// A depthwise and a pointwise convolution, once (the real network has two pairs, with
+/// normalization and ReLU).
 fn separable(b: &mut Builder, name: &str, x: &Value, kernel: i64, stride: i64) -> Value {
     let channels = x.size(1);
     b.within(name, |b| {
@@ -26,7 +27,8 @@ fn squeeze_both(b: &mut Builder, before: &Value, current: &Value, channels: i64)
     (before, current)
 }
 
-/// Five sums, without the earlier state itself and with 3x3 kernels throughout, unlike the real cell.
+/// Five sums, without the earlier state itself and with 3x3 kernels throughout, unlike the real
+/// cell.
 fn normal(b: &mut Builder, before: &Value, current: &Value, channels: i64) -> Value {
     let (p, x) = squeeze_both(b, before, current, channels);
     let average = Pool::average(3, 1).pad(1);

@@ -7,7 +7,8 @@ use crate::{
 
 const WIDTH: i64 = 512;
 
-/// The eight gates `x @ W + h @ U`, each with two weights of its own in every step, then a fixed tree.
+/// The eight gates `x @ W + h @ U`, each with two weights of its own in every step, then a fixed
+/// tree.
 fn step(b: &mut Builder, x: &Value, state: &Value) -> Value {
     let gates: Vec<_> = (0..8)
         .map(|gate| {

@@ -7,7 +7,8 @@ use crate::{
 
 const WIDTH: i64 = 1024;
 
-/// Three products, two gates. There is no `1 - gate`: both products of a sum are weighted by the same gate.
+/// Three products, two gates. There is no `1 - gate`: both products of a sum are weighted by the
+/// same gate.
 fn step(b: &mut Builder, x: &Value, memory: &Value) -> (Value, Value) {
     let candidate = b.project("candidate", x, WIDTH, 1.0);
     let forget = b.project("forget", x, WIDTH, 1.0);

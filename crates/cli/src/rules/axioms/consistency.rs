@@ -17,7 +17,8 @@ use regraft::render::seconds;
 /// Chains that are shown where laws contradict each other.
 const SHOWN: usize = 3;
 
-/// Walks `chains` random chains from instances of each of `axioms`, by the laws of `library` in both directions, and compares their ends.
+/// Walks `chains` random chains from instances of each of `axioms`, by the laws of `library` in
+/// both directions, and compares their ends.
 pub fn run(
     library: &Library,
     axioms: &[&Rule],

@@ -48,7 +48,8 @@ impl Row {
     }
 }
 
-/// Derives each of `axioms` from the others of `library`, and then takes those that follow out one after the other, as long as the rest still leads to them.
+/// Derives each of `axioms` from the others of `library`, and then takes those that follow out one
+/// after the other, as long as the rest still leads to them.
 pub fn run(library: &Library, axioms: &[&Rule], threads: usize, seed: u64, json: bool, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
     let laws = Laws::new(library.rules().iter().cloned())?;

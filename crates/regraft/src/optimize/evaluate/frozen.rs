@@ -10,7 +10,8 @@ use crate::optimize::evaluate::{Evaluator, Prices, ratio_key};
 use crate::optimize::load::Job;
 use crate::report::{Check, Speedup};
 
-/// Share of a candidate's price that may rest on guesses, and the gain that the price list must promise.
+/// Share of a candidate's price that may rest on guesses, and the gain that the price list must
+/// promise.
 const GUESSED: f64 = 0.05;
 const LISTED_MARGIN: f64 = 0.02;
 
@@ -40,7 +41,8 @@ impl Evaluator for Frozen<'_> {
         false
     }
 
-    /// An earlier comparison counts first; else the price list does, where it knows the whole candidate.
+    /// An earlier comparison counts first; else the price list does, where it knows the whole
+    /// candidate.
     fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
         let input = self.prices.total(&self.job.input.graph) as f64;
         for candidate in candidates {

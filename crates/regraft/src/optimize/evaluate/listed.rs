@@ -1,4 +1,5 @@
-//! By the price list alone: where memory is short, whole models are not run, and each changed region is checked by itself.
+//! By the price list alone: where memory is short, whole models are not run, and each changed
+//! region is checked by itself.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! How candidates are priced, timed and checked: by measuring, by what a frozen store remembers, or, where memory is short, by the price list.
+//! How candidates are priced, timed and checked: by measuring, by what a frozen store remembers,
+//! or, where memory is short, by the price list.
 
 mod frozen;
 mod listed;
@@ -44,7 +45,8 @@ pub trait Evaluator {
         Ok(Duration::ZERO)
     }
 
-    /// Profiles a candidate beside the input, unless its prices are known, and notes its time; whether it did. An error is the candidate's.
+    /// Profiles a candidate beside the input, unless its prices are known, and notes its time;
+    /// whether it did. An error is the candidate's.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -54,7 +56,8 @@ pub trait Evaluator {
         Artifact::runnable(written)
     }
 
-    /// Times candidates end to end at every binding, and notes their times; gives those of the input.
+    /// Times candidates end to end at every binding, and notes their times; gives those of the
+    /// input.
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure>;
 
     /// Whether a candidate that was timed is better than the input.

@@ -1,4 +1,5 @@
-//! The price list of a run: the roofline, or what was measured on the runtime and what the store remembers.
+//! The price list of a run: the roofline, or what was measured on the runtime and what the store
+//! remembers.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -171,7 +172,8 @@ impl Prices {
         Ok(())
     }
 
-    /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its time relative to the input's.
+    /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its
+    /// time relative to the input's.
     pub fn observe(
         &mut self,
         profiler: &Profiler<'_>,
@@ -186,7 +188,8 @@ impl Prices {
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
         let names = names(&artifact.written);
-        // The input's first profile, scaled to how long it runs now, carries the drift of the machine.
+        // The input's first profile, scaled to how long it runs now, carries the drift of the
+        // machine.
         lab.measured.observe(&[
             Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
             Observation { graph, names: &names, profile: &profile, run_ns: Some(after) },
@@ -218,7 +221,8 @@ impl Prices {
         Ok(())
     }
 
-    /// What earlier runs found; nothing if there was none, or if it was kept by a version that wrote it in another way.
+    /// What earlier runs found; nothing if there was none, or if it was kept by a version that
+    /// wrote it in another way.
     pub fn recall_tuning(&self, key: &str) -> TuningRecord {
         let row = self.store.as_ref().and_then(|s| s.get(&self.place.key(key)).ok().flatten());
         row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
@@ -266,8 +270,8 @@ pub struct Profiler<'a> {
 }
 
 impl Profiler<'_> {
-    /// Opens and profiles a model. The session goes on without profiling; the number of runs is what a sitting affords, and the time is
-    /// that of one run in ns.
+    /// Opens and profiles a model. The session goes on without profiling; the number of runs is
+    /// what a sitting affords, and the time is that of one run in ns.
     fn profile(&self, artifact: &Artifact, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
         let model = artifact.source().ok_or_else(|| Failure::new("a model that is not run as a whole cannot be profiled"))?;
         let options = SessionOptions { threads: self.threads, ..SessionOptions::default() };

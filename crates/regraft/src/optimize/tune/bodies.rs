@@ -33,13 +33,15 @@ pub struct Inside<'a> {
 pub struct Bodies {
     /// The model. Its own graph is as it was.
     pub model: Model,
-    /// Bodies with their rewrites, inner ones before those around them. The report names the body that each rewrite is in.
+    /// Bodies with their rewrites, inner ones before those around them. The report names the body
+    /// that each rewrite is in.
     pub rewritten: Vec<Rewritten>,
     /// Bodies that could not be written with their rewrites.
     pub not_done: Vec<NotDone>,
 }
 
-/// Rewrites all bodies of a model as `search` proposes. Nested bodies are rewritten before those around them.
+/// Rewrites all bodies of a model as `search` proposes. Nested bodies are rewritten before those
+/// around them.
 pub fn rewrite_bodies(
     model: &Model,
     outer: &Bindings,
@@ -102,7 +104,8 @@ fn visit(
     done
 }
 
-/// A candidate whose bodies are rewritten too: `best`, or else the cleaned input. `None` if nothing in a body gets cheaper under the prices.
+/// A candidate whose bodies are rewritten too: `best`, or else the cleaned input. `None` if nothing
+/// in a body gets cheaper under the prices.
 pub fn with_bodies(run: &mut Run<'_>, best: Option<&Candidate>) -> Result<Option<Candidate>, Failure> {
     let job = run.job;
     if run.is_interrupted() || job.input.model.bodies().is_empty() {

@@ -1,4 +1,5 @@
-//! Second stage: propose under the present prices, measure the proposal as a whole, correct the prices, propose again.
+//! Second stage: propose under the present prices, measure the proposal as a whole, correct the
+//! prices, propose again.
 
 mod bodies;
 mod propose;
@@ -23,7 +24,8 @@ use crate::report::NotDone;
 
 /// Rounds of proposing and measuring at most.
 const ROUNDS: usize = 30;
-/// Every so many rounds, the prices of what was never measured are optimistic; of the others one explores, and one makes the most of what is known.
+/// Every so many rounds, the prices of what was never measured are optimistic; of the others one
+/// explores, and one makes the most of what is known.
 const CYCLE: usize = 3;
 /// The first round that may build on a measured candidate instead of the input.
 const BUILDS_ON: usize = 4;
@@ -53,7 +55,8 @@ struct Tuner<'r, 'a> {
     candidates: Vec<Candidate>,
     /// Keys of proposals that were tried out.
     tried: HashSet<u128>,
-    /// Exploratory rules that were applied wherever they fit; the empty name stands for all of them together.
+    /// Exploratory rules that were applied wherever they fit; the empty name stands for all of them
+    /// together.
     explored: HashSet<String>,
 }
 
@@ -111,7 +114,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 
     fn profile_input(&mut self) -> Result<(), Failure> {
-        // A store that knows the whole input needs no profile of it, until a proposal holds something new.
+        // A store that knows the whole input needs no profile of it, until a proposal holds
+        // something new.
         if !self.run.evaluator.learns() {
             return Ok(());
         }
@@ -124,7 +128,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(())
     }
 
-    /// Proposes and measures in turns until nothing comes of it any more; whether that came before the time was up.
+    /// Proposes and measures in turns until nothing comes of it any more; whether that came before
+    /// the time was up.
     fn rounds(&mut self) -> Result<bool, Failure> {
         let mut barren = 0;
         for round in 0..ROUNDS {
@@ -164,8 +169,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.is_interrupted() || self.run.evaluator.is_timed() && !self.run.clock.affords_trial()
     }
 
-    /// The best proposal of a search, if it is new and better than what was tried. Optimistic prices find what is worth measuring; pessimistic ones make the
-    /// most of what is known.
+    /// The best proposal of a search, if it is new and better than what was tried. Optimistic
+    /// prices find what is worth measuring; pessimistic ones make the most of what is known.
     fn search(&mut self, round: usize) -> Option<Proposal> {
         let (start, job) = (Instant::now(), self.run.job);
         let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
@@ -192,7 +197,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds combine it with others.
+    /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds
+    /// combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Run { job, evaluator, .. } = &*self.run;
         if !evaluator.learns() {
@@ -209,8 +215,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
             .find_map(|rule| everywhere(start, prices, library, &job.writable(), &|r| r.name == rule.name))
     }
 
-    /// Prices mislead where effects reach further than one operator. With the time that is left, rules of the best candidate are left out
-    /// one after the other, the least useful first, and stay out if the whole is faster without. False if the time ended it.
+    /// Prices mislead where effects reach further than one operator. With the time that is left,
+    /// rules of the best candidate are left out one after the other, the least useful first, and
+    /// stay out if the whole is faster without. False if the time ended it.
     fn prune(&mut self) -> Result<bool, Failure> {
         if !self.run.evaluator.learns() {
             return Ok(true);
@@ -236,7 +243,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(true)
     }
 
-    /// The rule of the fastest measured candidate that gains least by the prices, of those not asked about yet; and that candidate's time.
+    /// The rule of the fastest measured candidate that gains least by the prices, of those not
+    /// asked about yet; and that candidate's time.
     fn least_useful(&self, asked: &HashSet<String>) -> Option<(String, f64)> {
         let measured = self.candidates.iter().filter_map(|c| Some((c, c.profiled?)));
         let (best, goal) = measured.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -248,7 +256,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Some((rule.to_string(), goal))
     }
 
-    /// Measures a proposal and keeps it. Its time relative to the input's, infinite if it was not measured; `None` if it was tried out before.
+    /// Measures a proposal and keeps it. Its time relative to the input's, infinite if it was not
+    /// measured; `None` if it was tried out before.
     fn try_out(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
         if !self.tried.insert(proposal.key) {
             return Ok(None);
@@ -296,7 +305,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 }
 
-/// Searches from a candidate, so that what was measured to be good is built upon; its rewrites come first.
+/// Searches from a candidate, so that what was measured to be good is built upon; its rewrites come
+/// first.
 fn best_of(run: &mut Run<'_>, best: &Candidate) -> Proposals {
     let until = run.clock.search_ends();
     let mut found = run.search(&best.graph, &run.job.rules.library, until);

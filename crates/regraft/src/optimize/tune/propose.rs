@@ -58,7 +58,8 @@ pub fn propose(
     Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
 }
 
-/// Rewrites at random, whatever it costs: what a search could do at worst. `None` if no rule fits anywhere.
+/// Rewrites at random, whatever it costs: what a search could do at worst. `None` if no rule fits
+/// anywhere.
 pub fn scramble(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, walk: RandomWalk) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
@@ -99,9 +100,11 @@ pub fn everywhere(
     replay(&mut engine, library, &script)
 }
 
-/// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no well-formed graph.
+/// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no
+/// well-formed graph.
 ///
-/// A script of checked moves always leads to one; a defect here must cost a candidate, never a wrong model.
+/// A script of checked moves always leads to one; a defect here must cost a candidate, never a
+/// wrong model.
 pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
     let mut rewrites = Vec::new();
     for step in &script.moves {

@@ -1,4 +1,5 @@
-//! What the store keeps of earlier runs for the same model: rewrites that were good, and whether there was more to find.
+//! What the store keeps of earlier runs for the same model: rewrites that were good, and whether
+//! there was more to find.
 
 use regraft_cost::{CostModel, fingerprint};
 use regraft_ir::Graph;
@@ -21,7 +22,8 @@ const SAME_BUDGET: f64 = 2.0;
 /// What is kept. It holds for one model at one set of sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuningRecord {
-    /// Which rules were searched with: rewrites that were good under others may be less than the best under these.
+    /// Which rules were searched with: rewrites that were good under others may be less than the
+    /// best under these.
     pub library: u64,
     /// Seconds that the run was given.
     pub budget: f64,
@@ -55,7 +57,8 @@ impl TuningRecord {
         self.settled && self.budget * SAME_BUDGET >= job.request.budget.as_secs_f64()
     }
 
-    /// The proposals that were good. A script that does not come up any more is forgotten, and with it that nothing else was found.
+    /// The proposals that were good. A script that does not come up any more is forgotten, and with
+    /// it that nothing else was found.
     pub fn proposals(&mut self, job: &Job, prices: &Prices) -> Vec<Proposal> {
         let (before, mut proposals) = (self.scripts.len(), Vec::new());
         self.scripts.retain(|script| {
@@ -69,13 +72,15 @@ impl TuningRecord {
     }
 }
 
-/// What records of a model are kept under: its graph with its weights, the sizes, and how it is searched.
+/// What records of a model are kept under: its graph with its weights, the sizes, and how it is
+/// searched.
 fn key(job: &Job) -> String {
     let search = format!("{:?}", job.request.search).to_lowercase();
     format!("tuning:{search}:{}:{:032x}", fingerprint(&job.input.graph, &job.sizes().symbols), canonical_key(job.input.model.graph()))
 }
 
-/// Takes the rewrites of a script again, from the same graph; `None` if one of its places does not come up.
+/// Takes the rewrites of a script again, from the same graph; `None` if one of its places does not
+/// come up.
 pub fn retrace(script: &[u64], start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
