@@ -12,11 +12,9 @@ const MAX_ELEMENTS: i64 = 1 << 27;
 /// Values of constant expressions, computed again, and how far the written constants are from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// Constants that were computed ahead of time, and parameters that were rounded to single
-    /// precision.
+    /// Constants that were folded, and parameters that were rounded to single precision.
     pub constants: usize,
-    /// The largest difference from the value in double precision, relative to the largest magnitude
-    /// of its tensor.
+    /// The largest difference from double precision, relative to the tensor's largest magnitude.
     pub bound: f64,
 }
 
@@ -45,8 +43,7 @@ pub struct Congruence<'a> {
     seen: HashSet<(ValueId, ValueId)>,
     /// Operators with effects that stand for each other, from either side: one for one.
     effects: [HashMap<NodeId, NodeId>; 2],
-    /// What symbols of `b` are in `a`: sizes of results of operators that are kept verbatim are
-    /// called after the results.
+    /// What symbols of `b` are in `a`: sizes of verbatim results are named after the results.
     symbols: HashMap<String, Dim>,
     /// Sizes that must be equal, and where.
     sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
@@ -63,8 +60,7 @@ impl<'a> Congruence<'a> {
         Congruence { a, b, seen, effects, symbols, sizes, folded, rounding: Rounding::default() }
     }
 
-    /// Whether these values are equal expressions of equal inputs (same name and type), or where
-    /// they differ.
+    /// Whether these values are equal expressions of inputs of the same names and types.
     ///
     /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double
     /// precision, and must be that value, rounded. Identities count for nothing. It holds if
@@ -119,8 +115,7 @@ impl<'a> Congruence<'a> {
         Ok(())
     }
 
-    /// Whether constants are what they were computed from, and all sizes among the parameters are
-    /// the same; or where they are not.
+    /// Whether constants are what they were computed from, and sizes among parameters the same.
     pub fn settle(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
         self.recompute(oracle)?;
         let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
@@ -158,8 +153,7 @@ impl<'a> Congruence<'a> {
     }
 }
 
-/// The constants that the constant expression `value` needs; `None` if a value on the way has more
-/// elements than any that the writer folds.
+/// The constants that a constant expression needs; `None` if it is larger than the writer folds.
 fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
     let (mut stack, mut seen) = (vec![value.node], BTreeSet::new());
     while let Some(id) = stack.pop() {

@@ -47,8 +47,7 @@ impl fmt::Debug for Hash {
 /// One file of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDigest {
-    /// Its place, relative to the model's folder; empty for the model file itself, which may be
-    /// renamed.
+    /// Its path in the model's folder; empty for the model file itself, which may be renamed.
     pub place: String,
     /// Its length.
     pub bytes: u64,
@@ -61,8 +60,7 @@ pub struct FileDigest {
 pub struct ModelDigest(pub Vec<FileDigest>);
 
 impl ModelDigest {
-    /// Reads the files of the model at `path`, block by block. A model file that cannot be
-    /// understood has no other files.
+    /// Reads the files of the model at `path`, block by block; one file if it is malformed.
     pub fn of(path: &Path) -> Result<ModelDigest, CertifyError> {
         let mut files = vec![digest(path, String::new())?];
         for place in regraft_onnx::data_files(path) {

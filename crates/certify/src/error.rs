@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use regraft_onnx::{LoadError, OpsetError};
 
-/// Why nothing can be said about a certificate. Whether it *holds* is no error: see
-/// [`Finding`](crate::Finding).
+/// Why nothing can be said about a certificate; whether it holds is a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertifyError {
@@ -23,8 +22,7 @@ pub enum CertifyError {
     /// The input cannot be brought to the opset that the certificate names.
     #[error(transparent)]
     Opset(#[from] OpsetError),
-    /// The certificate has a layout that this version does not know: another version of the program
-    /// wrote it.
+    /// The certificate has a layout of another version of the program.
     #[error("the certificate has layout {found}, this version reads {}", crate::format::VERSION)]
     Version {
         /// The layout that it names.

@@ -1,5 +1,4 @@
-//! Certificates as text: one fact a line, new nodes in the text format of graphs, and a digest of
-//! all that at the end.
+//! Certificates as text: one fact a line, new nodes in the text format of graphs, and a digest.
 
 use std::fmt::Write;
 
@@ -58,8 +57,7 @@ impl Certificate {
     }
 }
 
-/// The text without its last line, if that is the digest of all before it. Every byte of a
-/// certificate is under it.
+/// The text without its last line, if that is the digest of every byte before it.
 fn unseal(bytes: &[u8]) -> Result<&str, Broken> {
     let broken = |why: &str| Broken { line: bytes.split(|b| *b == b'\n').count().saturating_sub(1).max(1), why: why.into() };
     let text = std::str::from_utf8(bytes).map_err(|_| broken("it is no text"))?;

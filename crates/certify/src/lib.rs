@@ -7,9 +7,8 @@
 //! of them lead with the model that was written. It searches nothing, matches nothing and knows no
 //! rule.
 //!
-//! What must be trusted: the reader of ONNX files, the operators' one meaning in `regraft-ir`, the
-//! prover in `regraft-prove`, and this crate. A certificate need not be: a wrong one proves
-//! nothing.
+//! What must be trusted: the reader of ONNX files, the operators' definitions in `regraft-ir`, the
+//! prover in `regraft-prove`, and this crate. A wrong certificate proves nothing.
 //!
 //! ```
 //! use regraft_certify::Step;

@@ -25,8 +25,7 @@ pub struct Region {
     pub shown: usize,
 }
 
-/// What a region says, wherever it is: operators with their operands and types, and outputs, of
-/// both sides.
+/// What a region says, wherever it is: the operators, types and outputs of both sides.
 pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2];
 
 /// How much of a rewrite's surroundings its region shows. A value that is not shown is a free
@@ -88,8 +87,7 @@ impl Region {
     }
 }
 
-/// True for nodes that a region can show; the others are leaves: inputs, constants, and operators
-/// without a meaning.
+/// True for nodes that a region can show; inputs, constants and uninterpreted operators are leaves.
 fn shown(graph: &Graph, id: NodeId) -> bool {
     !matches!(graph.node(id).op, Op::Input(_) | Op::Constant(_) | Op::Opaque(_))
 }

@@ -11,8 +11,7 @@ use crate::oracle::{Oracle, Prover};
 use crate::region::{Claim, Region, Scope};
 use crate::trial::trial;
 
-/// How much of its surroundings a region shows, from one attempt at a proof to the next, and in
-/// words.
+/// How much of its surroundings a region shows from one attempt at a proof to the next.
 const SCOPES: [(Scope, &str); 4] = [
     (Scope::Matched, ""),
     (Scope::Weights, ", given its constants"),
@@ -20,8 +19,7 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Rewrites by one rule that the prover may fail to show in a row: after that, the rule is taken to
-/// be beyond it.
+/// Rewrites by one rule that the prover may fail to show in a row before the rule is given up.
 const VAIN: usize = 3;
 
 /// What is known of one rewrite.
@@ -153,7 +151,7 @@ impl<'o> Replayer<'o> {
     }
 }
 
-/// True if both are the same result of the same operator on the same operands, which may be swapped
+/// True if both are the same result of the same operator on the same operands, in either order
 /// where it is commutative.
 fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     let (x, y) = (graph.node(a.node), graph.node(b.node));

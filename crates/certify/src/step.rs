@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, ValueId, text};
 use smallvec::SmallVec;
 
-/// One rewrite: which nodes it replaced, and what stands in their place. It needs no rule to be
-/// replayed, and no rule is asked.
+/// One rewrite: which nodes it replaced, and what stands in their place. Its replay needs no rule.
 ///
 /// Values of the graph are called `n12.0`: result 0 of node 12. Ids are those of the graph as it is
 /// read; each step's new nodes take the next free ones, in the order in which they are written.

@@ -7,8 +7,7 @@ use regraft_prove::Field;
 
 use crate::region::Region;
 
-/// Sizes that stand for the symbols in the two rounds, in turn: different ones where there are
-/// several symbols.
+/// Sizes that stand for the symbols in the two rounds, in turn.
 const SIZES: [[i64; 3]; 2] = [[2, 3, 5], [3, 4, 2]];
 
 /// Operations that one certificate's trials may take in all.
