@@ -12,10 +12,13 @@ use crate::sexp::{Place, Sexp};
 
 /// A rule being read.
 pub(super) struct Parser<'a> {
+    /// The name of the file, for errors.
     pub(super) file: &'a str,
-    /// The whole file.
+    /// The text of the whole file.
     pub(super) text: &'a str,
+    /// Matrices that are defined above.
     pub(super) matrices: &'a BTreeMap<String, Matrix>,
+    /// Domains that are defined above.
     pub(super) domains: &'a BTreeMap<String, Vec<Sexp>>,
     /// Variables, and parameters with a `$` before their names.
     variables: Vec<String>,

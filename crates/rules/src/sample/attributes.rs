@@ -1,5 +1,4 @@
-//! Attributes of a source's operators: those that it names, and defaults for those that it leaves
-//! open.
+//! Attributes of a source's operators: those that it names, and choices for those that it does not.
 
 use regraft_ir::{Attr, Dim, OpKind, TensorType};
 

@@ -16,6 +16,7 @@ impl Sampler<'_> {
         self.operand(spec)
     }
 
+    /// What the instance clause says of a variable, made.
     pub(super) fn operand(&mut self, spec: &Operand) -> Result<Val, String> {
         match spec {
             Operand::Choice(choices) => self.pick(choices),

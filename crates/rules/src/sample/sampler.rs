@@ -51,7 +51,9 @@ pub(super) fn source(rule: &Rule, choices: Choices, open: Sizes, spelling: Spell
 
 /// The source of a rule, as far as it is built.
 pub(super) struct Sampler<'a> {
+    /// The rule whose source is built.
     pub(super) rule: &'a Rule,
+    /// Where choices come from.
     pub(super) choices: Choices,
     /// What is built so far.
     pub(super) graph: Graph,
@@ -59,7 +61,9 @@ pub(super) struct Sampler<'a> {
     pub(super) env: Vec<Option<Val>>,
     /// Number of inputs so far; their names have it.
     pub(super) inputs: usize,
+    /// Which sizes become symbols.
     open: Sizes,
+    /// What stands for sizes that are written as numbers.
     pub(super) spelling: Spelling,
     /// The largest size, where all choices are gone through.
     pub(super) bound: Option<i64>,
@@ -113,10 +117,12 @@ impl Sampler<'_> {
         (plain && symbolic).then(|| Val::Dim(Dim::symbol(&self.rule.variables[var])))
     }
 
+    /// The value of an expression over what is chosen so far.
     pub(super) fn eval(&self, e: &Expr) -> Result<Val, String> {
         e.eval(&self.env, &GraphScope(&self.graph))
     }
 
+    /// The value of one of these expressions.
     pub(super) fn pick(&mut self, choices: &[Expr]) -> Result<Val, String> {
         let at = self.choices.below(choices.len() as u64) as usize;
         self.eval(choices.get(at).ok_or("no choices")?)
