@@ -71,7 +71,8 @@ impl Graph {
     /// Applies a patch. The caller has checked types and acyclicity (see `regraft-rules`).
     ///
     /// Patches are undone in reverse order of application; ids of new nodes are the next free ones,
-    /// so runs repeat exactly.
+    /// so runs repeat exactly. A new value inherits the name of the value that it replaces,
+    /// unless it is constant.
     pub fn apply(&mut self, patch: &Patch) -> Applied {
         let mut applied = Applied { created: SmallVec::new(), removed: Vec::new(), rewired: SmallVec::new(), outputs: SmallVec::new() };
         let base = self.nodes.len() as u32;
@@ -84,7 +85,12 @@ impl Graph {
             applied.created.push(self.push(new.op.clone(), inputs, new.types.clone()));
         }
         for (old, new) in &patch.replace {
-            self.redirect(*old, resolve(*new), &mut applied);
+            let new = resolve(*new);
+            // What is computed of weights is no weight of the model.
+            if applied.created.contains(&new.node) && !self.node(new.node).constant {
+                self.inherit_name(*old, new);
+            }
+            self.redirect(*old, new, &mut applied);
         }
         let mut doubtful: SmallVec<[NodeId; 8]> = patch.replace.iter().map(|(old, _)| old.node).collect();
         while let Some(id) = doubtful.pop() {
@@ -119,6 +125,14 @@ impl Graph {
                 self.detach(id);
             }
             self.nodes.pop();
+        }
+    }
+
+    /// Names a new value after the one that it replaces, unless it has a name already.
+    fn inherit_name(&mut self, old: ValueId, new: ValueId) {
+        let name = self.node(old.node).names.get(old.port as usize).cloned().flatten();
+        if let Some(slot) = self.node_mut(new.node).names.get_mut(new.port as usize) {
+            *slot = slot.take().or(name);
         }
     }
 

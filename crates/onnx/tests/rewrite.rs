@@ -80,8 +80,28 @@ fn new_names_are_readable_and_avoid_old_ones() {
     g.node[1].name = Some("regraft_add_2".into());
     let model = read(&model(g));
     let mut graph = model.graph().clone();
-    replace(&mut graph, "regraft_add_1", Op::Add(Add {}), &["x", "x"]);
-    assert_eq!(listing(&write(&model, &graph)), ["regraft_add_3 = Add(x,x)", "y = Neg(regraft_add_3)"]);
+    let (x, old) = (find(&graph, "x"), find(&graph, "regraft_add_1"));
+    let types: smallvec::SmallVec<_> = smallvec![graph.ty(old).cloned()];
+    let first = PatchValue::New { index: 0, port: 0 };
+    let new = |op: Op, inputs: &[PatchValue]| NewNode { op, inputs: inputs.iter().copied().collect(), types: types.clone() };
+    let create = vec![new(Op::Add(Add {}), &[PatchValue::Old(x), PatchValue::Old(x)]), new(Op::Mul(Mul {}), &[first, first])];
+    let replace = smallvec![(old, PatchValue::New { index: 1, port: 0 })];
+    graph.apply(&Patch { cause: Arc::from("test"), create, replace });
+    let expected = ["regraft_add_3 = Add(x,x)", "regraft_add_1 = Mul(regraft_add_3,regraft_add_3)", "y = Neg(regraft_add_1)"];
+    assert_eq!(listing(&write(&model, &graph)), expected);
+}
+
+#[test]
+fn a_value_that_replaces_another_inherits_its_name() {
+    let model = two_outputs();
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "h", Op::Mul(Mul {}), &["x", "w"]);
+    assert_eq!(listing(&write(&model, &graph)), ["h = Mul(x,w)", "y = Relu(h)", "z = Neg(h)"]);
+    // A value that is still read keeps its name.
+    let mut graph = model.graph().clone();
+    replace(&mut graph, "h", Op::Mul(Mul {}), &["h", "x"]);
+    let expected = ["h = Add(x,w)", "regraft_mul_1 = Mul(h,x)", "y = Relu(regraft_mul_1)", "z = Neg(regraft_mul_1)"];
+    assert_eq!(listing(&write(&model, &graph)), expected);
 }
 
 #[test]

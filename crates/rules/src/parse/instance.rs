@@ -109,10 +109,10 @@ impl Parser<'_> {
             match (word.atom(), word.head()) {
                 (Some("const"), _) => constant = true,
                 (Some("positive"), _) => values = Values::Positive,
-                (_, Some("splat")) => values = Values::Splat(self.expr(&word.list().unwrap_or_default()[1])?),
-                (_, Some("data")) => values = Values::Data(self.expr(&word.list().unwrap_or_default()[1])?),
+                (_, Some("splat")) => values = Values::Splat(self.argument(word)?),
+                (_, Some("data")) => values = Values::Data(self.argument(word)?),
                 (_, Some("index")) => {
-                    values = Values::Index(self.expr(&word.list().unwrap_or_default()[1])?);
+                    values = Values::Index(self.argument(word)?);
                     dtype = DType::I64;
                 }
                 (Some(w), _) if DType::from_name(w).is_some() => dtype = DType::from_name(w).unwrap_or(DType::F32),
@@ -120,5 +120,27 @@ impl Parser<'_> {
             }
         }
         Ok(Operand::Tensor { constant, shape, values, dtype })
+    }
+
+    /// The one argument of a form such as `(splat E)`.
+    fn argument(&mut self, form: &Sexp) -> Result<Expr, RuleError> {
+        match form.list() {
+            Some([_, argument]) => self.expr(argument),
+            _ => self.fail(form.place(), format!("`{}` has one argument", form.head().unwrap_or_default()), "write `(splat 0.5)`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::parse;
+
+    #[test]
+    fn forms_without_their_argument_are_errors() {
+        for form in ["(splat)", "(data)", "(index)", "(splat 1 2)"] {
+            let text = format!("(rule a (relu ?x) => (relu ?x) (numeric exact) (instance (?x {form} 2)))");
+            let error = parse("test.rules", &text).expect_err(form);
+            assert!(error.to_string().contains("has one argument"), "{form}: {error}");
+        }
     }
 }
