@@ -37,7 +37,7 @@ impl MachineKey {
         flags.dedup();
         let digest = blake3::hash(flags.join(" ").as_bytes()).to_hex();
         let listed = info.lines().filter(|line| line.split(':').next().is_some_and(|n| n.trim() == "processor")).count();
-        let cores = if listed > 0 { listed } else { std::thread::available_parallelism().map_or(1, usize::from) };
+        let cores = if listed > 0 { listed } else { regraft_ir::parallel::cores() };
         Self { cpu, features: digest[..12].to_owned(), cores }
     }
 }
