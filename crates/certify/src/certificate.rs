@@ -8,16 +8,16 @@ use crate::step::Step;
 /// Where a graph is in a model: for every body on the way, the place of its node and of the
 /// attribute that it is. Empty for the model's own graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GraphPlace(pub Vec<(usize, usize)>);
+pub struct GraphPath(pub Vec<(usize, usize)>);
 
-impl GraphPlace {
+impl GraphPath {
     /// The place of a body inside of this graph.
-    pub fn inside(&self, body: (usize, usize)) -> GraphPlace {
-        GraphPlace(self.0.iter().copied().chain([body]).collect())
+    pub fn inside(&self, body: (usize, usize)) -> GraphPath {
+        GraphPath(self.0.iter().copied().chain([body]).collect())
     }
 }
 
-impl fmt::Display for GraphPlace {
+impl fmt::Display for GraphPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("main");
@@ -33,7 +33,7 @@ impl fmt::Display for GraphPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {
     /// Which graph.
-    pub place: GraphPlace,
+    pub place: GraphPath,
     /// The same in words, for people.
     pub label: String,
     /// [`canonical_key`](regraft_ir::canonical_key) of the graph as it was read: another version of
@@ -60,7 +60,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// The rewrites of the graph at this place.
-    pub fn trail(&self, place: &GraphPlace) -> Option<&Trail> {
+    pub fn trail(&self, place: &GraphPath) -> Option<&Trail> {
         self.trails.iter().find(|t| t.place == *place)
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use regraft_ir::NodeId;
 
-use crate::certificate::{Certificate, GraphPlace, Trail};
+use crate::certificate::{Certificate, GraphPath, Trail};
 use crate::digest::{FileDigest, Hash, ModelDigest};
 use crate::error::{Broken, CertifyError};
 use crate::step::{self, Step};
@@ -182,10 +182,10 @@ fn known<T>(line: usize, value: Option<T>, what: &str) -> Result<T, Broken> {
     value.ok_or_else(|| Broken { line, why: format!("{what} is expected") })
 }
 
-fn place(text: &str) -> Option<GraphPlace> {
+fn place(text: &str) -> Option<GraphPath> {
     if text == "main" {
-        return Some(GraphPlace::default());
+        return Some(GraphPath::default());
     }
     let pair = |part: &str| part.split_once('.').and_then(|(node, at)| Some((step::number(node)? as usize, step::number(at)? as usize)));
-    text.split('/').map(pair).collect::<Option<Vec<_>>>().map(GraphPlace)
+    text.split('/').map(pair).collect::<Option<Vec<_>>>().map(GraphPath)
 }

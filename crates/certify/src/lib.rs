@@ -33,7 +33,7 @@ mod trial;
 mod verdict;
 mod verify;
 
-pub use certificate::{Certificate, GraphPlace, Trail};
+pub use certificate::{Certificate, GraphPath, Trail};
 pub use congruence::{Congruence, Rounding, Verbatims};
 pub use digest::{FileDigest, Hash, ModelDigest};
 pub use error::{Broken, CertifyError};

@@ -6,7 +6,7 @@ use regraft_ir::{Graph, NodeId, Op, ValueId};
 use regraft_onnx::proto::NodeProto;
 use regraft_onnx::{Body, Model, Signature, Verbatim};
 
-use crate::certificate::{Certificate, GraphPlace};
+use crate::certificate::{Certificate, GraphPath};
 use crate::congruence::{Congruence, Rounding, Verbatims};
 use crate::digest::ModelDigest;
 use crate::error::CertifyError;
@@ -44,7 +44,7 @@ impl Certificate {
         let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
         // Bringing a model to another opset writes it anew: that nothing changes is checked as for
         // what was written.
-        let main = GraphPlace::default();
+        let main = GraphPath::default();
         let unchanged = converted.as_ref().map_or(Ok(()), |converted| reading.same_models(input, input.graph(), converted, &main, false));
         let arrival = match unchanged.and_then(|()| reading.models(converted.as_ref().unwrap_or(input), output, &main)) {
             Ok(()) => Ok(()),
@@ -64,7 +64,7 @@ struct Reading<'c, 'p> {
 
 impl Reading<'_, '_> {
     /// Follows the rewrites of `a` at `place`, and compares where they lead with `b`.
-    fn models(&mut self, a: &Model, b: &Model, place: &GraphPlace) -> Result<(), Stop> {
+    fn models(&mut self, a: &Model, b: &Model, place: &GraphPath) -> Result<(), Stop> {
         let mut graph = a.graph().clone();
         if let Some(trail) = self.certificate.trail(place) {
             self.replayer.follow(&mut graph, trail)?;
@@ -74,7 +74,7 @@ impl Reading<'_, '_> {
 
     /// Whether `graph`, made from that of `a`, is the graph of `b`, up to names, order and
     /// rounding, and the rest of the models is alike.
-    fn same_models(&mut self, a: &Model, graph: &Graph, b: &Model, place: &GraphPlace, same_opset: bool) -> Result<(), Stop> {
+    fn same_models(&mut self, a: &Model, graph: &Graph, b: &Model, place: &GraphPath, same_opset: bool) -> Result<(), Stop> {
         let differs = |what: &str| Err(Stop::Differs(format!("{what} of graph {place} are not those of the input")));
         let names = |graph: &Graph| graph.outputs().iter().map(|o| o.name.clone()).collect::<Vec<_>>();
         if names(graph) != names(b.graph()) {
@@ -101,7 +101,7 @@ impl Reading<'_, '_> {
 /// Operators that are kept verbatim, in a rewritten graph and in the model that was written.
 struct Sides<'r, 'c, 'p, 'm> {
     reading: &'r mut Reading<'c, 'p>,
-    place: &'m GraphPlace,
+    place: &'m GraphPath,
     a: &'m Model,
     graph: &'m Graph,
     b: &'m Model,

@@ -5,7 +5,7 @@ use std::io::{BufReader, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use regraft_cost::{CostModel, Measured, Place, describe};
+use regraft_cost::{CostModel, Measured, Target, describe};
 use regraft_onnx::Model;
 use regraft_runtime::{Filter, Measurement, ModelSource, Store, default_store_path};
 use regraft_zoo::Options;
@@ -199,7 +199,7 @@ fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failu
     let runtime = regraft::runtime::load(args.runtime_library.as_deref())?;
     let sizes = Sizes::resolve(&model, ModelSource::path(path), &*runtime, &args.shape, &[])?;
     let measured = match args.store.read()?.1 {
-        Some(store) => Measured::load(sizes.symbols, &store, &Place::here(&*runtime, u32::from(args.threads)))?,
+        Some(store) => Measured::load(sizes.symbols, &store, &Target::here(&*runtime, u32::from(args.threads)))?,
         None => Measured::new(sizes.symbols),
     };
     let graph = clean(model.graph()).0;

@@ -36,7 +36,7 @@ pub use fingerprint::fingerprint;
 pub use measured::{Fit, Knowledge, Learned, Measured, Observation, Pricing, Source};
 pub use model::{CostModel, Ns};
 pub use names::NameTable;
-pub use persist::Place;
+pub use persist::Target;
 pub use report::{Calibration, Gain, Row, Total, describe};
 pub use roofline::{Machine, Roofline};
 pub use signature::Signature;

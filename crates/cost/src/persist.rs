@@ -18,7 +18,7 @@ const SPEED_UNIT: f64 = 1e6;
 
 /// Where measurements hold: a machine, a runtime, a number of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Target {
     /// The machine, as [`MachineKey`] displays it.
     pub machine: String,
     /// Runtime and version.
@@ -27,10 +27,10 @@ pub struct Place {
     pub threads: u32,
 }
 
-impl Place {
+impl Target {
     /// This machine, with this runtime.
-    pub fn here(runtime: &dyn Runtime, threads: u32) -> Place {
-        Place { machine: MachineKey::detect().to_string(), runtime: format!("{} {}", runtime.name(), runtime.version()), threads }
+    pub fn here(runtime: &dyn Runtime, threads: u32) -> Target {
+        Target { machine: MachineKey::detect().to_string(), runtime: format!("{} {}", runtime.name(), runtime.version()), threads }
     }
 
     /// The key of a measurement.
@@ -38,7 +38,7 @@ impl Place {
         Key { machine: self.machine.clone(), runtime: self.runtime.clone(), threads: self.threads, signature: signature.into() }
     }
 
-    /// All measurements of this place.
+    /// All measurements of this target.
     pub fn filter(&self) -> Filter {
         Filter {
             machine: Some(self.machine.clone()),
@@ -50,10 +50,10 @@ impl Place {
 }
 
 impl Measured {
-    /// All prices that a store has for a place.
-    pub fn load(bindings: Bindings, store: &Store, place: &Place) -> Result<Measured, StoreError> {
+    /// All prices that a store has for a target.
+    pub fn load(bindings: Bindings, store: &Store, target: &Target) -> Result<Measured, StoreError> {
         let mut measured = Measured::new(bindings);
-        for m in store.list(&place.filter())? {
+        for m in store.list(&target.filter())? {
             let text = m.key.signature.as_str();
             if let Some(model) = text.strip_prefix(MODEL) {
                 measured.runs.entry(model.to_owned()).or_default().0 = m.median_ns as f64;
@@ -72,12 +72,12 @@ impl Measured {
 
     /// Stores what was learned since it was loaded or saved; returns how many prices. A frozen
     /// store is left as it is (0).
-    pub fn save(&mut self, store: &mut Store, place: &Place) -> Result<usize, StoreError> {
+    pub fn save(&mut self, store: &mut Store, target: &Target) -> Result<usize, StoreError> {
         if store.is_frozen() {
             return Ok(0);
         }
         let measurement = |signature: String, ns: f64, spread: f64, samples: u32, context: &str| Measurement {
-            key: place.key(signature),
+            key: target.key(signature),
             median_ns: ns.round() as u64,
             spread_ns: spread.round() as u64,
             samples,

@@ -1,7 +1,7 @@
 //! The laws of measured prices, guesses, drift, and the store.
 
 use regraft_cost::{
-    Calibration, CostModel, Gain, Measured, NameTable, Observation, Place, Roofline, Signature, Source, Total, describe, fingerprint,
+    Calibration, CostModel, Gain, Measured, NameTable, Observation, Roofline, Signature, Source, Target, Total, describe, fingerprint,
 };
 use regraft_ir::{Bindings, Graph, NodeId, text};
 use regraft_runtime::{NodeProfile, OptimizedGraph, OptimizedNode, Profile, Store};
@@ -266,8 +266,8 @@ fn a_model_without_a_run_of_its_own_takes_the_first_fit() {
     assert_eq!((measured.price(&g, node(&g, "b")), measured.price(&h, node(&h, "b"))), (2500, 1000));
 }
 
-fn place() -> Place {
-    Place { machine: "m".to_owned(), runtime: "r 1".to_owned(), threads: 1 }
+fn target() -> Target {
+    Target { machine: "m".to_owned(), runtime: "r 1".to_owned(), threads: 1 }
 }
 
 #[test]
@@ -276,23 +276,23 @@ fn the_store_gives_back_what_was_learned() {
     let mut store = Store::in_memory().unwrap();
     let mut measured = Measured::new(at(8));
     learn(&mut measured, &g, "a=4000 b=100 d=50 e=4200 f=120", Some(40_000.0));
-    assert_eq!(measured.save(&mut store, &place()).unwrap(), 5);
-    assert_eq!(measured.save(&mut store, &place()).unwrap(), 0);
-    let mut loaded = Measured::load(at(8), &store, &place()).unwrap();
+    assert_eq!(measured.save(&mut store, &target()).unwrap(), 5);
+    assert_eq!(measured.save(&mut store, &target()).unwrap(), 0);
+    let mut loaded = Measured::load(at(8), &store, &target()).unwrap();
     loaded.expect_model(&g);
     assert_eq!((loaded.total(&g), loaded.run_of(&g)), (measured.total(&g), measured.run_of(&g)));
     assert_eq!((loaded.known(&g), loaded.overhead()), (measured.known(&g), measured.overhead()));
     assert!(loaded.overhead() > 0);
     let (new, old) = (loaded.machine(), measured.machine());
     assert!((new.dense / old.dense - 1.0).abs() < 1e-3 && (new.launch / old.launch - 1.0).abs() < 1e-3, "{new:?} {old:?}");
-    // Another place knows nothing.
-    let elsewhere = Measured::load(at(8), &store, &Place { threads: 2, ..place() }).unwrap();
+    // Another target knows nothing.
+    let elsewhere = Measured::load(at(8), &store, &Target { threads: 2, ..target() }).unwrap();
     assert_eq!((elsewhere.known(&g).known, elsewhere.run_of(&g)), (0, None));
     // What is loaded weighs as much as what was seen.
     learn(&mut loaded, &g, "a=4000 b=100 d=50 e=4200 f=120", Some(40_000.0));
     assert_eq!(loaded.total(&g), measured.total(&g));
-    assert_eq!(loaded.save(&mut store, &place()).unwrap(), 5);
-    assert_eq!(store.get(&place().key(Signature::of(&g, &at(8), node(&g, "d")).to_string())).unwrap().unwrap().samples, 2);
+    assert_eq!(loaded.save(&mut store, &target()).unwrap(), 5);
+    assert_eq!(store.get(&target().key(Signature::of(&g, &at(8), node(&g, "d")).to_string())).unwrap().unwrap().samples, 2);
 }
 
 #[test]
@@ -303,12 +303,12 @@ fn frozen_stores_are_only_read_and_local_prices_never_stored() {
     // Sizes are not bound: the prices hold within this model, and are not stored.
     let mut local = Measured::new(Bindings::new());
     learn(&mut local, &g, "a=4000 b=100 d=50 e=4200 f=120", None);
-    assert_eq!((local.total(&g), local.save(&mut Store::open(&path).unwrap(), &place()).unwrap()), (8470, 0));
+    assert_eq!((local.total(&g), local.save(&mut Store::open(&path).unwrap(), &target()).unwrap()), (8470, 0));
     let mut frozen = Store::open_frozen(&path).unwrap();
-    let mut measured = Measured::load(at(8), &frozen, &place()).unwrap();
+    let mut measured = Measured::load(at(8), &frozen, &target()).unwrap();
     learn(&mut measured, &g, "a=4000 b=100 d=50 e=4200 f=120", None);
-    assert_eq!(measured.save(&mut frozen, &place()).unwrap(), 0);
-    assert_eq!(Measured::load(at(8), &frozen, &place()).unwrap().known(&g).known, 0);
+    assert_eq!(measured.save(&mut frozen, &target()).unwrap(), 0);
+    assert_eq!(Measured::load(at(8), &frozen, &target()).unwrap().known(&g).known, 0);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use prost::Message;
-use regraft_cost::{CostModel, Measured, NameTable, Observation, Place, Source};
+use regraft_cost::{CostModel, Measured, NameTable, Observation, Source, Target};
 use regraft_ir::{Bindings, OpKind};
 use regraft_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
@@ -162,9 +162,9 @@ fn a_real_profile_is_attributed_and_priced() {
 
     // A warm store knows the model.
     let mut store = Store::in_memory().unwrap();
-    let place = Place::here(&runtime, 1);
-    assert!(measured.save(&mut store, &place).unwrap() > 0);
-    let mut warm = Measured::load(Bindings::new(), &store, &place).unwrap();
+    let target = Target::here(&runtime, 1);
+    assert!(measured.save(&mut store, &target).unwrap() > 0);
+    let mut warm = Measured::load(Bindings::new(), &store, &target).unwrap();
     warm.expect_model(graph);
     assert!(warm.total(graph).abs_diff(total) <= 1 && warm.run_of(graph).is_some());
     let conv = graph.ids().find(|id| graph.node(*id).op.kind() == OpKind::Conv).unwrap();

@@ -100,19 +100,19 @@ impl Written {
             let at = spec.variables.iter().position(|v| v.name == name);
             return at
                 .map(Written::Variable)
-                .ok_or_else(|| mistake(form.place(), format!("no variable `{name}`"), "see the specification"));
+                .ok_or_else(|| mistake(form.position(), format!("no variable `{name}`"), "see the specification"));
         }
         let items = form.list().unwrap_or_default();
         if let (Some("out"), [_, port, of]) = (form.head(), items) {
             let Written::Result { operator, cut, operands, .. } = Written::parse(spec, of)? else {
-                return Err(mistake(of.place(), "a variable has no results", "drop `out`"));
+                return Err(mistake(of.position(), "a variable has no results", "drop `out`"));
             };
             let results = spec.operators[operator].results.len();
-            let port = read::number(std::slice::from_ref(port), port.place(), 0..=results - 1)?;
+            let port = read::number(std::slice::from_ref(port), port.position(), 0..=results - 1)?;
             return Ok(Written::Result { operator, cut, port, operands });
         }
         let operator = form.head().and_then(|name| spec.operators.iter().position(|o| o.name == name));
-        let operator = operator.ok_or_else(|| mistake(form.place(), format!("no operator in `{form}`"), "see the specification"))?;
+        let operator = operator.ok_or_else(|| mistake(form.position(), format!("no operator in `{form}`"), "see the specification"))?;
         let (cut, rest) = match items.get(1..).unwrap_or_default() {
             [at, point, rest @ ..] if at.atom() == Some(":at") => (Some(read::dim(point, &spec.sizes)?), rest),
             rest => (None, rest),
@@ -120,7 +120,11 @@ impl Written {
         let operands: Vec<Written> = rest.iter().map(|o| Written::parse(spec, o)).collect::<Result<_, _>>()?;
         let takes = spec.operators[operator].operands.len();
         if operands.len() != takes {
-            return Err(mistake(form.place(), format!("an operator of {takes} operands has {}", operands.len()), "see the specification"));
+            return Err(mistake(
+                form.position(),
+                format!("an operator of {takes} operands has {}", operands.len()),
+                "see the specification",
+            ));
         }
         Ok(Written::Result { operator, cut, port: 0, operands })
     }
@@ -184,14 +188,14 @@ impl Candidate {
             let items = form.list().unwrap_or_default();
             let side = |name: &str| {
                 let side = items.iter().find(|item| item.head() == Some(name));
-                let side = side.ok_or_else(|| mistake(form.place(), format!("a pair without `({name} ..)`"), "write both sides"))?;
+                let side = side.ok_or_else(|| mistake(form.position(), format!("a pair without `({name} ..)`"), "write both sides"))?;
                 side.list().unwrap_or_default().iter().skip(1).map(|w| Written::parse(spec, w)).collect::<Result<Vec<_>, _>>()
             };
             let pair = Candidate { left: side("left")?, right: side("right")? };
             if pair.left.len() == pair.right.len() && !pair.left.is_empty() {
                 Ok(pair)
             } else {
-                Err(mistake(form.place(), "sides that return different numbers of tensors", ""))
+                Err(mistake(form.position(), "sides that return different numbers of tensors", ""))
             }
         };
         sexp::parse(file, text)?.iter().map(|form| one(form).map_err(|e| e.in_file(file))).collect()

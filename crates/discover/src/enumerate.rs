@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use regraft_ir::parallel;
 
+use crate::counting_filter::CountingFilter;
 use crate::error::DiscoverError;
 use crate::judge::{Judge, Pair, Tally};
 use crate::observe::Observer;
 use crate::record::{Merge, Record, Run, run_path};
 use crate::rename::Renaming;
 use crate::set::TermSet;
-use crate::sieve::Sieve;
 use crate::spec::Spec;
 use crate::state::{Identity, Shard, State};
 use crate::terms::Terms;
@@ -109,9 +109,9 @@ pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer
     let walk = Walk::new(terms, settings.size);
     let mut passes = Passes { walk: &walk, values, settings, observer };
     let size = count(terms, settings, passes.observer)?;
-    let sieve = passes.mark(size.graphs)?;
-    let (runs, memory) = passes.keep(&sieve, settings.identity(spec))?;
-    drop(sieve);
+    let filter = passes.mark(size.graphs)?;
+    let (runs, memory) = passes.keep(&filter, settings.identity(spec))?;
+    drop(filter);
     let record_bytes = Run::record_bytes(settings.size);
     let mut found = Enumerated {
         terms: (0..=settings.size).map(|n| terms.of_size(n).len() as u64).collect(),
@@ -162,24 +162,24 @@ impl Passes<'_> {
         items.chunks(STRIDE * self.settings.threads.max(1)).map(<[usize]>::to_vec).collect()
     }
 
-    fn mark(&mut self, graphs: u64) -> Result<Sieve, DiscoverError> {
+    fn mark(&mut self, graphs: u64) -> Result<CountingFilter, DiscoverError> {
         let shard = self.settings.shard;
-        let sieve = Sieve::new(graphs / u64::from(shard.count.max(1)) + 1, self.settings.memory / 4);
+        let filter = CountingFilter::new(graphs / u64::from(shard.count.max(1)) + 1, self.settings.memory / 4);
         for items in self.strides() {
             self.tell("mark", items[0])?;
             parallel::map(&items, self.settings.threads, |item| {
                 self.walk.visit(self.values, *item, &mut |print, _| {
                     if shard.has(print) {
-                        sieve.mark(print);
+                        filter.mark(print);
                     }
                 });
             });
         }
-        Ok(sieve)
+        Ok(filter)
     }
 
     /// Graphs whose fingerprint repeats: in runs, and the rest in memory.
-    fn keep(&mut self, sieve: &Sieve, identity: Identity) -> Result<(Vec<Run>, Vec<Record>), DiscoverError> {
+    fn keep(&mut self, filter: &CountingFilter, identity: Identity) -> Result<(Vec<Run>, Vec<Record>), DiscoverError> {
         let Settings { threads, work, checkpoint, shard, .. } = *self.settings;
         let mut state = if checkpoint { State::load(work, identity)? } else { State::new(identity) };
         if checkpoint {
@@ -188,7 +188,7 @@ impl Passes<'_> {
         let threads = threads.max(1);
         let room = (self.settings.memory / 4 / size_of::<Record>() as u64 / threads as u64).max(1) as usize;
         let mut keeper =
-            Keeper { walk: self.walk, values: self.values, sieve, shard, work, size: self.settings.size, room, runs: AtomicUsize::new(0) };
+            Keeper { walk: self.walk, values: self.values, filter, shard, work, size: self.settings.size, room, runs: AtomicUsize::new(0) };
         *keeper.runs.get_mut() = state.runs.len();
         let mut buffers: Vec<Vec<Record>> = (0..threads).map(|_| Vec::new()).collect();
         while state.next < self.walk.items() {
@@ -257,7 +257,7 @@ impl Passes<'_> {
 struct Keeper<'a> {
     walk: &'a Walk<'a>,
     values: &'a Values,
-    sieve: &'a Sieve,
+    filter: &'a CountingFilter,
     shard: Shard,
     work: &'a Path,
     size: usize,
@@ -291,7 +291,7 @@ impl Keeper<'_> {
                             break;
                         }
                         self.walk.visit(self.values, item, &mut |print, graph| {
-                            if !self.shard.has(print) || !self.sieve.is_repeated(print) {
+                            if !self.shard.has(print) || !self.filter.is_repeated(print) {
                                 return;
                             }
                             buffer.push(Record { print, graph: *graph });

@@ -10,7 +10,7 @@ const STEPS: u64 = 4096;
 
 /// What a rule saves in a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Worth {
+pub struct Savings {
     /// Places that it can be applied at.
     pub places: usize,
     /// Times that it is applied, by steepest descent with this rule alone.
@@ -22,7 +22,7 @@ pub struct Worth {
 }
 
 /// Whether the source of a rule is met in a graph, as its guards have it. Where it is not, the rule
-/// is worth nothing.
+/// saves nothing.
 pub fn meets(graph: &Graph, rule: &Rule) -> bool {
     graph.ids().any(|id| sources_at(graph, rule, 0, id).iter_mut().any(|found| accept(graph, rule, found)))
 }
@@ -41,12 +41,12 @@ impl<'a> Ground<'a> {
 
     /// What a rule saves, applied wherever it saves something; and the graph after, if it is
     /// another one.
-    pub fn worth(&mut self, rule: &Rule) -> Result<(Worth, Option<Graph>), RuleError> {
+    pub fn savings(&mut self, rule: &Rule) -> Result<(Savings, Option<Graph>), RuleError> {
         let library = Library::new(vec![rule.clone()])?;
         let mut matcher = Matcher::new(&library, self.writable);
         let before = self.engine.cost();
         let places = all_moves(&mut self.engine, &mut matcher).len();
-        let none = Worth { places, before, ..Worth::default() };
+        let none = Savings { places, before, ..Savings::default() };
         if places == 0 {
             return Ok((none, None));
         }
@@ -58,7 +58,7 @@ impl<'a> Ground<'a> {
         script.moves.iter().for_each(|_| {
             self.engine.undo();
         });
-        Ok((Worth { applied: script.moves.len(), saved: before - script.cost, ..none }, Some(after)))
+        Ok((Savings { applied: script.moves.len(), saved: before - script.cost, ..none }, Some(after)))
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use regraft_rules::{Anything, parse};
 
     #[test]
-    fn a_rule_is_worth_what_it_saves_and_leaves_the_network_as_it_is() {
+    fn savings_are_found_and_leaves_the_network_as_it_is() {
         let graph = text::parse(
             "graph (x: f32[64,64], y: f32[64,64]) { a = Relu(x) b = Relu(a) c = Relu(y) d = Relu(c) e = Add(b, d) f = Neg(e) output f }",
         );
@@ -79,16 +79,16 @@ mod tests {
         let rule = |text: &str| parse("t", text).unwrap().remove(0);
         let twice = rule("(rule twice (relu (relu ?x)) => (relu ?x) (numeric exact))");
         let before = ground.engine.key();
-        let (worth, after) = ground.worth(&twice).unwrap();
-        assert_eq!((worth.places, worth.applied, meets(ground.engine.graph(), &twice)), (2, 2, true));
+        let (savings, after) = ground.savings(&twice).unwrap();
+        assert_eq!((savings.places, savings.applied, meets(ground.engine.graph(), &twice)), (2, 2, true));
         let after = after.expect("it saves something");
-        assert_eq!((worth.saved, worth.before), (worth.before - model.total(&after), ground.engine.cost()));
+        assert_eq!((savings.saved, savings.before), (savings.before - model.total(&after), ground.engine.cost()));
         assert_eq!(ground.engine.key(), before);
         // More work, and work that is not there.
         let dearer = rule("(rule dearer (neg ?x) => (sub (neg ?x) (sub ?x ?x)) (numeric exact))");
-        assert_eq!(ground.worth(&dearer).unwrap().0, Worth { places: 1, before: worth.before, ..Worth::default() });
+        assert_eq!(ground.savings(&dearer).unwrap().0, Savings { places: 1, before: savings.before, ..Savings::default() });
         let absent = rule("(rule absent (tanh ?x) => (tanh ?x) (numeric exact))");
         assert!(!meets(ground.engine.graph(), &absent));
-        assert_eq!(ground.worth(&absent).unwrap().0.places, 0);
+        assert_eq!(ground.savings(&absent).unwrap().0.places, 0);
     }
 }

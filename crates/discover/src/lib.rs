@@ -31,6 +31,7 @@
 
 mod candidate;
 mod closure;
+mod counting_filter;
 mod derive;
 mod enumerate;
 mod error;
@@ -54,7 +55,6 @@ mod readers;
 mod record;
 mod rename;
 mod set;
-mod sieve;
 mod sizes;
 mod spec;
 mod state;
@@ -70,7 +70,7 @@ pub use enumerate::{Enumerated, Settings, Tables, count, enumerate};
 pub use error::DiscoverError;
 pub use finish::{Finished, Options, finish};
 pub use gain::{Rewrite, Saving};
-pub use ground::{Ground, Worth, meets};
+pub use ground::{Ground, Savings, meets};
 pub use journal::Journal;
 pub use judge::{Pair, Tally};
 pub use lower::Constants;

@@ -18,9 +18,9 @@ pub enum Guard {
     Sizes(usize, Vec<Option<Size>>),
 }
 
-/// A condition on what stands in an operand's place.
+/// A condition on an operand itself, beside its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OperandGuard {
     /// A variable.
     Variable(usize),
     /// Anything but a variable that is declared as a weight.
@@ -40,8 +40,8 @@ pub struct Operator {
     pub commutative: bool,
     /// Conditions on types.
     pub guards: Vec<Guard>,
-    /// Conditions on what stands where.
-    pub places: Vec<Place>,
+    /// Conditions on the operands themselves.
+    pub operand_guards: Vec<OperandGuard>,
     /// The operand and axis whose size is cut in two parts, in all ways in which it is a sum.
     pub cut: Option<(usize, usize)>,
     /// One expression per result.

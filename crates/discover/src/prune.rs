@@ -236,7 +236,7 @@ fn unmet(
         Err(why) => return Ok(Some(Fate::Unstated(why))),
     };
     for mut rule in parse("loose.rules", &text)? {
-        (rule.guards, rule.worth) = (Vec::new(), Vec::new());
+        (rule.guards, rule.profitable) = (Vec::new(), Vec::new());
         let is_met = *met.entry(format!("{:?}", rule.source)).or_insert_with(|| meets(&rule));
         if !is_met {
             return Ok(Some(Fate::Unmet));

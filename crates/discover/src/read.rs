@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use regraft_ir::text::Position;
 use regraft_ir::{DType, Dim, OpKind};
 use regraft_rules::RuleError;
-use regraft_rules::sexp::{Place as At, Sexp};
+use regraft_rules::sexp::Sexp;
 
 use crate::expr::{AttrExpr, Expr, Size, scalar, word};
-use crate::operator::{Guard, Operator, Place};
+use crate::operator::{Guard, OperandGuard, Operator};
 
 /// How deep definitions may use each other.
 const DEEPEST: usize = 32;
@@ -17,7 +18,7 @@ const DEEPEST: usize = 32;
 /// A mistake in a file that is not named yet.
 #[derive(Debug)]
 pub struct Mistake {
-    at: At,
+    at: Position,
     message: String,
     hint: String,
 }
@@ -30,7 +31,7 @@ impl Mistake {
 }
 
 /// A mistake at a place.
-pub fn mistake(at: At, message: impl Display, hint: impl Display) -> Mistake {
+pub fn mistake(at: Position, message: impl Display, hint: impl Display) -> Mistake {
     Mistake { at, message: message.to_string(), hint: hint.to_string() }
 }
 
@@ -38,12 +39,12 @@ pub fn mistake(at: At, message: impl Display, hint: impl Display) -> Mistake {
 pub fn name(item: &Sexp) -> Result<String, Mistake> {
     match item.atom() {
         Some(word) if word.starts_with(|c: char| c.is_ascii_alphabetic()) => Ok(word.to_string()),
-        _ => Err(mistake(item.place(), format!("`{item}` is no name"), "names start with a letter")),
+        _ => Err(mistake(item.position(), format!("`{item}` is no name"), "names start with a letter")),
     }
 }
 
 /// The one number of a form.
-pub fn number(items: &[Sexp], at: At, range: RangeInclusive<usize>) -> Result<usize, Mistake> {
+pub fn number(items: &[Sexp], at: Position, range: RangeInclusive<usize>) -> Result<usize, Mistake> {
     let found = match items {
         [item] => item.atom().and_then(|word| word.parse().ok()),
         _ => None,
@@ -55,7 +56,7 @@ pub fn number(items: &[Sexp], at: At, range: RangeInclusive<usize>) -> Result<us
 /// A size over size parameters alone.
 pub fn dim(item: &Sexp, sizes: &[String]) -> Result<Dim, Mistake> {
     let size = Scope { operands: &[], cut: None, sizes }.size(item)?;
-    size.resolve(&[], None).ok_or_else(|| mistake(item.place(), "no operand can be meant here", "use sizes and numbers"))
+    size.resolve(&[], None).ok_or_else(|| mistake(item.position(), "no operand can be meant here", "use sizes and numbers"))
 }
 
 /// Replaces uses of `(define (NAME PARAMETER..) BODY)`, and drops the definitions.
@@ -67,7 +68,7 @@ pub fn expand(file: &str, forms: &[Sexp]) -> Result<Vec<Sexp>, RuleError> {
             rest.push(expanded(form, &definitions, 0).map_err(|e| e.in_file(file))?);
             continue;
         }
-        let wrong = || mistake(form.place(), "a definition of another form", "write `(define (eye d) BODY)`").in_file(file);
+        let wrong = || mistake(form.position(), "a definition of another form", "write `(define (eye d) BODY)`").in_file(file);
         let [_, head, body] = form.list().unwrap_or_default() else { return Err(wrong()) };
         let words: Option<Vec<String>> = head.list().unwrap_or_default().iter().map(|w| w.atom().map(str::to_string)).collect();
         let Some((name, parameters)) = words.as_deref().and_then(<[String]>::split_first) else { return Err(wrong()) };
@@ -79,7 +80,7 @@ pub fn expand(file: &str, forms: &[Sexp]) -> Result<Vec<Sexp>, RuleError> {
 
 fn expanded(form: &Sexp, definitions: &HashMap<String, (Vec<String>, Sexp)>, depth: usize) -> Result<Sexp, Mistake> {
     if depth > DEEPEST {
-        return Err(mistake(form.place(), "lists within lists within lists", format!("at most {DEEPEST} deep")));
+        return Err(mistake(form.position(), "lists within lists within lists", format!("at most {DEEPEST} deep")));
     }
     let Sexp::List(items, place, comments) = form else { return Ok(form.clone()) };
     let items: Vec<Sexp> = items.iter().map(|item| expanded(item, definitions, depth + 1)).collect::<Result<_, _>>()?;
@@ -101,12 +102,12 @@ fn filled(form: &Sexp, values: &HashMap<&str, &Sexp>) -> Sexp {
 }
 
 /// `(operator NAME (OPERAND..) CLAUSE..)`, without its first word.
-pub fn operator(items: &[Sexp], at: At, sizes: &[String]) -> Result<Operator, Mistake> {
+pub fn operator(items: &[Sexp], at: Position, sizes: &[String]) -> Result<Operator, Mistake> {
     let usage = "write `(operator NAME (?a ?b) commutative (when ..) (cut ?p ?a AXIS) (is EXPRESSION..))`";
     let [head, operands, clauses @ ..] = items else { return Err(mistake(at, "an operator without operands", usage)) };
     let variable = |item: &Sexp| match item.atom().filter(|word| word.starts_with('?')) {
         Some(word) => Ok(word.to_string()),
-        None => Err(mistake(item.place(), format!("`{item}` is no operand"), "operands start with `?`")),
+        None => Err(mistake(item.position(), format!("`{item}` is no operand"), "operands start with `?`")),
     };
     let operands: Vec<String> = operands.list().unwrap_or_default().iter().map(variable).collect::<Result<_, _>>()?;
     let mut operator = Operator {
@@ -114,16 +115,18 @@ pub fn operator(items: &[Sexp], at: At, sizes: &[String]) -> Result<Operator, Mi
         operands,
         commutative: false,
         guards: Vec::new(),
-        places: Vec::new(),
+        operand_guards: Vec::new(),
         cut: None,
         results: Vec::new(),
     };
     let mut cut = None;
     // The point of a cut must be known before expressions that use it are read.
     for clause in clauses.iter().filter(|c| c.head() == Some("cut")) {
-        let [_, point, operand, axis] = clause.list().unwrap_or_default() else { return Err(mistake(clause.place(), "not a cut", usage)) };
+        let [_, point, operand, axis] = clause.list().unwrap_or_default() else {
+            return Err(mistake(clause.position(), "not a cut", usage));
+        };
         let operand = index(&operator.operands, operand)?;
-        operator.cut = Some((operand, number(std::slice::from_ref(axis), axis.place(), 0..=7)?));
+        operator.cut = Some((operand, number(std::slice::from_ref(axis), axis.position(), 0..=7)?));
         cut = Some(variable(point)?);
     }
     for clause in clauses {
@@ -132,18 +135,18 @@ pub fn operator(items: &[Sexp], at: At, sizes: &[String]) -> Result<Operator, Mi
             (Some("commutative"), _) if operator.operands.len() == 2 => operator.commutative = true,
             (_, Some("cut")) => {}
             (_, Some("when")) => {
-                let (mut guards, mut places) = (Vec::new(), Vec::new());
+                let (mut guards, mut operand_guards) = (Vec::new(), Vec::new());
                 for guard in clause.list().unwrap_or_default().iter().skip(1) {
-                    scope.guard(guard, &mut guards, &mut places)?;
+                    scope.guard(guard, &mut guards, &mut operand_guards)?;
                 }
                 operator.guards.extend(guards);
-                operator.places.extend(places);
+                operator.operand_guards.extend(operand_guards);
             }
             (_, Some("is")) => {
                 let results = clause.list().unwrap_or_default().iter().skip(1).map(|e| scope.expr(e)).collect::<Result<_, _>>()?;
                 operator.results = results;
             }
-            _ => return Err(mistake(clause.place(), format!("no clause `{clause}`"), usage)),
+            _ => return Err(mistake(clause.position(), format!("no clause `{clause}`"), usage)),
         }
     }
     if operator.results.is_empty() {
@@ -154,7 +157,7 @@ pub fn operator(items: &[Sexp], at: At, sizes: &[String]) -> Result<Operator, Mi
 
 fn index(operands: &[String], item: &Sexp) -> Result<usize, Mistake> {
     let found = item.atom().and_then(|word| operands.iter().position(|o| o == word));
-    found.ok_or_else(|| mistake(item.place(), format!("`{item}` is no operand"), format!("one of {}", operands.join(" "))))
+    found.ok_or_else(|| mistake(item.position(), format!("`{item}` is no operand"), format!("one of {}", operands.join(" "))))
 }
 
 /// What names mean inside of an operator.
@@ -165,11 +168,11 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn guard(&self, form: &Sexp, guards: &mut Vec<Guard>, places: &mut Vec<Place>) -> Result<(), Mistake> {
+    fn guard(&self, form: &Sexp, guards: &mut Vec<Guard>, operand_guards: &mut Vec<OperandGuard>) -> Result<(), Mistake> {
         let items = form.list().unwrap_or_default();
         match (form.head(), items) {
             (Some("rank"), [_, a, rank]) => {
-                guards.push(Guard::Rank(index(self.operands, a)?, number(std::slice::from_ref(rank), rank.place(), 0..=8)?));
+                guards.push(Guard::Rank(index(self.operands, a)?, number(std::slice::from_ref(rank), rank.position(), 0..=8)?));
             }
             (Some("tensor"), [_, a]) => guards.push(Guard::Tensor(index(self.operands, a)?)),
             (Some("same-shape"), [_, a, b]) => guards.push(Guard::SameShape(index(self.operands, a)?, index(self.operands, b)?)),
@@ -177,12 +180,14 @@ impl Scope<'_> {
                 let any = |item: &Sexp| if item.atom() == Some("_") { Ok(None) } else { self.size(item).map(Some) };
                 guards.push(Guard::Sizes(index(self.operands, a)?, sizes.iter().map(any).collect::<Result<_, _>>()?));
             }
-            (Some("variable"), [_, a]) => places.push(Place::Variable(index(self.operands, a)?)),
-            (Some("data"), [_, a]) => places.push(Place::Data(index(self.operands, a)?)),
-            (Some("distinct"), [_, a, b]) => places.push(Place::Distinct(index(self.operands, a)?, index(self.operands, b)?)),
+            (Some("variable"), [_, a]) => operand_guards.push(OperandGuard::Variable(index(self.operands, a)?)),
+            (Some("data"), [_, a]) => operand_guards.push(OperandGuard::Data(index(self.operands, a)?)),
+            (Some("distinct"), [_, a, b]) => {
+                operand_guards.push(OperandGuard::Distinct(index(self.operands, a)?, index(self.operands, b)?))
+            }
             _ => {
                 let hint = "(rank ?a N), (tensor ?a), (same-shape ?a ?b), (sizes ?a _ N..), (variable ?a), (data ?a), (distinct ?a ?b)";
-                return Err(mistake(form.place(), format!("no condition `{form}`"), hint));
+                return Err(mistake(form.position(), format!("no condition `{form}`"), hint));
             }
         }
         Ok(())
@@ -190,7 +195,7 @@ impl Scope<'_> {
 
     fn size(&self, item: &Sexp) -> Result<Size, Mistake> {
         let unknown =
-            || mistake(item.place(), format!("`{item}` is no size"), "a number, a size parameter, (dim ?a N), (+ ..), (* ..), (- A B)");
+            || mistake(item.position(), format!("`{item}` is no size"), "a number, a size parameter, (dim ?a N), (+ ..), (* ..), (- A B)");
         if let Some(word) = item.atom() {
             return match word.parse::<i64>() {
                 Ok(n) => Ok(Size::Number(n)),
@@ -202,7 +207,9 @@ impl Scope<'_> {
         let items = item.list().unwrap_or_default();
         let all = |items: &[Sexp]| items.iter().map(|i| self.size(i)).collect::<Result<Vec<_>, _>>();
         match (item.head(), items) {
-            (Some("dim"), [_, a, axis]) => Ok(Size::Of(index(self.operands, a)?, number(std::slice::from_ref(axis), axis.place(), 0..=7)?)),
+            (Some("dim"), [_, a, axis]) => {
+                Ok(Size::Of(index(self.operands, a)?, number(std::slice::from_ref(axis), axis.position(), 0..=7)?))
+            }
             (Some("+"), [_, parts @ ..]) => Ok(Size::Sum(all(parts)?)),
             (Some("*"), [_, parts @ ..]) => Ok(Size::Product(all(parts)?)),
             (Some("-"), [_, a, b]) => Ok(Size::Difference(Box::new([self.size(a)?, self.size(b)?]))),
@@ -216,11 +223,13 @@ impl Scope<'_> {
         }
         let items = form.list().unwrap_or_default();
         let number = |item: &Sexp| {
-            item.atom().and_then(|word| word.parse::<f64>().ok()).ok_or_else(|| mistake(item.place(), format!("`{item}` is no number"), ""))
+            item.atom()
+                .and_then(|word| word.parse::<f64>().ok())
+                .ok_or_else(|| mistake(item.position(), format!("`{item}` is no number"), ""))
         };
         let constant = |dtype: DType, shape: &[i64], item: &Sexp| {
             let value = number(item)?;
-            scalar(dtype, shape, value).ok_or_else(|| mistake(item.place(), format!("`{item}` does not fit {dtype}"), ""))
+            scalar(dtype, shape, value).ok_or_else(|| mistake(item.position(), format!("`{item}` does not fit {dtype}"), ""))
         };
         let filled = |dtype: DType, shape: &Sexp, value: &Sexp| {
             let sizes = shape.list().unwrap_or_default().iter().map(|s| self.size(s)).collect::<Result<_, _>>()?;
@@ -232,14 +241,16 @@ impl Scope<'_> {
             (Some("fill"), [_, shape, value]) => filled(DType::F32, shape, value),
             (Some("fill-int"), [_, shape, value]) => filled(DType::I64, shape, value),
             (Some(head), [_, rest @ ..]) => self.apply(head, form, rest),
-            _ => Err(mistake(form.place(), format!("`{form}` is no expression"), "an operand, or `(OP ARGUMENT.. :attribute VALUE ..)`")),
+            _ => {
+                Err(mistake(form.position(), format!("`{form}` is no expression"), "an operand, or `(OP ARGUMENT.. :attribute VALUE ..)`"))
+            }
         }
     }
 
     fn apply(&self, head: &str, form: &Sexp, rest: &[Sexp]) -> Result<Expr, Mistake> {
         let kind = OpKind::from_name(head)
             .filter(|kind| !matches!(kind, OpKind::Input | OpKind::Constant | OpKind::Opaque))
-            .ok_or_else(|| mistake(form.place(), format!("no operator `{head}`"), "operators are named as in rule files"))?;
+            .ok_or_else(|| mistake(form.position(), format!("no operator `{head}`"), "operators are named as in rule files"))?;
         let (mut args, mut attrs) = (Vec::new(), Vec::new());
         let mut items = rest.iter();
         while let Some(item) = items.next() {
@@ -250,16 +261,18 @@ impl Scope<'_> {
             let known = kind.attr_names();
             if !known.contains(&attribute) {
                 return Err(mistake(
-                    item.place(),
+                    item.position(),
                     format!("`{head}` has no attribute `{attribute}`"),
                     format!("it has: {}", known.join(", ")),
                 ));
             }
-            let value = items.next().ok_or_else(|| mistake(item.place(), format!("`{item}` has no value"), "add it"))?;
+            let value = items.next().ok_or_else(|| mistake(item.position(), format!("`{item}` has no value"), "add it"))?;
             let value = match (value.atom(), value.list()) {
                 (Some(text), _) => AttrExpr::Given(word(text)),
                 (None, Some(list)) => AttrExpr::Sizes(list.iter().map(|s| self.size(s)).collect::<Result<_, _>>()?),
-                (None, None) => return Err(mistake(value.place(), "a quoted string", "attributes are words, numbers or lists of sizes")),
+                (None, None) => {
+                    return Err(mistake(value.position(), "a quoted string", "attributes are words, numbers or lists of sizes"));
+                }
             };
             attrs.push((attribute.to_string(), value));
         }

@@ -1,8 +1,9 @@
 //! Specifications: variables, sizes and operators to enumerate graphs over.
 
+use regraft_ir::text::Position;
 use regraft_ir::{Bindings, DType, Dim, TensorType};
 use regraft_rules::RuleError;
-use regraft_rules::sexp::{self, Place, Sexp};
+use regraft_rules::sexp::{self, Sexp};
 
 use crate::operator::Operator;
 use crate::read;
@@ -71,40 +72,45 @@ impl Spec {
     }
 
     fn form(&mut self, form: &Sexp) -> Result<(), read::Mistake> {
-        let items =
-            form.list().ok_or_else(|| read::mistake(form.place(), "a word outside of all lists", "write a form such as `(sizes m k)`"))?;
+        let items = form
+            .list()
+            .ok_or_else(|| read::mistake(form.position(), "a word outside of all lists", "write a form such as `(sizes m k)`"))?;
         let rest = items.get(1..).unwrap_or_default();
         match form.head() {
             Some("sizes") => self.sizes = rest.iter().map(read::name).collect::<Result<_, _>>()?,
             Some("assignment") => {
-                let bindings = self.assignment(rest, form.place())?;
+                let bindings = self.assignment(rest, form.position())?;
                 self.assignments.push(bindings);
             }
-            Some("variable") => self.variable(rest, form.place(), false)?,
-            Some("weight") => self.variable(rest, form.place(), true)?,
+            Some("variable") => self.variable(rest, form.position(), false)?,
+            Some("weight") => self.variable(rest, form.position(), true)?,
             Some("operator") => {
-                let operator = read::operator(rest, form.place(), &self.sizes)?;
+                let operator = read::operator(rest, form.position(), &self.sizes)?;
                 if self.operators.iter().any(|o| o.name == operator.name) {
-                    return Err(read::mistake(form.place(), format!("operator `{}` is defined twice", operator.name), "rename one"));
+                    return Err(read::mistake(form.position(), format!("operator `{}` is defined twice", operator.name), "rename one"));
                 }
                 self.operators.push(operator);
             }
-            Some("limit-elements") => self.limit_elements = read::number(rest, form.place(), 1..=1 << 20)?,
-            Some("limit-operators") => self.limit_operators = read::number(rest, form.place(), 1..=MOST_OPERATORS)?,
+            Some("limit-elements") => self.limit_elements = read::number(rest, form.position(), 1..=1 << 20)?,
+            Some("limit-operators") => self.limit_operators = read::number(rest, form.position(), 1..=MOST_OPERATORS)?,
             _ => {
                 let hint = "one of sizes, assignment, variable, weight, operator, define, limit-elements, limit-operators";
-                return Err(read::mistake(form.place(), "an unknown form", hint));
+                return Err(read::mistake(form.position(), "an unknown form", hint));
             }
         }
         Ok(())
     }
 
-    fn assignment(&self, items: &[Sexp], place: Place) -> Result<Bindings, read::Mistake> {
+    fn assignment(&self, items: &[Sexp], place: Position) -> Result<Bindings, read::Mistake> {
         let mut bindings = Bindings::new();
         for item in items {
             let pair = item.list().and_then(|pair| Some((pair.first()?.atom()?, pair.get(1)?.atom()?.parse::<i64>().ok()?)));
             let Some((name, value)) = pair.filter(|(name, value)| *value >= 1 && self.sizes.iter().any(|s| s == name)) else {
-                return Err(read::mistake(item.place(), format!("`{item}` is no value of a size"), "write `(m 3)`, after `(sizes m ..)`"));
+                return Err(read::mistake(
+                    item.position(),
+                    format!("`{item}` is no value of a size"),
+                    "write `(m 3)`, after `(sizes m ..)`",
+                ));
             };
             bindings.insert(name.to_string(), value);
         }
@@ -114,7 +120,7 @@ impl Spec {
         }
     }
 
-    fn variable(&mut self, items: &[Sexp], place: Place, weight: bool) -> Result<(), read::Mistake> {
+    fn variable(&mut self, items: &[Sexp], place: Position, weight: bool) -> Result<(), read::Mistake> {
         let [names, shape @ ..] = items else { return Err(read::mistake(place, "a variable without a name", "write `(variable x m k)`")) };
         let names = match names.list() {
             Some(list) => list.iter().map(read::name).collect::<Result<Vec<_>, _>>()?,
@@ -131,7 +137,7 @@ impl Spec {
     }
 
     fn complete(&self) -> Result<(), read::Mistake> {
-        let start = Place { line: 1, column: 1 };
+        let start = Position { line: 1, column: 1 };
         for (missing, what) in [
             (self.assignments.is_empty(), "an `(assignment ..)` of the sizes"),
             (self.variables.is_empty(), "a `(variable ..)`"),

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 use crate::error::DiscoverError;
-use crate::operator::{Operator, Place};
+use crate::operator::{OperandGuard, Operator};
 use crate::set::{MOST_OPERATORS, TermId, TermSet};
 use crate::spec::Spec;
 use crate::types::{InstanceId, TypeId, Types};
@@ -299,7 +299,7 @@ impl Choice<'_> {
         let last = at + 1 == self.types.len();
         let missing = self.rest - union.len();
         let pool = &pools.by_type[self.types[at] as usize];
-        let variable_only = self.operator.places.contains(&Place::Variable(at));
+        let variable_only = self.operator.operand_guards.contains(&OperandGuard::Variable(at));
         for (made_of, values) in pool.iter().enumerate() {
             // What a larger value adds is at least the difference.
             if (variable_only && made_of > 0) || made_of > self.rest || (last && union.len() + made_of < self.rest) {
@@ -332,7 +332,9 @@ impl Choice<'_> {
     /// found from the second.
     fn contained(&mut self, terms: &Terms, spec: &Spec) {
         let [first, second] = *self.types else { return };
-        if self.operator.places.contains(&Place::Variable(1)) || self.operator.places.contains(&Place::Variable(0)) {
+        if self.operator.operand_guards.contains(&OperandGuard::Variable(1))
+            || self.operator.operand_guards.contains(&OperandGuard::Variable(0))
+        {
             return;
         }
         let pools = self.pools;
@@ -356,10 +358,10 @@ impl Choice<'_> {
     }
 
     fn in_place(&self, terms: &Terms, spec: &Spec, operands: &Operands) -> bool {
-        self.operator.places.iter().all(|place| match *place {
-            Place::Variable(a) => terms.is_variable(operands[a]),
-            Place::Data(a) => !terms.is_variable(operands[a]) || !spec.variables[operands[a] as usize].weight,
-            Place::Distinct(a, b) => operands[a] != operands[b],
+        self.operator.operand_guards.iter().all(|place| match *place {
+            OperandGuard::Variable(a) => terms.is_variable(operands[a]),
+            OperandGuard::Data(a) => !terms.is_variable(operands[a]) || !spec.variables[operands[a] as usize].weight,
+            OperandGuard::Distinct(a, b) => operands[a] != operands[b],
         })
     }
 }

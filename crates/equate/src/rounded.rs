@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
-use regraft_ir::{Class, Const, DType, Value};
+use regraft_ir::{Class, Const, DType, EvalContext, EvalError, Op, Value};
 
 /// What the bound is multiplied by: for terms of higher order, and for another order of the same
 /// operations.
@@ -104,6 +104,11 @@ fn sum_is_exact(a: f64, b: f64, sum: f64) -> bool {
 impl Scalar for Rounded {
     fn from_f64(value: f64) -> Rounded {
         Rounded { value, spread: 0.0 }
+    }
+
+    #[inline(never)]
+    fn eval(op: &Op, inputs: &[Value<Rounded>], context: &EvalContext<'_>) -> Result<Vec<Value<Rounded>>, EvalError> {
+        op.meaning(inputs, context)
     }
 
     fn to_f64(&self) -> Result<f64, Unsupported> {

@@ -1,35 +1,35 @@
-//! A place in a text that is being read.
+//! The text of foreign rules that is being read.
 
-use crate::error::{ImportError, Place};
+use regraft_ir::text::{self, Position};
+
+use crate::error::{ImportError, Location};
 
 /// Terms nested deeper are refused: reading them recurses.
 pub(crate) const DEEPEST: usize = 48;
 
-/// The rest of a text, and where it is in the whole.
+/// The rest of a text of rules, and where it is in the whole.
 pub(crate) struct Cursor<'a> {
-    text: &'a str,
-    at: usize,
-    end: usize,
+    inner: text::Cursor<'a>,
     /// Number of the rule that is being read.
     pub rule: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// From byte `from` of `text` up to byte `to`; both are bounds of characters.
-    pub fn new(text: &'a str, from: usize, to: usize) -> Cursor<'a> {
-        Cursor { text, at: from, end: to, rule: 0 }
+    /// What `inner` has not read yet.
+    pub fn new(inner: text::Cursor<'a>) -> Cursor<'a> {
+        Cursor { inner, rule: 0 }
     }
 
     pub fn rest(&self) -> &'a str {
-        self.text.get(self.at..self.end).unwrap_or_default()
+        self.inner.rest()
     }
 
-    pub fn at(&self) -> usize {
-        self.at
+    pub fn position(&self) -> Position {
+        self.inner.position()
     }
 
     pub fn skip_blanks(&mut self) {
-        self.at = self.end - self.rest().trim_start().len();
+        self.inner.skip_blanks();
     }
 
     pub fn is_done(&self) -> bool {
@@ -39,9 +39,7 @@ impl<'a> Cursor<'a> {
     /// Steps over `word` if it comes next.
     pub fn take(&mut self, word: &str) -> bool {
         self.skip_blanks();
-        let found = self.rest().starts_with(word);
-        self.at += if found { word.len() } else { 0 };
-        found
+        self.inner.take(word)
     }
 
     pub fn expect(&mut self, word: &str, hint: &str) -> Result<(), ImportError> {
@@ -56,21 +54,21 @@ impl<'a> Cursor<'a> {
     pub fn word(&mut self, hint: &str) -> Result<&'a str, ImportError> {
         self.skip_blanks();
         let rest = self.rest();
-        let sign = rest.chars().next().filter(|c| matches!(c, '?' | '-')).map_or(0, char::len_utf8);
-        let length: usize = rest[sign..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').map(char::len_utf8).sum();
-        if length == 0 {
+        if rest.starts_with(['?', '-']) {
+            self.inner.bump();
+        }
+        if self.inner.take_while(|c| c.is_alphanumeric() || c == '_').is_empty() {
             let found = rest.chars().next().map_or("the end".to_owned(), |c| format!("`{c}`"));
             return Err(self.error(format!("a name or a number is expected, not {found}"), hint));
         }
-        self.at += sign + length;
-        Ok(&rest[..sign + length])
+        Ok(&rest[..rest.len() - self.rest().len()])
     }
 
     pub fn error(&self, message: impl Into<String>, hint: &str) -> ImportError {
-        self.error_at(self.at, message, hint)
+        self.error_at(self.position(), message, hint)
     }
 
-    pub fn error_at(&self, at: usize, message: impl Into<String>, hint: &str) -> ImportError {
-        ImportError { rule: Some(self.rule), place: Place::of(self.text, at), message: message.into(), hint: hint.into() }
+    pub fn error_at(&self, at: Position, message: impl Into<String>, hint: &str) -> ImportError {
+        ImportError { rule: Some(self.rule), location: Location::Text(at), message: message.into(), hint: hint.into() }
     }
 }

@@ -4,6 +4,8 @@
 //! Their terms carry no ranks, and an equation may have variables on its right that its left has
 //! not.
 
+use regraft_ir::text;
+
 use crate::arguments::{Argument, Arguments};
 use crate::cursor::{Cursor, DEEPEST};
 use crate::error::ImportError;
@@ -21,7 +23,7 @@ const NAMES: &str = "ewadd, ewmul, smul, transpose, matmul, conv2d, enlarge, rel
 /// # Errors
 /// A term is not well-formed, or an equation has no right side.
 pub fn read(text: &str) -> Result<Vec<Rule>, ImportError> {
-    let mut cursor = Cursor::new(text, 0, text.len());
+    let mut cursor = Cursor::new(text::Cursor::new(text));
     let mut rules = Vec::new();
     while !cursor.is_done() {
         cursor.rule = rules.len();
@@ -38,7 +40,7 @@ pub fn read(text: &str) -> Result<Vec<Rule>, ImportError> {
 
 fn side(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>) -> Result<Ref, ImportError> {
     cursor.skip_blanks();
-    let at = cursor.at();
+    let at = cursor.position();
     match argument(cursor, side, variables, 0)? {
         Argument::Value(value) => Ok(value),
         _ => Err(cursor.error_at(at, "a term is expected", HINT)),
@@ -47,7 +49,7 @@ fn side(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>) -
 
 fn argument(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>, depth: usize) -> Result<Argument, ImportError> {
     cursor.skip_blanks();
-    let at = cursor.at();
+    let at = cursor.position();
     if depth > DEEPEST {
         return Err(cursor.error(format!("terms are nested more than {DEEPEST} deep"), "no equation needs that"));
     }

@@ -1,6 +1,6 @@
 //! The formats of rule files, and which one a file has.
 
-use crate::error::{ImportError, Place};
+use crate::error::{ImportError, Location};
 use crate::rule::Rule;
 use crate::{equations, taso, tensat};
 
@@ -47,13 +47,13 @@ impl Format {
     /// # Errors
     /// The file is too large, holds no rules, or is not of this format.
     pub fn read(self, bytes: &[u8]) -> Result<Vec<Rule>, ImportError> {
-        let whole = |message: String, hint: &str| ImportError { rule: None, place: Place::Byte(0), message, hint: hint.into() };
+        let whole = |message: String, hint: &str| ImportError { rule: None, location: Location::Byte(0), message, hint: hint.into() };
         if bytes.len() > MOST_BYTES {
             return Err(whole(format!("the file has {} bytes", bytes.len()), "rule files have at most 4 MiB"));
         }
         let text = || {
             std::str::from_utf8(bytes).map_err(|e| ImportError {
-                place: Place::Byte(e.valid_up_to()),
+                location: Location::Byte(e.valid_up_to()),
                 ..whole("this is no UTF-8 text".into(), "is it a protobuf file?")
             })
         };

@@ -58,7 +58,7 @@ mod wire;
 
 pub use algebra::algebra;
 pub use docket::judge_all;
-pub use error::{ImportError, Place};
+pub use error::{ImportError, Location};
 pub use evaluate::Difference;
 pub use format::{Format, MOST_BYTES};
 pub use guard::{Guard, Guards};

@@ -7,7 +7,7 @@
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use crate::error::{ImportError, Place};
+use crate::error::{ImportError, Location};
 use crate::operator::{Activation, Binary, Operator, Padding, Unary};
 use crate::rule::{MOST_OUTPUTS, Ref, Rule, Side, variable};
 use crate::wire::{OperatorMessage, RuleMessage, TensorMessage};
@@ -27,9 +27,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Rule>, ImportError> {
     let mut rest = bytes;
     let mut rules = Vec::new();
     while !rest.is_empty() {
-        let place = Place::Byte(bytes.len() - rest.len());
+        let location = Location::Byte(bytes.len() - rest.len());
         let number = rules.len();
-        let bad = |message: String, hint: &str| ImportError { rule: Some(number), place, message, hint: hint.into() };
+        let bad = |message: String, hint: &str| ImportError { rule: Some(number), location, message, hint: hint.into() };
         let cut = |e: prost::DecodeError| bad(format!("this is no protobuf: {e}"), "is it a rule file of TASO, and complete?");
         let (tag, wire) = decode_key(&mut rest).map_err(cut)?;
         if tag != RULE || wire != WireType::LengthDelimited {

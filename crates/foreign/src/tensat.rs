@@ -4,6 +4,10 @@
 //! Operators are those of TENSAT's e-graph language: parameters first, as numbers, then the
 //! operands.
 
+use std::iter;
+
+use regraft_ir::text;
+
 use crate::arguments::{Argument, Arguments};
 use crate::cursor::{Cursor, DEEPEST};
 use crate::error::ImportError;
@@ -65,12 +69,9 @@ pub(crate) fn are_pairs(text: &str) -> bool {
 }
 
 fn lines(text: &str) -> impl Iterator<Item = Cursor<'_>> {
-    let mut start = 0;
-    text.split('\n').filter_map(move |line| {
-        let from = start;
-        start += line.len() + 1;
-        (!line.trim().is_empty()).then(|| Cursor::new(text, from, from + line.len()))
-    })
+    let mut rest = text::Cursor::new(text);
+    let lines = iter::from_fn(move || rest.peek().map(|_| rest.line()));
+    lines.filter(|line| !line.rest().trim().is_empty()).map(Cursor::new)
 }
 
 /// The rule of a line, which is added to `first`, if there is one.
@@ -96,7 +97,7 @@ fn check_variables(rule: &Rule, cursor: &Cursor<'_>) -> Result<(), ImportError> 
 }
 
 fn value(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>) -> Result<Ref, ImportError> {
-    let at = cursor.at();
+    let at = cursor.position();
     match argument(cursor, side, variables, 0)? {
         Argument::Value(value) => Ok(value),
         _ => Err(cursor.error_at(at, "a term or a variable is expected", HINT)),
@@ -105,7 +106,7 @@ fn value(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>) 
 
 fn argument(cursor: &mut Cursor<'_>, side: &mut Side, variables: &mut Vec<String>, depth: usize) -> Result<Argument, ImportError> {
     cursor.skip_blanks();
-    let at = cursor.at();
+    let at = cursor.position();
     if depth > DEEPEST {
         return Err(cursor.error(format!("terms are nested more than {DEEPEST} deep"), "no rule needs that"));
     }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{STRIDE_1, bytes, conv, number, only, operator, read, rule};
-use regraft_foreign::{Format, MOST_BYTES, MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Place, algebra};
+use regraft_foreign::{Format, Location, MOST_BYTES, MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, algebra};
+use regraft_ir::text::Position;
 
 fn relu(at: i64) -> Vec<u8> {
     operator(8, &[(at, 0)], &[])
@@ -94,7 +95,7 @@ fn mistakes_in_protobuf_files_are_told() {
     for (file, part) in cases {
         let error = Format::Taso.read(&file).expect_err(part);
         assert!(error.message.contains(part), "`{part}` is not in `{error}`");
-        assert_eq!((error.rule, error.place, error.hint.is_empty()), (Some(1), Place::Byte(good.len()), false), "{error}");
+        assert_eq!((error.rule, error.location, error.hint.is_empty()), (Some(1), Location::Byte(good.len()), false), "{error}");
     }
 }
 
@@ -194,16 +195,16 @@ fn files_that_are_no_rules_are_refused() {
     assert!(large.message.contains("bytes"), "{large}");
 }
 
-/// Whether a place is in the file, or at its end.
-fn inside(place: Place, file: &[u8]) -> bool {
-    match place {
-        Place::Byte(at) => at <= file.len(),
-        Place::Text { line, column } => line >= 1 && column >= 1 && line + column <= file.len() + 2,
+/// Whether a location is in the file, or at its end.
+fn inside(location: Location, file: &[u8]) -> bool {
+    match location {
+        Location::Byte(at) => at <= file.len(),
+        Location::Text(Position { line, column }) => line >= 1 && column >= 1 && line + column <= file.len() + 2,
     }
 }
 
 #[test]
-fn damage_is_an_error_with_a_place_or_another_rule() {
+fn damage_is_an_error_with_a_location_or_another_rule() {
     let cat = operator(12, &[(-1, 0), (-2, 0)], &[(10, 4), (11, 1)]);
     let file = rule(&[conv((-1, 0), (-2, 0)), cat], &[conv((-2, 0), (-1, 0)), relu(0)], &[[0, 0, 1, 0]]);
     let texts = ["(concat 1 2 (relu ?x) ?y)=>(split_0 (split 1 ?x))", "conv2d(1,1,0,2,x,y)==smul(x,y)"];
@@ -215,7 +216,7 @@ fn damage_is_an_error_with_a_place_or_another_rule() {
                 for format in [Format::of(&damaged), Format::Taso, Format::Pairs, Format::Equations] {
                     match format.read(&damaged) {
                         Ok(rules) => assert!(rules.iter().all(|r| algebra(r).contains(" => ")), "{format:?} {damaged:?}"),
-                        Err(error) => assert!(!error.message.is_empty() && inside(error.place, &damaged), "{error} {damaged:?}"),
+                        Err(error) => assert!(!error.message.is_empty() && inside(error.location, &damaged), "{error} {damaged:?}"),
                     }
                 }
             }

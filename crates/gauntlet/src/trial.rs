@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
 use regraft::optimize::{Bodies, InModel, Proposal, Rewrite, Rewritten as Record, clean, rewrite_bodies, scramble};
-use regraft_certify::{Certificate, Finding, GraphPlace, Judged, ModelDigest, Replay, Trail};
+use regraft_certify::{Certificate, Finding, GraphPath, Judged, ModelDigest, Replay, Trail};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::proto::ModelProto;
@@ -131,7 +131,7 @@ impl Bench {
         let written = bodies.model.write(&graph, &WriteOptions::default()).context("writing")?;
         let bytes = written.to_bytes()?;
         let before = model.graph().clone();
-        let main = Record { place: GraphPlace::default(), label: String::new(), read: before.clone(), rewrites };
+        let main = Record { place: GraphPath::default(), label: String::new(), read: before.clone(), rewrites };
         let trails = std::iter::once(&main).chain(&bodies.rewritten).map(|r| r.trail(&self.library));
         let trails = trails.collect::<Option<Vec<_>>>().context("a rewrite cannot be said as data")?;
         let replay = replays(&model, &bytes, trails).with_context(|| format!("after {}", rules.join(", ")))?;

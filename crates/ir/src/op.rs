@@ -205,8 +205,13 @@ macro_rules! operators {
                     Op::Opaque(op) => Err($crate::TypeError::undecided(format!("`{}` has no type rule", op.op_type))),
                 }
             }
-            /// The meaning: results for these operands.
+            /// Results for these operands.
             pub fn eval<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::op::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
+                S::eval(self, inputs, context)
+            }
+            /// The definition behind [`Op::eval`], compiled wherever it is named: only
+            /// [`Scalar::eval`](crate::Scalar::eval) does.
+            pub fn meaning<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::op::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
                 match self {
                     $(Op::$name(op) => $crate::op::Operator::eval(op, inputs, context)),*,
                     Op::Input(op) => Err($crate::EvalError::MissingInput(op.name.to_string())),

@@ -3,6 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
+use crate::error::EvalError;
+use crate::op::{EvalContext, Op};
+use crate::tensor::Value;
+
 /// Functions that are not polynomial: a scalar may compute, tabulate, or refuse them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the mathematical function of its name")]
@@ -60,6 +64,10 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     fn apply(&self, f: Function) -> Result<Self, Unsupported>;
     /// Order of two values; `Ok(None)` when one is not a number.
     fn compare(&self, other: &Self) -> Result<Option<Ordering>, Unsupported>;
+    /// [`Op::meaning`] over these elements. Every implementation is that one call, marked
+    /// `#[inline(never)]`: the definitions of all operators are compiled in the crate that defines
+    /// the scalar, once, and not in every crate that evaluates a graph.
+    fn eval(op: &Op, inputs: &[Value<Self>], context: &EvalContext<'_>) -> Result<Vec<Value<Self>>, EvalError>;
 
     /// The additive neutral element.
     fn zero() -> Self {
@@ -166,6 +174,10 @@ macro_rules! float_scalar {
             }
             fn compare(&self, other: &Self) -> Result<Option<Ordering>, Unsupported> {
                 Ok(self.partial_cmp(other))
+            }
+            #[inline(never)]
+            fn eval(op: &Op, inputs: &[Value<Self>], context: &EvalContext<'_>) -> Result<Vec<Value<Self>>, EvalError> {
+                op.meaning(inputs, context)
             }
             fn gemm(m: usize, k: usize, n: usize, a: &[Self], b: &[Self], c: &mut [Self]) {
                 assert!(a.len() >= m * k && b.len() >= k * n && c.len() >= m * n, "gemm operands are too short");

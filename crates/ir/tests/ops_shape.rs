@@ -5,7 +5,9 @@ mod common;
 
 use common::{as_read, eval, f32s, import, ints, op, reals, round_trip};
 use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
-use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalError, Float, Op, Scalar, Tensor, TensorType, TypeError, Value};
+use regraft_ir::{
+    Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, Scalar, Tensor, TensorType, TypeError, Value,
+};
 
 fn list(values: &[i64]) -> Attr {
     Attr::Ints(values.to_vec())
@@ -428,6 +430,11 @@ fn doubt_keeps_nodes_opaque() {
 struct Label(u64);
 
 impl Scalar for Label {
+    #[inline(never)]
+    fn eval(op: &Op, inputs: &[Value<Label>], context: &EvalContext<'_>) -> Result<Vec<Value<Label>>, EvalError> {
+        op.meaning(inputs, context)
+    }
+
     fn from_f64(value: f64) -> Self {
         Label(value.to_bits())
     }

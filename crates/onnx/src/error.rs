@@ -12,14 +12,14 @@ pub struct LoadError {
     /// The model file, if it came from one.
     pub file: Option<PathBuf>,
     /// Where in the model, if it is about one graph or node.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// What is wrong.
     pub fault: Box<LoadFault>,
 }
 
 /// A graph, and perhaps one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Name of the graph.
     pub graph: String,
     /// The node: its name or operator, its position (from 1), and how many there are.
@@ -132,11 +132,11 @@ pub enum LoadFault {
 
 impl LoadError {
     pub(crate) fn new(fault: LoadFault) -> LoadError {
-        LoadError { file: None, place: None, fault: Box::new(fault) }
+        LoadError { file: None, location: None, fault: Box::new(fault) }
     }
 
-    pub(crate) fn at(place: Place, fault: LoadFault) -> LoadError {
-        LoadError { file: None, place: Some(place), fault: Box::new(fault) }
+    pub(crate) fn at(location: Location, fault: LoadFault) -> LoadError {
+        LoadError { file: None, location: Some(location), fault: Box::new(fault) }
     }
 
     /// What to do about it, if there is something to say.
@@ -165,7 +165,7 @@ impl From<LoadFault> for LoadError {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "graph `{}`", self.graph)?;
         match &self.node {
@@ -179,9 +179,9 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.fault)?;
         let file = self.file.as_ref().map(|p| p.display().to_string());
-        let place = self.place.as_ref().map(ToString::to_string);
-        match (file, place) {
-            (Some(file), Some(place)) => write!(f, " ({file}: {place})")?,
+        let location = self.location.as_ref().map(ToString::to_string);
+        match (file, location) {
+            (Some(file), Some(location)) => write!(f, " ({file}: {location})")?,
             (Some(one), None) | (None, Some(one)) => write!(f, " ({one})")?,
             (None, None) => {}
         }

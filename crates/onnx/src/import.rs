@@ -11,7 +11,7 @@ use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, N
 use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::effects::Effects;
-use crate::error::{LoadError, LoadFault, Place};
+use crate::error::{LoadError, LoadFault, Location};
 use crate::presume::{Presumed, presume};
 use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
@@ -81,7 +81,7 @@ pub(crate) struct Outcome {
 /// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown
 /// to be wrong: then none is.
 ///
-/// With `caution`, they are not believed in the first place: only element types and ranks are.
+/// With `caution`, they are not believed in the first location: only element types and ranks are.
 pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
     let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
     let scope = analyze(graph)?;
@@ -194,8 +194,8 @@ impl<'a> Importer<'a> {
                 self.check_default(tensor)?;
                 continue;
             }
-            let place = || Place { graph: self.proto.name().to_string(), node: None };
-            let decoded = tensor::decode(tensor).map_err(|fault| LoadError::at(place(), fault))?;
+            let location = || Location { graph: self.proto.name().to_string(), node: None };
+            let decoded = tensor::decode(tensor).map_err(|fault| LoadError::at(location(), fault))?;
             match decoded {
                 Decoded::Const(value) if !updated.contains(tensor.name()) => {
                     let id = self.graph.add_const(value);
@@ -218,7 +218,7 @@ impl<'a> Importer<'a> {
                 }
                 Decoded::Unknown(code) if self.scope.read.contains(tensor.name()) => {
                     let fault = LoadFault::DType { tensor: tensor.name().to_string(), code };
-                    return Err(LoadError::at(place(), fault));
+                    return Err(LoadError::at(location(), fault));
                 }
                 Decoded::Unknown(_) => {}
             }

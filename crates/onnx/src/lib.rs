@@ -52,7 +52,7 @@ mod write;
 
 pub use body::{Body, WrittenBody};
 pub use draft::{Draft, destination, folder_of, is_stream};
-pub use error::{LoadError, LoadFault, Place, WriteError};
+pub use error::{LoadError, LoadFault, Location, WriteError};
 pub use external::data_files;
 pub use import::OpaqueNode;
 pub use mapped::release_weights;

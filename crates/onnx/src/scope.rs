@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use crate::error::{LoadError, LoadFault, Place};
+use crate::error::{LoadError, LoadFault, Location};
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 
 /// A node in words: its name, or else its first output, with the operator.
@@ -14,9 +14,9 @@ pub(crate) fn describe(node: &NodeProto) -> String {
 }
 
 /// The place of node `at` of `graph`.
-pub(crate) fn place(graph: &GraphProto, at: usize) -> Place {
+pub(crate) fn location(graph: &GraphProto, at: usize) -> Location {
     let node = graph.node.get(at).map(|n| (describe(n), at + 1, graph.node.len()));
-    Place { graph: graph.name().to_string(), node }
+    Location { graph: graph.name().to_string(), node }
 }
 
 /// Subgraphs of a node.
@@ -83,8 +83,8 @@ pub(crate) struct Scope<'a> {
 
 /// Checks that every name has exactly one definition and that the nodes can be ordered.
 pub(crate) fn analyze(graph: &GraphProto) -> Result<Scope<'_>, LoadError> {
-    let at_graph = |fault| LoadError::at(Place { graph: graph.name().to_string(), node: None }, fault);
-    let at_node = |fault, at| LoadError::at(place(graph, at), fault);
+    let at_graph = |fault| LoadError::at(Location { graph: graph.name().to_string(), node: None }, fault);
+    let at_node = |fault, at| LoadError::at(location(graph, at), fault);
 
     let mut made_by: HashMap<&str, Option<usize>> = HashMap::new();
     let mut inputs: HashSet<&str> = HashSet::new();

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
-use regraft_ir::scramble;
+use regraft_ir::{EvalContext, EvalError, Op, Value, scramble};
 
 use crate::ratio::simplest;
 
@@ -78,6 +78,11 @@ fn simple_ratio(value: f64) -> Option<(i64, u64)> {
 }
 
 impl Scalar for Field {
+    #[inline(never)]
+    fn eval(op: &Op, inputs: &[Value<Field>], context: &EvalContext<'_>) -> Result<Vec<Value<Field>>, EvalError> {
+        op.meaning(inputs, context)
+    }
+
     fn from_f64(value: f64) -> Field {
         if !value.is_finite() {
             return Field(0).hashed(u64::MAX, value.to_bits());

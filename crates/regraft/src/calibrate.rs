@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use regraft_cost::{Calibration, CostModel, Gain, Measured, Place, Total};
+use regraft_cost::{Calibration, CostModel, Gain, Measured, Target, Total};
 use regraft_onnx::Model;
 use regraft_rules::Numeric;
 use regraft_runtime::{Fill, MachineKey, ModelSource, Runtime, Store, default_store_path};
@@ -127,7 +127,7 @@ fn one(
     let source = ModelSource::path(path);
     let sizes = Sizes::resolve(&model, source, runtime, &[], &[])?;
     let threads = u32::try_from(request.threads).unwrap_or(u32::MAX);
-    let prices = Measured::load(sizes.symbols.clone(), &Store::open_frozen(store)?, &Place::here(runtime, threads))?;
+    let prices = Measured::load(sizes.symbols.clone(), &Store::open_frozen(store)?, &Target::here(runtime, threads))?;
     let predicted = prices.total(&clean(model.graph()).0) as f64;
     let effort = Effort { sittings: 3, rounds: (5, 40), until: Instant::now() + MEASURING };
     let feeds = sizes.feeds(Fill::Normal, request.seed)?;

@@ -5,7 +5,8 @@
 //! and a form: the label goes into names and documentation, the form elsewhere. Families nest.
 
 use crate::error::RuleError;
-use crate::sexp::{Place, Sexp};
+use crate::sexp::Sexp;
+use regraft_ir::text::Position;
 
 /// One replacement of a family's placeholder.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ fn walk(file: &str, form: &Sexp, choices: &[Choice], into: &mut Vec<(Sexp, Vec<C
         return Ok(());
     }
     let Sexp::List(items, place, comments) = form else { return Ok(()) };
-    let fail = |place: Place, message: &str, hint: &str| {
+    let fail = |place: Position, message: &str, hint: &str| {
         Err(RuleError { file: file.into(), line: place.line, column: place.column, message: message.into(), hint: hint.into() })
     };
     let name = items.get(1).and_then(Sexp::atom).filter(|n| n.starts_with('$') && n.len() > 1);
@@ -40,7 +41,7 @@ fn walk(file: &str, form: &Sexp, choices: &[Choice], into: &mut Vec<(Sexp, Vec<C
             Sexp::Atom(word, _) => (word.clone(), alternative.clone()),
             Sexp::List(pair, ..) => match pair.as_slice() {
                 [Sexp::Atom(label, _), form] => (label.clone(), form.clone()),
-                _ => return fail(alternative.place(), "an alternative is a word, or a label and a form", "(half (mul ?x 0.5))"),
+                _ => return fail(alternative.position(), "an alternative is a word, or a label and a form", "(half (mul ?x 0.5))"),
             },
             Sexp::Text(_, p) => return fail(*p, "an alternative is a word, or a label and a form", ""),
         };

@@ -73,7 +73,7 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
         let value = builder.single(body)?;
         builder.env[*var] = Some(Val::Value(value));
     }
-    for guard in rule.guards.iter().chain(&rule.worth).filter(|g| mentions_let(rule, g)) {
+    for guard in rule.guards.iter().chain(&rule.profitable).filter(|g| mentions_let(rule, g)) {
         if !guard.holds(&builder.env, &builder).unwrap_or(false) {
             return Err(Refusal::Guard);
         }

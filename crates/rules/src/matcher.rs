@@ -114,7 +114,7 @@ fn guards_hold(graph: &Graph, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) 
     let scope = GraphScope(graph);
     // A guard that has no value here (an unknown type, a list too short) is not shown, so it does
     // not hold. Guards over `let` values wait for the instantiation.
-    let due = rule.guards.iter().chain(&rule.worth).filter(|g| !mentions_let(rule, g) && which(g));
+    let due = rule.guards.iter().chain(&rule.profitable).filter(|g| !mentions_let(rule, g) && which(g));
     due.into_iter().all(|g| g.holds(&found.env, &scope).unwrap_or(false))
 }
 

@@ -22,7 +22,7 @@ pub struct Proof {
     pub rule: Arc<str>,
     /// [`Rule::digest`] of what was proved.
     pub digest: u128,
-    /// The word that it is worth.
+    /// How well it is established.
     pub trust: Trust,
     /// The instances.
     pub instances: Vec<Draw>,
@@ -71,7 +71,7 @@ impl Proofs {
         self.0.iter().find(|proof| proof.rule == rule.name).filter(|proof| proof.digest == rule.digest())
     }
 
-    /// Gives rules the trust that their proofs are worth.
+    /// Gives each rule the trust of its proof.
     pub fn grant(&self, rules: &mut [Rule]) {
         let known: HashMap<&str, &Proof> = self.0.iter().map(|proof| (proof.rule.as_ref(), proof)).collect();
         for rule in rules {

@@ -216,7 +216,7 @@ pub struct Rule {
     pub guards: Vec<Expr>,
     /// Where it may pay: all must hold for the rule to be applied, and the algebra needs none of
     /// them.
-    pub worth: Vec<Expr>,
+    pub profitable: Vec<Expr>,
     /// Numeric class.
     pub numeric: Numeric,
     /// Trust.
@@ -231,18 +231,20 @@ pub struct Rule {
     pub variables: Vec<String>,
     /// Random instances.
     pub instance: Instance,
+    /// Words of an earlier release that its text holds, each with its place and today's word.
+    pub hints: Vec<String>,
 }
 
 impl Rule {
     /// The same, applied wherever it holds, whether it may pay or not.
     pub(crate) fn anywhere(&self) -> Rule {
-        Rule { worth: Vec::new(), ..self.clone() }
+        Rule { profitable: Vec::new(), ..self.clone() }
     }
 
     /// True if a guard or a name asks who reads a value, so that readers of the operands matter
     /// too.
     pub fn asks_for_readers(&self) -> bool {
-        self.guards.iter().chain(&self.worth).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+        self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
     }
 
     /// A digest of what the rule says and of its instances, wherever it stands and however it is

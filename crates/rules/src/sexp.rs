@@ -1,32 +1,25 @@
-//! S-expressions with places: the outer syntax of rule files.
+//! S-expressions with positions: the outer syntax of rule files.
 
 use std::fmt;
 
-use crate::error::RuleError;
+use regraft_ir::text::{Cursor, Position};
 
-/// A place in a file: line and column, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column, from 1.
-    pub column: usize,
-}
+use crate::error::RuleError;
 
 /// An atom or a parenthesised list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sexp {
     /// A word, number, variable or keyword.
-    Atom(String, Place),
+    Atom(String, Position),
     /// A quoted string.
-    Text(String, Place),
+    Text(String, Position),
     /// A list, with the comment lines directly above it.
-    List(Vec<Sexp>, Place, Vec<String>),
+    List(Vec<Sexp>, Position, Vec<String>),
 }
 
 impl Sexp {
     /// Where it starts.
-    pub fn place(&self) -> Place {
+    pub fn position(&self) -> Position {
         match self {
             Sexp::Atom(_, p) | Sexp::Text(_, p) | Sexp::List(_, p, _) => *p,
         }
@@ -76,8 +69,7 @@ const DEPTH: usize = 200;
 
 /// All expressions of a file.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Sexp>, RuleError> {
-    let place = Place { line: 1, column: 1 };
-    let mut reader = Reader { file, chars: text.chars().collect(), at: 0, place, comments: Vec::new(), depth: 0 };
+    let mut reader = Reader { file, cursor: Cursor::new(text), comments: Vec::new(), depth: 0 };
     let mut found = Vec::new();
     while reader.skip_space() {
         found.push(reader.expression()?);
@@ -87,46 +79,25 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Sexp>, RuleError> {
 
 struct Reader<'a> {
     file: &'a str,
-    chars: Vec<char>,
-    at: usize,
-    place: Place,
+    cursor: Cursor<'a>,
     comments: Vec<String>,
     /// Lists that are open.
     depth: usize,
 }
 
 impl Reader<'_> {
-    fn error(&self, place: Place, message: &str, hint: &str) -> RuleError {
-        RuleError { file: self.file.into(), line: place.line, column: place.column, message: message.into(), hint: hint.into() }
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.chars.get(self.at).copied()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += 1;
-        if c == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
-        } else {
-            self.place.column += 1;
-        }
-        Some(c)
+    fn error(&self, position: Position, message: &str, hint: &str) -> RuleError {
+        RuleError { file: self.file.into(), line: position.line, column: position.column, message: message.into(), hint: hint.into() }
     }
 
     /// Skips blanks and comments, keeping the comment lines; a blank line forgets them. False at
     /// the end of the file.
     fn skip_space(&mut self) -> bool {
         let mut newlines = 0;
-        while let Some(c) = self.peek() {
+        while let Some(c) = self.cursor.peek() {
             if c == ';' {
-                let mut line = String::new();
-                while let Some(c) = self.peek().filter(|c| *c != '\n') {
-                    line.push(c);
-                    self.next();
-                }
-                self.next();
+                let line = self.cursor.take_while(|c| c != '\n');
+                self.cursor.bump();
                 newlines = 0;
                 self.comments.push(line.trim_start_matches(';').trim().to_string());
             } else if c.is_whitespace() {
@@ -134,7 +105,7 @@ impl Reader<'_> {
                 if newlines > 1 {
                     self.comments.clear();
                 }
-                self.next();
+                self.cursor.bump();
             } else {
                 return true;
             }
@@ -143,48 +114,41 @@ impl Reader<'_> {
     }
 
     fn expression(&mut self) -> Result<Sexp, RuleError> {
-        let place = self.place;
-        match self.peek() {
+        let position = self.cursor.position();
+        match self.cursor.peek() {
             Some('(') => {
                 let comments = std::mem::take(&mut self.comments);
-                self.next();
+                self.cursor.bump();
                 if self.depth == DEPTH {
-                    return Err(self.error(place, "too many `(` are open", &format!("{DEPTH} lists inside of lists are read")));
+                    return Err(self.error(position, "too many `(` are open", &format!("{DEPTH} lists inside of lists are read")));
                 }
                 self.depth += 1;
                 let mut items = Vec::new();
                 loop {
                     if !self.skip_space() {
-                        return Err(self.error(place, "this `(` is never closed", "add the missing `)`"));
+                        return Err(self.error(position, "this `(` is never closed", "add the missing `)`"));
                     }
-                    if self.peek() == Some(')') {
-                        self.next();
+                    if self.cursor.peek() == Some(')') {
+                        self.cursor.bump();
                         self.comments.clear();
                         self.depth -= 1;
-                        return Ok(Sexp::List(items, place, comments));
+                        return Ok(Sexp::List(items, position, comments));
                     }
                     items.push(self.expression()?);
                 }
             }
-            Some(')') => Err(self.error(place, "unexpected `)`", "remove it, or add the `(` that it closes")),
+            Some(')') => Err(self.error(position, "unexpected `)`", "remove it, or add the `(` that it closes")),
             Some('"') => {
-                self.next();
-                let mut text = String::new();
-                loop {
-                    match self.next() {
-                        Some('"') => return Ok(Sexp::Text(text, place)),
-                        Some(c) => text.push(c),
-                        None => return Err(self.error(place, "this string is never closed", "add the missing `\"`")),
-                    }
+                self.cursor.bump();
+                let text = self.cursor.take_while(|c| c != '"');
+                if !self.cursor.take("\"") {
+                    return Err(self.error(position, "this string is never closed", "add the missing `\"`"));
                 }
+                Ok(Sexp::Text(text.to_string(), position))
             }
             _ => {
-                let mut word = String::new();
-                while let Some(c) = self.peek().filter(|c| !c.is_whitespace() && !matches!(c, '(' | ')' | '"' | ';')) {
-                    word.push(c);
-                    self.next();
-                }
-                Ok(Sexp::Atom(word, place))
+                let word = self.cursor.take_while(|c| !c.is_whitespace() && !matches!(c, '(' | ')' | '"' | ';'));
+                Ok(Sexp::Atom(word.to_string(), position))
             }
         }
     }

@@ -113,7 +113,7 @@ fn places_stay_where_other_rules_are_left_out() {
     let places = |library: &Library, graph: &Graph| -> BTreeMap<u64, String> {
         let mut engine = Engine::new(graph.clone(), &model);
         let moves = all_moves(&mut engine, &mut Matcher::new(library, &Anything));
-        moves.iter().map(|m| (m.place(), library.rules()[m.rule].name.to_string())).collect()
+        moves.iter().map(|m| (m.match_id(), library.rules()[m.rule].name.to_string())).collect()
     };
     let mut compared = 0;
     for (name, graph) in fixtures() {

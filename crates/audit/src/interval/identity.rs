@@ -1,7 +1,8 @@
 //! Identities of functions, as they are written in `rules/functions.identities`.
 
+use regraft_ir::text::Position;
 use regraft_rules::RuleError;
-use regraft_rules::sexp::{self, Place, Sexp};
+use regraft_rules::sexp::{self, Sexp};
 
 use super::dual::{Expr, VARIABLES};
 
@@ -44,14 +45,14 @@ pub fn identities(text: &str) -> Result<Vec<Identity>, RuleError> {
     sexp::parse(FILE, text)?.iter().map(identity).collect()
 }
 
-fn fail<T>(place: Place, message: impl Into<String>, hint: &str) -> Result<T, RuleError> {
+fn fail<T>(place: Position, message: impl Into<String>, hint: &str) -> Result<T, RuleError> {
     Err(RuleError { file: FILE.into(), line: place.line, column: place.column, message: message.into(), hint: hint.into() })
 }
 
 fn identity(form: &Sexp) -> Result<Identity, RuleError> {
     const SHAPE: &str = "(identity NAME LEFT RIGHT (where (?x real)...) [(within 1e-3)] [(beyond \"why\")])";
-    let (Some([head, name, left, right, clauses @ ..]), place) = (form.list(), form.place()) else {
-        return fail(form.place(), "expected an identity", SHAPE);
+    let (Some([head, name, left, right, clauses @ ..]), place) = (form.list(), form.position()) else {
+        return fail(form.position(), "expected an identity", SHAPE);
     };
     let (Some("identity"), Some(name)) = (head.atom(), name.atom()) else { return fail(place, "expected an identity", SHAPE) };
     let (mut variables, mut domains, mut within, mut beyond) = (Vec::new(), Vec::new(), WITHIN, None);
@@ -61,7 +62,7 @@ fn identity(form: &Sexp) -> Result<Identity, RuleError> {
                 for pair in list {
                     let (name, domain) = match pair.list() {
                         Some([Sexp::Atom(name, _), Sexp::Atom(domain, _)]) => (name, domain),
-                        _ => return fail(pair.place(), "a variable has a domain", "(?x real)"),
+                        _ => return fail(pair.position(), "a variable has a domain", "(?x real)"),
                     };
                     variables.push(name.clone());
                     domains.push(match domain.as_str() {
@@ -69,16 +70,16 @@ fn identity(form: &Sexp) -> Result<Identity, RuleError> {
                         "nonnegative" => Domain::Nonnegative,
                         "positive" => Domain::Positive,
                         "unit" => Domain::Unit,
-                        other => return fail(pair.place(), format!("no domain `{other}`"), "real, nonnegative, positive or unit"),
+                        other => return fail(pair.position(), format!("no domain `{other}`"), "real, nonnegative, positive or unit"),
                     });
                 }
             }
             (Some("within"), [_, value]) => match value.atom().and_then(|v| v.parse::<f64>().ok()).filter(|v| *v > 0.0) {
                 Some(value) => within = value,
-                None => return fail(clause.place(), "`within` takes a positive number", "(within 1e-3)"),
+                None => return fail(clause.position(), "`within` takes a positive number", "(within 1e-3)"),
             },
             (Some("beyond"), [_, Sexp::Text(why, _)]) => beyond = Some(why.clone()),
-            _ => return fail(clause.place(), "no such clause", SHAPE),
+            _ => return fail(clause.position(), "no such clause", SHAPE),
         }
     }
     if variables.is_empty() || variables.len() > VARIABLES {
@@ -92,7 +93,7 @@ fn expr(form: &Sexp, variables: &[String]) -> Result<Expr, RuleError> {
         return match (variables.iter().position(|v| v == word), word.parse()) {
             (Some(at), _) => Ok(Expr::Variable(at)),
             (None, Ok(number)) => Ok(Expr::Number(number)),
-            _ => fail(form.place(), format!("`{word}` is neither a number nor a variable"), "variables are named in `where`"),
+            _ => fail(form.position(), format!("`{word}` is neither a number nor a variable"), "variables are named in `where`"),
         };
     }
     let operands: Vec<Expr> = form.list().unwrap_or_default().iter().skip(1).map(|f| expr(f, variables)).collect::<Result<_, _>>()?;
@@ -112,8 +113,10 @@ fn expr(form: &Sexp, variables: &[String]) -> Result<Expr, RuleError> {
         ("tanh", Ok([x])) => Ok(Expr::Tanh(Box::new(x))),
         ("erf", Ok([x])) => Ok(Expr::Erf(Box::new(x))),
         ("abs", Ok([x])) => Ok(Expr::Abs(Box::new(x))),
-        _ => {
-            fail(form.place(), format!("no function `{head}` of so many operands"), "+ - * / pow of two; exp log sqrt tanh erf abs of one")
-        }
+        _ => fail(
+            form.position(),
+            format!("no function `{head}` of so many operands"),
+            "+ - * / pow of two; exp log sqrt tanh erf abs of one",
+        ),
     }
 }

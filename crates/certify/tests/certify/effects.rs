@@ -1,7 +1,7 @@
 //! Operators that draw or train are equal to themselves alone, whatever hides them.
 
 use crate::models::{attribute, body, declared, empty, model, node, replayed, step};
-use regraft_certify::{Finding, GraphPlace, Replayer, Trail};
+use regraft_certify::{Finding, GraphPath, Replayer, Trail};
 use regraft_ir::{Trust, canonical_key, text};
 use regraft_onnx::Model;
 use regraft_onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
@@ -140,7 +140,7 @@ fn a_step_that_merges_two_that_draw_is_not_believed() {
         s = opaque:RandomNormalLike(x, effects=true) -> f32[3] y = Sub(r, s) output y }";
     let mut graph = text::parse(text).unwrap_or_else(|e| panic!("{e}"));
     let merge = step(&graph, "cse", &["s"], &[("s", "r")], "");
-    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps: vec![merge] };
+    let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(&graph), steps: vec![merge] };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail).expect("it fits");
     assert_eq!(replayer.judged[0].trust, Trust::Unproved);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use prost::Message;
-use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Replay, Step, Trail};
+use regraft_certify::{Certificate, Finding, GraphPath, ModelDigest, Replay, Step, Trail};
 use regraft_ir::{Graph, ValueId, canonical_key};
 use regraft_onnx::proto::attribute_proto::AttributeType;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
@@ -210,7 +210,7 @@ impl Case {
         let steps =
             if external { follow(&mut graph, &[&|g| step(g, "relu-relu", &["r", "y"], &[("y", "r")], "")]) } else { rewrites(&mut graph) };
         read.save(&graph, &output, &WriteOptions::default()).expect("saved");
-        let trail = Trail { place: GraphPlace::default(), label: "the model".into(), start: canonical_key(read.graph()), steps };
+        let trail = Trail { place: GraphPath::default(), label: "the model".into(), start: canonical_key(read.graph()), steps };
         let certificate = Certificate {
             tool: "test 1".into(),
             input: ModelDigest::of(&input).expect("a digest"),

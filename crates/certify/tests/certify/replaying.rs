@@ -1,7 +1,7 @@
 //! What is said of right and wrong rewrites, wherever they are.
 
 use crate::models::{Case, branching, bytes, follow, replayed, scaled, step};
-use regraft_certify::{Certificate, Finding, GraphPlace, ModelDigest, Replayer, Step, Stop, Trail};
+use regraft_certify::{Certificate, Finding, GraphPath, ModelDigest, Replayer, Step, Stop, Trail};
 use regraft_ir::{Graph, NodeId, Trust, canonical_key, text};
 use regraft_onnx::{Model, WriteOptions};
 
@@ -36,7 +36,7 @@ fn renamed_files_are_the_same_models() {
 fn judge(graph: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Result<Trust, Stop> {
     let mut graph = text::parse(graph).unwrap_or_else(|e| panic!("{e}"));
     let step = step(&graph, "rule", replaces, redirects, fragment);
-    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps: vec![step] };
+    let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(&graph), steps: vec![step] };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail)?;
     Ok(replayer.judged[0].trust)
@@ -135,7 +135,7 @@ fn steps_that_make_no_graph_are_refused() {
 #[test]
 fn a_trail_starts_at_its_own_graph_only() {
     let mut graph = text::parse("graph (x: f32[4]) { a = Relu(x) output a }").expect("a graph");
-    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph) ^ 1, steps: Vec::new() };
+    let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(&graph) ^ 1, steps: Vec::new() };
     assert!(matches!(Replayer::default().follow(&mut graph, &trail), Err(Stop::Differs(_))));
 }
 
@@ -164,7 +164,7 @@ fn rewritten(wrong: bool) -> (Model, Model, Certificate) {
     let mut output = model.clone();
     output.put_body(written);
     let output = Model::from_proto(output.proto().clone()).expect("a model");
-    let place = GraphPlace::default().inside(body.place());
+    let place = GraphPath::default().inside(body.place());
     let trail = Trail { place, label: body.label().into(), start: canonical_key(body.model().graph()), steps };
     let digest = ModelDigest(Vec::new());
     let certificate = Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: None, trails: vec![trail] };
@@ -182,7 +182,7 @@ fn bodies_are_replayed_in_their_place() {
     assert!(replay.judged[0].graph.contains("then-branch"), "{replay:?}");
 
     // The same rewrite somewhere else, or not at all, leads elsewhere.
-    for place in [GraphPlace::default(), GraphPlace(vec![(0, 1)]), GraphPlace(vec![(5, 0)])] {
+    for place in [GraphPath::default(), GraphPath(vec![(0, 1)]), GraphPath(vec![(5, 0)])] {
         let mut moved = certificate.clone();
         moved.trails[0].place = place.clone();
         let replay = replayed(moved.replay(&input, &output).expect("comparable"));
@@ -234,7 +234,7 @@ fn doublings(right: &[bool]) -> Vec<Trust> {
         step(&graph, "doubling", &[&format!("b{at}")], &[], &fragment)
     };
     let steps = places().zip(right).map(made).collect();
-    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(&graph), steps };
+    let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(&graph), steps };
     let mut replayer = Replayer::default();
     replayer.follow(&mut graph, &trail).unwrap_or_else(|stop| panic!("{stop:?}"));
     replayer.judged.iter().map(|step| step.trust).collect()

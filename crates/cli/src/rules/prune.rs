@@ -18,7 +18,7 @@ use crate::rules::{Files, library, read};
 use regraft::calibrate::DEFAULT_MODELS;
 use regraft::error::Failure;
 use regraft::file;
-use regraft::optimize::{Networks, Paid, WorthRequest};
+use regraft::optimize::{Networks, Paid, SavingsRequest};
 use regraft::render::{lines, plain_table, seconds};
 use regraft::units::{parse_duration, show_ns};
 
@@ -214,7 +214,7 @@ fn grounds(args: &Args, folder: &Path, console: &Console) -> Result<Networks, Fa
         .into_iter()
         .map(|name| if name.exists() { Ok(name) } else { emit(&name, folder, &mut progress) })
         .collect::<Result<_, Failure>>()?;
-    let request = WorthRequest {
+    let request = SavingsRequest {
         models,
         budget: grounds.budget,
         threads: 1,

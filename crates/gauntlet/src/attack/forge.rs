@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use prost::Message;
 use regraft::optimize::Rewritten;
-use regraft_certify::{Certificate, GraphPlace, ModelDigest, Step, Trail};
+use regraft_certify::{Certificate, GraphPath, ModelDigest, Step, Trail};
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, ValueId, canonical_key};
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, WriteOptions};
@@ -104,7 +104,7 @@ pub fn forged(kind: Kind, bench: &Bench, a: &ModelProto, b: &ModelProto, random:
         },
         None => before,
     };
-    let trail = Trail { place: GraphPlace::default(), label: String::new(), start: canonical_key(read.graph()), steps };
+    let trail = Trail { place: GraphPath::default(), label: String::new(), start: canonical_key(read.graph()), steps };
     Ok(Some(Certificate { opset, ..certificate(vec![trail]) }))
 }
 
@@ -174,7 +174,7 @@ fn honest(bench: &Bench, proto: &ModelProto, random: &mut Random) -> Result<Opti
     let walk = RandomWalk { steps: STEPS, seed: random.next() };
     let Some(rewrites) = bench.rewrites(&model, walk) else { return Ok(None) };
     let read = model.graph().clone();
-    let trail = Rewritten { place: GraphPlace::default(), label: String::new(), read, rewrites }.trail(&bench.library);
+    let trail = Rewritten { place: GraphPath::default(), label: String::new(), read, rewrites }.trail(&bench.library);
     Ok(trail.map(|trail| (model, trail)))
 }
 

@@ -9,6 +9,7 @@
 //! ```
 
 use anyhow::{Result, bail, ensure};
+use regraft_ir::text::Cursor;
 
 /// Values, one after the other, and those that are results.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,9 +59,9 @@ pub enum Attribute {
 impl Program {
     /// Reads a program.
     pub fn parse(text: &str) -> Result<Program> {
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Reader { cursor: Cursor::new(text) };
         let program = reader.program()?;
-        ensure!(reader.peek().is_none(), "`{}` is left over", &text[reader.at..]);
+        ensure!(reader.peek().is_none(), "`{}` is left over", reader.rest());
         Ok(program)
     }
 
@@ -84,8 +85,7 @@ impl Term {
 }
 
 struct Reader<'t> {
-    text: &'t str,
-    at: usize,
+    cursor: Cursor<'t>,
 }
 
 fn is_word(c: char) -> bool {
@@ -99,11 +99,10 @@ fn is_number(text: &str) -> bool {
 }
 
 impl<'t> Reader<'t> {
+    /// What is left, without the blanks before it.
     fn rest(&mut self) -> &'t str {
-        let rest = &self.text[self.at..];
-        let blank = rest.len() - rest.trim_start().len();
-        self.at += blank;
-        &self.text[self.at..]
+        self.cursor.skip_blanks();
+        self.cursor.rest()
     }
 
     fn peek(&mut self) -> Option<char> {
@@ -111,11 +110,8 @@ impl<'t> Reader<'t> {
     }
 
     fn take(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len();
-        }
-        found
+        self.cursor.skip_blanks();
+        self.cursor.take(token)
     }
 
     fn need(&mut self, token: &str) -> Result<()> {
@@ -123,10 +119,8 @@ impl<'t> Reader<'t> {
     }
 
     fn while_(&mut self, fits: impl Fn(char) -> bool) -> &'t str {
-        let rest = self.rest();
-        let end = rest.find(|c| !fits(c)).unwrap_or(rest.len());
-        self.at += end;
-        &rest[..end]
+        self.cursor.skip_blanks();
+        self.cursor.take_while(fits)
     }
 
     fn word(&mut self) -> Result<String> {
@@ -171,7 +165,7 @@ impl<'t> Reader<'t> {
             }
             end = at + c.len_utf8();
         }
-        self.at += end;
+        self.cursor.take(&rest[..end]);
         &rest[..end]
     }
 

@@ -1,14 +1,8 @@
-//! Tokens of the text format, with their places.
+//! Tokens of the text format, with their positions.
 
+use super::cursor::{Cursor, Position};
 use super::names::{continues_word, starts_word};
 use super::parse::ParseError;
-
-/// Line and column, from 1; columns count characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub line: usize,
-    pub column: usize,
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -44,131 +38,97 @@ impl std::fmt::Display for Token {
 
 /// Reads tokens one at a time, so that text after a graph need not be in this format.
 pub(super) struct Lexer<'a> {
-    text: &'a str,
-    at: usize,
-    place: Place,
+    cursor: Cursor<'a>,
 }
 
 impl<'a> Lexer<'a> {
     pub fn new(text: &'a str) -> Lexer<'a> {
-        Lexer { text, at: 0, place: Place { line: 1, column: 1 } }
+        Lexer { cursor: Cursor::new(text) }
     }
 
     /// Byte offset of the text that is not read yet.
     pub fn offset(&self) -> usize {
-        self.at
+        self.cursor.offset()
     }
 
-    fn peek(&self) -> Option<char> {
-        self.text[self.at..].chars().next()
-    }
-
-    fn second(&self) -> Option<char> {
-        self.text[self.at..].chars().nth(1)
-    }
-
-    fn bump(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        if c == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
-        } else {
-            self.place.column += 1;
-        }
-        Some(c)
-    }
-
+    /// Steps over blanks and comments.
     fn skip(&mut self) {
-        while let Some(c) = self.peek() {
-            if c == ';' {
-                while self.peek().is_some_and(|c| c != '\n') {
-                    self.bump();
-                }
-            } else if c.is_whitespace() {
-                self.bump();
-            } else {
-                return;
-            }
+        self.cursor.skip_blanks();
+        while self.cursor.take(";") {
+            self.cursor.take_while(|c| c != '\n');
+            self.cursor.skip_blanks();
         }
     }
 
     /// The next token and where it starts.
-    pub fn next(&mut self) -> Result<(Place, Token), ParseError> {
+    pub fn next(&mut self) -> Result<(Position, Token), ParseError> {
         self.skip();
-        let place = self.place;
-        let Some(c) = self.peek() else { return Ok((place, Token::End)) };
+        let position = self.cursor.position();
+        let Some(c) = self.cursor.peek() else { return Ok((position, Token::End)) };
         if starts_word(c) {
-            return Ok((place, Token::Word(self.word())));
+            return Ok((position, Token::Word(self.word())));
         }
         if c.is_ascii_digit() {
-            return Ok((place, self.number(place)?));
+            return Ok((position, self.number(position)?));
         }
         if c == '"' || c == '`' {
-            let text = self.until(c, place)?;
-            return Ok((place, if c == '"' { Token::Text(text) } else { Token::Quoted(text) }));
+            let text = self.until(c, position)?;
+            return Ok((position, if c == '"' { Token::Text(text) } else { Token::Quoted(text) }));
         }
-        if c == '-' && self.second() == Some('>') {
-            self.bump();
-            self.bump();
-            return Ok((place, Token::Mark('>')));
+        if self.cursor.take("->") {
+            return Ok((position, Token::Mark('>')));
         }
         if "()[]{}:=,+-*?|".contains(c) {
-            self.bump();
-            return Ok((place, Token::Mark(c)));
+            self.cursor.bump();
+            return Ok((position, Token::Mark(c)));
         }
         let hint = if c == '#' || c == '/' { "a comment starts with `;`" } else { "a name with other characters is put in backquotes" };
-        Err(ParseError::new(place, format!("`{}` has no meaning here", c.escape_default()), hint))
+        Err(ParseError::new(position, format!("`{}` has no meaning here", c.escape_default()), hint))
     }
 
     fn word(&mut self) -> String {
-        let start = self.at;
-        while self.peek().is_some_and(continues_word) {
-            self.bump();
-        }
-        self.text[start..self.at].to_string()
+        self.cursor.take_while(continues_word).to_string()
     }
 
     fn digits(&mut self) {
-        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-            self.bump();
-        }
+        self.cursor.take_while(|c| c.is_ascii_digit());
     }
 
-    fn number(&mut self, place: Place) -> Result<Token, ParseError> {
-        let start = self.at;
+    fn number(&mut self, position: Position) -> Result<Token, ParseError> {
+        let start = self.cursor.rest();
         self.digits();
         let mut float = false;
-        if self.peek() == Some('.') {
+        if self.cursor.peek() == Some('.') {
             float = true;
-            self.bump();
+            self.cursor.bump();
             self.digits();
         }
-        if matches!(self.peek(), Some('e' | 'E')) {
+        if matches!(self.cursor.peek(), Some('e' | 'E')) {
             float = true;
-            self.bump();
-            if matches!(self.peek(), Some('+' | '-')) {
-                self.bump();
+            self.cursor.bump();
+            if matches!(self.cursor.peek(), Some('+' | '-')) {
+                self.cursor.bump();
             }
             self.digits();
         }
-        let text = &self.text[start..self.at];
-        let glued = self.peek().is_some_and(continues_word);
+        let text = &start[..start.len() - self.cursor.rest().len()];
+        let glued = self.cursor.peek().is_some_and(continues_word);
         let token = if float { text.parse().ok().map(Token::Float) } else { text.parse().ok().map(Token::Int) };
         match token {
             Some(token) if !glued => Ok(token),
-            _ if glued => Err(ParseError::new(place, format!("`{text}{}` is no number", self.word()), "write products with `*`: 2*N")),
-            _ => Err(ParseError::new(place, format!("`{text}` is no number"), "integers have 64 bits, floats look like 0.5 or 1e-5")),
+            _ if glued => Err(ParseError::new(position, format!("`{text}{}` is no number", self.word()), "write products with `*`: 2*N")),
+            _ => Err(ParseError::new(position, format!("`{text}` is no number"), "integers have 64 bits, floats look like 0.5 or 1e-5")),
         }
     }
 
     /// The text up to the closing `quote`, escapes resolved.
-    fn until(&mut self, quote: char, place: Place) -> Result<String, ParseError> {
-        self.bump();
+    fn until(&mut self, quote: char, position: Position) -> Result<String, ParseError> {
+        self.cursor.bump();
         let mut text = String::new();
         loop {
-            let here = self.place;
-            match self.bump() {
-                None => return Err(ParseError::new(place, "a quote is opened and not closed", "close it with the same mark")),
+            let here = self.cursor.position();
+            match self.cursor.bump() {
+                None => return Err(ParseError::new(position, "a quote is opened and not closed", "close it with the same mark")),
                 Some(c) if c == quote => return Ok(text),
                 Some('\\') => text.push(self.escape(here)?),
                 Some(c) => text.push(c),
@@ -176,20 +136,20 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn escape(&mut self, place: Place) -> Result<char, ParseError> {
-        let unknown = || ParseError::new(place, "an unknown escape", "known ones: \\n \\t \\r \\0 \\\\ \\\" \\' \\` \\u{hex}");
-        match self.bump() {
+    fn escape(&mut self, position: Position) -> Result<char, ParseError> {
+        let unknown = || ParseError::new(position, "an unknown escape", "known ones: \\n \\t \\r \\0 \\\\ \\\" \\' \\` \\u{hex}");
+        match self.cursor.bump() {
             Some('n') => Ok('\n'),
             Some('t') => Ok('\t'),
             Some('r') => Ok('\r'),
             Some('0') => Ok('\0'),
             Some(c @ ('\\' | '"' | '\'' | '`')) => Ok(c),
             Some('u') => {
-                let rest = &self.text[self.at..];
+                let rest = self.cursor.rest();
                 let inside = rest.strip_prefix('{').and_then(|r| r.split_once('}')).map(|(hex, _)| hex).ok_or_else(unknown)?;
                 let c = u32::from_str_radix(inside, 16).ok().and_then(char::from_u32).ok_or_else(unknown)?;
                 for _ in 0..inside.chars().count() + 2 {
-                    self.bump();
+                    self.cursor.bump();
                 }
                 Ok(c)
             }

@@ -33,6 +33,7 @@
 //! * `output v as name` returns `v` under another name.
 //! * A name that is no plain word, or is a word of the format, is put in backquotes.
 
+mod cursor;
 mod lexer;
 mod literal;
 mod names;
@@ -40,6 +41,7 @@ mod parse;
 mod print;
 mod value;
 
+pub use cursor::{Cursor, Position};
 pub use names::quoted;
 pub use parse::{ParseError, parse, parse_first};
 pub use print::print;

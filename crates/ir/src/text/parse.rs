@@ -7,7 +7,8 @@ use crate::error::{AttrError, TypeError};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::op::{Op, OpKind};
 use crate::ops::OpaqueOp;
-use crate::text::lexer::{Lexer, Place, Token};
+use crate::text::cursor::Position;
+use crate::text::lexer::{Lexer, Token};
 use crate::text::literal::{constant, seeded};
 use crate::text::names::nearest;
 
@@ -29,8 +30,8 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    pub(super) fn new(place: Place, message: impl Into<String>, hint: impl Into<String>) -> ParseError {
-        ParseError { line: place.line, column: place.column, message: message.into(), hint: hint.into() }
+    pub(super) fn new(position: Position, message: impl Into<String>, hint: impl Into<String>) -> ParseError {
+        ParseError { line: position.line, column: position.column, message: message.into(), hint: hint.into() }
     }
 }
 
@@ -41,7 +42,7 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
     parser.advance()?;
     match parser.current {
         Token::End => Ok(graph),
-        ref other => Err(ParseError::new(parser.place, format!("{other} after the graph"), "the text ends with the graph's `}`")),
+        ref other => Err(ParseError::new(parser.position, format!("{other} after the graph"), "the text ends with the graph's `}`")),
     }
 }
 
@@ -53,15 +54,15 @@ pub fn parse_first(text: &str) -> Result<(Graph, usize), ParseError> {
 }
 
 /// A value as written: a name or the result of a call.
-type Operand = (Place, ValueId);
+type Operand = (Position, ValueId);
 
 /// Reads tokens, and builds the graph as it goes.
 pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
-    pub(super) place: Place,
+    pub(super) position: Position,
     pub(super) current: Token,
     /// The token after the current one, once looked at.
-    pub(super) ahead: Option<(Place, Token)>,
+    pub(super) ahead: Option<(Position, Token)>,
     graph: Graph,
     values: HashMap<String, ValueId>,
     opaque: u32,
@@ -71,16 +72,16 @@ pub(super) struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Result<Parser<'a>, ParseError> {
         let mut lexer = Lexer::new(text);
-        let (place, current) = lexer.next()?;
-        Ok(Parser { lexer, place, current, ahead: None, graph: Graph::default(), values: HashMap::new(), opaque: 0, depth: 0 })
+        let (position, current) = lexer.next()?;
+        Ok(Parser { lexer, position, current, ahead: None, graph: Graph::default(), values: HashMap::new(), opaque: 0, depth: 0 })
     }
 
     pub(super) fn advance(&mut self) -> Result<Token, ParseError> {
-        let (place, token) = match self.ahead.take() {
+        let (position, token) = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.lexer.next()?,
         };
-        self.place = place;
+        self.position = position;
         Ok(std::mem::replace(&mut self.current, token))
     }
 
@@ -100,7 +101,7 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn unexpected<T>(&self, wanted: &str, hint: &str) -> Result<T, ParseError> {
-        Err(ParseError::new(self.place, format!("{} where {wanted} is expected", self.current), hint))
+        Err(ParseError::new(self.position, format!("{} where {wanted} is expected", self.current), hint))
     }
 
     pub(super) fn expect(&mut self, mark: char, hint: &str) -> Result<(), ParseError> {
@@ -118,8 +119,8 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    fn name(&mut self, what: &str) -> Result<(Place, String), ParseError> {
-        let place = self.place;
+    fn name(&mut self, what: &str) -> Result<(Position, String), ParseError> {
+        let position = self.position;
         match &self.current {
             Token::Word(word) if crate::text::quoted(word) == *word || word == "_" => {}
             Token::Quoted(_) => {}
@@ -127,14 +128,14 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected(what, "names are words, or anything in backquotes"),
         }
         match self.advance()? {
-            Token::Word(name) | Token::Quoted(name) => Ok((place, name)),
+            Token::Word(name) | Token::Quoted(name) => Ok((position, name)),
             _ => self.unexpected(what, "names are words, or anything in backquotes"),
         }
     }
 
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, ParseError>) -> Result<T, ParseError> {
         if self.depth >= MAX_DEPTH {
-            return Err(ParseError::new(self.place, "too deeply nested", "name inner results on lines of their own"));
+            return Err(ParseError::new(self.position, "too deeply nested", "name inner results on lines of their own"));
         }
         self.depth += 1;
         let result = read(self);
@@ -153,11 +154,11 @@ impl<'a> Parser<'a> {
         }
         self.expect('(', "the inputs follow in parentheses: (x: f32[N,64])")?;
         while !self.at(')') {
-            let (place, name) = self.name("an input's name")?;
+            let (position, name) = self.name("an input's name")?;
             self.expect(':', "an input has a type: x: f32[N,64]")?;
             let ty = self.ty()?;
             let value = self.graph.add_input(&name, ty);
-            self.define(place, name, value)?;
+            self.define(position, name, value)?;
             if !self.eat(',')? {
                 break;
             }
@@ -173,12 +174,12 @@ impl<'a> Parser<'a> {
         Ok(std::mem::take(&mut self.graph))
     }
 
-    fn define(&mut self, place: Place, name: String, value: ValueId) -> Result<(), ParseError> {
+    fn define(&mut self, position: Position, name: String, value: ValueId) -> Result<(), ParseError> {
         if name == "_" {
             return Ok(());
         }
         if self.values.contains_key(&name) {
-            return Err(ParseError::new(place, format!("`{name}` is defined twice"), "every value has a name of its own"));
+            return Err(ParseError::new(position, format!("`{name}` is defined twice"), "every value has a name of its own"));
         }
         self.graph.set_name(value, &name);
         self.values.insert(name, value);
@@ -192,12 +193,12 @@ impl<'a> Parser<'a> {
         if self.at_word("output") {
             return self.outputs();
         }
-        let place = self.place;
+        let position = self.position;
         if self.at_word("opaque") {
             let node = self.call()?;
             return match self.graph.node(node).types.len() {
                 0 => Ok(()),
-                n => Err(ParseError::new(place, format!("{n} results without names"), "write `name = ..`, or `_ = ..`")),
+                n => Err(ParseError::new(position, format!("{n} results without names"), "write `name = ..`, or `_ = ..`")),
             };
         }
         let mut names = vec![self.name("a statement")?];
@@ -205,15 +206,15 @@ impl<'a> Parser<'a> {
             names.push(self.name("the name of another result")?);
         }
         self.expect('=', "a statement looks like: y = Relu(x), const w: f32[2], or: output y")?;
-        let place = self.place;
+        let position = self.position;
         let node = self.call()?;
         let results = self.graph.node(node).types.len();
         if results != names.len() {
             let message = format!("{} names for {results} results", names.len());
-            return Err(ParseError::new(place, message, "name every result; `_` for those that are not needed"));
+            return Err(ParseError::new(position, message, "name every result; `_` for those that are not needed"));
         }
-        for (port, (place, name)) in names.into_iter().enumerate() {
-            self.define(place, name, node.port(port as u32))?;
+        for (port, (position, name)) in names.into_iter().enumerate() {
+            self.define(position, name, node.port(port as u32))?;
         }
         Ok(())
     }
@@ -225,7 +226,7 @@ impl<'a> Parser<'a> {
                 Token::Word(name) | Token::Quoted(name) => Some(name.clone()),
                 _ => None,
             };
-            let (place, value) = self.operand()?;
+            let (position, value) = self.operand()?;
             let nested = self.graph.node(value.node).names[value.port as usize].is_none();
             let name = if self.at_word("as") {
                 self.advance()?;
@@ -233,11 +234,11 @@ impl<'a> Parser<'a> {
             } else {
                 match named.filter(|_| !nested) {
                     Some(name) => name,
-                    None => return Err(ParseError::new(place, "an output without a name", "write `output Relu(x) as y`")),
+                    None => return Err(ParseError::new(position, "an output without a name", "write `output Relu(x) as y`")),
                 }
             };
             if self.graph.outputs().iter().any(|o| o.name.as_ref() == name) {
-                return Err(ParseError::new(place, format!("two outputs are called `{name}`"), "write `output y as other`"));
+                return Err(ParseError::new(position, format!("two outputs are called `{name}`"), "write `output y as other`"));
             }
             self.graph.add_output(&name, value);
             if !self.eat(',')? {
@@ -248,14 +249,14 @@ impl<'a> Parser<'a> {
 
     fn constant(&mut self) -> Result<(), ParseError> {
         self.advance()?;
-        let (place, name) = self.name("the constant's name")?;
+        let (position, name) = self.name("the constant's name")?;
         self.expect(':', "a constant has a type: const w: f32[64,32]")?;
-        let ty_place = self.place;
+        let ty_place = self.position;
         let ty = self.ty()?;
         let shape = ty.known_shape().filter(|s| s.iter().all(|d| *d >= 0)).ok_or_else(|| {
             ParseError::new(ty_place, format!("a constant of type {ty}"), "the sizes of a constant are numbers of at least 0")
         })?;
-        let data_place = self.place;
+        let data_place = self.position;
         let value = if !self.eat('=')? {
             seeded(ty.dtype, &shape, &name)
         } else if self.at('[') {
@@ -271,11 +272,11 @@ impl<'a> Parser<'a> {
             ParseError::new(data_place, format!("this data makes no {ty}"), hint)
         })?;
         let value = self.graph.add_const(value);
-        self.define(place, name, value)
+        self.define(position, name, value)
     }
 
     fn operand(&mut self) -> Result<Operand, ParseError> {
-        let place = self.place;
+        let position = self.position;
         let is_call = match &self.current {
             Token::Word(word) if word == "opaque" => true,
             Token::Word(_) => self.next_is('(')?,
@@ -284,17 +285,17 @@ impl<'a> Parser<'a> {
         if is_call {
             let node = self.deeper(Self::call)?;
             return match self.graph.node(node).types.len() {
-                1 => Ok((place, node.out())),
-                n => Err(ParseError::new(place, format!("an operand with {n} results"), "name the results in a statement before")),
+                1 => Ok((position, node.out())),
+                n => Err(ParseError::new(position, format!("an operand with {n} results"), "name the results in a statement before")),
             };
         }
-        let (place, name) = self.name("an operand")?;
+        let (position, name) = self.name("an operand")?;
         match self.values.get(&name) {
-            Some(value) => Ok((place, *value)),
+            Some(value) => Ok((position, *value)),
             None => {
                 let near = nearest(&name, self.values.keys().map(String::as_str));
                 let hint = near.unwrap_or_else(|| "define it in a statement before, or as an input".into());
-                Err(ParseError::new(place, format!("no value is called `{name}`"), hint))
+                Err(ParseError::new(position, format!("no value is called `{name}`"), hint))
             }
         }
     }
@@ -303,16 +304,16 @@ impl<'a> Parser<'a> {
         if self.at_word("opaque") {
             return self.opaque_call();
         }
-        let place = self.place;
+        let position = self.position;
         let name = match self.advance()? {
             Token::Word(word) => word,
-            other => return Err(ParseError::new(place, format!("{other} where a call is expected"), "a call looks like Relu(x)")),
+            other => return Err(ParseError::new(position, format!("{other} where a call is expected"), "a call looks like Relu(x)")),
         };
         let kind = OpKind::from_name(&name).filter(|k| !matches!(k, OpKind::Input | OpKind::Constant | OpKind::Opaque));
         let kind = kind.ok_or_else(|| {
             let near = nearest(&name, OpKind::ALL.iter().map(|k| k.name()));
             let hint = near.unwrap_or_else(|| format!("operators without a definition are written opaque:{name}(..) -> type"));
-            ParseError::new(place, format!("no operator is called `{name}`"), hint)
+            ParseError::new(position, format!("no operator is called `{name}`"), hint)
         })?;
         self.expect('(', "operands and attributes follow in parentheses")?;
         let (mut operands, mut attrs) = (Vec::new(), Vec::new());
@@ -333,19 +334,19 @@ impl<'a> Parser<'a> {
                 AttrError::Unknown { .. } if kind.attr_names().is_empty() => format!("`{}` has no attributes", kind.name()),
                 AttrError::Unknown { .. } => format!("known ones: {}", kind.attr_names().join(", ")),
             };
-            ParseError::new(place, e.to_string(), hint)
+            ParseError::new(position, e.to_string(), hint)
         })?;
         self.graph.add(op, &operands).map_err(|e| {
             let hint = match e {
                 TypeError::Invalid(_) => "check the operands' types and the attributes",
                 TypeError::Undecided(_) => "use the same symbols where sizes are the same",
             };
-            ParseError::new(place, e.to_string(), hint)
+            ParseError::new(position, e.to_string(), hint)
         })
     }
 
     fn opaque_call(&mut self) -> Result<NodeId, ParseError> {
-        let place = self.place;
+        let position = self.position;
         let hint = "an operator without a definition is written opaque:Name(x) -> f32[N]";
         self.advance()?;
         self.expect(':', hint)?;
@@ -404,7 +405,7 @@ impl<'a> Parser<'a> {
                 ("effects", Attr::Bool(effects)) => op.effects = effects,
                 _ => {
                     return Err(ParseError::new(
-                        place,
+                        position,
                         format!("`{name}` is no attribute here"),
                         "id=0, why=\"..\" and effects=true are known",
                     ));

@@ -4,7 +4,8 @@ use crate::attr::{Attr, Float};
 use crate::constant::Const;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::text::lexer::{Place, Token};
+use crate::text::cursor::Position;
+use crate::text::lexer::Token;
 use crate::text::literal::{Number, constant};
 use crate::text::parse::{ParseError, Parser};
 use crate::ty::TensorType;
@@ -33,27 +34,33 @@ impl Parser<'_> {
 
     pub(super) fn number(&mut self) -> Result<Number, ParseError> {
         let negative = self.eat('-')?;
-        let place = self.place;
+        let position = self.position;
         let sign = if negative { -1.0 } else { 1.0 };
         Ok(match self.advance()? {
-            Token::Int(value) => Number::Int(signed(place, negative, value)?),
+            Token::Int(value) => Number::Int(signed(position, negative, value)?),
             Token::Float(value) => Number::Float(sign * value),
             Token::Word(word) if word == "inf" => Number::Float(sign * f64::INFINITY),
             Token::Word(word) if word == "NaN" => Number::Float(f64::NAN),
             Token::Word(word) if !negative && word == "true" => Number::Int(1),
             Token::Word(word) if !negative && word == "false" => Number::Int(0),
             other => {
-                return Err(ParseError::new(place, format!("{other} where a number is expected"), "numbers look like 3, -0.5, 1e-5, inf"));
+                return Err(ParseError::new(
+                    position,
+                    format!("{other} where a number is expected"),
+                    "numbers look like 3, -0.5, 1e-5, inf",
+                ));
             }
         })
     }
 
     pub(super) fn ty(&mut self) -> Result<TensorType, ParseError> {
-        let place = self.place;
+        let position = self.position;
         let hint = "a type looks like f32[N,64]; element types are f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 bool str";
         let dtype = match self.advance()? {
-            Token::Word(word) => element_type(&word).ok_or_else(|| ParseError::new(place, format!("`{word}` is no element type"), hint))?,
-            other => return Err(ParseError::new(place, format!("{other} where a type is expected"), hint)),
+            Token::Word(word) => {
+                element_type(&word).ok_or_else(|| ParseError::new(position, format!("`{word}` is no element type"), hint))?
+            }
+            other => return Err(ParseError::new(position, format!("{other} where a type is expected"), hint)),
         };
         self.expect('[', hint)?;
         let mut shape = Vec::new();
@@ -93,10 +100,10 @@ impl Parser<'_> {
 
     fn factor(&mut self) -> Result<Dim, ParseError> {
         if self.eat('-')? {
-            let place = self.place;
+            let position = self.position;
             if let Token::Int(value) = self.current {
                 self.advance()?;
-                return signed(place, true, value).map(Dim::from);
+                return signed(position, true, value).map(Dim::from);
             }
             return self.deeper(|parser| Ok(parser.factor()? * Dim::from(-1)));
         }
@@ -105,10 +112,10 @@ impl Parser<'_> {
             self.expect(')', "a parenthesis is not closed")?;
             return Ok(inner);
         }
-        let place = self.place;
+        let position = self.position;
         let hint = "a size is a number, a symbol, or made of them by + - * floor(a, b) broadcast(a, b)";
         match self.advance()? {
-            Token::Int(value) => signed(place, false, value).map(Dim::from),
+            Token::Int(value) => signed(position, false, value).map(Dim::from),
             Token::Quoted(name) => Ok(Dim::symbol(&name)),
             Token::Word(word) if word == "floor" || word == "broadcast" => {
                 self.expect('(', hint)?;
@@ -120,10 +127,10 @@ impl Parser<'_> {
                     return Ok(a.floor_div(&b));
                 }
                 let message = format!("{a} and {b} can never broadcast");
-                a.broadcast(&b).ok_or_else(|| ParseError::new(place, message, "one of the two is 1, or they are equal"))
+                a.broadcast(&b).ok_or_else(|| ParseError::new(position, message, "one of the two is 1, or they are equal"))
             }
             Token::Word(word) if crate::text::quoted(&word) == word => Ok(Dim::symbol(&word)),
-            other => Err(ParseError::new(place, format!("{other} where a size is expected"), hint)),
+            other => Err(ParseError::new(position, format!("{other} where a size is expected"), hint)),
         }
     }
 
@@ -135,9 +142,9 @@ impl Parser<'_> {
         }
         self.advance()?;
         self.advance()?;
-        let place = self.place;
+        let position = self.position;
         let value = if self.eat('[')? {
-            self.list(place)?
+            self.list(position)?
         } else {
             match self.item()? {
                 Item::Other(attr) => attr,
@@ -146,7 +153,7 @@ impl Parser<'_> {
                     Some(value) => Attr::Int(value),
                     None => {
                         return Err(ParseError::new(
-                            place,
+                            position,
                             format!("`{size}` as an attribute"),
                             "symbols occur in lists: [N, 64]; words are quoted",
                         ));
@@ -157,7 +164,7 @@ impl Parser<'_> {
         Ok(Some((name, value)))
     }
 
-    fn list(&mut self, place: Place) -> Result<Attr, ParseError> {
+    fn list(&mut self, position: Position) -> Result<Attr, ParseError> {
         let mut items = Vec::new();
         while !self.at(']') {
             items.push(self.item()?);
@@ -166,7 +173,7 @@ impl Parser<'_> {
             }
         }
         self.expect(']', "items are separated by commas")?;
-        let mixed = || ParseError::new(place, "a list of mixed kinds", "a list holds numbers, sizes, or words");
+        let mixed = || ParseError::new(position, "a list of mixed kinds", "a list holds numbers, sizes, or words");
         if items.iter().all(|i| matches!(i, Item::Size(_))) {
             let sizes: Vec<Dim> = items.into_iter().filter_map(|i| if let Item::Size(d) = i { Some(d) } else { None }).collect();
             let known: Option<Vec<i64>> = sizes.iter().map(Dim::known).collect();
@@ -188,7 +195,7 @@ impl Parser<'_> {
         if self.at('-') && self.float_follows()? {
             return self.number().map(|n| Item::Float(n.as_f64()));
         }
-        let place = self.place;
+        let position = self.position;
         Ok(match self.current.clone() {
             Token::Float(_) => Item::Float(self.number()?.as_f64()),
             Token::Word(word) if word == "inf" || word == "NaN" => Item::Float(self.number()?.as_f64()),
@@ -202,7 +209,7 @@ impl Parser<'_> {
             }
             Token::Word(word) if element_type(&word).is_some() => {
                 if self.next_is('[')? {
-                    return self.tensor(place).map(|value| Item::Other(Attr::Tensor(value)));
+                    return self.tensor(position).map(|value| Item::Other(Attr::Tensor(value)));
                 }
                 self.advance()?;
                 Item::Other(Attr::DType(element_type(&word).unwrap_or(DType::F32)))
@@ -221,17 +228,17 @@ impl Parser<'_> {
     }
 
     /// `f32[2](0.5, 1)`.
-    fn tensor(&mut self, place: Place) -> Result<Const, ParseError> {
+    fn tensor(&mut self, position: Position) -> Result<Const, ParseError> {
         let ty = self.ty()?;
         let numbers = self.numbers('(', ')')?;
         let value = ty.known_shape().and_then(|shape| constant(ty.dtype, &shape, &numbers));
-        value.ok_or_else(|| ParseError::new(place, format!("this data makes no {ty}"), "give all elements, row-major: f32[2](0.5, 1)"))
+        value.ok_or_else(|| ParseError::new(position, format!("this data makes no {ty}"), "give all elements, row-major: f32[2](0.5, 1)"))
     }
 }
 
-fn signed(place: Place, negative: bool, value: u64) -> Result<i64, ParseError> {
+fn signed(position: Position, negative: bool, value: u64) -> Result<i64, ParseError> {
     let signed = if negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() };
-    signed.ok_or_else(|| ParseError::new(place, format!("{value} is too large"), "integers have 64 bits, one of them the sign"))
+    signed.ok_or_else(|| ParseError::new(position, format!("{value} is too large"), "integers have 64 bits, one of them the sign"))
 }
 
 fn element_type(word: &str) -> Option<DType> {

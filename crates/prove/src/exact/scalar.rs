@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
+use regraft_ir::{EvalContext, EvalError, Op, Value};
 
 use super::arena::{Arena, Broken, Id, ONE, ZERO};
 
@@ -26,6 +27,11 @@ fn refuse(why: Broken) -> Unsupported {
 }
 
 impl Scalar for Exact {
+    #[inline(never)]
+    fn eval(op: &Op, inputs: &[Value<Exact>], context: &EvalContext<'_>) -> Result<Vec<Value<Exact>>, EvalError> {
+        op.meaning(inputs, context)
+    }
+
     fn from_f64(value: f64) -> Exact {
         Exact(with(|arena| arena.constant(value)))
     }

@@ -112,4 +112,20 @@ mod tests {
         assert_eq!(has(&Choice { allow: vec![Trust::Tested], ..files.clone() }), [true, true, true]);
         assert_eq!(has(&Choice { allow: vec![Trust::Tested], require: Some(Trust::Proved), ..files.clone() }), [false, true, true]);
     }
+
+    #[test]
+    fn words_of_an_earlier_release_are_read_with_a_hint() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |clause: &str| {
+            let file = folder.path().join("my.rules");
+            std::fs::write(&file, PROVED.replace("(numeric", &format!("{clause}\n(numeric"))).unwrap();
+            let library = read_library(&[file]).unwrap();
+            let rule = library.get("even").unwrap();
+            let hints: Vec<String> = rule.hints.iter().map(|h| h.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+            (rule.profitable.len(), hints)
+        };
+        assert_eq!(read("(profitable (= (rank ?x) 2))"), (1, vec![]));
+        let hint = "my.rules:2:42: `(worth ..)` is spelled `(profitable ..)` now".to_owned();
+        assert_eq!(read("(worth (= (rank ?x) 2))"), (1, vec![hint]));
+    }
 }

@@ -191,6 +191,7 @@ fn warnings(model: &Model, rules: &Usable) -> Result<Vec<String>, Failure> {
     let untrusted =
         |(rule, trust): &(String, Trust)| format!("the rule `{rule}` is {trust} and was left out (hint: --allow {trust} takes it)");
     warnings.extend(rules.left_out.iter().map(untrusted));
+    warnings.extend(rules.library.rules().iter().flat_map(|rule| rule.hints.iter().cloned()));
     Ok(warnings)
 }
 

@@ -38,6 +38,7 @@ mod regions;
 mod report;
 mod request;
 mod run;
+mod savings;
 mod script;
 #[cfg(test)]
 mod scripted;
@@ -47,7 +48,6 @@ mod time_budget;
 mod tune;
 mod validate;
 mod verify;
-mod worth;
 mod write;
 
 use std::sync::Arc;
@@ -61,11 +61,11 @@ pub use load::{InModel, clean};
 pub use memory_budget::MemoryBudget;
 pub use observer::{Observer, Phase, Silent};
 pub use request::{CostKind, Request, SearchKind};
+pub use savings::{Networks, Paid, SavingsRequest};
 pub use script::{Rewrite, Rewritten};
 pub use tune::{Bodies, Inside, Proposal, Proposals, everywhere, propose, rewrite_bodies, scramble};
 pub(crate) use verify::{BLURRED, FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};
-pub use worth::{Networks, Paid, WorthRequest};
 
 use crate::error::Failure;
 use crate::report::Report;

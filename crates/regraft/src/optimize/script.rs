@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_certify::GraphPlace;
+use regraft_certify::GraphPath;
 use regraft_ir::Graph;
 use regraft_search::Move;
 
@@ -21,7 +21,7 @@ pub struct Rewrite {
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// Where it is in its model.
-    pub place: GraphPlace,
+    pub place: GraphPath,
     /// The same in words; empty for the model's own graph.
     pub label: String,
     /// The graph as it was read.
@@ -58,13 +58,13 @@ impl Script {
     /// Rewrites of the model's own graph as places ([`Move::place`]), by which they are found
     /// again.
     pub fn places(&self) -> Vec<u64> {
-        self.main.iter().map(|rewrite| rewrite.step.place()).collect()
+        self.main.iter().map(|rewrite| rewrite.step.match_id()).collect()
     }
 
     /// The model's own graph and its bodies with their rewrites; `read` is the former as it was
     /// read.
     pub fn graphs(&self, read: &Graph) -> Vec<Rewritten> {
-        let main = Rewritten { place: GraphPlace::default(), label: String::new(), read: read.clone(), rewrites: self.main.clone() };
+        let main = Rewritten { place: GraphPath::default(), label: String::new(), read: read.clone(), rewrites: self.main.clone() };
         std::iter::once(main).chain(self.bodies.iter().cloned()).collect()
     }
 }

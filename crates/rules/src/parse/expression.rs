@@ -12,7 +12,7 @@ use crate::sexp::Sexp;
 impl Parser<'_> {
     /// An expression, all of whose variables are bound.
     pub(super) fn expr(&mut self, form: &Sexp) -> Result<Expr, RuleError> {
-        let place = form.place();
+        let place = form.position();
         match form {
             Sexp::Text(text, _) => Ok(Expr::Literal(Val::Str(text.clone()))),
             Sexp::Atom(word, _) => {

@@ -6,7 +6,8 @@ use super::names::Parser;
 use crate::error::RuleError;
 use crate::expr::{Expr, Val};
 use crate::rule::{Instance, Operand, Values, Var};
-use crate::sexp::{Place, Sexp};
+use crate::sexp::Sexp;
+use regraft_ir::text::Position;
 
 /// The largest choice of a `(size ..)` parameter where nobody names a bound.
 const SIZES: i64 = 4;
@@ -22,7 +23,7 @@ impl Parser<'_> {
             }
             for name in named.iter().skip(1) {
                 let Some(domain) = name.atom().and_then(|n| self.domains.get(n)) else {
-                    return self.fail(name.place(), format!("no domain `{name}`"), "define it above with `(domain NAME CLAUSE...)`");
+                    return self.fail(name.position(), format!("no domain `{name}`"), "define it above with `(domain NAME CLAUSE...)`");
                 };
                 for clause in domain {
                     // What a domain says of variables that the rule does not have is for other
@@ -39,7 +40,7 @@ impl Parser<'_> {
 
     fn instance_clause(&mut self, clause: &Sexp, instance: &mut Instance) -> Result<(), RuleError> {
         let Some(head) = clause.head() else {
-            return self.fail(clause.place(), "an instance clause starts with a name", "(n 1 2), (?x n c), (:strides (list 1 1))");
+            return self.fail(clause.position(), "an instance clause starts with a name", "(n 1 2), (?x n c), (:strides (list 1 1))");
         };
         let items = clause.list().unwrap_or_default();
         match head {
@@ -68,7 +69,7 @@ impl Parser<'_> {
                 });
                 match (lists.next(), lists.next(), lists.next()) {
                     (Some(one), Some(other), None) => instance.mirrors.push((one?, other?)),
-                    _ => return self.fail(clause.place(), "`mirror` takes two lists of parameters", "(mirror (h s) (w t))"),
+                    _ => return self.fail(clause.position(), "`mirror` takes two lists of parameters", "(mirror (h s) (w t))"),
                 }
             }
             _ if head.starts_with(':') => {
@@ -77,7 +78,7 @@ impl Parser<'_> {
             }
             _ if head.starts_with('?') => {
                 let var = self.reference(&items[0])?;
-                let operand = self.operand(&items[1..], clause.place())?;
+                let operand = self.operand(&items[1..], clause.position())?;
                 instance.operands.retain(|(earlier, _)| *earlier != var);
                 instance.operands.push((var, operand));
             }
@@ -92,7 +93,7 @@ impl Parser<'_> {
 
     /// `[same] [optional] [list N] [const] [positive | (splat E) | (data LIST) | (index E)] [DTYPE]
     /// SIZE...` or `choice E...`.
-    fn operand(&mut self, words: &[Sexp], place: Place) -> Result<Operand, RuleError> {
+    fn operand(&mut self, words: &[Sexp], place: Position) -> Result<Operand, RuleError> {
         match words.first().and_then(Sexp::atom) {
             Some("choice") => return Ok(Operand::Choice(words[1..].iter().map(|e| self.expr(e)).collect::<Result<_, _>>()?)),
             Some("optional") => return Ok(Operand::Optional(Box::new(self.operand(&words[1..], place)?))),
@@ -126,7 +127,7 @@ impl Parser<'_> {
     fn argument(&mut self, form: &Sexp) -> Result<Expr, RuleError> {
         match form.list() {
             Some([_, argument]) => self.expr(argument),
-            _ => self.fail(form.place(), format!("`{}` has one argument", form.head().unwrap_or_default()), "write `(splat 0.5)`"),
+            _ => self.fail(form.position(), format!("`{}` has one argument", form.head().unwrap_or_default()), "write `(splat 0.5)`"),
         }
     }
 }

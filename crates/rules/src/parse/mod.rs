@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use crate::error::RuleError;
 use crate::family;
 use crate::rule::Rule;
-use crate::sexp::{self, Place, Sexp};
+use crate::sexp::{self, Sexp};
 use names::Parser;
 use number::matrix;
+use regraft_ir::text::Position;
 
 /// All rules of a file.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
@@ -37,7 +38,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
                 rule.text = family::substitute_text(rule.text, &choices);
                 if let Some(twin) = rules.iter().find(|r| r.name == rule.name) {
                     let message = format!("rule `{}` is already defined on line {}", rule.name, twin.line);
-                    return Err(error(file, form.place(), message, "rule names are unique"));
+                    return Err(error(file, form.position(), message, "rule names are unique"));
                 }
                 rules.push(rule);
             }
@@ -47,13 +48,13 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
             }
             Some("domain") => {
                 let items = form.list().unwrap_or_default();
-                let name = items.get(1).and_then(Sexp::atom).ok_or_else(|| error(file, form.place(), "a domain needs a name", ""))?;
+                let name = items.get(1).and_then(Sexp::atom).ok_or_else(|| error(file, form.position(), "a domain needs a name", ""))?;
                 domains.insert(name.to_string(), items[2..].to_vec());
             }
             _ => {
                 return Err(error(
                     file,
-                    form.place(),
+                    form.position(),
                     "expected `(rule NAME SOURCE => TARGET ...)`, `(family $X (...) RULE...)`, `(matrix NAME (ROW...)...)` or `(domain NAME CLAUSE...)`",
                     "",
                 ));
@@ -63,6 +64,6 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
     Ok(rules)
 }
 
-fn error(file: &str, place: Place, message: impl Into<String>, hint: impl Into<String>) -> RuleError {
+fn error(file: &str, place: Position, message: impl Into<String>, hint: impl Into<String>) -> RuleError {
     RuleError { file: file.into(), line: place.line, column: place.column, message: message.into(), hint: hint.into() }
 }

@@ -8,7 +8,8 @@ use super::error;
 use super::number::Matrix;
 use crate::error::RuleError;
 use crate::rule::Var;
-use crate::sexp::{Place, Sexp};
+use crate::sexp::Sexp;
+use regraft_ir::text::Position;
 
 /// A rule being read.
 pub(super) struct Parser<'a> {
@@ -38,7 +39,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A mistake at this place.
-    pub(super) fn fail<T>(&self, place: Place, message: impl Into<String>, hint: impl Into<String>) -> Result<T, RuleError> {
+    pub(super) fn fail<T>(&self, place: Position, message: impl Into<String>, hint: impl Into<String>) -> Result<T, RuleError> {
         Err(error(self.file, place, message, hint))
     }
 
@@ -55,7 +56,7 @@ impl<'a> Parser<'a> {
     /// Binds the variable of this atom.
     pub(super) fn define(&mut self, atom: &Sexp) -> Result<Var, RuleError> {
         let Some(name) = atom.atom().filter(|a| a.starts_with('?')) else {
-            return self.fail(atom.place(), "expected a variable", "variables start with `?`");
+            return self.fail(atom.position(), "expected a variable", "variables start with `?`");
         };
         let var = self.var(&name[1..]);
         self.bound[var] = true;
@@ -63,7 +64,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The bound variable of this word.
-    pub(super) fn lookup(&mut self, word: &str, place: Place) -> Result<Var, RuleError> {
+    pub(super) fn lookup(&mut self, word: &str, place: Position) -> Result<Var, RuleError> {
         match self.variables.iter().position(|v| *v == word[1..]) {
             Some(var) if self.bound[var] => Ok(var),
             _ => {
@@ -100,20 +101,20 @@ impl<'a> Parser<'a> {
     pub(super) fn parameter(&mut self, name: &Sexp) -> Result<Var, RuleError> {
         match name.atom() {
             Some(word) => Ok(self.var(&format!("${word}"))),
-            None => self.fail(name.place(), "expected the name of a parameter", "(size n c), (fixed s 1 2)"),
+            None => self.fail(name.position(), "expected the name of a parameter", "(size n c), (fixed s 1 2)"),
         }
     }
 
     /// The bound variable that stands here.
     pub(super) fn reference(&mut self, form: &Sexp) -> Result<Var, RuleError> {
         match form.atom() {
-            Some(word) if word.starts_with('?') => self.lookup(word, form.place()),
-            _ => self.fail(form.place(), "expected a variable", "variables start with `?`"),
+            Some(word) if word.starts_with('?') => self.lookup(word, form.position()),
+            _ => self.fail(form.position(), "expected a variable", "variables start with `?`"),
         }
     }
 
     /// The operator of this name.
-    pub(super) fn kind(&self, word: &str, place: Place) -> Result<OpKind, RuleError> {
+    pub(super) fn kind(&self, word: &str, place: Position) -> Result<OpKind, RuleError> {
         match OpKind::from_name(word).filter(|k| !matches!(k, OpKind::Input | OpKind::Opaque)) {
             Some(kind) => Ok(kind),
             None => {
@@ -125,7 +126,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Holds that operators of this kind have such an attribute.
-    pub(super) fn check_attr(&self, kind: OpKind, attr: &str, place: Place) -> Result<(), RuleError> {
+    pub(super) fn check_attr(&self, kind: OpKind, attr: &str, place: Position) -> Result<(), RuleError> {
         if kind.attr_names().contains(&attr) {
             return Ok(());
         }

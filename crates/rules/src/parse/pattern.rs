@@ -10,7 +10,7 @@ use crate::sexp::Sexp;
 impl Parser<'_> {
     /// A pattern; its variables are bound from here on.
     pub(super) fn pattern(&mut self, form: &Sexp) -> Result<Pattern, RuleError> {
-        let place = form.place();
+        let place = form.position();
         if let Some(word) = form.atom() {
             if let Some(value) = number(word) {
                 return Ok(Pattern::Number(value));
@@ -29,7 +29,9 @@ impl Parser<'_> {
                 let [_, var, inner] = items else {
                     return self.fail(place, "`as` takes a variable and an operator", "(as ?c (conv ?x ?w))");
                 };
-                let Pattern::Node(mut node) = self.pattern(inner)? else { return self.fail(inner.place(), "`as` names an operator", "") };
+                let Pattern::Node(mut node) = self.pattern(inner)? else {
+                    return self.fail(inner.position(), "`as` names an operator", "");
+                };
                 node.bind = Some(self.define(var)?);
                 Ok(Pattern::Node(node))
             }
@@ -41,7 +43,9 @@ impl Parser<'_> {
                 let [_, port, inner] = items else {
                     return self.fail(place, "`out` takes a result index and an operator", "(out 0 (split ?x))");
                 };
-                let Pattern::Node(mut node) = self.pattern(inner)? else { return self.fail(inner.place(), "`out` needs an operator", "") };
+                let Pattern::Node(mut node) = self.pattern(inner)? else {
+                    return self.fail(inner.position(), "`out` needs an operator", "");
+                };
                 node.port = self.attribute_pattern(port)?;
                 Ok(Pattern::Node(node))
             }
@@ -59,9 +63,9 @@ impl Parser<'_> {
                 while at < items.len() {
                     if let Some(attr) = items[at].atom().and_then(|a| a.strip_prefix(':')) {
                         let Some(value) = items.get(at + 1) else {
-                            return self.fail(items[at].place(), format!("`:{attr}` needs a value"), "");
+                            return self.fail(items[at].position(), format!("`:{attr}` needs a value"), "");
                         };
-                        self.check_attr(kind, attr, items[at].place())?;
+                        self.check_attr(kind, attr, items[at].position())?;
                         attrs.push((attr.to_string(), self.attribute_pattern(value)?));
                         at += 2;
                     } else {

@@ -5,17 +5,18 @@ use regraft_ir::Trust;
 use super::names::Parser;
 use crate::error::RuleError;
 use crate::rule::{Instance, Numeric, Pattern, Rule};
-use crate::sexp::{Place, Sexp};
+use crate::sexp::Sexp;
+use regraft_ir::text::Position;
 
 impl Parser<'_> {
     /// The rule that this form is.
     pub(super) fn rule(mut self, form: &Sexp) -> Result<Rule, RuleError> {
-        let Sexp::List(items, place, comments) = form else { return self.fail(form.place(), "a rule is a list", "") };
+        let Sexp::List(items, place, comments) = form else { return self.fail(form.position(), "a rule is a list", "") };
         let Some(name) = items.get(1).and_then(Sexp::atom) else {
             return self.fail(*place, "a rule needs a name", "write `(rule my-rule SOURCE => TARGET (numeric exact))`");
         };
         if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
-            return self.fail(items[1].place(), format!("`{name}` is not kebab-case"), "use small letters, digits and dashes");
+            return self.fail(items[1].position(), format!("`{name}` is not kebab-case"), "use small letters, digits and dashes");
         }
         let (Some(source), Some("=>"), Some(target)) = (items.get(2), items.get(3).and_then(Sexp::atom), items.get(4)) else {
             return self.fail(
@@ -28,7 +29,7 @@ impl Parser<'_> {
         let targets = if target.head() == Some("all") { &target.list().unwrap_or_default()[1..] } else { std::slice::from_ref(target) };
         if sources.len() != targets.len() || sources.is_empty() {
             return self.fail(
-                target.place(),
+                target.position(),
                 format!("{} roots in the source, {} in the target", sources.len(), targets.len()),
                 "every root needs its replacement",
             );
@@ -37,7 +38,7 @@ impl Parser<'_> {
         for s in sources {
             let pattern = self.pattern(s)?;
             if !matches!(pattern, Pattern::Node(_)) {
-                return self.fail(s.place(), "a root must be an operator", "");
+                return self.fail(s.position(), "a root must be an operator", "");
             }
             patterns.push(pattern);
         }
@@ -53,7 +54,8 @@ impl Parser<'_> {
             lets: Vec::new(),
             target: Vec::new(),
             guards: Vec::new(),
-            worth: Vec::new(),
+            profitable: Vec::new(),
+            hints: Vec::new(),
             numeric: Numeric::Exact,
             trust: Trust::Tested,
             runtime: None,
@@ -66,7 +68,7 @@ impl Parser<'_> {
         for clause in items[5..].iter().filter(|c| c.head() == Some("where")) {
             for binding in &clause.list().unwrap_or_default()[1..] {
                 let Some([var, body]) = binding.list() else {
-                    return self.fail(binding.place(), "`where` takes (?name EXPRESSION) pairs", "");
+                    return self.fail(binding.position(), "`where` takes (?name EXPRESSION) pairs", "");
                 };
                 let body = self.expr(body)?;
                 let var = self.define(var)?;
@@ -76,7 +78,9 @@ impl Parser<'_> {
         // `let` first: the target and the guards may use it wherever it stands.
         for clause in items[5..].iter().filter(|c| c.head() == Some("let")) {
             for binding in &clause.list().unwrap_or_default()[1..] {
-                let Some([var, body]) = binding.list() else { return self.fail(binding.place(), "`let` takes (?name TARGET) pairs", "") };
+                let Some([var, body]) = binding.list() else {
+                    return self.fail(binding.position(), "`let` takes (?name TARGET) pairs", "");
+                };
                 let body = self.target(body)?;
                 let var = self.define(var)?;
                 rule.lets.push((var, body));
@@ -94,16 +98,24 @@ impl Parser<'_> {
                         rule.guards.push(self.expr(guard)?);
                     }
                 }
-                Some("worth") => {
+                Some(word @ ("profitable" | "worth")) => {
+                    if word == "worth" {
+                        let Position { line, column } = clause.position();
+                        rule.hints.push(format!("{}:{line}:{column}: `(worth ..)` is spelled `(profitable ..)` now", self.file));
+                    }
                     for guard in args {
-                        rule.worth.push(self.expr(guard)?);
+                        rule.profitable.push(self.expr(guard)?);
                     }
                 }
                 Some("numeric") => {
                     let class = args.first().and_then(Sexp::atom).unwrap_or_default();
                     let Some((_, found)) = Numeric::NAMES.iter().find(|(n, _)| *n == class) else {
                         let known: Vec<&str> = Numeric::NAMES.iter().map(|(n, _)| *n).collect();
-                        return self.fail(clause.place(), format!("no numeric class `{class}`"), format!("one of: {}", known.join(", ")));
+                        return self.fail(
+                            clause.position(),
+                            format!("no numeric class `{class}`"),
+                            format!("one of: {}", known.join(", ")),
+                        );
                     };
                     numeric = Some(*found);
                 }
@@ -119,9 +131,9 @@ impl Parser<'_> {
                 other => {
                     let message = format!("rule `{name}` has no clause `{}`", other.unwrap_or("?"));
                     return self.fail(
-                        clause.place(),
+                        clause.position(),
                         message,
-                        "clauses: where, let, when, worth, numeric, doc, runtime, shared, explore, instance",
+                        "clauses: where, let, when, profitable, numeric, doc, runtime, shared, explore, instance",
                     );
                 }
             }
@@ -139,7 +151,7 @@ impl Parser<'_> {
     }
 
     /// The rule's own text, from its opening parenthesis to the matching one.
-    fn source_text(&self, place: Place) -> String {
+    fn source_text(&self, place: Position) -> String {
         let start: usize = self.text.split_inclusive('\n').take(place.line - 1).map(str::len).sum::<usize>() + place.column - 1;
         let mut depth = 0;
         let (mut quoted, mut comment) = (false, false);

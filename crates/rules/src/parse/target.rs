@@ -8,7 +8,7 @@ use crate::sexp::Sexp;
 impl Parser<'_> {
     /// A target, all of whose variables are bound.
     pub(super) fn target(&mut self, form: &Sexp) -> Result<Target, RuleError> {
-        let place = form.place();
+        let place = form.position();
         if let Some(word) = form.atom() {
             if word.starts_with('?') {
                 let plain = word.strip_suffix("...").unwrap_or(word);
@@ -90,12 +90,12 @@ impl Parser<'_> {
                 while at < items.len() {
                     if let Some(attr) = items[at].atom().and_then(|a| a.strip_prefix(':')) {
                         let Some(value) = items.get(at + 1) else {
-                            return self.fail(items[at].place(), format!("`:{attr}` needs a value"), "");
+                            return self.fail(items[at].position(), format!("`:{attr}` needs a value"), "");
                         };
                         if attr == "like" {
                             like = Some(self.reference(value)?);
                         } else {
-                            self.check_attr(kind, attr, items[at].place())?;
+                            self.check_attr(kind, attr, items[at].position())?;
                             attrs.push((attr.to_string(), self.expr(value)?));
                         }
                         at += 2;

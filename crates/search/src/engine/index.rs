@@ -28,7 +28,7 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     let dirty = engine.dirty();
     let (mut moves, outdated) = surviving(engine, matcher, &dirty, before);
     let anchors = around(engine.graph(), &dirty, matcher.radius(), outdated);
-    let mut known: FxHashSet<u64> = moves.iter().map(|m| m.place()).collect();
+    let mut known: FxHashSet<u64> = moves.iter().map(|m| m.match_id()).collect();
     let mut found = matcher.at(engine.graph(), &anchors, Which::All, &mut known);
     let mut looked = anchors.len();
     if let Some(step) = engine.last_step().filter(|s| s.drops_paths) {

@@ -38,7 +38,7 @@ impl Move {
     /// Identity of the place: rule, operators, reading of the operands.
     ///
     /// The same in every run from the same graph, with whatever other rules.
-    pub fn place(&self) -> u64 {
+    pub fn match_id(&self) -> u64 {
         self.place
     }
 

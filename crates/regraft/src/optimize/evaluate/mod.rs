@@ -82,7 +82,7 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
 /// Identity of the input and a candidate at a binding in the store.
 fn ratio_key(job: &Job, candidate: &Candidate, binding: &Binding) -> String {
     let graphs = [job.input.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
-    let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.place());
+    let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.match_id());
     let bodies = places.map(|place| format!(":{place:x}")).collect::<String>();
     let binding = if binding.label.is_empty() { String::new() } else { format!("@{}", binding.label) };
     format!("ratio:{:032x}:{:032x}{bodies}{binding}", graphs[0], graphs[1])

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Place, Pricing, Roofline};
+use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Written;
 use regraft_runtime::{
@@ -34,7 +34,7 @@ const RATIO_UNIT: f64 = 1e6;
 pub struct Prices {
     source: Source,
     store: Option<Store>,
-    place: Place,
+    target: Target,
 }
 
 enum Source {
@@ -69,15 +69,15 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
 impl Prices {
     /// Prices as the request wants them.
     pub fn open(request: &Request, runtime: &dyn Runtime, sizes: &Sizes) -> Result<Prices, Failure> {
-        let place = Place::here(runtime, request.threads as u32);
+        let target = Target::here(runtime, request.threads as u32);
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
         let source = match request.cost {
             CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
             CostKind::Measured => {
-                Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &place)?, input: None }))
+                Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &target)?, input: None }))
             }
         };
-        Ok(Prices { source, store: Some(store), place })
+        Ok(Prices { source, store: Some(store), target })
     }
 
     /// The cost model for searching.
@@ -200,7 +200,7 @@ impl Prices {
     /// Writes what was learned to the store.
     pub fn save(&mut self) -> Result<(), Failure> {
         if let (Source::Measured(lab), Some(store)) = (&mut self.source, &mut self.store) {
-            lab.measured.save(store, &self.place)?;
+            lab.measured.save(store, &self.target)?;
         }
         Ok(())
     }
@@ -216,7 +216,8 @@ impl Prices {
     pub fn remember_tuning(&mut self, key: &str, record: &TuningRecord) -> Result<(), Failure> {
         let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
         let context = serde_json::to_string(record).map_err(Failure::new)?;
-        let row = regraft_runtime::Measurement { key: self.place.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
+        let row =
+            regraft_runtime::Measurement { key: self.target.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
         store.put(&[row])?;
         Ok(())
     }
@@ -224,7 +225,7 @@ impl Prices {
     /// What earlier runs found; nothing if there was none, or if it was kept by a version that
     /// wrote it in another way.
     pub fn recall_tuning(&self, key: &str) -> TuningRecord {
-        let row = self.store.as_ref().and_then(|s| s.get(&self.place.key(key)).ok().flatten());
+        let row = self.store.as_ref().and_then(|s| s.get(&self.target.key(key)).ok().flatten());
         row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
     }
 
@@ -233,7 +234,7 @@ impl Prices {
         let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
         let millionths = |ratio: f64| (ratio * RATIO_UNIT).round() as u64;
         let row = |name: &str, ratio: f64| regraft_runtime::Measurement {
-            key: self.place.key(format!("{key}:{name}")),
+            key: self.target.key(format!("{key}:{name}")),
             median_ns: millionths(ratio),
             spread_ns: 0,
             samples: speedup.pairs as u32,
@@ -246,7 +247,7 @@ impl Prices {
 
     /// An end-to-end comparison that the store remembers.
     pub fn recall_ratio(&self, key: &str) -> Option<Speedup> {
-        let get = |name: &str| self.store.as_ref()?.get(&self.place.key(format!("{key}:{name}"))).ok().flatten();
+        let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{key}:{name}"))).ok().flatten();
         let ratio = |m: &regraft_runtime::Measurement| m.median_ns as f64 / RATIO_UNIT;
         let (median, low, high) = (get("median")?, get("low")?, get("high")?);
         Some(Speedup { median: ratio(&median), low: ratio(&low), high: ratio(&high), pairs: median.samples as usize })

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use regraft_certify::GraphPlace;
+use regraft_certify::GraphPath;
 use regraft_cost::Pricing;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
@@ -48,13 +48,13 @@ pub fn rewrite_bodies(
     options: &WriteOptions,
     search: &mut dyn FnMut(&Inside<'_>) -> Option<Proposal>,
 ) -> Bodies {
-    visit(model, outer, &Around { label: "", place: &GraphPlace::default() }, options, search)
+    visit(model, outer, &Around { label: "", place: &GraphPath::default() }, options, search)
 }
 
 /// The graph that bodies are in.
 struct Around<'a> {
     label: &'a str,
-    place: &'a GraphPlace,
+    place: &'a GraphPath,
 }
 
 fn visit(

@@ -87,7 +87,7 @@ pub fn retrace(script: &[u64], start: &Graph, prices: &dyn CostModel, library: &
     let mut moves = all_moves(&mut engine, &mut matcher);
     let mut taken = Vec::new();
     for place in script {
-        let step = moves.iter().find(|m| m.place() == *place)?.clone();
+        let step = moves.iter().find(|m| m.match_id() == *place)?.clone();
         engine.apply(&step);
         moves = next_moves(&mut engine, &mut matcher, &moves);
         taken.push(step);

@@ -9,15 +9,15 @@ const SLOTS_PER_WORD: u64 = 32;
 
 /// A table of what was seen once and what more often. It may take different fingerprints for one,
 /// never one for two.
-pub struct Sieve {
+pub struct CountingFilter {
     words: Vec<AtomicU64>,
 }
 
-impl Sieve {
+impl CountingFilter {
     /// For about `graphs` fingerprints, in at most `budget` bytes.
-    pub fn new(graphs: u64, budget: u64) -> Sieve {
+    pub fn new(graphs: u64, budget: u64) -> CountingFilter {
         let words = (graphs.saturating_mul(SLOTS_PER_GRAPH) / SLOTS_PER_WORD).min(budget / 8).max(1);
-        Sieve { words: (0..words).map(|_| AtomicU64::new(0)).collect() }
+        CountingFilter { words: (0..words).map(|_| AtomicU64::new(0)).collect() }
     }
 
     fn place(&self, print: u64) -> (&AtomicU64, u32) {
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn what_repeats_is_never_missed() {
-        let sieve = Sieve::new(4000, 1 << 20);
-        (0..4000).for_each(|n| sieve.mark(mix(n)));
-        (0..400).for_each(|n| sieve.mark(mix(n)));
-        assert!((0..400).all(|n| sieve.is_repeated(mix(n))));
-        let wrong = (400..4000).filter(|n| sieve.is_repeated(mix(*n))).count();
+        let filter = CountingFilter::new(4000, 1 << 20);
+        (0..4000).for_each(|n| filter.mark(mix(n)));
+        (0..400).for_each(|n| filter.mark(mix(n)));
+        assert!((0..400).all(|n| filter.is_repeated(mix(n))));
+        let wrong = (400..4000).filter(|n| filter.is_repeated(mix(*n))).count();
         assert!(wrong < 600, "{wrong} of 3600");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use regraft_cost::Pricing;
-use regraft_discover::{Ground, Worth, meets};
+use regraft_discover::{Ground, Savings, meets};
 use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
@@ -37,7 +37,7 @@ const PAYS: f64 = 0.01;
 
 /// What to rank rules by.
 #[derive(Clone, Debug)]
-pub struct WorthRequest {
+pub struct SavingsRequest {
     /// Model files.
     pub models: Vec<PathBuf>,
     /// Wall time for measuring, all models together.
@@ -86,7 +86,7 @@ impl Paid {
 pub struct Networks {
     list: Vec<Network>,
     runtime: Arc<dyn Runtime>,
-    request: WorthRequest,
+    request: SavingsRequest,
     until: Instant,
 }
 
@@ -105,7 +105,7 @@ struct Network {
 impl Networks {
     /// Reads the models, measures them and what the library makes of them, unless the store knows
     /// both. The time for measuring begins here.
-    pub fn open(request: &WorthRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
+    pub fn open(request: &SavingsRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
         let runtime = runtime::load(request.runtime_library.as_deref())?;
         let library = load_library(&Choice::default(), TARGET)?.library;
         let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
@@ -180,8 +180,8 @@ impl Networks {
             proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
         };
         for _ in 0..ROUNDS {
-            let hopeful = found(&mut lab.prices, Pricing::Optimistic);
-            if lab.prices.knows(&hopeful) || !self.learn(&network, &mut lab, &hopeful)? {
+            let optimistic = found(&mut lab.prices, Pricing::Optimistic);
+            if lab.prices.knows(&optimistic) || !self.learn(&network, &mut lab, &optimistic)? {
                 break;
             }
         }
@@ -203,22 +203,22 @@ impl Networks {
 
     /// What a rule saves in a graph, and whether all prices that this rests on are measured. What
     /// it might save at best is measured first.
-    fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Worth, bool), Failure> {
+    fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Savings, bool), Failure> {
         if !meets(graph, rule) {
-            return Ok((Worth { before: lab.prices.total(graph), ..Worth::default() }, true));
+            return Ok((Savings { before: lab.prices.total(graph), ..Savings::default() }, true));
         }
         let writable = InModel::new(&network.model, &*self.runtime);
         for _ in 0..ROUNDS {
             lab.prices.set_pricing(Pricing::Optimistic);
-            let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
+            let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
             let Some(after) = after else { break };
             if lab.prices.knows(&after) || !self.learn(network, lab, &after)? {
                 break;
             }
         }
         lab.prices.set_pricing(Pricing::Pessimistic);
-        let (worth, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).worth(rule)?;
-        Ok((worth, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
+        let (savings, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
+        Ok((savings, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
 
     /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no
