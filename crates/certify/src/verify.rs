@@ -10,8 +10,8 @@ use crate::certificate::{Certificate, GraphPath};
 use crate::congruence::{Congruence, Rounding, Verbatims};
 use crate::digest::ModelDigest;
 use crate::error::CertifyError;
+use crate::finding::{Finding, Replay};
 use crate::replay::{Replayer, Stop};
-use crate::verdict::{Finding, Replay};
 
 impl Certificate {
     /// Replays the certificate on the models at `input` and `output`.

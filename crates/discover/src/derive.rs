@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::closure::Closure;
 use crate::heads::Heads;
 use crate::instance::Instances;
-use crate::judge::Pair;
+use crate::pairing::Pair;
 use crate::pattern::Patterns;
 use crate::readers::Readers;
 use crate::spec::Spec;

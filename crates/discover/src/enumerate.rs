@@ -9,8 +9,8 @@ use regraft_ir::parallel;
 
 use crate::counting_filter::CountingFilter;
 use crate::error::DiscoverError;
-use crate::judge::{Judge, Pair, Tally};
 use crate::observe::Observer;
+use crate::pairing::{Pair, Pairing, Tally};
 use crate::record::{Merge, Record, Run, run_path};
 use crate::rename::Renaming;
 use crate::set::TermSet;
@@ -120,7 +120,7 @@ pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer
         spilled: runs.iter().map(|r| r.records * record_bytes).sum(),
         ..Enumerated::default()
     };
-    let judge = Judge::new(spec, terms, values);
+    let judge = Pairing::new(spec, terms, values);
     passes.judge(&judge, Merge::new(&runs, memory, settings.size)?, &mut found)?;
     Ok(found)
 }
@@ -210,7 +210,7 @@ impl Passes<'_> {
         Ok((state.runs, buffers.concat()))
     }
 
-    fn judge(&mut self, judge: &Judge<'_>, mut merge: Merge, found: &mut Enumerated) -> Result<(), DiscoverError> {
+    fn judge(&mut self, judge: &Pairing<'_>, mut merge: Merge, found: &mut Enumerated) -> Result<(), DiscoverError> {
         let mut groups: Vec<Vec<TermSet>> = Vec::new();
         let mut print = None;
         let (mut waiting, mut seen) = (0, 0u64);

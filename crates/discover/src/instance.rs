@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::expr::substitute;
 use crate::general::{Sizes, fitted};
-use crate::judge::Pair;
+use crate::pairing::Pair;
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 use crate::values::Values;

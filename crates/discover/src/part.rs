@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::enumerate::Enumerated;
-use crate::judge::Tally;
+use crate::pairing::Tally;
 use crate::set::TermSet;
 use crate::state::{Identity, Shard};
 use crate::walk::Size;

@@ -6,8 +6,8 @@ use regraft_ir::parallel;
 
 use crate::algebra::algebra;
 use crate::judge::judge;
+use crate::judgement::Judgement;
 use crate::rule::Rule;
-use crate::verdict::Judgement;
 
 /// Judges all rules with this many threads, in the order of the file, as [`judge`] does. The result
 /// does not depend on the number of threads.

@@ -7,6 +7,7 @@ use crate::algebra::{algebra, names};
 use crate::evaluate::{Difference, Outcome, compare};
 use crate::guard::{Guard, Guards};
 use crate::instance::{Choices, Instance};
+use crate::judgement::{Counterexample, Judgement, Soundness};
 use crate::kind::{Kind, typings};
 use crate::operator::{Operator, Padding};
 use crate::plan::{Leaf, Plan};
@@ -14,7 +15,6 @@ use crate::proof;
 use crate::random::Random;
 use crate::reading::Reading;
 use crate::rule::Rule;
-use crate::verdict::{Counterexample, Judgement, Verdict};
 use regraft_ir::Trust;
 
 /// Instances that are drawn before guards are chosen, over all typings and moods.
@@ -44,7 +44,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
     let mut judgement = Judgement {
         number: rule.number,
         algebra: algebra(rule),
-        verdict: Verdict::Unjudged(String::new()),
+        soundness: Soundness::Unjudged(String::new()),
         trust: Trust::Unproved,
         unproved: None,
         counterexample: None,
@@ -56,7 +56,7 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
         same_as: None,
     };
     if let Some(name) = rule.unjudged() {
-        judgement.verdict = Verdict::Unjudged(format!("`{name}` has no meaning here"));
+        judgement.soundness = Soundness::Unjudged(format!("`{name}` has no meaning here"));
         return judgement;
     }
     let plan = Plan::new(rule);
@@ -66,10 +66,10 @@ pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
     let mut court = Court::new(&plan, &kinds, &names);
     court.fill();
     match court.decide() {
-        Decision::Nothing(why) => judgement.verdict = Verdict::Unjudged(why),
-        Decision::False => (judgement.verdict, judgement.trust) = (Verdict::False, Trust::Refuted),
+        Decision::Nothing(why) => judgement.soundness = Soundness::Unjudged(why),
+        Decision::False => (judgement.soundness, judgement.trust) = (Soundness::False, Trust::Refuted),
         Decision::Holds(guards) => {
-            judgement.verdict = if guards.is_empty() { Verdict::True } else { Verdict::TrueIf(guards) };
+            judgement.soundness = if guards.is_empty() { Soundness::True } else { Soundness::TrueIf(guards) };
             let witnesses: Vec<&Trial> = court.trials.iter().filter(|t| t.instance.guards.include(guards)).collect();
             judgement.instances = witnesses.len();
             let proof = proof::prove(&plan, &kinds, &witnesses, guards, &names, proofs);

@@ -8,15 +8,15 @@
 //! of matrices.
 //!
 //! ```
-//! use regraft_foreign::{Format, MOST_PROOFS, Verdict, judge};
+//! use regraft_foreign::{Format, MOST_PROOFS, Soundness, judge};
 //! use regraft_ir::Trust;
 //!
 //! let rules = Format::Rules.read(b"(ewadd ?x (ewadd ?y ?z))=>(ewadd ?z (ewadd ?y ?x))\n(relu (ewadd ?x ?y))=>(ewadd (relu ?x) (relu ?y))")?;
 //! let right = judge(&rules[0], MOST_PROOFS);
-//! assert_eq!((right.verdict, right.trust), (Verdict::True, Trust::Proved));
+//! assert_eq!((right.soundness, right.trust), (Soundness::True, Trust::Proved));
 //! let wrong = judge(&rules[1], MOST_PROOFS);
 //! assert_eq!(wrong.algebra, "relu(a + b) => relu(a) + relu(b)");
-//! assert!(wrong.verdict == Verdict::False && wrong.counterexample.is_some());
+//! assert!(wrong.soundness == Soundness::False && wrong.counterexample.is_some());
 //! # Ok::<(), regraft_foreign::ImportError>(())
 //! ```
 //!
@@ -41,6 +41,7 @@ mod guard;
 mod infer;
 mod instance;
 mod judge;
+mod judgement;
 mod kind;
 mod lower;
 mod operator;
@@ -53,7 +54,6 @@ mod shapes;
 mod size;
 mod taso;
 mod tensat;
-mod verdict;
 mod wire;
 
 pub use algebra::algebra;
@@ -63,9 +63,9 @@ pub use evaluate::Difference;
 pub use format::{Format, MOST_BYTES};
 pub use guard::{Guard, Guards};
 pub use judge::judge;
+pub use judgement::{Counterexample, Judgement, Pair, Soundness};
 pub use kind::MOST_TYPINGS;
 pub use operator::{Activation, Binary, Operator, Padding, Unary};
 pub use proof::MOST_PROOFS;
 pub use reading::Reading;
 pub use rule::{MOST_NODES, MOST_OUTPUTS, MOST_VARIABLES, Node, Ref, Rule, Side};
-pub use verdict::{Counterexample, Judgement, Pair, Verdict};

@@ -10,9 +10,9 @@ use crate::family::{Family, family};
 use crate::guard::Guards;
 use crate::instance::Instance;
 use crate::judge::Trial;
+use crate::judgement::Pair;
 use crate::kind::{Kind, MOST_TYPINGS};
 use crate::plan::{Leaf, Plan};
-use crate::verdict::Pair;
 
 /// Families of a rule that are given to the prover at most, if nothing else is asked for.
 pub const MOST_PROOFS: usize = 16;

@@ -6,7 +6,7 @@ mod skipped;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use regraft_foreign::{Format, Judgement, Rule, Verdict, algebra, judge_all};
+use regraft_foreign::{Format, Judgement, Rule, Soundness, algebra, judge_all};
 use regraft_ir::Trust;
 use skipped::skipped;
 
@@ -29,8 +29,8 @@ fn judged(name: &str, proofs: usize) -> Option<Vec<Judgement>> {
 /// Numbers of rules by their verdict, ranges written `from-to`.
 fn grouped(judgements: &[Judgement]) -> BTreeMap<String, String> {
     let mut groups: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
-    for j in judgements.iter().filter(|j| j.verdict != Verdict::True) {
-        let ranges = groups.entry(j.verdict.to_string()).or_default();
+    for j in judgements.iter().filter(|j| j.soundness != Soundness::True) {
+        let ranges = groups.entry(j.soundness.to_string()).or_default();
         match ranges.last_mut() {
             Some((_, last)) if *last + 1 == j.number => *last = j.number,
             _ => ranges.push((j.number, j.number)),
@@ -56,7 +56,7 @@ fn the_rules_of_taso() {
     assert!(judgements.iter().all(|j| !j.pairs.is_empty()), "all have families");
     let repeated: Vec<(usize, usize)> = judgements.iter().filter_map(|j| Some((j.number, j.same_as?))).collect();
     assert_eq!(repeated, [(65, 63), (91, 73), (105, 98), (130, 99), (131, 100)], "128 are distinct");
-    assert!(judgements.iter().all(|j| j.instances >= 16 && (j.verdict == Verdict::True) == j.counterexample.is_none()));
+    assert!(judgements.iter().all(|j| j.instances >= 16 && (j.soundness == Soundness::True) == j.counterexample.is_none()));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_equations_of_tensat() {
     assert_eq!(judgements.len(), 931);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for j in &judgements {
-        *counts.entry(j.verdict.to_string()).or_default() += 1;
+        *counts.entry(j.soundness.to_string()).or_default() += 1;
     }
     let expected = [
         ("true for all shapes", 672),
@@ -100,7 +100,7 @@ fn the_equations_of_tensat() {
         .iter()
         .zip(&judgements)
         .filter(|(row, j)| {
-            !row.starts_with(&format!("| {} | `{}` | {} | proved", j.number, j.algebra, j.verdict)) || row.contains("not derived")
+            !row.starts_with(&format!("| {} | `{}` | {} | proved", j.number, j.algebra, j.soundness)) || row.contains("not derived")
         })
         .map(|(row, _)| *row)
         .collect();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{conv, judged, only, operator, rule};
-use regraft_foreign::{Difference, Guard, Guards, Rule, Verdict, judge, judge_all};
+use regraft_foreign::{Difference, Guard, Guards, Rule, Soundness, judge, judge_all};
 use regraft_ir::Trust;
 
 #[test]
@@ -29,7 +29,7 @@ fn rules_that_are_true_for_all_shapes() {
     ];
     for rule in rules {
         let judgement = judged(rule);
-        assert_eq!(judgement.verdict, Verdict::True, "{rule}: {:?}", judgement.counterexample);
+        assert_eq!(judgement.soundness, Soundness::True, "{rule}: {:?}", judgement.counterexample);
         assert!(judgement.instances >= 16, "{rule}: {} instances", judgement.instances);
         assert!(judgement.counterexample.is_none(), "{rule}");
     }
@@ -54,7 +54,7 @@ fn rules_that_need_guards() {
     for (rule, guards) in cases {
         let judgement = judged(rule);
         let guards: Guards = guards.iter().copied().collect();
-        assert_eq!(judgement.verdict, Verdict::TrueIf(guards), "{rule}: {:?}", judgement.counterexample);
+        assert_eq!(judgement.soundness, Soundness::TrueIf(guards), "{rule}: {:?}", judgement.counterexample);
         assert!(judgement.counterexample.is_some(), "{rule}");
     }
 }
@@ -72,7 +72,7 @@ fn rules_that_are_false_have_a_counterexample() {
         "conv2d(1,1,0,0,conv2d(1,1,0,0,a,b),c)==conv2d(1,1,0,0,conv2d(1,1,0,0,a,c),b)",
     ] {
         let judgement = judged(rule);
-        assert_eq!((&judgement.verdict, judgement.trust), (&Verdict::False, Trust::Refuted), "{rule}");
+        assert_eq!((&judgement.soundness, judgement.trust), (&Soundness::False, Trust::Refuted), "{rule}");
         assert!(judgement.counterexample.is_some(), "{rule}");
     }
 }
@@ -92,7 +92,7 @@ fn a_counterexample_can_be_followed_by_hand() {
     assert!(wrong.groups.iter().any(|g| *g > 1), "{wrong}");
     assert!(wrong.to_string().contains(", groups ["), "{wrong}");
     let shapes = judged("concat(1,ewadd(a,b),ewadd(c,d))==concat(1,ewadd(a,c),ewadd(b,d))");
-    assert_eq!(shapes.verdict, Verdict::False);
+    assert_eq!(shapes.soundness, Soundness::False);
 }
 
 #[test]
@@ -104,17 +104,17 @@ fn rules_without_a_meaning_are_not_judged() {
         ("conv2d(1,1,0,0,transpose(a),b)==a", "no sizes are known"),
     ] {
         let judgement = judged(rule);
-        assert!(matches!(&judgement.verdict, Verdict::Unjudged(why) if why.contains(part)), "{rule}: {}", judgement.verdict);
+        assert!(matches!(&judgement.soundness, Soundness::Unjudged(why) if why.contains(part)), "{rule}: {}", judgement.soundness);
         assert_eq!(judgement.trust, Trust::Unproved);
     }
     // A tensor joined with itself over and over has no size that can be tried.
     let double = |n: usize| (0..n).fold("x".to_owned(), |t, _| format!("concat(0,{t},{t})"));
-    assert_eq!(judged(&format!("{0}=={0}", double(8))).verdict, Verdict::True);
+    assert_eq!(judged(&format!("{0}=={0}", double(8))).soundness, Soundness::True);
     let cat = |at: i64| operator(12, &[(at, 0), (at, 0)], &[(10, 2), (11, 0)]);
     let chain: Vec<Vec<u8>> = (-1..60).map(cat).collect();
-    assert!(matches!(judge(&only(&rule(&chain, &chain, &[[60, 0, 60, 0]])), 1).verdict, Verdict::Unjudged(_)));
+    assert!(matches!(judge(&only(&rule(&chain, &chain, &[[60, 0, 60, 0]])), 1).soundness, Soundness::Unjudged(_)));
     let topk = judge(&only(&rule(&[operator(45, &[(-1, 0)], &[])], &[operator(8, &[(-1, 0)], &[])], &[[0, 0, 0, 0]])), 0);
-    assert_eq!(topk.verdict.to_string(), "not judged: `operator45` has no meaning here");
+    assert_eq!(topk.soundness.to_string(), "not judged: `operator45` has no meaning here");
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn merged_groups_keep_the_meaning_of_a_convolution() {
     let merge =
         |count| rule(&[conv((-1, 0), (-2, 0))], &[operator(21, &[(-2, 0)], &[(14, count)]), conv((-1, 0), (0, 0))], &[[0, 0, 1, 0]]);
     let judgement = judge(&only(&merge(2)), 0);
-    assert_eq!((judgement.algebra.as_str(), &judgement.verdict), ("conv(a, b) => conv(a, merge2(b))", &Verdict::True));
+    assert_eq!((judgement.algebra.as_str(), &judgement.soundness), ("conv(a, b) => conv(a, merge2(b))", &Soundness::True));
     // Elsewhere the number of groups is not known.
     let relu = |at| operator(8, &[(at, 0)], &[]);
     let lost = rule(&[relu(-1)], &[operator(21, &[(-1, 0)], &[(14, 2)]), relu(0)], &[[0, 0, 1, 0]]);
-    assert!(matches!(judge(&only(&lost), 0).verdict, Verdict::Unjudged(_)));
+    assert!(matches!(judge(&only(&lost), 0).soundness, Soundness::Unjudged(_)));
 }
 
 #[test]

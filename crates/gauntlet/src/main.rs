@@ -32,8 +32,8 @@ mod malformed;
 mod memory;
 mod node_tests;
 mod python;
+mod summary;
 mod trial;
-mod verdict;
 mod zoo;
 
 /// Counts allocations for the campaign `malformed`.

@@ -14,7 +14,7 @@ use regraft_onnx::{Model, release_weights};
 use regraft_runtime::{DType, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OptLevel, SessionOptions, fill_inputs};
 
 use crate::decoder;
-use crate::verdict::Verdict;
+use crate::summary::Summary;
 
 /// Optimize a decoder with less memory than its weights take
 #[derive(clap::Args)]
@@ -78,20 +78,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     rules.iter().for_each(|(rule, times)| println!("{times:5} {rule}"));
     report["check"]["notes"].as_array().into_iter().flatten().filter_map(|n| n.as_str()).for_each(|note| println!("check: {note}"));
     println!("peak memory {}, bound {}", show_bytes(peak), show_bytes(args.bound));
-    let mut verdict = Verdict::default();
+    let mut summary = Summary::default();
     let mut hold = |what: Result<String>| match what {
         Ok(what) => {
             println!("{what}");
-            verdict.held += 1;
+            summary.held += 1;
         }
-        Err(why) => verdict.broken.push(format!("{why:#}")),
+        Err(why) => summary.broken.push(format!("{why:#}")),
     };
     hold(if peak <= args.bound { Ok("memory: within the bound".into()) } else { Err(anyhow::anyhow!("the bound was exceeded")) });
     hold(same_weights(&input, &output));
     if args.whole {
         hold(same_results(&input, &output, args.seed));
     }
-    Ok(verdict.conclude("memory", args.seed))
+    Ok(summary.conclude("memory", args.seed))
 }
 
 /// Runs a command to its end: how it ended, the most memory that it ever had, and what it printed.

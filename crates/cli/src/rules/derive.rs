@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use regraft_derive::{Derivation, Laws, Limits, derive};
-use regraft_foreign::{Judgement, Pair, Verdict};
+use regraft_foreign::{Judgement, Pair, Soundness};
 use regraft_ir::parallel::map_while;
 use regraft_ir::text;
 use regraft_rules::Library;
@@ -87,7 +87,7 @@ pub fn laws() -> Result<Laws, Failure> {
 /// `before` is told how many rules were begun before each one; when it says no, the rest is left
 /// out.
 pub fn derive_all(judgements: &[Judgement], laws: &Laws, threads: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Derived>> {
-    let is_true = |j: &&Judgement| matches!(j.verdict, Verdict::True | Verdict::TrueIf(_));
+    let is_true = |j: &&Judgement| matches!(j.soundness, Soundness::True | Soundness::TrueIf(_));
     let distinct: Vec<&Judgement> = judgements.iter().filter(is_true).filter(|j| j.same_as.is_none()).collect();
     let derived = map_while(&distinct, threads, |begun, judgement| before(begun).then(|| Derived::of(judgement, laws)));
     let done: HashMap<usize, Derived> = distinct.iter().zip(derived).filter_map(|(j, derived)| Some((j.number, derived?))).collect();

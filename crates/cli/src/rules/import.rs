@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, Verdict, judge_all};
+use regraft_foreign::{Format, ImportError, Judgement, MOST_BYTES, MOST_PROOFS, Soundness, judge_all};
 use regraft_ir::Trust;
 use serde::Serialize;
 
@@ -91,14 +91,14 @@ struct Counterexample<'a> {
 
 impl<'a> Row<'a> {
     fn new(j: &'a Judgement, derivation: Option<&'a Derived>) -> Row<'a> {
-        let (verdict, guards) = match &j.verdict {
-            Verdict::True => ("true", Vec::new()),
-            Verdict::TrueIf(guards) => ("true-if", guards.iter().map(|g| g.to_string()).collect()),
-            Verdict::False => ("false", Vec::new()),
-            Verdict::Unjudged(_) => ("unjudged", Vec::new()),
+        let (verdict, guards) = match &j.soundness {
+            Soundness::True => ("true", Vec::new()),
+            Soundness::TrueIf(guards) => ("true-if", guards.iter().map(|g| g.to_string()).collect()),
+            Soundness::False => ("false", Vec::new()),
+            Soundness::Unjudged(_) => ("unjudged", Vec::new()),
         };
-        let why = match &j.verdict {
-            Verdict::Unjudged(why) => Some(why.as_str()),
+        let why = match &j.soundness {
+            Soundness::Unjudged(why) => Some(why.as_str()),
             _ => j.unproved.as_deref(),
         };
         let counterexample = j.counterexample.as_ref().map(|c| Counterexample {
@@ -177,7 +177,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         console.print(&format!("{table}verdict: {} · {time}", summary(args, &judgements, &derived)))?;
     }
-    Ok(match judgements.iter().all(|j| j.verdict == Verdict::True) {
+    Ok(match judgements.iter().all(|j| j.soundness == Soundness::True) {
         _ if interrupt::requested() => Exit::Interrupted,
         true => Exit::Done,
         false => Exit::Unmet,
@@ -202,10 +202,10 @@ fn failure(args: &Args, error: ImportError) -> Failure {
 /// Counts of verdicts.
 fn summary(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> String {
     let with = |holds: fn(&Judgement) -> bool| judgements.iter().filter(|j| holds(j)).count();
-    let all = with(|j| j.verdict == Verdict::True);
-    let guarded = with(|j| matches!(j.verdict, Verdict::TrueIf(_)));
-    let wrong = with(|j| j.verdict == Verdict::False);
-    let unjudged = with(|j| matches!(j.verdict, Verdict::Unjudged(_)));
+    let all = with(|j| j.soundness == Soundness::True);
+    let guarded = with(|j| matches!(j.soundness, Soundness::TrueIf(_)));
+    let wrong = with(|j| j.soundness == Soundness::False);
+    let unjudged = with(|j| matches!(j.soundness, Soundness::Unjudged(_)));
     let proved = with(|j| j.trust == Trust::Proved);
     let ranged = with(|j| j.trust == Trust::ProvedInRange);
     let tested = with(|j| j.trust == Trust::Tested);
@@ -242,7 +242,7 @@ fn table(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -> 
     let columns = ["rule", "verdict", "trust", "algebra", "counterexample", "derivation"];
     let mut table = plain_table(&columns[..if args.derive { 6 } else { 5 }], &[0]);
     for (j, derived) in judgements.iter().zip(derived) {
-        let mut row = vec![j.number.to_string(), j.verdict.to_string(), ground(j), j.algebra.clone(), remark(j)];
+        let mut row = vec![j.number.to_string(), j.soundness.to_string(), ground(j), j.algebra.clone(), remark(j)];
         if args.derive {
             row.push(derived.as_ref().map(Derived::shown).unwrap_or_default());
         }
@@ -304,7 +304,7 @@ fn markdown(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) 
     for (j, derived) in judgements.iter().zip(derived) {
         let derivation =
             if args.derive { format!(" {} |", derived.as_ref().map(Derived::shown).unwrap_or_default()) } else { String::new() };
-        let _ = writeln!(text, "| {} | `{}` | {} | {} |{derivation} {} |", j.number, j.algebra, j.verdict, ground(j), remark(j));
+        let _ = writeln!(text, "| {} | `{}` | {} | {} |{derivation} {} |", j.number, j.algebra, j.soundness, ground(j), remark(j));
     }
     Ok(text)
 }

@@ -67,7 +67,7 @@ pub fn claim(report: &CheckReport) -> Claim {
     }
 }
 
-/// What a claim is worth of a pair that differs.
+/// What a claim on a pair that differs turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// It is false.
@@ -79,7 +79,7 @@ pub enum Judgement {
 }
 
 impl Claim {
-    /// What this is worth of a pair that differs unless `clause` is assumed.
+    /// What this turns out to be on a pair that differs unless `clause` is assumed.
     pub fn judge(&self, clause: Option<Clause>) -> Judgement {
         let named = |assumptions: &[String]| clause.is_some_and(|c| assumptions.iter().any(|a| c.is_named_by(a)));
         match self {

@@ -15,8 +15,8 @@ use regraft_onnx::proto::ModelProto;
 use regraft_runtime::{DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, fill_inputs};
 use regraft_search::RandomWalk;
 
+use crate::summary::Summary;
 use crate::trial::{Bench, Outcome};
-use crate::verdict::Verdict;
 
 /// Size of every open dimension.
 const OPEN: usize = 3;
@@ -41,9 +41,9 @@ pub struct Args {
 pub fn run(args: &Args) -> ExitCode {
     let walks = if args.short { 3 } else { args.walks };
     match campaign(args.seed, walks) {
-        Ok((verdict, rewrites)) => {
+        Ok((summary, rewrites)) => {
             println!("{} models, {walks} walks each, {rewrites} rewrites", fixtures::all().len());
-            verdict.conclude("bodies", args.seed)
+            summary.conclude("bodies", args.seed)
         }
         Err(why) => {
             eprintln!("gauntlet: {why:#}");
@@ -53,9 +53,9 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 /// All fixtures, each with several walks. Also gives the number of rewrites.
-fn campaign(seed: u64, walks: u64) -> Result<(Verdict, usize)> {
+fn campaign(seed: u64, walks: u64) -> Result<(Summary, usize)> {
     let bench = Bench::open()?;
-    let mut verdict = Verdict::default();
+    let mut summary = Summary::default();
     let mut rewrites = 0;
     for (name, model) in fixtures::all() {
         let bytes = model.encode_to_vec();
@@ -63,22 +63,22 @@ fn campaign(seed: u64, walks: u64) -> Result<(Verdict, usize)> {
         for seed in seed..seed + walks {
             let walk = RandomWalk { steps: STEPS, seed };
             if let Err(why) = survives(&bench, &model, &bytes, walk) {
-                verdict.broken.push(format!("{name}, seed {seed}: {why:#}"));
+                summary.broken.push(format!("{name}, seed {seed}: {why:#}"));
                 continue;
             }
             match bench.run(&bytes, &feeds, walk) {
-                Outcome::Held(count) => (verdict.held, rewrites) = (verdict.held + 1, rewrites + count),
+                Outcome::Held(count) => (summary.held, rewrites) = (summary.held + 1, rewrites + count),
                 Outcome::Skipped(why) => {
-                    if verdict.skipped.is_multiple_of(walks as usize) {
+                    if summary.skipped.is_multiple_of(walks as usize) {
                         println!("{name}: not comparable: {why}");
                     }
-                    verdict.skipped += 1;
+                    summary.skipped += 1;
                 }
-                Outcome::Broken(why) => verdict.broken.push(format!("{name}, seed {seed}: {why}")),
+                Outcome::Broken(why) => summary.broken.push(format!("{name}, seed {seed}: {why}")),
             }
         }
     }
-    Ok((verdict, rewrites))
+    Ok((summary, rewrites))
 }
 
 /// What must hold even where the baseline cannot run the model.

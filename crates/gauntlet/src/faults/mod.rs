@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use regraft_ir::SplitMix64;
 
-use crate::verdict::Verdict;
+use crate::summary::Summary;
 use run::{Disturbance, Runner};
 use scene::{Models, Setting};
 
@@ -63,16 +63,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let models = Models::new(args.seed).context("the models cannot be made")?;
     let stores = tempfile::tempdir()?;
     let mut runner = Runner::new(regraft, stores.path().join("costs.sqlite"))?;
-    let (mut verdict, mut random) = (Verdict::default(), SplitMix64(args.seed));
+    let (mut summary, mut random) = (Summary::default(), SplitMix64(args.seed));
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut trial = |disturbance: Disturbance, setting: Setting, runner: &mut Runner| {
         let ended = models.scene(setting).and_then(|scene| runner.disturb(&scene, disturbance));
         match ended {
             Ok(what) => {
                 *seen.entry(format!("{}: {what}", disturbance.kind())).or_default() += 1;
-                verdict.held += 1;
+                summary.held += 1;
             }
-            Err(why) => verdict.broken.push(format!("{disturbance:?} {setting:?}: {why:#}")),
+            Err(why) => summary.broken.push(format!("{disturbance:?} {setting:?}: {why:#}")),
         }
     };
     let settings = |at: usize| Setting { external: at % 2 == 1, old: at % 4 >= 2 };
@@ -95,5 +95,5 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for (what, times) in seen {
         println!("{times:5} {what}");
     }
-    Ok(verdict.conclude("faults", args.seed))
+    Ok(summary.conclude("faults", args.seed))
 }

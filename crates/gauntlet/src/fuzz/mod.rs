@@ -1,7 +1,7 @@
 //! Random models, rewritten at random whatever it costs.
 
-pub mod judge;
 mod shrink;
+pub mod subject;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use prost::Message;
 use regraft_ir::Trust;
 use regraft_search::RandomWalk;
 
-use self::judge::{Finding, Subject};
+use self::subject::{Outcome, Subject};
 use crate::generate::{self, Case};
+use crate::summary::Summary;
 use crate::trial::Bench;
-use crate::verdict::Verdict;
 
 /// Models of the short mode.
 const SHORT: u64 = 250;
@@ -89,8 +89,8 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
             }
         };
         let walk = walk(fuzz.seed, number);
-        match subject.judge(bench, walk) {
-            Finding::Held { rewrites, steps, uncertified, excused } => {
+        match subject.check(bench, walk) {
+            Outcome::Held { rewrites, steps, uncertified, excused } => {
                 for step in steps {
                     *tally.steps.entry(step.trust).or_default() += 1;
                     if step.trust != Trust::Proved {
@@ -103,7 +103,7 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
                 tally.held += 1;
                 tally.rewrites += rewrites;
             }
-            Finding::Broken { kind, what, rules } => {
+            Outcome::Broken { kind, what, rules } => {
                 let mut line = format!("{kind:?} model {number} of seed {}: {what} after {}", fuzz.seed, rules.join(", "));
                 if fuzz.keep.is_some() {
                     line.push_str(&minimized(fuzz, number, &case, kind, &rules, walk)?);
@@ -116,7 +116,7 @@ pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
     Ok(tally)
 }
 
-fn minimized(fuzz: &Fuzz, number: u64, case: &Case, kind: judge::Kind, rules: &[String], walk: RandomWalk) -> Result<String> {
+fn minimized(fuzz: &Fuzz, number: u64, case: &Case, kind: subject::Kind, rules: &[String], walk: RandomWalk) -> Result<String> {
     let shrunk = shrink::shrink(&case.model, &case.feeds, case.tolerance, kind, rules, walk)?;
     keep(fuzz, &format!("broken-{}-{number}", fuzz.seed), &case.bytes())?;
     keep(fuzz, &format!("broken-{}-{number}-small", fuzz.seed), &shrunk.model.encode_to_vec())?;
@@ -138,7 +138,7 @@ fn brief(why: &str) -> String {
     plain[at..].chars().take(150).collect()
 }
 
-/// Runs the campaign and prints its verdict.
+/// Runs the campaign and prints its summary.
 pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
     let bench = Bench::open()?;
     let start = Instant::now();
@@ -167,8 +167,8 @@ pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
         tally.uncertified.len(),
         all as f64 / seconds
     );
-    let verdict = Verdict { held: tally.held, excused: tally.excused.len(), skipped: refused, broken: tally.broken };
-    Ok(verdict.conclude("fuzz", fuzz.seed))
+    let summary = Summary { held: tally.held, excused: tally.excused.len(), skipped: refused, broken: tally.broken };
+    Ok(summary.conclude("fuzz", fuzz.seed))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use regraft_rules::Library;
 use regraft_runtime::{Feeds, HostTensor, OptLevel};
 use regraft_search::RandomWalk;
 
-use super::judge::{Finding, Kind, Subject};
+use super::subject::{Kind, Outcome, Subject};
 use crate::trial::Bench;
 
 /// Walks that are tried to show the failure again on a smaller model.
@@ -38,7 +38,7 @@ impl Search {
         let others = (0..WALKS).map(|seed| RandomWalk { steps: 1 + seed as usize % self.walk.steps.clamp(1, 4), seed });
         std::iter::once(self.walk)
             .chain(others)
-            .any(|walk| matches!(subject.judge(&self.bench, walk), Finding::Broken { kind, .. } if kind == self.kind))
+            .any(|walk| matches!(subject.check(&self.bench, walk), Outcome::Broken { kind, .. } if kind == self.kind))
     }
 }
 
@@ -50,7 +50,7 @@ pub fn shrink(model: &ModelProto, feeds: &[Feeds], tolerance: f64, kind: Kind, r
     if let Ok(subject) = Subject::new(&search.bench, &bytes, feeds, tolerance) {
         for steps in 0..=walk.steps {
             let shorter = RandomWalk { steps, ..walk };
-            if matches!(subject.judge(&search.bench, shorter), Finding::Broken { kind: found, .. } if found == kind) {
+            if matches!(subject.check(&search.bench, shorter), Outcome::Broken { kind: found, .. } if found == kind) {
                 search.walk = shorter;
                 break;
             }

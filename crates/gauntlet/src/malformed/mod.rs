@@ -15,10 +15,10 @@ use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::library::SHIPPED;
 use regraft_rules::{Library, parse};
 
-use crate::fuzz::judge::message;
+use crate::fuzz::subject::message;
 use crate::generate::case;
 use crate::generate::random::Random;
-use crate::verdict::Verdict;
+use crate::summary::Summary;
 
 /// Executions of the short mode.
 const SHORT: u64 = 4_000;
@@ -138,7 +138,7 @@ pub fn campaign(malformed: &Malformed) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs the campaign and prints its verdict.
+/// Runs the campaign and prints its summary.
 pub fn run(malformed: &Malformed) -> Result<ExitCode> {
     // A panic is reported once, as a finding; where it was goes to standard error.
     std::panic::set_hook(Box::new(|info| {
@@ -155,8 +155,8 @@ pub fn run(malformed: &Malformed) -> Result<ExitCode> {
     );
     println!("{each:.0} executions per second; at most {} KiB for one file", tally.peak >> 10);
     let held = (tally.models + tally.texts) as usize - tally.broken.len();
-    let verdict = Verdict { held, broken: tally.broken, ..Verdict::default() };
-    Ok(verdict.conclude("malformed", malformed.seed))
+    let summary = Summary { held, broken: tally.broken, ..Summary::default() };
+    Ok(summary.conclude("malformed", malformed.seed))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use regraft_search::RandomWalk;
 use super::case::Case;
 use super::variant::{Prepared, Variant};
 use super::{Args, caught};
+use crate::summary::Summary;
 use crate::trial::{Bench, TOLERANCE};
-use crate::verdict::Verdict;
 
 /// Moves of a walk: more than any case has.
 const STEPS: usize = 24;
@@ -30,11 +30,11 @@ enum Reach {
 }
 
 /// Runs all variants of all cases.
-pub fn run(bench: &Bench, cases: &[Case], args: &Args) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn run(bench: &Bench, cases: &[Case], args: &Args) -> Summary {
+    let mut summary = Summary::default();
     for (number, variant) in Variant::ALL.into_iter().enumerate() {
         let (mut compared, mut loaded, mut carried, mut rewritten, mut rewrites) = (0, 0, 0, 0, 0);
-        let broken = verdict.broken.len();
+        let broken = summary.broken.len();
         for (at, case) in cases.iter().enumerate() {
             let seed = args.seed.wrapping_add(1_000_003 * (4 * at + number) as u64);
             let walks = (0..args.walks).map(|walk| RandomWalk { steps: STEPS, seed: seed.wrapping_add(walk << 32) });
@@ -57,19 +57,19 @@ pub fn run(bench: &Bench, cases: &[Case], args: &Args) -> Verdict {
                     carried += 1;
                     note("carried", &why);
                 }
-                Err(why) => verdict.broken.push(format!("{} ({}): {why:#}", case.name, variant.name())),
+                Err(why) => summary.broken.push(format!("{} ({}): {why:#}", case.name, variant.name())),
             }
         }
         println!(
             "{}: {compared} compared ({rewritten} of them rewritten, {rewrites} rewrites), {loaded} only written and loaded, {carried} only \
              written, for the baseline cannot run them; {} broken",
             variant.name(),
-            verdict.broken.len() - broken
+            summary.broken.len() - broken
         );
-        verdict.held += compared + loaded;
-        verdict.skipped += carried;
+        summary.held += compared + loaded;
+        summary.skipped += carried;
     }
-    verdict
+    summary
 }
 
 fn journey(bench: &Bench, prepared: &Prepared, walks: impl Iterator<Item = RandomWalk>) -> Result<Reach> {

@@ -9,8 +9,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
+use crate::summary::Summary;
 use crate::trial::Bench;
-use crate::verdict::Verdict;
 
 mod case;
 mod inferred;
@@ -68,7 +68,7 @@ enum Part {
 /// Runs the campaign.
 pub fn run(args: &Args) -> ExitCode {
     match campaign(args) {
-        Ok(verdict) => verdict.conclude("node-tests", args.seed),
+        Ok(summary) => summary.conclude("node-tests", args.seed),
         Err(why) => {
             eprintln!("node-tests: {why:#}");
             ExitCode::from(2)
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn campaign(args: &Args) -> Result<Verdict> {
+fn campaign(args: &Args) -> Result<Summary> {
     let python = args.python.clone().map_or_else(crate::python::interpreter, Ok)?;
     let cases = args.folder.join("cases");
     if !cases.join("cases.txt").is_file() {
@@ -90,20 +90,20 @@ fn campaign(args: &Args) -> Result<Verdict> {
     }
     println!("node-tests: {} cases, {} walks each, seed {}", cases.len(), args.walks, args.seed);
     let wanted = |part: Part| args.part.is_empty() || args.part.contains(&part);
-    let mut verdict = Verdict::default();
-    let mut part = |part: Part, f: &mut dyn FnMut() -> Result<Verdict>| -> Result<()> {
+    let mut summary = Summary::default();
+    let mut part = |part: Part, f: &mut dyn FnMut() -> Result<Summary>| -> Result<()> {
         if !wanted(part) {
             return Ok(());
         }
         let start = Instant::now();
-        verdict.join(f()?);
+        summary.join(f()?);
         println!("  in {:.0} s", start.elapsed().as_secs_f64());
         Ok(())
     };
     part(Part::Variants, &mut || Ok(journey::run(&Bench::open()?, &cases, args)))?;
     part(Part::Reference, &mut || Ok(reference::run(&cases, args.verbose)))?;
     part(Part::Shapes, &mut || shapes::run(&cases, &python, &args.folder, args))?;
-    Ok(verdict)
+    Ok(summary)
 }
 
 fn script(python: &Path, command: &str, folder: &Path) -> Result<()> {

@@ -10,35 +10,35 @@ use regraft_runtime::HostTensor;
 
 use super::case::{Case, DataSet, Datum};
 use super::caught;
-use crate::verdict::Verdict;
+use crate::summary::Summary;
 
 /// Absolute difference that passes, as in ONNX's own runner.
 const ABSOLUTE: f64 = 1e-7;
 
 /// Runs every case that the executor can run.
-pub fn run(cases: &[Case], verbose: bool) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn run(cases: &[Case], verbose: bool) -> Summary {
+    let mut summary = Summary::default();
     let mut undefined: BTreeMap<String, usize> = BTreeMap::new();
     for case in cases {
         match caught(|| agrees(case)) {
-            Ok(None) => verdict.held += 1,
+            Ok(None) => summary.held += 1,
             Ok(Some(why)) => {
                 if verbose {
                     println!("    not run {}: {why}", case.name);
                 }
                 *undefined.entry(why).or_default() += 1;
-                verdict.skipped += 1;
+                summary.skipped += 1;
             }
-            Err(why) => verdict.broken.push(format!("{} (reference executor): {why:#}", case.name)),
+            Err(why) => summary.broken.push(format!("{} (reference executor): {why:#}", case.name)),
         }
     }
     println!(
         "reference executor: {} agree with the expected outputs, {} have nodes that are not defined operators, {} broken",
-        verdict.held,
-        verdict.skipped,
-        verdict.broken.len()
+        summary.held,
+        summary.skipped,
+        summary.broken.len()
     );
-    verdict
+    summary
 }
 
 /// Fails where the executor disagrees; why it cannot run the case, if so.

@@ -14,7 +14,7 @@ use regraft_zoo::{Options, Weights};
 use super::case::{Case, DataSet};
 use super::inferred::{Ours, Relation, Theirs};
 use super::{Args, caught, script, variant};
-use crate::verdict::Verdict;
+use crate::summary::Summary;
 
 /// Values where the package is wrong and no run decides it: `subject value: reason`, reviewed by
 /// people.
@@ -33,7 +33,7 @@ struct Subject<'a> {
 }
 
 /// Infers the types of all cases, with sizes as declared and with symbols, and of the zoo.
-pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<Verdict> {
+pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<Summary> {
     let folder = folder.join("shapes");
     if folder.is_dir() {
         std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -61,17 +61,17 @@ pub fn run(cases: &[Case], python: &Path, folder: &Path, args: &Args) -> Result<
     for subject in &subjects {
         let theirs = Theirs::read(&folder.join(format!("{}.json", subject.name)))?;
         if let Err(why) = caught(|| tally.add(subject, &theirs)) {
-            tally.verdict.broken.push(format!("{} (types): {why:#}", subject.name));
+            tally.summary.broken.push(format!("{} (types): {why:#}", subject.name));
         }
     }
-    let Tally { verdict, values, refused, decided, allowed, no_rank, below, sizes } = tally;
+    let Tally { summary, values, refused, decided, allowed, no_rank, below, sizes } = tally;
     println!(
         "types: {} models, {values} values that both name, {sizes} sizes that runs confirm; the package refuses {refused} models, runs show it \
          wrong on {decided} values, review on {allowed}; not compared: {no_rank} values without a rank, {below} below bodies; {} broken",
         subjects.len(),
-        verdict.broken.len()
+        summary.broken.len()
     );
-    Ok(verdict)
+    Ok(summary)
 }
 
 fn zoo(args: &Args) -> Result<Vec<Subject<'static>>> {
@@ -116,7 +116,7 @@ fn hollow(model: &ModelProto) -> ModelProto {
 
 #[derive(Default)]
 struct Tally {
-    verdict: Verdict,
+    summary: Summary,
     /// Values that both name.
     values: usize,
     /// Models that the package refuses.
@@ -174,9 +174,9 @@ impl Tally {
             }
         }
         if broken.is_empty() {
-            self.verdict.held += 1;
+            self.summary.held += 1;
         }
-        self.verdict.broken.extend(broken.into_iter().map(|why| format!("{} (types): {why}", subject.name)));
+        self.summary.broken.extend(broken.into_iter().map(|why| format!("{} (types): {why}", subject.name)));
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ use regraft_search::RandomWalk;
 use regraft_zoo::{Element, Entry, Options};
 use tempfile::TempDir;
 
+use crate::summary::Summary;
 use crate::trial::{Bench, TOLERANCE};
-use crate::verdict::Verdict;
 
 /// The batch that networks are rewritten for, and those that they are run at.
 const REWRITTEN_FOR: i64 = 4;
@@ -53,7 +53,7 @@ pub struct Args {
 /// Runs the campaign.
 pub fn run(args: &Args) -> ExitCode {
     match campaign(args) {
-        Ok(verdict) => verdict.conclude("zoo", args.seed),
+        Ok(summary) => summary.conclude("zoo", args.seed),
         Err(why) => {
             eprintln!("gauntlet: {why:#}");
             ExitCode::from(2)
@@ -61,10 +61,10 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn campaign(args: &Args) -> Result<Verdict> {
+fn campaign(args: &Args) -> Result<Summary> {
     let bench = Bench::open()?;
     let wanted = |name: &str| args.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
-    let mut verdict = Verdict::default();
+    let mut summary = Summary::default();
     for entry in regraft_zoo::list().iter().filter(|e| e.dynamic && wanted(e.name)) {
         if args.short && !SHORT.contains(&entry.name) {
             continue;
@@ -75,16 +75,16 @@ fn campaign(args: &Args) -> Result<Verdict> {
         let model = Model::from_proto(regraft_zoo::build(entry.name, &options)?)?;
         model.save(model.graph(), &path, &WriteOptions::default())?;
         drop(model);
-        verdict.join(told(entry.name, put_through(&bench, &path, &inputs(entry), args.seed)));
+        summary.join(told(entry.name, put_through(&bench, &path, &inputs(entry), args.seed)));
     }
     let files = if args.short { Vec::new() } else { lights::find(args.lights.as_deref())? };
     for path in files {
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         if wanted(&name) {
-            verdict.join(told(&name, light(&bench, &path, args.seed)));
+            summary.join(told(&name, light(&bench, &path, args.seed)));
         }
     }
-    Ok(verdict)
+    Ok(summary)
 }
 
 /// What one network gave: rewrites and the largest difference, or why the baseline cannot run it.
@@ -93,20 +93,20 @@ enum Ended {
     Skipped(String),
 }
 
-/// One network's part of the verdict, told as it comes.
-fn told(name: &str, ended: Result<Ended>) -> Verdict {
+/// One network's part of the summary, told as it comes.
+fn told(name: &str, ended: Result<Ended>) -> Summary {
     match ended {
         Ok(Ended::Held { rewrites, worst }) => {
             println!("{name}: {rewrites} rewrites, right at batches {BATCHES:?}, differs by {worst:.1e} at most");
-            Verdict { held: 1, ..Verdict::default() }
+            Summary { held: 1, ..Summary::default() }
         }
         Ok(Ended::Skipped(why)) => {
             println!("{name}: not comparable: {why}");
-            Verdict { skipped: 1, ..Verdict::default() }
+            Summary { skipped: 1, ..Summary::default() }
         }
         Err(why) => {
             println!("{name}: BROKEN");
-            Verdict { broken: vec![format!("{name}: {why:#}")], ..Verdict::default() }
+            Summary { broken: vec![format!("{name}: {why:#}")], ..Summary::default() }
         }
     }
 }
@@ -247,8 +247,8 @@ mod tests {
             assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "the baseline cannot be loaded");
             return;
         }
-        let verdict = campaign(&Args { seed: 0, short: true, only: None, lights: None }).unwrap();
-        assert_eq!((verdict.held, verdict.skipped, verdict.broken), (SHORT.len(), 0, Vec::new()));
+        let summary = campaign(&Args { seed: 0, short: true, only: None, lights: None }).unwrap();
+        assert_eq!((summary.held, summary.skipped, summary.broken), (SHORT.len(), 0, Vec::new()));
     }
     /// Their weights are expressions of a few bytes: a rewriting that computes them makes 244 MB of
     /// 4 kB.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use regraft_cost::Pricing;
-use regraft_discover::{Ground, Savings, meets};
+use regraft_discover::{Savings, Testbed, meets};
 use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
@@ -210,14 +210,14 @@ impl Networks {
         let writable = InModel::new(&network.model, &*self.runtime);
         for _ in 0..ROUNDS {
             lab.prices.set_pricing(Pricing::Optimistic);
-            let (_, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
+            let (_, after) = Testbed::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
             let Some(after) = after else { break };
             if lab.prices.knows(&after) || !self.learn(network, lab, &after)? {
                 break;
             }
         }
         lab.prices.set_pricing(Pricing::Pessimistic);
-        let (savings, after) = Ground::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
+        let (savings, after) = Testbed::new(graph.clone(), lab.prices.model(), &writable).savings(rule)?;
         Ok((savings, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
 

@@ -15,7 +15,7 @@ use crate::trial::Bench;
 
 /// What became of a random model.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum Outcome {
     /// The same model.
     Held {
         /// How many rewrites there were.
@@ -72,8 +72,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Rewrites the model and compares.
-    pub fn judge(&self, bench: &Bench, walk: RandomWalk) -> Finding {
-        let broken = |kind, what: String, rules: &[String]| Finding::Broken { kind, what, rules: rules.to_vec() };
+    pub fn check(&self, bench: &Bench, walk: RandomWalk) -> Outcome {
+        let broken = |kind, what: String, rules: &[String]| Outcome::Broken { kind, what, rules: rules.to_vec() };
         let rewritten = match catch_unwind(AssertUnwindSafe(|| bench.rewrite(self.bytes, walk))) {
             Ok(Ok(rewritten)) => rewritten,
             Ok(Err(why)) => return broken(Kind::Invalid, format!("{why:#}"), &[]),
@@ -110,7 +110,7 @@ impl<'a> Subject<'a> {
                 Err(why) => return broken(Kind::Wrong, format!("{what}; double precision says nothing of it: {why}"), rules),
             }
         }
-        Finding::Held { rewrites: rules.len(), steps: rewritten.judged, uncertified: rewritten.uncertified, excused }
+        Outcome::Held { rewrites: rules.len(), steps: rewritten.judged, uncertified: rewritten.uncertified, excused }
     }
 }
 

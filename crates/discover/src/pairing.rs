@@ -73,7 +73,7 @@ impl AddAssign for Tally {
 pub type Pair = [TermSet; 2];
 
 /// Judges groups.
-pub struct Judge<'a> {
+pub struct Pairing<'a> {
     terms: &'a Terms,
     spec: &'a Spec,
     values: &'a Values,
@@ -83,13 +83,13 @@ pub struct Judge<'a> {
     first_equal: Vec<ValueId>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Pairing<'a> {
     /// A judge over these terms.
-    pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> Judge<'a> {
+    pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> Pairing<'a> {
         let mut seen: FxHashMap<u64, ValueId> = FxHashMap::default();
         let first_equal = (0..terms.values() as ValueId).map(|v| *seen.entry(values.all(v)).or_insert(v)).collect();
         let renaming = Renaming::new(spec, terms);
-        Judge { terms, spec, values, renaming, general: General::new(spec, terms, values), first_equal }
+        Pairing { terms, spec, values, renaming, general: General::new(spec, terms, values), first_equal }
     }
 
     /// Adds what is left of a group of graphs with equal fingerprints (first assignment) to

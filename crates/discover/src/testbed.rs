@@ -28,15 +28,15 @@ pub fn meets(graph: &Graph, rule: &Rule) -> bool {
 }
 
 /// A network that rules are tried in.
-pub struct Ground<'a> {
+pub struct Testbed<'a> {
     engine: Engine<'a>,
     writable: &'a dyn Writable,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Testbed<'a> {
     /// A network in normal form, under these prices; rules apply where the result can be written.
-    pub fn new(graph: Graph, prices: &'a dyn CostModel, writable: &'a dyn Writable) -> Ground<'a> {
-        Ground { engine: Engine::new(graph, prices), writable }
+    pub fn new(graph: Graph, prices: &'a dyn CostModel, writable: &'a dyn Writable) -> Testbed<'a> {
+        Testbed { engine: Engine::new(graph, prices), writable }
     }
 
     /// What a rule saves, applied wherever it saves something; and the graph after, if it is
@@ -75,20 +75,20 @@ mod tests {
             "graph (x: f32[64,64], y: f32[64,64]) { a = Relu(x) b = Relu(a) c = Relu(y) d = Relu(c) e = Add(b, d) f = Neg(e) output f }",
         );
         let model = Roofline::new(Bindings::new());
-        let mut ground = Ground::new(graph.unwrap(), &model, &Anything);
+        let mut testbed = Testbed::new(graph.unwrap(), &model, &Anything);
         let rule = |text: &str| parse("t", text).unwrap().remove(0);
         let twice = rule("(rule twice (relu (relu ?x)) => (relu ?x) (numeric exact))");
-        let before = ground.engine.key();
-        let (savings, after) = ground.savings(&twice).unwrap();
-        assert_eq!((savings.places, savings.applied, meets(ground.engine.graph(), &twice)), (2, 2, true));
+        let before = testbed.engine.key();
+        let (savings, after) = testbed.savings(&twice).unwrap();
+        assert_eq!((savings.places, savings.applied, meets(testbed.engine.graph(), &twice)), (2, 2, true));
         let after = after.expect("it saves something");
-        assert_eq!((savings.saved, savings.before), (savings.before - model.total(&after), ground.engine.cost()));
-        assert_eq!(ground.engine.key(), before);
+        assert_eq!((savings.saved, savings.before), (savings.before - model.total(&after), testbed.engine.cost()));
+        assert_eq!(testbed.engine.key(), before);
         // More work, and work that is not there.
         let dearer = rule("(rule dearer (neg ?x) => (sub (neg ?x) (sub ?x ?x)) (numeric exact))");
-        assert_eq!(ground.savings(&dearer).unwrap().0, Savings { places: 1, before: savings.before, ..Savings::default() });
+        assert_eq!(testbed.savings(&dearer).unwrap().0, Savings { places: 1, before: savings.before, ..Savings::default() });
         let absent = rule("(rule absent (tanh ?x) => (tanh ?x) (numeric exact))");
-        assert!(!meets(ground.engine.graph(), &absent));
-        assert_eq!(ground.savings(&absent).unwrap().0.places, 0);
+        assert!(!meets(testbed.engine.graph(), &absent));
+        assert_eq!(testbed.savings(&absent).unwrap().0.places, 0);
     }
 }

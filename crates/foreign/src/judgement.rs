@@ -10,7 +10,7 @@ use crate::guard::Guards;
 
 /// Whether a rule is true.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Soundness {
     /// For all sizes with which both sides are well-typed.
     True,
     /// For those of them that fulfil the guards, which are as weak as was found; not for all.
@@ -21,13 +21,13 @@ pub enum Verdict {
     Unjudged(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Soundness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::True => f.write_str("true for all shapes"),
-            Verdict::TrueIf(guards) => write!(f, "true if {guards}"),
-            Verdict::False => f.write_str("false"),
-            Verdict::Unjudged(why) => write!(f, "not judged: {why}"),
+            Soundness::True => f.write_str("true for all shapes"),
+            Soundness::TrueIf(guards) => write!(f, "true if {guards}"),
+            Soundness::False => f.write_str("false"),
+            Soundness::Unjudged(why) => write!(f, "not judged: {why}"),
         }
     }
 }
@@ -79,7 +79,7 @@ pub struct Judgement {
     /// The rule as algebra; see [`algebra`](crate::algebra).
     pub algebra: String,
     /// Is it true?
-    pub verdict: Verdict,
+    pub soundness: Soundness,
     /// How is that known? `ProvedInRange`: for families of sizes that were met, and there are more
     /// of them; kernels and numbers of groups are fixed in each.
     pub trust: Trust,

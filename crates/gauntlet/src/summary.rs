@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// What a campaign counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Summary {
     /// Cases that held.
     pub held: usize,
     /// Differences beyond the tolerance, in cases that held, that double precision confirms to be
@@ -16,9 +16,9 @@ pub struct Verdict {
     pub broken: Vec<String>,
 }
 
-impl Verdict {
+impl Summary {
     /// Adds another part of the campaign.
-    pub fn join(&mut self, other: Verdict) {
+    pub fn join(&mut self, other: Summary) {
         self.held += other.held;
         self.excused += other.excused;
         self.skipped += other.skipped;
@@ -35,7 +35,7 @@ impl Verdict {
             n => format!(" ({n} differences excused as rounding, by double precision)"),
         };
         let (held, broken, skipped) = (self.held, self.broken.len(), self.skipped);
-        println!("verdict: {campaign}: {held} held{excused}, {broken} broken, {skipped} not comparable · seed {seed}");
+        println!("summary: {campaign}: {held} held{excused}, {broken} broken, {skipped} not comparable · seed {seed}");
         if self.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
