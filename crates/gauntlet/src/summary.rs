@@ -35,7 +35,7 @@ impl Summary {
             n => format!(" ({n} differences excused as rounding, by double precision)"),
         };
         let (held, broken, skipped) = (self.held, self.broken.len(), self.skipped);
-        println!("summary: {campaign}: {held} held{excused}, {broken} broken, {skipped} not comparable · seed {seed}");
+        println!("verdict: {campaign}: {held} held{excused}, {broken} broken, {skipped} not comparable · seed {seed}");
         if self.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
