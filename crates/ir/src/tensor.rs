@@ -58,6 +58,12 @@ impl<T: Clone> Tensor<T> {
 
     /// Every element through `f`.
     pub fn map<U, E>(&self, mut f: impl FnMut(&T) -> Result<U, E>) -> Result<Tensor<U>, E> {
+        self.map_dyn(&mut f)
+    }
+
+    /// The loop of [`map`](Self::map), compiled once for each type of elements.
+    #[inline(never)]
+    fn map_dyn<U, E>(&self, f: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Tensor<U>, E> {
         let mut data = Vec::with_capacity(self.data.len());
         for element in &self.data {
             data.push(f(element)?);

@@ -30,6 +30,13 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     clauses
 }
 
+/// The clause of constants that were computed ahead of time, if any of them was rounded: how far
+/// they are from their expressions at most, relative to the largest magnitude of each.
+pub fn rounding(constants: usize, bound: f64) -> Option<String> {
+    let word = if constants == 1 { "constant" } else { "constants" };
+    (bound > 0.0).then(|| format!("with {constants} folded {word} within {bound:.1e} of their expressions"))
+}
+
 /// Whether some operator of the model has no value for some numbers, or may have none for all that
 /// is known of it.
 fn may_lack_values(model: &Model) -> bool {

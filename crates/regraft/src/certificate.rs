@@ -8,7 +8,7 @@ use regraft_ir::Trust;
 use regraft_onnx::Model;
 use serde::{Deserialize, Serialize};
 
-use crate::assumptions::clauses;
+use crate::assumptions::{clauses, rounding};
 use crate::error::Failure;
 use crate::ground::Ground;
 
@@ -49,7 +49,7 @@ pub struct Certified {
     /// Constants that were computed ahead of time and parameters that were rounded.
     pub rounded: usize,
     /// How far these are from their exact values at most, relative to the largest magnitude of
-    /// each: the word is `bounded`.
+    /// each.
     pub bound: f64,
     /// The first rewrites that are not proved.
     pub open: Vec<Open>,
@@ -112,10 +112,13 @@ pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, 
         Ok(certificate) => certificate.verify(a, b)?,
         Err(broken) => Finding::Tampered(format!("the certificate {} is not as it was written: {broken}", file.display())),
     };
-    let assumptions = match &finding {
+    let mut assumptions = match &finding {
         Finding::Replayed(replay) if replay.steps > 0 => clauses(replay.premises(), &Model::read(a)?),
         _ => Vec::new(),
     };
+    if let Finding::Replayed(replay) = &finding {
+        assumptions.extend(rounding(replay.rounding.constants, replay.rounding.bound));
+    }
     Ok(Some(Certified { assumptions, ..Certified::new(&file, &finding, start) }.summarized()))
 }
 
@@ -181,10 +184,6 @@ fn summary(replay: &Replay) -> String {
             parts.push(format!("unproved step {} ({} at {}{place})", first.number, first.rule, first.at));
         }
         (Ok(()), None) => {}
-    }
-    if replay.arrival.is_ok() && replay.rounding.constants > 0 {
-        let (constants, bound) = (replay.rounding.constants, replay.rounding.bound);
-        parts.push(format!("bounded: {constants} folded constants are within {bound:.1e} of their expressions"));
     }
     parts.join(" · ")
 }

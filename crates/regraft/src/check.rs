@@ -183,15 +183,14 @@ impl CheckReport {
     }
 
     /// True if the models are known to be the same at least as well as is asked for: an identical
-    /// graph is proved, and so is a certificate without folded constants.
+    /// graph is proved.
     pub fn satisfies(&self, required: Requirement) -> bool {
         self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty())
     }
 
-    /// What the certificate shows, its folded constants included.
+    /// What the certificate shows.
     fn certified(&self) -> Option<Trust> {
-        let most = |c: &Certified| if c.rounded > 0 { Trust::Bounded } else { Trust::Proved };
-        self.certificate.as_ref().map(|c| c.word.trust().min(most(c)))
+        self.certificate.as_ref().map(|c| c.word.trust())
     }
 
     /// What a proof takes for granted, a clause each: that of the fewest clauses.

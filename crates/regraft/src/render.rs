@@ -324,9 +324,6 @@ fn replay_details(replay: &Replayed) -> String {
     if replay.remembered {
         text.push_str(", by an earlier run");
     }
-    if replay.rounded > 0 {
-        let _ = write!(text, "; {} folded constants are within {:.1e} of their expressions", replay.rounded, replay.bound);
-    }
     text
 }
 

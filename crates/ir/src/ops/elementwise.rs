@@ -45,11 +45,21 @@ pub(crate) fn only<'a>(name: &str, inputs: &'a [TensorType]) -> Result<&'a Tenso
     }
 }
 
-/// `f` over two broadcast tensors.
+/// `f` over two broadcast tensors. The loop is compiled once for each type of elements, not for
+/// each operator: an indirect call per element costs less than the code of a hundred loops.
 pub(crate) fn zip<A: Clone, B: Clone, C: Clone>(
     a: &Tensor<A>,
     b: &Tensor<B>,
     mut f: impl FnMut(&A, &B) -> Result<C, EvalError>,
+) -> Result<Tensor<C>, EvalError> {
+    zip_dyn(a, b, &mut f)
+}
+
+#[inline(never)]
+fn zip_dyn<A: Clone, B: Clone, C: Clone>(
+    a: &Tensor<A>,
+    b: &Tensor<B>,
+    f: &mut dyn FnMut(&A, &B) -> Result<C, EvalError>,
 ) -> Result<Tensor<C>, EvalError> {
     if a.shape == b.shape {
         let mut data = Vec::with_capacity(a.data.len());
@@ -122,6 +132,16 @@ pub(crate) fn arithmetic<S: Scalar>(
     real: impl Fn(&S, &S) -> Result<S, EvalError>,
     int: impl Fn(i64, i64) -> Result<i64, EvalError>,
 ) -> Result<Vec<Value<S>>, EvalError> {
+    arithmetic_dyn(inputs, dtype, &real, &int)
+}
+
+#[inline(never)]
+fn arithmetic_dyn<S: Scalar>(
+    inputs: &[Value<S>],
+    dtype: DType,
+    real: &dyn Fn(&S, &S) -> Result<S, EvalError>,
+    int: &dyn Fn(i64, i64) -> Result<i64, EvalError>,
+) -> Result<Vec<Value<S>>, EvalError> {
     match inputs {
         [Value::Real(a), Value::Real(b)] => Ok(vec![Value::real(zip(a, b, real)?)]),
         [Value::Int(a), Value::Int(b)] => Ok(vec![Value::int(zip(a, b, |x, y| int(*x, *y).map(|v| wrap_int(dtype, v)))?)]),
@@ -135,6 +155,17 @@ pub(crate) fn each<S: Scalar>(
     inputs: &[Value<S>],
     dtype: DType,
     real: impl Fn(&S) -> Result<S, EvalError>,
+    int: Option<&fn(DType, i64) -> i64>,
+) -> Result<Vec<Value<S>>, EvalError> {
+    each_dyn(name, inputs, dtype, &real, int)
+}
+
+#[inline(never)]
+fn each_dyn<S: Scalar>(
+    name: &str,
+    inputs: &[Value<S>],
+    dtype: DType,
+    real: &dyn Fn(&S) -> Result<S, EvalError>,
     int: Option<&fn(DType, i64) -> i64>,
 ) -> Result<Vec<Value<S>>, EvalError> {
     match (inputs, int) {

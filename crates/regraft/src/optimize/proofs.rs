@@ -18,7 +18,7 @@ use regraft_onnx::Model;
 use regraft_prove::{Premises, Rounding, Verdict};
 use regraft_runtime::{ProofKey, Store};
 
-use crate::assumptions::clauses;
+use crate::assumptions::{clauses, rounding};
 use crate::certificate::Open;
 use crate::optimize::questions::Questions;
 use crate::optimize::script::Rewritten;
@@ -96,7 +96,7 @@ impl Proofs {
         let Subject { input, digest, opset, rewritten, trails, output } = subject;
         let certificate = Certificate { tool: String::new(), input: digest.unwrap_or(&nobody).clone(), output: nobody, opset, trails };
         let whole = match (&output, digest) {
-            (Ok(output), Some(_)) => Some(key(&[b"replay", certificate.to_text().as_bytes(), &skeleton(output)])),
+            (Ok(output), Some(_)) => Some(key(&[b"replay 2", certificate.to_text().as_bytes(), &skeleton(output)])),
             _ => None,
         };
         let known = whole.and_then(|whole| self.recall(&whole)).and_then(|note| serde_json::from_str::<Replayed>(&note).ok());
@@ -140,6 +140,7 @@ impl Proofs {
         replayed.open = judged.iter().filter(|j| j.trust < Trust::Bounded).map(Open::from).collect();
         let premises = judged.iter().fold(Premises::default(), |all, judged| all.and(judged.premises));
         replayed.assumptions = if replayed.steps == 0 { Vec::new() } else { clauses(premises, input) };
+        replayed.assumptions.extend(rounding(replayed.rounded, replayed.bound));
         replayed.seconds = start.elapsed().as_secs_f64();
         let whole = whole.filter(|_| replayed.is_shown()).and_then(|whole| Some((whole, serde_json::to_string(&replayed).ok()?)));
         let (answers, fresh) = questions.done();
