@@ -53,6 +53,21 @@ fn the_certificate_of_a_result_replays() {
     }
 }
 
+#[test]
+fn what_optimize_calls_proved_is_proved_to_check() {
+    let Some(bench) = optimized() else { return };
+    let report = bench.json("optimize m.onnx -o f.onnx --budget 3s --json");
+    let replay = &report["check"]["replay"];
+    let json = bench.json("check m.onnx f.onnx --json");
+    assert_eq!(replay["assumptions"], json["certificate"]["assumptions"], "{report}\n{json}");
+    let is_proved = replay["proved"] == replay["steps"];
+    assert_eq!(json["certificate"]["word"] == "proved", is_proved, "{report}\n{json}");
+    // Folded constants are a clause of the proof, and no other word.
+    assert_eq!(bench.run("check m.onnx f.onnx --require proved").code, Some(if is_proved { 0 } else { 1 }), "{report}\n{json}");
+    let is_exact = is_proved && json["certificate"]["assumptions"] == serde_json::json!([]);
+    assert_eq!(bench.run("check m.onnx f.onnx --require proved:exact").code, Some(if is_exact { 0 } else { 1 }), "{json}");
+}
+
 /// Without a certificate; which rewrites won tells whether constants were folded.
 #[track_caller]
 fn shown_from_the_graphs(json: &serde_json::Value) {
