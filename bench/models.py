@@ -66,7 +66,7 @@ def program():
     """The command: the one that REGRAFT names, else the release build of this checkout."""
     if named := os.environ.get("REGRAFT"):
         return Path(named).resolve()
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "regraft"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "regraft-cli"], cwd=ROOT, check=True)
     query = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     metadata = json.loads(subprocess.run(query, cwd=ROOT, check=True, capture_output=True).stdout)
     return Path(metadata["target_directory"]) / "release" / ("regraft.exe" if os.name == "nt" else "regraft")
