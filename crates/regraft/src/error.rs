@@ -113,19 +113,6 @@ impl From<regraft_rules::RuleError> for Failure {
     }
 }
 
-impl From<regraft_discover::DiscoverError> for Failure {
-    fn from(error: regraft_discover::DiscoverError) -> Failure {
-        use regraft_discover::DiscoverError as E;
-        let failure = Failure::new(&error);
-        match error {
-            E::Spec(error) => error.into(),
-            E::NoValue { .. } => failure.hint("the specification must keep operators from operands that they have no value for"),
-            E::Io { .. } => failure.hint("is the disk full? --work or --journal names another place"),
-            _ => failure,
-        }
-    }
-}
-
 impl From<regraft_zoo::ZooError> for Failure {
     fn from(error: regraft_zoo::ZooError) -> Failure {
         Failure::new(error).hint("`regraft zoo list` names all models")

@@ -23,6 +23,7 @@ pub mod budget;
 pub mod engine;
 pub mod greedy;
 pub mod random_walk;
+pub mod savings;
 pub mod strategy;
 
 pub use backtrack::Backtrack;
@@ -30,4 +31,5 @@ pub use budget::{Budget, Steps};
 pub use engine::{Counters, Engine, Matcher, Move, all_moves, next_moves};
 pub use greedy::Greedy;
 pub use random_walk::RandomWalk;
+pub use savings::{Savings, Testbed, meets};
 pub use strategy::{Outcome, Script, Strategy};

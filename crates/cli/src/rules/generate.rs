@@ -14,6 +14,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::rules::failure;
 use crate::rules::read;
 use regraft::error::Failure;
 use regraft::file;
@@ -163,7 +164,7 @@ impl From<DiscoverError> for Stop {
     fn from(error: DiscoverError) -> Stop {
         match error {
             DiscoverError::Interrupted => Stop::Interrupted,
-            other => Stop::Failed(other.into()),
+            other => Stop::Failed(failure(other)),
         }
     }
 }

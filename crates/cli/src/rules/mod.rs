@@ -14,6 +14,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
+use regraft_discover::DiscoverError;
 use regraft_rules::{Library, Rule};
 
 use crate::console::Console;
@@ -35,6 +36,17 @@ pub enum Command {
     Import(import::Args),
     Generate(generate::Args),
     Prune(prune::Args),
+}
+
+/// What to do about a search for rules that failed.
+fn failure(error: DiscoverError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        DiscoverError::Spec(error) => error.into(),
+        DiscoverError::NoValue { .. } => failure.hint("the specification must keep operators from operands that they have no value for"),
+        DiscoverError::Io { .. } => failure.hint("is the disk full? --work or --journal names another place"),
+        _ => failure,
+    }
 }
 
 /// Rule files of the user's.

@@ -13,6 +13,7 @@ use crate::cost::emit;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::rules::failure;
 use crate::rules::generate::{Watched, specification};
 use crate::rules::{Files, library, read};
 use regraft::calibrate::DEFAULT_MODELS;
@@ -139,7 +140,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let how =
         Pruning { operators: args.operators.unwrap_or(usize::MAX), threads, seed: args.seed, ..Pruning::DEFAULT }.within(args.work * STEPS);
     let mut journal = match &args.journal {
-        Some(path) => Journal::open(path, &spec, how.allowance)?,
+        Some(path) => Journal::open(path, &spec, how.allowance).map_err(failure)?,
         None => Journal::none(),
     };
     interrupt::catch(match args.journal {
@@ -156,7 +157,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let mut watched = Watched(Progress::new(console));
     let pruned = match prune(&spec, &pairs, &library, how, &wanted, &mut journal, &mut watched) {
         Err(DiscoverError::Interrupted) => return Ok(Exit::Interrupted),
-        pruned => pruned?,
+        pruned => pruned.map_err(failure)?,
     };
     drop(watched);
     if let Some(networks) = &networks {

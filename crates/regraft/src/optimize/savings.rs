@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use regraft_cost::Pricing;
-use regraft_discover::{Savings, Testbed, meets};
 use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
-use regraft_search::Steps;
+use regraft_search::{Savings, Steps, Testbed, meets};
 use serde::Serialize;
 
 use crate::error::Failure;

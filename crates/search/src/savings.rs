@@ -1,9 +1,9 @@
 //! What rules save in networks, under any prices.
 
+use crate::{Engine, Greedy, Matcher, Steps, Strategy, all_moves};
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::Graph;
 use regraft_rules::{Library, Rule, RuleError, Writable, accept, sources_at};
-use regraft_search::{Engine, Greedy, Matcher, Steps, Strategy, all_moves};
 
 /// Checks of the budget of one descent.
 const STEPS: u64 = 4096;
@@ -70,7 +70,7 @@ mod tests {
     use regraft_rules::{Anything, parse};
 
     #[test]
-    fn savings_are_found_and_leaves_the_network_as_it_is() {
+    fn savings_are_found_and_leave_the_network_as_it_is() {
         let graph = text::parse(
             "graph (x: f32[64,64], y: f32[64,64]) { a = Relu(x) b = Relu(a) c = Relu(y) d = Relu(c) e = Add(b, d) f = Neg(e) output f }",
         );
