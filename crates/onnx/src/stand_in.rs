@@ -1,0 +1,78 @@
+//! What a definition tells of a node that it does not define: the shape of its first result, if it
+//! were a node of real numbers, without its other results.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use regraft_ir::onnx::{OnnxInput, OnnxNode};
+use regraft_ir::{Attr, Const, DType, Dim, OpKind, PartialType, TensorType, TypeError};
+
+use crate::refusal::operand_type;
+use crate::symbolic::View;
+
+/// The operators that import an ONNX type: `Conv`, `com.microsoft:FastGelu`.
+pub(crate) fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
+    static TABLE: OnceLock<HashMap<&'static str, Vec<OpKind>>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut table: HashMap<&'static str, Vec<OpKind>> = HashMap::new();
+        for kind in OpKind::ALL {
+            for onnx_type in kind.onnx_types() {
+                table.entry(onnx_type).or_default().push(*kind);
+            }
+        }
+        table
+    })
+}
+
+/// What is sure of the first result's shape for a node with these attributes.
+pub(crate) fn shape_of(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<Vec<Option<Dim>>> {
+    let node = OnnxNode {
+        op_type: view.op_type.to_string(),
+        domain: String::new(),
+        version: view.version,
+        attrs: attrs.iter().cloned().collect(),
+        inputs: (0..view.given.len()).map(|at| view.given[at].then(|| input(view, at))).collect(),
+        outputs: vec![true],
+    };
+    let input = |at: usize| node.ty(at).cloned().map_err(|opaque| opaque.0);
+    kinds()
+        .get(view.op_type)?
+        .iter()
+        .find_map(|kind| {
+            let imported = kind.import(&node).ok()?;
+            let operands = imported.operands.iter().map(|operand| operand_type(operand, &input).ok()).collect::<Option<Vec<_>>>()?;
+            match imported.op.infer(&operands) {
+                Ok(types) => types.into_iter().map(PartialType::from).next(),
+                Err(TypeError::Undecided { types, .. }) => types.into_iter().next(),
+                Err(TypeError::Invalid(_)) => None,
+            }
+        })
+        .map(|ty| ty.shape)
+}
+
+/// An input of real numbers, unless it is an integer tensor that tells sizes or axes.
+fn input(view: &View<'_>, at: usize) -> OnnxInput {
+    let (ty, sizes) = (view.ty(at), view.sizes.get(at).and_then(Option::as_ref));
+    let numbers: Option<Vec<i64>> = sizes.and_then(|sizes| sizes.dims.iter().map(Dim::known).collect());
+    OnnxInput {
+        ty: ty.map(|ty| if sizes.is_some() { ty.clone() } else { ty.with_dtype(DType::F32) }),
+        value: ty.zip(numbers).and_then(|(ty, numbers)| Const::from_i64(ty.dtype, &ty.known_shape()?, &numbers)),
+        dims: sizes.map(|sizes| sizes.dims.clone()),
+    }
+}
+
+/// The type with a symbol for each open size; no model has such symbols.
+pub(crate) fn with_stand_ins(ty: PartialType) -> TensorType {
+    let symbol = |(at, size): (usize, Option<Dim>)| size.unwrap_or_else(|| Dim::symbol(&format!("?{at}")));
+    TensorType { dtype: ty.dtype, shape: ty.shape.into_iter().enumerate().map(symbol).collect() }
+}
+
+/// The sizes that do not depend on those that were open.
+pub(crate) fn without_stand_ins(shape: Vec<Option<Dim>>) -> Vec<Option<Dim>> {
+    let stands_in = |size: &Dim| {
+        let mut symbols = Vec::new();
+        size.symbols(&mut symbols);
+        symbols.iter().any(|symbol| symbol.starts_with('?'))
+    };
+    shape.into_iter().map(|size| size.filter(|size| !stands_in(size))).collect()
+}
