@@ -34,8 +34,10 @@ fn undecided_operators_know_the_types_of_their_results() {
     let dims = |text: &str| Attr::Dims(text.split_whitespace().map(size).collect());
     let equation = |text: &str| [("equation", Attr::Str(text.into()))];
     check("MatMul", &[], &["B 2 N", "1 M 3"], &["f32[B,2,3]"]);
-    check("Gemm", &[], &["2 N", "M 3"], &["f32[2,3]"]);
-    check("Gemm", &[], &["2 N", "N 3", "M"], &["f32[2,3]"]);
+    let no = Attr::Bool(false);
+    let gemm = [("alpha", float(1.0)), ("beta", float(1.0)), ("trans_a", no.clone()), ("trans_b", no)];
+    check("Gemm", &gemm, &["2 N", "M 3"], &["f32[2,3]"]);
+    check("Gemm", &gemm, &["2 N", "N 3", "M"], &["f32[2,3]"]);
     check("Einsum", &equation("bij,bjk->bik"), &["N 2 J", "N K 3"], &["f32[N,2,3]"]);
     check("Einsum", &equation("jii->i"), &["N M K"], &["f32[M]"]);
     check("Einsum", &equation("i,i->i"), &["N", "4"], &["f32[4]"]);
@@ -47,8 +49,9 @@ fn undecided_operators_know_the_types_of_their_results() {
     let bounds = [("axes", ints(&[0])), ("starts", dims("0")), ("ends", dims("3")), ("steps", ints(&[1]))];
     check("Slice", &bounds, &["N M"], &["f32[?,M]"]);
     check("PRelu", &[], &["N M", "K"], &["f32[N,M]"]);
-    check("BatchNormalization", &[], &["N C 4", "K", "C", "C", "C"], &["f32[N,C,4]"]);
-    check("LayerNormalization", &[("axis", Attr::Int(1))], &["N M", "K"], &["f32[N,M]"]);
+    let epsilon = ("epsilon", float(1e-5));
+    check("BatchNormalization", &[epsilon.clone()], &["N C 4", "K", "C", "C", "C"], &["f32[N,C,4]"]);
+    check("LayerNormalization", &[("axis", Attr::Int(1)), epsilon], &["N M", "K"], &["f32[N,M]"]);
     check("SpaceToDepth", &[("blocksize", Attr::Int(2))], &["N 3 H 8"], &["f32[N,12,floor(H, 2),4]"]);
     let window = [("strides", ints(&[2])), ("pads", ints(&[0, 1])), ("dilations", ints(&[1])), ("group", Attr::Int(1))];
     check("Conv", &window, &["N C 9", "5 3 4"], &["f32[N,5,4]"]);

@@ -294,8 +294,8 @@ impl<'a> Importer<'a> {
         let mut types: Vec<Option<TensorType>> = node.output.iter().map(|name| self.declared_type(name)).collect();
         let attrs: Vec<(String, Attr)> =
             node.attribute.iter().filter_map(|a| Some((a.name().to_string(), attribute::decode(a)?))).collect();
-        let shape = |view: &View<'_>| stand_in::shape_of(view, &attrs);
-        let mut presumed = self.with_view(node, |view| Some(presume(view, &shape))).unwrap_or_default().into_iter();
+        let stand_in = |view: &View<'_>| stand_in::first_result(view, &attrs);
+        let mut presumed = self.with_view(node, |view| Some(presume(view, &stand_in))).unwrap_or_default().into_iter();
         let mut inferred = refusal.types.into_iter();
         for (ty, name) in types.iter_mut().zip(&node.output) {
             if let (Some(sure), _) | (None, Some(Some(sure))) = (inferred.next(), presumed.next()) {

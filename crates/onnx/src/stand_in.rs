@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use regraft_ir::onnx::{OnnxInput, OnnxNode};
-use regraft_ir::{Attr, Const, DType, Dim, OpKind, PartialType, TensorType, TypeError};
+use regraft_ir::{Attr, Const, DType, Dim, OpKind, PartialType, TypeError};
 
 use crate::refusal::operand_type;
 use crate::symbolic::View;
@@ -24,8 +24,8 @@ pub(crate) fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
     })
 }
 
-/// What is sure of the first result's shape for a node with these attributes.
-pub(crate) fn shape_of(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<Vec<Option<Dim>>> {
+/// What is sure of the first result's type for a node with these attributes.
+pub(crate) fn first_result(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<PartialType> {
     let node = OnnxNode {
         op_type: view.op_type.to_string(),
         domain: String::new(),
@@ -35,19 +35,15 @@ pub(crate) fn shape_of(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<Vec<
         outputs: vec![true],
     };
     let input = |at: usize| node.ty(at).cloned().map_err(|opaque| opaque.0);
-    kinds()
-        .get(view.op_type)?
-        .iter()
-        .find_map(|kind| {
-            let imported = kind.import(&node).ok()?;
-            let operands = imported.operands.iter().map(|operand| operand_type(operand, &input).ok()).collect::<Option<Vec<_>>>()?;
-            match imported.op.infer(&operands) {
-                Ok(types) => types.into_iter().map(PartialType::from).next(),
-                Err(TypeError::Undecided { types, .. }) => types.into_iter().next(),
-                Err(TypeError::Invalid(_)) => None,
-            }
-        })
-        .map(|ty| ty.shape)
+    kinds().get(view.op_type)?.iter().find_map(|kind| {
+        let imported = kind.import(&node).ok()?;
+        let operands = imported.operands.iter().map(|operand| operand_type(operand, &input).ok()).collect::<Option<Vec<_>>>()?;
+        match imported.op.infer(&operands) {
+            Ok(types) => types.into_iter().map(PartialType::from).next(),
+            Err(TypeError::Undecided { types, .. }) => types.into_iter().next(),
+            Err(TypeError::Invalid(_)) => None,
+        }
+    })
 }
 
 /// An input of real numbers, unless it is an integer tensor that tells sizes or axes.
@@ -59,20 +55,4 @@ fn input(view: &View<'_>, at: usize) -> OnnxInput {
         value: ty.zip(numbers).and_then(|(ty, numbers)| Const::from_i64(ty.dtype, &ty.known_shape()?, &numbers)),
         dims: sizes.map(|sizes| sizes.dims.clone()),
     }
-}
-
-/// The type with a symbol for each open size; no model has such symbols.
-pub(crate) fn with_stand_ins(ty: PartialType) -> TensorType {
-    let symbol = |(at, size): (usize, Option<Dim>)| size.unwrap_or_else(|| Dim::symbol(&format!("?{at}")));
-    TensorType { dtype: ty.dtype, shape: ty.shape.into_iter().enumerate().map(symbol).collect() }
-}
-
-/// The sizes that do not depend on those that were open.
-pub(crate) fn without_stand_ins(shape: Vec<Option<Dim>>) -> Vec<Option<Dim>> {
-    let stands_in = |size: &Dim| {
-        let mut symbols = Vec::new();
-        size.symbols(&mut symbols);
-        symbols.iter().any(|symbol| symbol.starts_with('?'))
-    };
-    shape.into_iter().map(|size| size.filter(|size| !stands_in(size))).collect()
 }

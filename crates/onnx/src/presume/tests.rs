@@ -10,7 +10,7 @@ fn fitting(inputs: &str) -> (Vec<Option<TensorType>>, Vec<Option<Sizes>>, Vec<bo
     for input in inputs.split(", ").filter(|input| !input.is_empty()) {
         let (input, count) = input.strip_suffix('*').map_or((input, 1), |input| (input, 2));
         let (name, pattern) = input.split_at(input.find(['[', '{']).unwrap_or(input.len()));
-        let pattern = pattern.split('=').next().unwrap();
+        let pattern = if pattern.starts_with('{') { pattern.split('=').next().unwrap() } else { pattern };
         let axes = pattern.trim_matches(['[', ']', '{', '}']).split_whitespace().filter(|axis| !axis.starts_with('@'));
         let length: usize = axes.map(|axis| if axis.starts_with('*') { 2 } else { 1 }).sum();
         let elements = pattern.starts_with('{').then(|| Sizes { scalar: false, dims: vec![Dim::from(1); length] });
@@ -30,7 +30,7 @@ fn attribute(conditions: &str, name: &str) -> Option<Attr> {
         let (left, word) = condition.split_once("==").map_or((condition, None), |(left, word)| (left, Some(word)));
         match word {
             _ if left.split('=').next() != Some(name) => {}
-            Some(word) => return Some(word.parse().map_or(Attr::Str(word.into()), Attr::Int)),
+            Some(word) => return Some(word.parse().map_or(Attr::Str(word.replace('\'', "")), Attr::Int)),
             None if name == "values_tensor" => return Const::from_f64(DType::F32, &[1], &[0.0]).map(Attr::Tensor),
             None => return Some(Attr::Ints(vec![1, 1])),
         }
@@ -41,12 +41,12 @@ fn attribute(conditions: &str, name: &str) -> Option<Attr> {
 /// The results of a node that is made after the signature.
 fn results(text: &str) -> Option<Vec<Option<PartialType>>> {
     let (left, _) = text.split_once(" -> ")?;
-    let (inputs, conditions) = left.split_once(") if ").unwrap_or((left.strip_suffix(')')?, ""));
+    let (inputs, conditions) = left.split_once(") if ").unwrap_or((left.trim_end_matches(')'), ""));
     let (types, sizes, given) = fitting(inputs);
     let attr = |name: &str| attribute(conditions, name);
     let version = if conditions.contains("version<20") { 19 } else { 23 };
     let view = View { op_type: "", version, attr: &attr, results: 2, given: &given, types: &types, sizes: &sizes };
-    super::types(text, &view, &|_| Some(vec![Some(Dim::from(2))]))
+    super::types(text, &view, &|_| Some(TensorType::new(DType::F32, [2]).into()))
 }
 
 #[test]
