@@ -26,29 +26,33 @@ pub(crate) fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
 
 /// What is sure of the first result's type for a node with these attributes.
 pub(crate) fn first_result(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<PartialType> {
-    let node = OnnxNode {
+    let node = |parameters: bool| OnnxNode {
         op_type: view.op_type.to_string(),
         domain: String::new(),
         version: view.version,
         attrs: attrs.iter().cloned().collect(),
-        inputs: (0..view.given.len()).map(|at| view.given[at].then(|| input(view, at))).collect(),
+        inputs: (0..view.given.len()).map(|at| view.given[at].then(|| input(view, at, parameters))).collect(),
         outputs: vec![true],
     };
-    let input = |at: usize| node.ty(at).cloned().map_err(|opaque| opaque.0);
-    kinds().get(view.op_type)?.iter().find_map(|kind| {
-        let imported = kind.import(&node).ok()?;
-        let operands = imported.operands.iter().map(|operand| operand_type(operand, &input).ok()).collect::<Option<Vec<_>>>()?;
-        match imported.op.infer(&operands) {
-            Ok(types) => types.into_iter().map(PartialType::from).next(),
-            Err(TypeError::Undecided { types, .. }) => types.into_iter().next(),
-            Err(TypeError::Invalid(_)) => None,
-        }
-    })
+    let kinds = kinds().get(view.op_type)?;
+    // Small integer tensors are sizes and axes, or data like the rest.
+    [node(true), node(false)].iter().find_map(|node| kinds.iter().find_map(|kind| inferred(*kind, node)))
 }
 
-/// An input of real numbers, unless it is an integer tensor that tells sizes or axes.
-fn input(view: &View<'_>, at: usize) -> OnnxInput {
-    let (ty, sizes) = (view.ty(at), view.sizes.get(at).and_then(Option::as_ref));
+fn inferred(kind: OpKind, node: &OnnxNode) -> Option<PartialType> {
+    let imported = kind.import(node).ok()?;
+    let input = |at: usize| node.ty(at).cloned().map_err(|opaque| opaque.0);
+    let operands = imported.operands.iter().map(|operand| operand_type(operand, &input).ok()).collect::<Option<Vec<_>>>()?;
+    match imported.op.infer(&operands) {
+        Ok(types) => types.into_iter().map(PartialType::from).next(),
+        Err(TypeError::Undecided { types, .. }) => types.into_iter().next(),
+        Err(TypeError::Invalid(_)) => None,
+    }
+}
+
+/// An input of real numbers; with `parameters`, integers whose values are known stay what they are.
+fn input(view: &View<'_>, at: usize, parameters: bool) -> OnnxInput {
+    let (ty, sizes) = (view.ty(at), view.sizes.get(at).and_then(Option::as_ref).filter(|_| parameters));
     let numbers: Option<Vec<i64>> = sizes.and_then(|sizes| sizes.dims.iter().map(Dim::known).collect());
     OnnxInput {
         ty: ty.map(|ty| if sizes.is_some() { ty.clone() } else { ty.with_dtype(DType::F32) }),

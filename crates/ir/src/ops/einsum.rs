@@ -146,6 +146,9 @@ fn without_ellipsis(text: &str, operands: &[&TensorType]) -> Result<String, Opaq
     let misfit = || Opaque(format!("Einsum equation `{text}` on these operands"));
     let (left, right) = plain.split_once("->").map_or((plain.as_str(), None), |(left, right)| (left, Some(right)));
     let terms: Vec<&str> = left.split(',').collect();
+    if terms.len() != operands.len() {
+        return Err(misfit());
+    }
     let mut hidden: Vec<&[Dim]> = Vec::with_capacity(terms.len());
     for (term, ty) in terms.iter().zip(operands) {
         hidden.push(match term.find("...") {
@@ -288,6 +291,29 @@ fn summed<S: Scalar>(equation: &Equation, tensors: &[&Tensor<S>]) -> Result<Tens
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn an_ellipsis_becomes_labels() {
+        let check = |text: &str, shapes: &[&[i64]]| {
+            let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, shape.iter().copied())).collect();
+            without_ellipsis(text, &types.iter().collect::<Vec<_>>()).map_err(|_| ())
+        };
+        for (text, shapes, want) in [
+            ("ij, jk -> ik", &[&[2, 3][..], &[3, 4]][..], "ij,jk->ik"),
+            ("...ij->...ji", &[&[5, 6, 2, 3]], "ABij->ABji"),
+            ("...ij,...jk->...ik", &[&[5, 6, 2, 3], &[6, 3, 4]], "ABij,Bjk->ABik"),
+            ("...ij,...jk->...ik", &[&[1, 6, 2, 3], &[5, 1, 3, 4]], "CBij,ADjk->ABik"),
+            ("...i,...i", &[&[1, 2], &[1, 2]], "Ai,Ai->A"),
+            ("b...a", &[&[2, 3, 4]], "bAa->Aab"),
+            ("...i->i", &[&[2]], "i->i"),
+        ] {
+            assert_eq!(check(text, shapes).as_deref(), Ok(want), "{text}");
+        }
+        for (text, shapes) in [("...ij->ij", &[&[5, 2, 3][..]][..]), ("...ijk->i", &[&[2, 3]]), ("...i,...i->i", &[&[2]])] {
+            assert_eq!(check(text, shapes), Err(()), "{text}");
+        }
+    }
 
     #[test]
     fn implicit_equations_become_explicit() {

@@ -31,8 +31,8 @@ impl Operator for Range {
             return Err(TypeError::invalid(format!("Range needs three scalars of one type, not {start}, {limit} and {delta}")));
         }
         let [length] = self.shape.as_slice() else { return Err(TypeError::invalid("Range has one size")) };
-        let open = PartialType { dtype: start.dtype, shape: vec![None] };
-        not_negative(length, || "the length of Range".into()).map_err(|e| e.with_types([open]))?;
+        let open = || PartialType { dtype: start.dtype, shape: vec![None] };
+        not_negative(length, || "the length of Range".into()).map_err(|e| e.with_types([open()]))?;
         Ok(vec![TensorType { dtype: start.dtype, shape: Shape::from(self.shape.as_slice()) }])
     }
 

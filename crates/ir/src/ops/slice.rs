@@ -69,9 +69,11 @@ impl Operator for Slice {
         let mut result = x.clone();
         let axes = axes_below("Slice", &self.axes, x.rank())?;
         // ONNX clamps bounds that are not inside of the tensor.
-        let mut sure = PartialType::from(x.clone());
-        axes.iter().for_each(|axis| sure.shape[*axis] = None);
-        for (range, axis) in self.ranges()?.iter().zip(axes) {
+        let sure = || {
+            let size = |(at, size): (usize, &Dim)| (!axes.contains(&at)).then(|| size.clone());
+            PartialType { dtype: x.dtype, shape: x.shape.iter().enumerate().map(size).collect() }
+        };
+        for (range, axis) in self.ranges()?.iter().zip(axes.iter().copied()) {
             let (low, high) = range.span();
             let whole = &x.shape[axis];
             let length = high.clone() - low.clone();
@@ -80,7 +82,7 @@ impl Operator for Slice {
             not_negative(&low, || format!("the lower bound of Slice along axis {axis}"))
                 .and_then(|()| not_negative(&shown, || format!("the length of Slice along axis {axis}")))
                 .and_then(|()| not_negative(&(whole.clone() - high), || format!("what Slice leaves of axis {axis} of {x}")))
-                .map_err(|e| e.with_types([sure.clone()]))?;
+                .map_err(|e| e.with_types([sure()]))?;
             // A step beyond the range is as good as one of its length, and does not overflow.
             let step = length.known().map_or(i64::MAX, |n| n.max(1)).min(range.step.saturating_abs());
             result.shape[axis] = length.ceil_div(&Dim::from(step));

@@ -59,6 +59,22 @@ fn every_signature_tells_all_results_of_a_node_that_fits() {
     }
 }
 
+/// An operator that others ask about asks about none, so that asking comes to an end.
+#[test]
+fn operators_that_are_asked_about_ask_only_themselves() {
+    let asked = |text: &'static str| {
+        let results = text.split_once(" -> ").map_or("", |(_, results)| results).split(", ");
+        let calls =
+            results.filter_map(|result| result.split_once([' ', '[']).filter(|(element, _)| result[element.len()..].starts_with(' ')));
+        calls.filter_map(|(_, call)| call.split('(').next()).collect::<Vec<_>>()
+    };
+    let targets: Vec<&str> = signatures().flat_map(|(_, text)| asked(text)).filter(|name| *name != "self").collect();
+    assert!(targets.contains(&"Conv") && targets.contains(&"MatMul"), "{targets:?}");
+    for (names, text) in signatures().filter(|(names, _)| names.split(' ').any(|name| targets.contains(&name))) {
+        assert!(asked(text).iter().all(|name| *name == "self"), "{names}({text}");
+    }
+}
+
 #[test]
 fn what_is_no_signature_tells_nothing() {
     for text in [
