@@ -50,7 +50,7 @@ fn undecided_operators_know_the_types_of_their_results() {
     check("Slice", &bounds, &["N M"], &["f32[?,M]"]);
     check("PRelu", &[], &["N M", "K"], &["f32[N,M]"]);
     let epsilon = ("epsilon", float(1e-5));
-    check("BatchNormalization", &[epsilon.clone()], &["N C 4", "K", "C", "C", "C"], &["f32[N,C,4]"]);
+    check("BatchNormalization", std::slice::from_ref(&epsilon), &["N C 4", "K", "C", "C", "C"], &["f32[N,C,4]"]);
     check("LayerNormalization", &[("axis", Attr::Int(1)), epsilon], &["N M", "K"], &["f32[N,M]"]);
     check("SpaceToDepth", &[("blocksize", Attr::Int(2))], &["N 3 H 8"], &["f32[N,12,floor(H, 2),4]"]);
     let window = [("strides", ints(&[2])), ("pads", ints(&[0, 1])), ("dilations", ints(&[1])), ("group", Attr::Int(1))];

@@ -84,6 +84,14 @@ fn results_of_defined_operators_that_stay_have_types() {
     check(node("Max", "x,z", "y"), vec![typed("x", 9, "N,1"), typed("z", 9, "5")], &["bool[N,5]"]);
 }
 
+#[test]
+fn an_absurd_number_of_axes_is_no_type() {
+    for op_type in ["Reshape", "Expand", "Unsqueeze", "ConstantOfShape"] {
+        let inputs = if op_type == "ConstantOfShape" { "s" } else { "x,s" };
+        check(node(op_type, inputs, "y"), vec![value("x", "N"), typed("s", 7, "9223372036854775807")], &["?"]);
+    }
+}
+
 /// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it
 /// would compute the other mode.
 #[test]

@@ -98,7 +98,7 @@ impl<'a> Call<'a> {
                 _ => (!axes.contains('*')).then(|| axes.split(' ').count()),
             };
             let known = self.view.sizes.get(at).and_then(Option::as_ref).map(|sizes| sizes.dims.clone());
-            (axes, if self.view.given(at) { known.or_else(|| Some(sizes::open(at, length()?)))? } else { self.value(default)? })
+            (axes, if self.view.given(at) { known.or_else(|| sizes::open(at, length()?))? } else { self.value(default)? })
         };
         let axes: Vec<&str> = pattern.split_whitespace().collect();
         let lists = match axes.iter().enumerate().find_map(|(at, axis)| Some((at, axis.split_once('@')?))) {
@@ -138,7 +138,7 @@ impl<'a> Call<'a> {
                 let lists = sizes.strip_suffix(']')?.split_whitespace().map(|item| self.value(item.strip_prefix('*').unwrap_or(item)));
                 lists.collect::<Option<Vec<_>>>()?.concat()
             }
-            (_, Some(operator)) => sizes::complete(self.operator(operator)?.shape),
+            (_, Some(operator)) => sizes::complete(self.operator(operator)?.shape)?,
             _ => self.input(element)?.shape.to_vec(),
         };
         Some(TensorType::new(self.dtype(element)?, shape))

@@ -4,15 +4,18 @@ use regraft_ir::{Attr, Dim, PartialType, TensorType, broadcast_shapes};
 
 use super::Call;
 
+/// Longest list of open sizes; a malformed model can ask for any number.
+const MAX_OPEN: usize = 64;
+
 /// As many open sizes; `place` tells them from those of another place.
-pub(super) fn open(place: usize, count: usize) -> Vec<Dim> {
-    (0..count).map(|at| Dim::symbol(&format!("?{place}:{at}"))).collect()
+pub(super) fn open(place: usize, count: usize) -> Option<Vec<Dim>> {
+    (count <= MAX_OPEN).then(|| (0..count).map(|at| Dim::symbol(&format!("?{place}:{at}"))).collect())
 }
 
 /// The sizes, with symbols for those that are open.
-pub(super) fn complete(shape: Vec<Option<Dim>>) -> Vec<Dim> {
-    let symbols = open(usize::MAX, shape.len());
-    shape.into_iter().zip(symbols).map(|(size, symbol)| size.unwrap_or(symbol)).collect()
+pub(super) fn complete(shape: Vec<Option<Dim>>) -> Option<Vec<Dim>> {
+    let symbols = open(usize::MAX, shape.len())?;
+    Some(shape.into_iter().zip(symbols).map(|(size, symbol)| size.unwrap_or(symbol)).collect())
 }
 
 /// What is sure of a type; no size is negative.
@@ -66,7 +69,7 @@ impl Call<'_> {
     fn atom(&self, rest: &mut &str) -> Option<Vec<Dim>> {
         let place = rest.len();
         if eat(rest, "?") {
-            return Some(open(place, 1));
+            return open(place, 1);
         }
         if eat(rest, "(") {
             return self.chain(0, rest).filter(|_| eat(rest, ")"));
@@ -104,7 +107,7 @@ fn function(name: &str, place: usize, arguments: &[Vec<Dim>]) -> Option<Vec<Dim>
     match (name, arguments) {
         ("len", [list]) => Some(vec![Dim::from(list.len() as i64)]),
         ("ones", [list]) => Some(vec![Dim::from(1); list.len()]),
-        ("open", [count]) => Some(open(place, usize::try_from(count.first()?.known()?).ok()?)),
+        ("open", [count]) => open(place, usize::try_from(count.first()?.known()?).ok()?),
         ("prod", [list]) => Some(vec![list.iter().fold(Dim::from(1), |product, size| product * size.clone())]),
         ("max", [list]) => Some(vec![Dim::from(list.iter().map(Dim::known).collect::<Option<Vec<i64>>>()?.into_iter().max()?)]),
         ("at", [list, at]) => Some(vec![list[index(at, list.len())?].clone()]),
