@@ -292,9 +292,8 @@ impl<'a> Importer<'a> {
         let read = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).chain(captured.iter().copied());
         let operands: Vec<ValueId> = read.filter_map(|n| self.values.get(n).copied()).collect();
         let mut types: Vec<Option<TensorType>> = node.output.iter().map(|name| self.declared_type(name)).collect();
-        let attrs: Vec<(String, Attr)> =
-            node.attribute.iter().filter_map(|a| Some((a.name().to_string(), attribute::decode(a)?))).collect();
-        let stand_in = |view: &View<'_>| stand_in::first_result(view, &attrs);
+        let attrs = || node.attribute.iter().filter_map(|a| Some((a.name().to_string(), attribute::decode(a)?)));
+        let stand_in = |view: &View<'_>| stand_in::first_result(view, &attrs().collect());
         let mut presumed = self.with_view(node, |view| Some(presume(view, &stand_in))).unwrap_or_default().into_iter();
         let mut inferred = refusal.types.into_iter();
         for (ty, name) in types.iter_mut().zip(&node.output) {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use regraft_ir::onnx::{OnnxInput, OnnxNode};
-use regraft_ir::{Attr, Const, DType, Dim, OpKind, PartialType, TypeError};
+use regraft_ir::onnx::{Attrs, OnnxInput, OnnxNode};
+use regraft_ir::{Const, DType, Dim, OpKind, PartialType, TypeError};
 
 use crate::refusal::operand_type;
 use crate::symbolic::View;
@@ -25,12 +25,12 @@ pub(crate) fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
 }
 
 /// What is sure of the first result's type for a node with these attributes.
-pub(crate) fn first_result(view: &View<'_>, attrs: &[(String, Attr)]) -> Option<PartialType> {
+pub(crate) fn first_result(view: &View<'_>, attrs: &Attrs) -> Option<PartialType> {
     let node = |parameters: bool| OnnxNode {
         op_type: view.op_type.to_string(),
         domain: String::new(),
         version: view.version,
-        attrs: attrs.iter().cloned().collect(),
+        attrs: attrs.clone(),
         inputs: (0..view.given.len()).map(|at| view.given[at].then(|| input(view, at, parameters))).collect(),
         outputs: vec![true],
     };
