@@ -1,6 +1,7 @@
 //! Errors of this crate: one per boundary.
 
 use crate::scalar::Unsupported;
+use crate::ty::PartialType;
 
 /// Why operands and attributes do not make a well-typed operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,8 +10,14 @@ pub enum TypeError {
     #[error("{0}")]
     Invalid(String),
     /// May be right for some values of the symbols, but cannot be shown.
-    #[error("cannot be shown for symbolic sizes: {0}")]
-    Undecided(String),
+    #[error("cannot be shown for symbolic sizes: {message}")]
+    Undecided {
+        /// The condition.
+        message: String,
+        /// The result types wherever it holds, that is, whenever the operator runs without an
+        /// error; none where nothing is sure.
+        types: Vec<PartialType>,
+    },
 }
 
 impl TypeError {
@@ -18,9 +25,18 @@ impl TypeError {
     pub fn invalid(message: impl Into<String>) -> TypeError {
         TypeError::Invalid(message.into())
     }
-    /// An [`TypeError::Undecided`] from a message.
+    /// An [`TypeError::Undecided`] from a message, without types.
     pub fn undecided(message: impl Into<String>) -> TypeError {
-        TypeError::Undecided(message.into())
+        TypeError::Undecided { message: message.into(), types: Vec::new() }
+    }
+
+    /// The error with the result types that hold whenever the operator runs without an error; what
+    /// never does has none.
+    pub(crate) fn with_types(self, types: impl IntoIterator<Item = impl Into<PartialType>>) -> TypeError {
+        match self {
+            TypeError::Undecided { message, .. } => TypeError::Undecided { message, types: types.into_iter().map(Into::into).collect() },
+            invalid => invalid,
+        }
     }
 }
 

@@ -61,5 +61,5 @@ pub use random::{SplitMix64, scramble};
 pub use scalar::{Function, Scalar};
 pub use tensor::{Tensor, Value};
 pub use trust::Trust;
-pub use ty::{Shape, TensorType, broadcast_shapes};
+pub use ty::{PartialType, Shape, TensorType, broadcast_shapes};
 pub use typed::typed;

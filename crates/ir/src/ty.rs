@@ -51,6 +51,21 @@ impl TensorType {
     }
 }
 
+/// A tensor type as far as it is sure: element type and rank, and some of the sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartialType {
+    /// Element type.
+    pub dtype: DType,
+    /// Sizes, outermost first; `None` where only a run can tell.
+    pub shape: Vec<Option<Dim>>,
+}
+
+impl From<TensorType> for PartialType {
+    fn from(ty: TensorType) -> PartialType {
+        PartialType { dtype: ty.dtype, shape: ty.shape.into_iter().map(Some).collect() }
+    }
+}
+
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}[", self.dtype)?;

@@ -2,20 +2,24 @@
 //! the reason.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use regraft_ir::onnx::{ImportOperand, Imported, OnnxInput, OnnxNode};
 use regraft_ir::ops::OpaqueOp;
-use regraft_ir::{Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, NodeId, Op, OpKind, TensorType, Value, ValueId};
+use regraft_ir::{
+    Attr, Bindings, Class, Const, DType, Dim, EvalContext, Graph, NodeId, Op, OpKind, PartialType, TensorType, Value, ValueId,
+};
 
 use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::effects::Effects;
 use crate::error::{LoadError, LoadFault, Location};
-use crate::presume::{Presumed, presume};
+use crate::presume::presume;
 use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
+use crate::refusal::{Refusal, operand_type};
 use crate::scope::{Scope, analyze, describe};
+use crate::stand_in::{self, kinds};
 use crate::symbolic::{Sizes, View, follow};
 use crate::tensor::{self, Decoded};
 
@@ -265,7 +269,7 @@ impl<'a> Importer<'a> {
                 self.name_results(node, id);
                 self.check_declared(node, id);
             }
-            Err(why) => self.keep(at, node, &why),
+            Err(refusal) => self.keep(at, node, refusal),
         }
         self.track(node);
     }
@@ -279,19 +283,22 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn keep(&mut self, at: usize, node: &'a NodeProto, why: &str) {
+    fn keep(&mut self, at: usize, node: &'a NodeProto, refusal: Refusal) {
         let domain = standard(node.domain());
         let op_type = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
-        self.opaque_nodes.push(OpaqueNode { node: describe(node), op_type, why: why.to_string() });
+        self.opaque_nodes.push(OpaqueNode { node: describe(node), op_type, why: refusal.why.clone() });
         let given: Vec<bool> = node.input.iter().map(|n| !n.is_empty()).collect();
         let captured = self.scope.captured.get(&at).cloned().unwrap_or_default();
         let read = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).chain(captured.iter().copied());
         let operands: Vec<ValueId> = read.filter_map(|n| self.values.get(n).copied()).collect();
         let mut types: Vec<Option<TensorType>> = node.output.iter().map(|name| self.declared_type(name)).collect();
-        let presumed = self.with_view(node, |view| Some(presume(view))).unwrap_or_default();
-        for (at, presumed) in presumed.into_iter().enumerate().take(types.len()) {
-            if let Some(presumed) = presumed {
-                types[at] = Some(self.completed(presumed, types[at].take(), &node.output[at]));
+        let attrs = || node.attribute.iter().filter_map(|a| Some((a.name().to_string(), attribute::decode(a)?)));
+        let stand_in = |view: &View<'_>| stand_in::first_result(view, &attrs().collect());
+        let mut presumed = self.with_view(node, |view| Some(presume(view, &stand_in))).unwrap_or_default().into_iter();
+        let mut inferred = refusal.types.into_iter();
+        for (ty, name) in types.iter_mut().zip(&node.output) {
+            if let (Some(sure), _) | (None, Some(Some(sure))) = (inferred.next(), presumed.next()) {
+                *ty = Some(self.completed(sure, ty.take(), name));
             }
         }
         if let (("", "OptionalGetElement"), [first, ..]) = ((domain, node.op_type()), types.as_mut_slice())
@@ -300,7 +307,7 @@ impl<'a> Importer<'a> {
             *first = node.input.first().and_then(|name| self.declared_element(name));
         }
         let effects = self.effects.has(node);
-        let op = OpaqueOp { effects, ..self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), why) };
+        let op = OpaqueOp { effects, ..self.opaque(OpaqueSource::Node(at), node.op_type(), domain, &given, types.len(), &refusal.why) };
         let id = self.graph.add_typed(Op::Opaque(op), &operands, types);
         self.graph.set_origin(id, at as u32);
         self.imports[at] = Some(Import::Opaque { captured: captured.iter().map(ToString::to_string).collect() });
@@ -308,7 +315,7 @@ impl<'a> Importer<'a> {
     }
 
     /// The sure type, with declared sizes or symbols of their own where it is open.
-    fn completed(&mut self, sure: Presumed, declared: Option<TensorType>, name: &str) -> TensorType {
+    fn completed(&mut self, sure: PartialType, declared: Option<TensorType>, name: &str) -> TensorType {
         let declared = declared.filter(|ty| ty.rank() == sure.shape.len());
         let size = |(axis, size): (usize, Option<Dim>)| {
             size.or_else(|| Some(declared.as_ref()?.shape[axis].clone())).unwrap_or_else(|| self.symbols.fresh(name, axis))
@@ -345,7 +352,7 @@ impl<'a> Importer<'a> {
     }
 
     /// The node as defined operators, or why it must stay opaque.
-    fn defined(&mut self, at: usize, node: &'a NodeProto) -> Result<(Import, NodeId), String> {
+    fn defined(&mut self, at: usize, node: &'a NodeProto) -> Result<(Import, NodeId), Refusal> {
         let domain = standard(node.domain());
         if self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()) == domain) {
             return Err("it calls a local function".into());
@@ -361,31 +368,42 @@ impl<'a> Importer<'a> {
         let key = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
         let Some(kinds) = kinds().get(key.as_str()) else { return Err("the operator is not defined here".into()) };
         let view = self.view(node, domain)?;
-        let mut why = None;
+        let mut first = None;
         for kind in kinds {
-            let tried = kind.import(&view).map_err(|opaque| opaque.0).and_then(|imported| {
-                if let Some(name) = view.attrs.unread().into_iter().find(|name| !MEANINGLESS.contains(name)) {
-                    return Err(format!("the attribute `{name}` of {} has no meaning here", node.op_type()));
-                }
-                let types = self.types_of(&imported, node)?;
-                let wanted = view.outputs.iter().rposition(|used| *used).map_or(0, |last| last + 1);
-                if types.len() < wanted {
-                    return Err(format!("result {} is used, which is not defined here", wanted - 1));
-                }
-                match self.unread_symbol(&types, &imported, node)? {
-                    Some(symbol) => Err(format!("its size {symbol} is that of a value which it reads the shape of only")),
-                    None => Ok(imported),
-                }
-            });
-            match tried {
+            match self.operator(*kind, &view, node) {
                 Ok(imported) => {
                     let id = self.build(&imported, node)?;
                     return Ok((Import::Op(imported), id));
                 }
-                Err(reason) => why = why.or(Some(reason)),
+                Err(refusal) => first = first.or(Some(refusal)),
             }
         }
-        Err(why.unwrap_or_else(|| "the operator is not defined here".into()))
+        Err(first.unwrap_or_else(|| "the operator is not defined here".into()))
+    }
+
+    /// The node as an operator of this kind, on which nothing is left open.
+    fn operator(&self, kind: OpKind, view: &OnnxNode, node: &NodeProto) -> Result<Imported, Refusal> {
+        let imported = kind.import(view).map_err(|opaque| opaque.0)?;
+        if let Some(name) = view.attrs.unread().into_iter().find(|name| !MEANINGLESS.contains(name)) {
+            return Err(format!("the attribute `{name}` of {} has no meaning here", node.op_type()).into());
+        }
+        let inputs = imported.operands.iter().map(|operand| self.operand_type(operand, node)).collect::<Result<Vec<_>, Refusal>>()?;
+        let types = imported.op.infer(&inputs)?;
+        let wanted = view.outputs.iter().rposition(|used| *used).map_or(0, |last| last + 1);
+        let why = if types.len() < wanted {
+            Some(format!("result {} is used, which is not defined here", wanted - 1))
+        } else if let Some(symbol) = self.unread_symbol(&types, &imported, node)? {
+            Some(format!("its size {symbol} is that of a value which it reads the shape of only"))
+        } else if reads_computed(view, &imported) {
+            // What is no operand any more must be possible to write down.
+            imported.op.spell(&inputs, &types, view.version).err().map(|e| e.to_string())
+        } else {
+            None
+        };
+        match why {
+            Some(why) => Err(Refusal { why, types: types.into_iter().map(PartialType::from).collect() }),
+            None => Ok(imported),
+        }
     }
 
     /// The neutral view of the node.
@@ -430,22 +448,12 @@ impl<'a> Importer<'a> {
         self.values.get(name.as_str()).copied().ok_or_else(|| format!("input {input} is left out"))
     }
 
-    /// Result types of an import, without touching the graph.
-    fn types_of(&self, imported: &Imported, node: &NodeProto) -> Result<Vec<TensorType>, String> {
-        let mut types = Vec::with_capacity(imported.operands.len());
-        for operand in &imported.operands {
-            types.push(match operand {
-                ImportOperand::Input(input) => {
-                    let value = self.operand(node, *input)?;
-                    self.graph.ty(value).cloned().ok_or_else(|| format!("the type of input {input} is not known"))?
-                }
-                ImportOperand::Const(value) => value.ty(),
-                ImportOperand::Node(inner) => {
-                    self.types_of(inner, node)?.into_iter().next().ok_or_else(|| "an operator without results".to_string())?
-                }
-            });
-        }
-        imported.op.infer(&types).map_err(|e| e.to_string())
+    /// The type of an operand of an import, without touching the graph.
+    fn operand_type(&self, operand: &ImportOperand, node: &NodeProto) -> Result<TensorType, Refusal> {
+        operand_type(operand, &|input| {
+            let value = self.operand(node, input)?;
+            self.graph.ty(value).cloned().ok_or_else(|| format!("the type of input {input} is not known"))
+        })
     }
 
     /// A symbol in the result types that neither an input of the model nor an operand carries: once
@@ -600,6 +608,19 @@ impl<'a> Importer<'a> {
     }
 }
 
+/// Whether the node computes an input that no operand of the import is.
+fn reads_computed(view: &OnnxNode, imported: &Imported) -> bool {
+    fn takes(imported: &Imported, at: usize) -> bool {
+        imported.operands.iter().any(|operand| match operand {
+            ImportOperand::Input(input) => *input == at,
+            ImportOperand::Const(_) => false,
+            ImportOperand::Node(inner) => takes(inner, at),
+        })
+    }
+    let computed = |input: &Option<OnnxInput>| input.as_ref().is_some_and(|input| input.value.is_none());
+    view.inputs.iter().enumerate().any(|(at, input)| computed(input) && !takes(imported, at))
+}
+
 /// The standard domain has two names; the empty one is used here.
 pub(crate) fn standard(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
@@ -608,20 +629,6 @@ pub(crate) fn standard(domain: &str) -> &str {
 /// The version that the model imports of a domain.
 pub(crate) fn version_of(model: &ModelProto, domain: &str) -> Option<i64> {
     model.opset_import.iter().find(|o| standard(o.domain()) == domain).map(|o| o.version())
-}
-
-/// The operators that import an ONNX type: `Conv`, `com.microsoft:FastGelu`.
-fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
-    static TABLE: OnceLock<HashMap<&'static str, Vec<OpKind>>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut table: HashMap<&'static str, Vec<OpKind>> = HashMap::new();
-        for kind in OpKind::ALL {
-            for onnx_type in kind.onnx_types() {
-                table.entry(onnx_type).or_default().push(*kind);
-            }
-        }
-        table
-    })
 }
 
 /// The value of a `Constant` node, or why it stays opaque.

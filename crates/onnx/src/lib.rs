@@ -39,11 +39,13 @@ mod plan;
 mod presume;
 #[allow(missing_docs, clippy::all)]
 pub mod proto;
+mod refusal;
 mod save;
 mod scope;
 mod signature;
 mod sizes;
 mod spell;
+mod stand_in;
 mod symbolic;
 mod tensor;
 mod verbatim;

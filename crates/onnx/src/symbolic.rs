@@ -48,6 +48,11 @@ impl View<'_> {
         }
     }
 
+    /// The type of an input, if known.
+    pub(crate) fn ty(&self, input: usize) -> Option<&TensorType> {
+        self.types.get(input)?.as_ref()
+    }
+
     fn at(&self, input: usize) -> Option<&Sizes> {
         self.sizes.get(input)?.as_ref()
     }

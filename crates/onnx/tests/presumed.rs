@@ -55,6 +55,43 @@ fn results_of_undefined_operators_have_types() {
     check(node("Unique", "x", "y,i"), vec![value("x", "N")], &["f32[y_d0]", "i64[i_d0]"]);
 }
 
+/// Operators that are defined, with what their definitions do not know: an input's value, another
+/// element type, further results, sizes that may not fit.
+#[test]
+fn results_of_defined_operators_that_stay_have_types() {
+    let i = |name: &str, dims: &str| typed(name, 7, dims);
+    let x = |dims: &str| value("x", dims);
+    check(node("MatMul", "x,w", "y"), vec![x("N,2,K"), value("w", "M,3")], &["f32[N,2,3]"]);
+    check(node("MatMul", "x,w", "y"), vec![x("N,2,3"), value("w", "3")], &["f32[N,2]"]);
+    check(node("MatMulInteger", "x,w", "y"), vec![typed("x", 2, "N,2,K"), typed("w", 2, "M,3")], &["i32[N,2,3]"]);
+    check(node("Gemm", "x,w", "y"), vec![typed("x", 6, "N,4"), typed("w", 6, "4,3")], &["i32[N,3]"]);
+    check(with(node("Concat", "x,z", "y"), int("axis", 1)), vec![x("N,M"), value("z", "2,3")], &["f32[2,M + 3]"]);
+    check(node("Reshape", "x,s", "y"), vec![x("N,6"), i("s", "3")], &["f32[y_d0,y_d1,y_d2]"]);
+    check(node("ReduceSum", "x,a", "y"), vec![x("N,6"), i("a", "1")], &["f32[y_d0,y_d1]"]);
+    check(with(node("ReduceSum", "x,a", "y"), int("keepdims", 0)), vec![x("N,6"), i("a", "1")], &["f32[y_d0]"]);
+    check(node("ReduceL2", "x", "y"), vec![typed("x", 6, "N,6")], &["i32[1,1]"]);
+    check(node("Slice", "x,b,e", "y"), vec![x("N,6,3"), i("b", "2"), i("e", "2")], &["f32[y_d0,y_d1,3]"]);
+    check(node("Split", "x", "y,z"), vec![x("N,6")], &["f32[floor(N + 1, 2),6]", "f32[-floor(N + 1, 2) + N,6]"]);
+    check(with(node("MaxPool", "x", "y,i"), ints_attr("kernel_shape", &[3])), vec![x("N,2,W")], &["f32[N,2,W - 2]", "i64[N,2,W - 2]"]);
+    let same = with(with(node("AveragePool", "x", "y"), ints_attr("kernel_shape", &[3])), word("auto_pad", "SAME_UPPER"));
+    check(with(same, ints_attr("strides", &[2])), vec![x("N,2,W")], &["f32[N,2,floor(W + 1, 2)]"]);
+    let wide = with(node("ConvInteger", "x,w", "y"), ints_attr("strides", &[2]));
+    check(wide, vec![typed("x", 2, "N,3,9"), typed("w", 2, "5,3,2")], &["i32[N,5,4]"]);
+    let unpool = with(with(node("MaxUnpool", "x,i", "y"), ints_attr("kernel_shape", &[2])), ints_attr("strides", &[2]));
+    check(unpool, vec![x("N,C,W"), i("i", "N,C,W")], &["f32[N,C,2*W]"]);
+    check(node("LayerNormalization", "x,w,,,", "y,m,d"), vec![x("N,5"), value("w", "5")], &["f32[N,5]", "f32[N,1]", "f32[N,1]"]);
+    check(node("OneHot", "x,d,v", "y"), vec![i("x", "N,5"), i("d", "1"), value("v", "2")], &["f32[N,5,y_d2]"]);
+    check(node("Max", "x,z", "y"), vec![typed("x", 9, "N,1"), typed("z", 9, "5")], &["bool[N,5]"]);
+}
+
+#[test]
+fn an_absurd_number_of_axes_is_no_type() {
+    for op_type in ["Reshape", "Expand", "Unsqueeze", "ConstantOfShape"] {
+        let inputs = if op_type == "ConstantOfShape" { "s" } else { "x,s" };
+        check(node(op_type, inputs, "y"), vec![value("x", "N"), typed("s", 7, "9223372036854775807")], &["?"]);
+    }
+}
+
 /// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it
 /// would compute the other mode.
 #[test]

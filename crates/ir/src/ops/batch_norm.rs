@@ -30,7 +30,7 @@ impl Operator for BatchNormalization {
         if x.rank() < 2 {
             return Err(TypeError::invalid(format!("BatchNormalization of {x}")));
         }
-        per_channel("BatchNormalization", inputs, 1, &x.shape[1])?;
+        per_channel("BatchNormalization", inputs, 1, &x.shape[1]).map_err(|e| e.with_types([x.clone()]))?;
         Ok(vec![x.clone()])
     }
 

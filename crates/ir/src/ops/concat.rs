@@ -27,10 +27,19 @@ impl Operator for Concat {
             if ty.dtype != first.dtype || ty.rank() != first.rank() {
                 return Err(TypeError::invalid(format!("Concat cannot join {first} and {ty}")));
             }
-            for at in (0..first.rank()).filter(|at| *at != axis) {
-                equal_sizes(&first.shape[at], &ty.shape[at], || format!("Concat along axis {axis} needs equal sizes at axis {at}"))?;
+            for (at, size) in result.shape.iter_mut().enumerate() {
+                if at == axis {
+                    *size = size.clone() + ty.shape[at].clone();
+                } else if size.known().is_none() && ty.shape[at].known().is_some() {
+                    *size = ty.shape[at].clone();
+                }
             }
-            result.shape[axis] = result.shape[axis].clone() + ty.shape[axis].clone();
+        }
+        for ty in rest {
+            for at in (0..first.rank()).filter(|at| *at != axis) {
+                equal_sizes(&first.shape[at], &ty.shape[at], || format!("Concat along axis {axis} needs equal sizes at axis {at}"))
+                    .map_err(|e| e.with_types([result.clone()]))?;
+            }
         }
         Ok(vec![result])
     }

@@ -47,12 +47,14 @@ impl Operator for Conv {
         let kernel = known_kernel("Conv", x, w, self.group)?;
         let window = self.window(&kernel);
         window.check("Conv", kernel.len())?;
-        equal_sizes("Conv", "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))?;
-        divided("Conv", &w.shape[0], self.group)?;
-        per_channel("Conv", inputs, 2, &w.shape[0])?;
         let mut shape = Shape::from_iter([x.shape[0].clone(), w.shape[0].clone()]);
         shape.extend(window.outputs("Conv", &x.shape[2..], false)?);
-        Ok(vec![TensorType { dtype, shape }])
+        let types = vec![TensorType { dtype, shape }];
+        equal_sizes("Conv", "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))
+            .and_then(|()| divided("Conv", &w.shape[0], self.group))
+            .and_then(|_| per_channel("Conv", inputs, 2, &w.shape[0]))
+            .map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -69,16 +69,18 @@ impl Operator for ConvTranspose {
         let (x, w) = (&inputs[0], &inputs[1]);
         let kernel = known_kernel("ConvTranspose", x, w, self.group)?;
         self.check(&kernel)?;
-        equal_sizes("ConvTranspose", "channels that fit the weights", &x.shape[1], &w.shape[0])?;
-        divided("ConvTranspose", &w.shape[0], self.group)?;
         let results = w.shape[1].clone() * Dim::from(self.group);
-        per_channel("ConvTranspose", inputs, 2, &results)?;
         let window = self.window(&kernel);
-        let mut shape = Shape::from_iter([x.shape[0].clone(), results]);
+        let mut shape = Shape::from_iter([x.shape[0].clone(), results.clone()]);
         for (axis, size) in x.shape[2..].iter().enumerate() {
             shape.push(self.output(&window, axis, size)?);
         }
-        Ok(vec![TensorType { dtype, shape }])
+        let types = vec![TensorType { dtype, shape }];
+        equal_sizes("ConvTranspose", "channels that fit the weights", &x.shape[1], &w.shape[0])
+            .and_then(|()| divided("ConvTranspose", &w.shape[0], self.group))
+            .and_then(|_| per_channel("ConvTranspose", inputs, 2, &results))
+            .map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

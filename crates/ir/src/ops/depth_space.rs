@@ -79,9 +79,11 @@ impl Operator for DepthToSpace {
             return Err(TypeError::invalid(format!("DepthToSpace has no mode `{}`", self.mode)));
         }
         let [n, c, h, w] = x.shape.as_slice() else { return Err(TypeError::invalid(format!("DepthToSpace of {x}"))) };
-        let b = Dim::from(self.blocksize);
-        let c = divided("DepthToSpace", c, self.blocksize * self.blocksize)?;
-        Ok(vec![TensorType { dtype: x.dtype, shape: Shape::from_iter([n.clone(), c, h.clone() * b.clone(), w.clone() * b]) }])
+        let (b, area) = (Dim::from(self.blocksize), self.blocksize * self.blocksize);
+        let shape = Shape::from_iter([n.clone(), c.floor_div(&area.into()), h.clone() * b.clone(), w.clone() * b]);
+        let types = vec![TensorType { dtype: x.dtype, shape }];
+        divided("DepthToSpace", c, area).map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -126,9 +128,13 @@ impl Operator for SpaceToDepth {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let x = image("SpaceToDepth", inputs, self.blocksize)?;
         let [n, c, h, w] = x.shape.as_slice() else { return Err(TypeError::invalid(format!("SpaceToDepth of {x}"))) };
-        let (h, w) = (divided("SpaceToDepth", h, self.blocksize)?, divided("SpaceToDepth", w, self.blocksize)?);
-        let c = c.clone() * Dim::from(self.blocksize * self.blocksize);
-        Ok(vec![TensorType { dtype: x.dtype, shape: Shape::from_iter([n.clone(), c, h, w]) }])
+        let b = Dim::from(self.blocksize);
+        let shape = Shape::from_iter([n.clone(), c.clone() * b.clone() * b.clone(), h.floor_div(&b), w.floor_div(&b)]);
+        let types = vec![TensorType { dtype: x.dtype, shape }];
+        for size in [h, w] {
+            divided("SpaceToDepth", size, self.blocksize).map_err(|e| e.with_types(types.clone()))?;
+        }
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -20,7 +20,7 @@ const TYPES: &[Since] = &[(12, Types::FLOATS)];
 
 operator! {
     /// Einstein summation over one or more operands: `ij,jk->ik`. Labels are ASCII letters; no
-    /// ellipsis.
+    /// ellipsis (import writes labels for it).
     ///
     /// Without `->` the result has the labels that occur once, in ASCII order. A label repeated in
     /// an operand takes its diagonal. Sizes of one label are equal: none is broadcast.
@@ -80,16 +80,24 @@ impl Operator for Einsum {
         let count = equation.operands.len();
         let dtype = floats("Einsum", inputs, count..=count)?;
         let mut sizes: BTreeMap<u8, Dim> = BTreeMap::new();
+        let mut equal = Ok(());
         for (labels, t) in equation.operands.iter().zip(inputs) {
             if labels.len() != t.rank() {
                 return Err(TypeError::invalid(format!("Einsum `{}` with an operand {t}", self.equation)));
             }
-            for (label, d) in labels.iter().zip(&t.shape) {
-                equal_sizes("Einsum", "equal sizes of a label", sizes.entry(*label).or_insert_with(|| d.clone()), d)?;
+            for (at, (label, d)) in labels.iter().zip(&t.shape).enumerate() {
+                let size = sizes.entry(*label).or_insert_with(|| d.clone());
+                equal = equal.and(equal_sizes("Einsum", "equal sizes of a label", size, d));
+                // Runtimes broadcast between operands, but not along a diagonal.
+                if !labels[..at].contains(label) {
+                    *size = size.broadcast(d).unwrap_or_else(|| d.clone());
+                }
             }
         }
         let shape = equation.result.iter().filter_map(|label| sizes.get(label).cloned()).collect();
-        Ok(vec![TensorType { dtype, shape }])
+        let types = vec![TensorType { dtype, shape }];
+        equal.map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -107,7 +115,8 @@ impl Operator for Einsum {
             return Err(Opaque("Einsum of integers".into()));
         }
         let text = node.str("equation").ok_or_else(|| Opaque("Einsum without equation".into()))?;
-        let equation = Equation::parse(text).map_err(Opaque)?;
+        let types = (0..node.inputs.len()).map(|at| node.ty(at)).collect::<Result<Vec<_>, Opaque>>()?;
+        let equation = Equation::parse(&without_ellipsis(text, &types)?).map_err(Opaque)?;
         node.import(crate::Op::Einsum(Einsum { equation: equation.explicit() }))
     }
 
@@ -124,6 +133,52 @@ impl Operator for Einsum {
         let kernel = if inputs.len() > 1 { Kernel::Dense } else { Kernel::Window };
         Work { flops: 2.0 * points * inputs.len().saturating_sub(1).max(1) as f64, extra_bytes: 0.0, kernel }
     }
+}
+
+/// The equation with labels in place of every ellipsis, which stands for all axes without a label.
+///
+/// They broadcast: an axis of size 1 beside a longer one has a label of its own, summed over.
+fn without_ellipsis(text: &str, operands: &[&TensorType]) -> Result<String, Opaque> {
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    if !plain.contains("...") {
+        return Ok(plain);
+    }
+    let misfit = || Opaque(format!("Einsum equation `{text}` on these operands"));
+    let (left, right) = plain.split_once("->").map_or((plain.as_str(), None), |(left, right)| (left, Some(right)));
+    let terms: Vec<&str> = left.split(',').collect();
+    if terms.len() != operands.len() {
+        return Err(misfit());
+    }
+    let mut hidden: Vec<&[Dim]> = Vec::with_capacity(terms.len());
+    for (term, ty) in terms.iter().zip(operands) {
+        hidden.push(match term.find("...") {
+            Some(at) => (ty.rank() + 3).checked_sub(term.len()).and_then(|count| ty.shape.get(at..at + count)).ok_or_else(misfit)?,
+            None => &[],
+        });
+    }
+    let mut spare = ('A'..='Z').chain('a'..='z').filter(|letter| !plain.contains(*letter));
+    let rank = hidden.iter().map(|axes| axes.len()).max().unwrap_or(0);
+    let shared: String = spare.by_ref().take(rank).collect();
+    let long = |from_end: usize| hidden.iter().any(|axes| from_end <= axes.len() && !axes[axes.len() - from_end].is(1));
+    let mut spelled = Vec::with_capacity(terms.len());
+    for (term, axes) in terms.iter().zip(&hidden) {
+        let mut labels = String::new();
+        for (size, from_end) in axes.iter().zip((1..=axes.len()).rev()) {
+            let own = if size.is(1) && long(from_end) { spare.next() } else { shared.chars().nth(rank - from_end) };
+            labels.push(own.ok_or_else(misfit)?);
+        }
+        spelled.push(term.replacen("...", &labels, 1));
+    }
+    let right = match right {
+        Some(right) if right.contains("...") || rank == 0 => right.replacen("...", &shared, 1),
+        Some(_) => return Err(misfit()),
+        None => {
+            let mut once: Vec<char> = left.chars().filter(|c| c.is_ascii_alphabetic() && left.matches(*c).count() == 1).collect();
+            once.sort_unstable();
+            shared.chars().chain(once).collect()
+        }
+    };
+    Ok(format!("{}->{right}", spelled.join(",")))
 }
 
 /// A tensor whose axes have distinct labels.
@@ -236,6 +291,29 @@ fn summed<S: Scalar>(equation: &Equation, tensors: &[&Tensor<S>]) -> Result<Tens
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn an_ellipsis_becomes_labels() {
+        let check = |text: &str, shapes: &[&[i64]]| {
+            let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, shape.iter().copied())).collect();
+            without_ellipsis(text, &types.iter().collect::<Vec<_>>()).map_err(|_| ())
+        };
+        for (text, shapes, want) in [
+            ("ij, jk -> ik", &[&[2, 3][..], &[3, 4]][..], "ij,jk->ik"),
+            ("...ij->...ji", &[&[5, 6, 2, 3]], "ABij->ABji"),
+            ("...ij,...jk->...ik", &[&[5, 6, 2, 3], &[6, 3, 4]], "ABij,Bjk->ABik"),
+            ("...ij,...jk->...ik", &[&[1, 6, 2, 3], &[5, 1, 3, 4]], "CBij,ADjk->ABik"),
+            ("...i,...i", &[&[1, 2], &[1, 2]], "Ai,Ai->A"),
+            ("b...a", &[&[2, 3, 4]], "bAa->Aab"),
+            ("...i->i", &[&[2]], "i->i"),
+        ] {
+            assert_eq!(check(text, shapes).as_deref(), Ok(want), "{text}");
+        }
+        for (text, shapes) in [("...ij->ij", &[&[5, 2, 3][..]][..]), ("...ijk->i", &[&[2, 3]]), ("...i,...i->i", &[&[2]])] {
+            assert_eq!(check(text, shapes), Err(()), "{text}");
+        }
+    }
 
     #[test]
     fn implicit_equations_become_explicit() {

@@ -6,7 +6,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator, Work};
 use crate::operator;
 use crate::ops::elementwise::since;
-use crate::ops::movement::{concrete_shape, copy, moved, no_spelling, opaque, operands, read_strided, required_sizes, values};
+use crate::ops::movement::{concrete_shape, copy, moved, no_spelling, operands, read_strided, required_sizes, values};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::{Shape, TensorType, broadcast_shapes};
@@ -25,14 +25,15 @@ impl Operator for Expand {
         let Some(added) = self.shape.len().checked_sub(x.rank()) else {
             return Err(TypeError::invalid(format!("Expand of {x} to the lower rank of {:?}", self.shape)));
         };
+        let types = vec![TensorType { dtype: x.dtype, shape: Shape::from(self.shape.as_slice()) }];
         for (have, want) in x.shape.iter().zip(&self.shape[added..]) {
             if have.broadcast(want).as_ref() != Some(want) {
                 let message = format!("Expand of {x} to {:?} needs {have} to be 1 or {want}", self.shape);
                 let known = have.known().is_some() && want.known().is_some();
-                return Err(if known { TypeError::Invalid(message) } else { TypeError::Undecided(message) });
+                return Err(if known { TypeError::Invalid(message) } else { TypeError::undecided(message).with_types(types) });
             }
         }
-        Ok(vec![TensorType { dtype: x.dtype, shape: Shape::from(self.shape.as_slice()) }])
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -63,13 +64,7 @@ impl Operator for Expand {
         }
         let shape =
             broadcast_shapes([x.shape.as_slice(), wanted.as_slice()]).ok_or_else(|| Opaque(format!("Expand of {x} to {wanted:?}")))?;
-        let op = Expand { shape: shape.to_vec() };
-        let outputs = op.infer(std::slice::from_ref(x)).map_err(opaque)?;
-        if node.constant(1).is_err() {
-            // The computed shape is no operand any more, so it must be possible to write it down.
-            op.spell(std::slice::from_ref(x), &outputs, node.version).map_err(|e| Opaque(e.to_string()))?;
-        }
-        Ok(node.import_with(crate::Op::Expand(op), &[0]))
+        Ok(node.import_with(crate::Op::Expand(Expand { shape: shape.to_vec() }), &[0]))
     }
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

@@ -11,7 +11,7 @@ use crate::ops::operands::{equal_sizes, float_or, floats, reals};
 use crate::ops::strided::transposed;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
-use crate::ty::{Shape, TensorType};
+use crate::ty::TensorType;
 
 /// Element types by opset.
 const TYPES: &[Since] = &[(7, Types::FLOATS), (13, Types::BF16)];
@@ -41,17 +41,18 @@ impl Operator for Gemm {
         };
         let (m, k) = if self.trans_a { (a1, a0) } else { (a0, a1) };
         let (l, n) = if self.trans_b { (b1, b0) } else { (b0, b1) };
-        equal_sizes("Gemm", "equal inner sizes", k, l)?;
-        let shape = Shape::from_iter([m.clone(), n.clone()]);
+        let result = TensorType::new(dtype, [m.clone(), n.clone()]);
+        let undecided = |e: TypeError| e.with_types([result.clone()]);
+        equal_sizes("Gemm", "equal inner sizes", k, l).map_err(undecided)?;
         if let Some(c) = inputs.get(2) {
             if c.rank() > 2 {
                 return Err(TypeError::invalid(format!("Gemm adds {c}")));
             }
-            for (size, of) in c.shape.iter().zip(&shape[2 - c.rank()..]).filter(|(size, _)| !size.is(1)) {
-                equal_sizes("Gemm", "an addend that broadcasts", of, size)?;
+            for (size, of) in c.shape.iter().zip(&result.shape[2 - c.rank()..]).filter(|(size, _)| !size.is(1)) {
+                equal_sizes("Gemm", "an addend that broadcasts", of, size).map_err(undecided)?;
             }
         }
-        Ok(vec![TensorType { dtype, shape }])
+        Ok(vec![result])
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -34,8 +34,9 @@ impl Operator for GroupNormalization {
         if x.rank() < 2 || !(1..=LARGEST_SIZE).contains(&self.num_groups) {
             return Err(TypeError::invalid(format!("GroupNormalization of {x} in {} groups", self.num_groups)));
         }
-        divided("GroupNormalization", &x.shape[1], self.num_groups)?;
-        per_channel("GroupNormalization", inputs, 1, &x.shape[1])?;
+        divided("GroupNormalization", &x.shape[1], self.num_groups)
+            .and_then(|_| per_channel("GroupNormalization", inputs, 1, &x.shape[1]))
+            .map_err(|e| e.with_types([x.clone()]))?;
         Ok(vec![x.clone()])
     }
 

@@ -31,7 +31,7 @@ impl Operator for InstanceNormalization {
         if x.rank() < 3 {
             return Err(TypeError::invalid(format!("InstanceNormalization of {x}")));
         }
-        per_channel("InstanceNormalization", inputs, 1, &x.shape[1])?;
+        per_channel("InstanceNormalization", inputs, 1, &x.shape[1]).map_err(|e| e.with_types([x.clone()]))?;
         Ok(vec![x.clone()])
     }
 

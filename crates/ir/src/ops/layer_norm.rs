@@ -41,7 +41,11 @@ impl Operator for LayerNormalization {
                 let message = format!("LayerNormalization of {x} scaled by {t}");
                 let possible = broadcast_shapes([x.shape.as_slice(), t.shape.as_slice()]).is_some_and(|s| s.len() == x.rank());
                 let known = x.known_shape().is_some() && t.known_shape().is_some();
-                return Err(if possible && !known { TypeError::Undecided(message) } else { TypeError::Invalid(message) });
+                return Err(if possible && !known {
+                    TypeError::undecided(message).with_types([x.clone()])
+                } else {
+                    TypeError::Invalid(message)
+                });
             }
         }
         Ok(vec![x.clone()])

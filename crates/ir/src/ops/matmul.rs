@@ -4,6 +4,7 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
+use crate::ops::operands::equal_sizes;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{TensorType, broadcast_shapes};
@@ -22,19 +23,13 @@ impl Operator for MatMul {
             return Err(TypeError::invalid(format!("MatMul cannot multiply {a} and {b}")));
         }
         let (k, l) = (&a.shape[ra - 1], &b.shape[rb - 2]);
-        if k != l {
-            let message = format!("MatMul needs equal inner sizes, not {k} and {l}");
-            return Err(if k.known().is_some() && l.known().is_some() {
-                TypeError::Invalid(message)
-            } else {
-                TypeError::Undecided(message)
-            });
-        }
         let mut shape = broadcast_shapes([&a.shape[..ra - 2], &b.shape[..rb - 2]])
             .ok_or_else(|| TypeError::invalid(format!("MatMul cannot broadcast {a} with {b}")))?;
         shape.push(a.shape[ra - 2].clone());
         shape.push(b.shape[rb - 1].clone());
-        Ok(vec![TensorType { dtype: a.dtype, shape }])
+        let types = vec![TensorType { dtype: a.dtype, shape }];
+        equal_sizes("MatMul", "equal inner sizes", k, l).map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -56,7 +56,7 @@ pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result
         return Ok(());
     }
     let message = format!("{}, not {a} and {b}", what());
-    Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::Undecided(message) })
+    Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
 }
 
 /// Shows that a size is at least 0 for all symbol values ≥ 1; `what` names it in the message
@@ -66,7 +66,7 @@ pub(crate) fn not_negative(size: &Dim, what: impl Fn() -> String) -> Result<(), 
         return Ok(());
     }
     let message = format!("{} must not be negative, but is {size}", what());
-    Err(if size.known().is_some() { TypeError::Invalid(message) } else { TypeError::Undecided(message) })
+    Err(if size.known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
 }
 
 /// Product of sizes.
@@ -233,9 +233,4 @@ pub(crate) fn ascending(node: &OnnxNode, axes: &[i64], rank: usize) -> Result<Ve
 /// A list of integers as an attribute.
 pub(crate) fn ints(values: &[i64]) -> Attr {
     Attr::Ints(values.to_vec())
-}
-
-/// A type error as a reason to stay opaque.
-pub(crate) fn opaque(error: TypeError) -> Opaque {
-    Opaque(error.to_string())
 }

@@ -35,7 +35,7 @@ pub(crate) fn equal_sizes(name: &str, what: &str, a: &Dim, b: &Dim) -> Result<()
         return Ok(());
     }
     let message = format!("{name} needs {what}, not {a} and {b}");
-    Err(if a.known().is_some() && b.known().is_some() { TypeError::Invalid(message) } else { TypeError::Undecided(message) })
+    Err(if a.known().is_some() && b.known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
 }
 
 /// Fails unless every operand from `from` on is a vector of `channels` elements.

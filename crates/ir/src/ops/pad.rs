@@ -46,6 +46,7 @@ impl Operator for Pad {
             return Err(TypeError::invalid(format!("Pad crops only in the mode `constant`, not by {:?}", self.pads)));
         }
         let mut result = x.clone();
+        let mut cropped = Ok(());
         for (axis, d) in result.shape.iter_mut().enumerate() {
             let (before, after) = (self.pads[axis], self.pads[rank + axis]);
             let room = if self.mode == "reflect" { before.max(after) } else { 0 };
@@ -55,9 +56,11 @@ impl Operator for Pad {
             let added = before.saturating_add(after);
             *d = d.clone() + Dim::from(added);
             if added < 0 {
-                not_negative(d, || format!("the size that Pad leaves of axis {axis} of {x}"))?;
+                let left = not_negative(d, || format!("the size that Pad leaves of axis {axis} of {x}"));
+                cropped = cropped.and(left);
             }
         }
+        cropped.map_err(|e| e.with_types([result.clone()]))?;
         Ok(vec![result])
     }
 
@@ -112,9 +115,7 @@ impl Operator for Pad {
             (pads[axis], pads[rank + axis]) = (given[at], given[axes.len() + at]);
         }
         let mode = node.str("mode").unwrap_or("constant").to_string();
-        let op = Pad { pads, mode, value: Float(value) };
-        op.infer(std::slice::from_ref(node.ty(0)?)).map_err(|e| Opaque(e.to_string()))?;
-        Ok(node.import_with(crate::Op::Pad(op), &[0]))
+        Ok(node.import_with(crate::Op::Pad(Pad { pads, mode, value: Float(value) }), &[0]))
     }
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

@@ -31,7 +31,7 @@ impl Operator for PRelu {
         let message = format!("PRelu cannot broadcast the slope {slope} to {x}");
         let certain = slope.rank() > x.rank()
             || x.shape.iter().rev().zip(slope.shape.iter().rev()).any(|(d, s)| d.is(1) && s.known().is_some_and(|s| s != 1));
-        Err(if certain { TypeError::Invalid(message) } else { TypeError::Undecided(message) })
+        Err(if certain { TypeError::Invalid(message) } else { TypeError::undecided(message).with_types([x.clone()]) })
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

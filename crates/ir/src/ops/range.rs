@@ -10,7 +10,7 @@ use crate::ops::elementwise::since;
 use crate::ops::movement::{concrete_shape, copy, not_negative, operands, values};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, wrap_int};
-use crate::ty::{Shape, TensorType};
+use crate::ty::{PartialType, Shape, TensorType};
 
 operator! {
     /// `(start, limit, delta)`, scalars: `start, start + delta, ..` before `limit`.
@@ -31,7 +31,8 @@ impl Operator for Range {
             return Err(TypeError::invalid(format!("Range needs three scalars of one type, not {start}, {limit} and {delta}")));
         }
         let [length] = self.shape.as_slice() else { return Err(TypeError::invalid("Range has one size")) };
-        not_negative(length, || "the length of Range".into())?;
+        let open = || PartialType { dtype: start.dtype, shape: vec![None] };
+        not_negative(length, || "the length of Range".into()).map_err(|e| e.with_types([open()]))?;
         Ok(vec![TensorType { dtype: start.dtype, shape: Shape::from(self.shape.as_slice()) }])
     }
 
@@ -89,10 +90,7 @@ impl Operator for Range {
                 Dim::from(n as i64)
             }
         };
-        let op = Range { shape: vec![length] };
-        let types = [node.ty(0)?.clone(), node.ty(1)?.clone(), node.ty(2)?.clone()];
-        op.infer(&types).map_err(|e| Opaque(e.to_string()))?;
-        node.import(crate::Op::Range(op))
+        node.import(crate::Op::Range(Range { shape: vec![length] }))
     }
 
     fn spell(&self, _: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

@@ -7,7 +7,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator, Work};
 use crate::operator;
 use crate::ops::movement::{
-    concrete_shape, equal_sizes, floats_before, free, ints, no_spelling, opaque, operands, product, required_sizes, reshaped, values,
+    concrete_shape, equal_sizes, floats_before, free, ints, no_spelling, operands, product, required_sizes, reshaped, values,
 };
 use crate::scalar::Scalar;
 use crate::tensor::Value;
@@ -28,8 +28,10 @@ impl Operator for Reshape {
         if self.shape.iter().any(|d| d.known().is_some_and(|d| d < 0)) {
             return Err(TypeError::invalid(format!("Reshape to a negative size: {:?}", self.shape)));
         }
-        equal_sizes(&x.elements(), &product(&self.shape), || format!("Reshape of {x} to {:?} needs as many elements", self.shape))?;
-        Ok(vec![TensorType { dtype: x.dtype, shape: Shape::from(self.shape.as_slice()) }])
+        let types = vec![TensorType { dtype: x.dtype, shape: Shape::from(self.shape.as_slice()) }];
+        equal_sizes(&x.elements(), &product(&self.shape), || format!("Reshape of {x} to {:?} needs as many elements", self.shape))
+            .map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {
@@ -48,13 +50,7 @@ impl Operator for Reshape {
             None => required_sizes(node, 1)?,
         };
         let shape = resolve(&x.shape, &wanted, node.version >= 14 && node.int("allowzero") == Some(1))?;
-        let op = Reshape { shape };
-        let outputs = op.infer(std::slice::from_ref(x)).map_err(opaque)?;
-        if node.version >= 5 && node.constant(1).is_err() {
-            // The computed shape is no operand any more, so it must be possible to write it down.
-            op.spell(std::slice::from_ref(x), &outputs, node.version).map_err(|e| Opaque(e.to_string()))?;
-        }
-        Ok(node.import_with(crate::Op::Reshape(op), &[0]))
+        Ok(node.import_with(crate::Op::Reshape(Reshape { shape }), &[0]))
     }
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {

@@ -6,11 +6,11 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Operator, Work};
 use crate::operator;
 use crate::ops::movement::{
-    axes_below, concrete, copy, ints, moved, no_spelling, not_negative, opaque, operands, read_strided, required_sizes, values,
+    axes_below, concrete, copy, ints, moved, no_spelling, not_negative, operands, read_strided, required_sizes, values,
 };
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
-use crate::ty::TensorType;
+use crate::ty::{PartialType, TensorType};
 
 /// Bounds from here on mean "to the end" even where the size is not known.
 const FAR: i64 = i32::MAX as i64;
@@ -67,16 +67,22 @@ impl Operator for Slice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Slice", inputs)?;
         let mut result = x.clone();
-        for (range, axis) in self.ranges()?.iter().zip(axes_below("Slice", &self.axes, x.rank())?) {
+        let axes = axes_below("Slice", &self.axes, x.rank())?;
+        // ONNX clamps bounds that are not inside of the tensor.
+        let sure = || {
+            let size = |(at, size): (usize, &Dim)| (!axes.contains(&at)).then(|| size.clone());
+            PartialType { dtype: x.dtype, shape: x.shape.iter().enumerate().map(size).collect() }
+        };
+        for (range, axis) in self.ranges()?.iter().zip(axes.iter().copied()) {
             let (low, high) = range.span();
             let whole = &x.shape[axis];
-            not_negative(&low, || format!("the lower bound of Slice along axis {axis}"))?;
             let length = high.clone() - low.clone();
             // The size of an existing axis is no negative number, even where that cannot be shown.
-            let length = if length == *whole { Dim::from(0) } else { length };
-            not_negative(&length, || format!("the length of Slice along axis {axis}"))?;
-            not_negative(&(whole.clone() - high.clone()), || format!("what Slice leaves of axis {axis} of {x}"))?;
-            let length = high - low;
+            let shown = if length == *whole { Dim::from(0) } else { length.clone() };
+            not_negative(&low, || format!("the lower bound of Slice along axis {axis}"))
+                .and_then(|()| not_negative(&shown, || format!("the length of Slice along axis {axis}")))
+                .and_then(|()| not_negative(&(whole.clone() - high), || format!("what Slice leaves of axis {axis} of {x}")))
+                .map_err(|e| e.with_types([sure()]))?;
             // A step beyond the range is as good as one of its length, and does not overflow.
             let step = length.known().map_or(i64::MAX, |n| n.max(1)).min(range.step.saturating_abs());
             result.shape[axis] = length.ceil_div(&Dim::from(step));
@@ -139,12 +145,6 @@ impl Operator for Slice {
             ends: parts.iter().map(|p| p.1.end.clone()).collect(),
             steps: parts.iter().map(|p| p.1.step).collect(),
         };
-        let outputs = op.infer(std::slice::from_ref(x)).map_err(opaque)?;
-        if node.version >= 10 && (node.constant(1).is_err() || node.constant(2).is_err()) {
-            // The computed bounds are no operands any more, so it must be possible to write them
-            // down.
-            op.spell(std::slice::from_ref(x), &outputs, node.version).map_err(|e| Opaque(e.to_string()))?;
-        }
         Ok(node.import_with(crate::Op::Slice(op), &[0]))
     }
 

@@ -29,13 +29,15 @@ impl Operator for Split {
             return Err(TypeError::invalid(format!("Split needs sizes of at least 0, not {:?}", self.sizes)));
         }
         let sum = self.sizes.iter().fold(0i64, |sum, s| sum.saturating_add(*s));
-        equal_sizes(&Dim::from(sum), &x.shape[axis], || format!("Split needs sizes that sum to that of axis {axis}"))?;
         let part = |size: &i64| {
             let mut ty = x.clone();
             ty.shape[axis] = Dim::from(*size);
             ty
         };
-        Ok(self.sizes.iter().map(part).collect())
+        let types: Vec<TensorType> = self.sizes.iter().map(part).collect();
+        equal_sizes(&Dim::from(sum), &x.shape[axis], || format!("Split needs sizes that sum to that of axis {axis}"))
+            .map_err(|e| e.with_types(types.clone()))?;
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -21,11 +21,13 @@ impl Operator for Squeeze {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Squeeze", inputs)?;
         let axes = axes_below("Squeeze", &self.axes, x.rank())?;
-        for axis in &axes {
-            equal_sizes(&x.shape[*axis], &1.into(), || format!("Squeeze of {x} needs the size 1 at axis {axis}"))?;
-        }
         let kept = x.shape.iter().enumerate().filter(|(at, _)| !axes.contains(at)).map(|(_, d)| d.clone());
-        Ok(vec![TensorType { dtype: x.dtype, shape: kept.collect() }])
+        let types = vec![TensorType { dtype: x.dtype, shape: kept.collect() }];
+        for axis in &axes {
+            equal_sizes(&x.shape[*axis], &1.into(), || format!("Squeeze of {x} needs the size 1 at axis {axis}"))
+                .map_err(|e| e.with_types(types.clone()))?;
+        }
+        Ok(types)
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

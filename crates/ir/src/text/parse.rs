@@ -339,7 +339,7 @@ impl<'a> Parser<'a> {
         self.graph.add(op, &operands).map_err(|e| {
             let hint = match e {
                 TypeError::Invalid(_) => "check the operands' types and the attributes",
-                TypeError::Undecided(_) => "use the same symbols where sizes are the same",
+                TypeError::Undecided { .. } => "use the same symbols where sizes are the same",
             };
             ParseError::new(position, e.to_string(), hint)
         })

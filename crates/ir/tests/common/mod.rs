@@ -5,9 +5,9 @@
 
 pub mod table;
 
-use regraft_ir::onnx::{Attrs, ImportOperand, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
+use regraft_ir::onnx::{Attrs, ImportOperand, Imported, OnnxInput, OnnxNode, OnnxSpelling, SpellingInput};
 use regraft_ir::{
-    Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, SplitMix64, Tensor, TensorType, Value,
+    Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, SplitMix64, Tensor, TensorType, TypeError, Value,
 };
 
 /// Opset versions that round trips are tried at.
@@ -145,13 +145,31 @@ fn stored(attr: &Attr) -> Attr {
     }
 }
 
-/// Imports a node as a reader does: the first operator that accepts its type and domain.
+/// The type of an operand of an import, if it is known and inferred.
+fn operand_type(node: &OnnxNode, operand: &ImportOperand) -> Result<Option<TensorType>, TypeError> {
+    Ok(match operand {
+        ImportOperand::Input(at) => node.inputs[*at].as_ref().and_then(|input| input.ty.clone()),
+        ImportOperand::Const(value) => Some(value.ty()),
+        ImportOperand::Node(inner) => inferred(node, inner)?.map(|types| types[0].clone()),
+    })
+}
+
+fn inferred(node: &OnnxNode, imported: &Imported) -> Result<Option<Vec<TensorType>>, TypeError> {
+    let operands = imported.operands.iter().map(|operand| operand_type(node, operand)).collect::<Result<Option<Vec<_>>, _>>()?;
+    operands.map(|types| imported.op.infer(&types)).transpose()
+}
+
+/// Imports a node as a reader does: the first operator that accepts its type and domain, and then
+/// infers its types.
 pub fn import(node: &OnnxNode) -> Result<(Op, Vec<ImportOperand>), String> {
     let key = if node.domain.is_empty() { node.op_type.clone() } else { format!("{}:{}", node.domain, node.op_type) };
     let mut why = format!("no operator imports {key}");
     for kind in OpKind::ALL.iter().filter(|kind| kind.onnx_types().contains(&key.as_str())) {
         match kind.import(node) {
-            Ok(imported) => return Ok((imported.op, imported.operands)),
+            Ok(imported) => match inferred(node, &imported) {
+                Ok(_) => return Ok((imported.op, imported.operands)),
+                Err(error) => why = error.to_string(),
+            },
             Err(opaque) => why = opaque.to_string(),
         }
     }

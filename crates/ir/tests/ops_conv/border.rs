@@ -265,7 +265,8 @@ fn unusual_nodes_stay_opaque() {
         node("LRN", 13, &[], vec![x()]),
         node("DepthToSpace", 13, &[("blocksize", Attr::Int(2)), ("mode", word("RDC"))], vec![x()]),
         node("DepthToSpace", 13, &[], vec![x()]),
-        node("Einsum", 12, &[("equation", word("...ij->...ji"))], vec![x()]),
+        node("Einsum", 12, &[("equation", word("...ij->ji"))], vec![x()]),
+        node("Einsum", 12, &[("equation", word("ijklm...->i"))], vec![x()]),
         node("Einsum", 12, &[], vec![x()]),
         node("Gemm", 11, &[], vec![value(f32s(&[2, 2]).with_dtype(DType::I32)), value(f32s(&[2, 2]).with_dtype(DType::I32))]),
         node("Gemm", 6, &[], vec![value(f32s(&[2, 2])), value(f32s(&[2, 2])), value(f32s(&[2]))]),
@@ -277,6 +278,7 @@ fn unusual_nodes_stay_opaque() {
         node("BatchNormalization", 7, &[("spatial", Attr::Int(1)), ("momentum", Attr::Float(Float(0.9)))], batch()),
         node("Gemm", 6, &[("broadcast", Attr::Int(1))], vec![value(f32s(&[2, 2])), value(f32s(&[2, 2])), value(f32s(&[2]))]),
         OnnxNode { outputs: vec![true, false], ..node("MaxPool", 12, &pool, vec![x()]) },
+        node("Einsum", 12, &[("equation", word("...ij->...ji"))], vec![x()]),
     ] {
         operator(&node);
     }

@@ -1,213 +1,177 @@
-//! Result types of nodes that stay opaque, by the meaning of their operators: true whenever the
-//! node runs without an error.
+//! Result types of nodes that stay opaque and that no definition infers, by the signatures in
+//! `signatures.txt`, which explains its notation: true whenever the node runs without an error.
 //!
-//! Some nodes are opaque only because a condition on symbolic sizes cannot be shown (a `Concat` of
-//! sizes that are equal at run time, or else the model fails), others because their operator has no
-//! definition here. With types for their results, the graph below them is still optimized.
+//! With types for their results, the graph below such nodes is still optimized.
 
-use regraft_ir::{Attr, DType, Dim, TensorType, broadcast_shapes};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use regraft_ir::{Attr, DType, Dim, PartialType, TensorType};
 
 use crate::symbolic::View;
 
-mod layers;
-mod moves;
-mod reductions;
-mod selections;
+mod sizes;
+#[cfg(test)]
+mod tests;
 
-/// The type of a result, as far as it is sure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Presumed {
-    /// Element type.
-    pub dtype: DType,
-    /// Sizes; `None` where only a run can tell.
-    pub shape: Vec<Option<Dim>>,
-}
-
-impl From<&TensorType> for Presumed {
-    fn from(ty: &TensorType) -> Presumed {
-        Presumed::new(ty.dtype, ty.shape.iter().cloned().map(Some))
-    }
-}
-
-impl Presumed {
-    fn new(dtype: DType, shape: impl IntoIterator<Item = Option<Dim>>) -> Presumed {
-        Presumed { dtype, shape: shape.into_iter().collect() }
-    }
-
-    /// A tensor of known sizes.
-    fn sized(dtype: DType, shape: impl IntoIterator<Item = Dim>) -> Presumed {
-        Presumed::new(dtype, shape.into_iter().map(Some))
-    }
-
-    /// A tensor of which only the rank is known.
-    fn ranked(dtype: DType, rank: usize) -> Presumed {
-        Presumed::new(dtype, vec![None; rank])
-    }
-
-    fn with_dtype(mut self, dtype: DType) -> Presumed {
-        self.dtype = dtype;
-        self
-    }
-
-    fn with_size(mut self, axis: usize, size: Option<Dim>) -> Presumed {
-        if let Some(slot) = self.shape.get_mut(axis) {
-            *slot = size;
-        }
-        self
-    }
-}
-
-/// Operators whose first result has the type of the first input.
-const LIKE_FIRST: [&str; 28] = [
-    "BatchNormalization",
-    "BitwiseNot",
-    "CausalConvWithState",
-    "Clip",
-    "CumProd",
-    "CumSum",
-    "Dropout",
-    "Hardmax",
-    "Identity",
-    "InstanceNormalization",
-    "LayerNormalization",
-    "LpNormalization",
-    "MeanVarianceNormalization",
-    "PRelu",
-    "QLinearSigmoid",
-    "RMSNormalization",
-    "Relu",
-    "ReverseSequence",
-    "RotaryEmbedding",
-    "Scatter",
-    "ScatterElements",
-    "ScatterND",
-    "Shrink",
-    "Softmax",
-    "Swish",
-    "TensorScatter",
-    "Trilu",
-    "ai.onnx.ml:Binarizer",
-];
-
-/// Operators that broadcast all their inputs and keep the first one's element type.
-const BROADCAST: [&str; 13] =
-    ["Add", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Max", "Min", "Mod", "Mul", "Pow", "StringConcat", "Sub"];
-
-/// Operators that broadcast all their inputs and give booleans.
-const COMPARE: [&str; 5] = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"];
+/// The first result's type by the definition of a standard operator.
+pub(crate) type Defined<'a> = &'a dyn Fn(&View<'_>) -> Option<PartialType>;
 
 /// The types of the node's results, `None` where nothing is sure; there may be fewer or more
 /// entries than results.
-pub(crate) fn presume(view: &View<'_>) -> Vec<Option<Presumed>> {
-    let like = |at: usize| view.ty(at).map(Presumed::from);
-    let first = match view.op_type {
-        name if BROADCAST.contains(&name) => broadcast(view, view.ty(0).map(|t| t.dtype)),
-        name if COMPARE.contains(&name) => broadcast(view, Some(DType::Bool)),
-        "Where" => broadcast(view, view.ty(1).map(|t| t.dtype)),
-        "Cast" | "BitCast" => like(0).zip(named_type(view, "to")).map(|(x, to)| x.with_dtype(to)),
-        "CastLike" => like(0).zip(view.ty(1)).map(|(x, to)| x.with_dtype(to.dtype)),
-        "Bernoulli" | "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => {
-            like(0).map(|x| Presumed { dtype: named_type(view, "dtype").unwrap_or(x.dtype), ..x })
-        }
-        "RegexFullMatch" => like(0).map(|x| x.with_dtype(DType::Bool)),
-        "DequantizeLinear" => like(0).zip(named_type(view, "output_dtype").or(view.ty(1).map(|t| t.dtype))).map(|(x, to)| x.with_dtype(to)),
-        "QuantizeLinear" => {
-            let zero_point = if view.given(2) { view.ty(2).map(|t| t.dtype) } else { Some(DType::U8) };
-            like(0).zip(named_type(view, "output_dtype").or(zero_point)).map(|(x, to)| x.with_dtype(to))
-        }
-        "OptionalGetElement" => like(0),
-        "OptionalHasElement" => Some(Presumed::ranked(DType::Bool, 0)),
-        "SequenceLength" => Some(Presumed::ranked(DType::I64, 0)),
-        "ai.onnx.ml:LabelEncoder" => like(0).zip(label_type(view)).map(|(x, to)| x.with_dtype(to)),
-        _ => {
-            let families = [layers::presume, moves::presume, reductions::presume, selections::presume];
-            if let Some(types) = families.into_iter().map(|family| family(view)).find(|types| !types.is_empty()) {
-                return types;
-            }
-            None
-        }
+pub(crate) fn presume(view: &View<'_>, defined: Defined<'_>) -> Vec<Option<PartialType>> {
+    let signatures = signatures().filter(|(names, _)| names.split(' ').any(|name| name == view.op_type));
+    let mut types = signatures.filter_map(|(_, text)| types(text, view, defined));
+    types.find(|types| types.iter().any(Option::is_some)).unwrap_or_default()
+}
+
+/// The signatures: names of operators, and the text from the inputs on.
+fn signatures() -> impl Iterator<Item = (&'static str, &'static str)> {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| include_str!("signatures.txt").replace("\n  ", " "));
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('('))
+}
+
+/// The types of the results by one signature, if it is one.
+fn types(text: &str, view: &View<'_>, defined: Defined<'_>) -> Option<Vec<Option<PartialType>>> {
+    let (left, results) = text.split_once(" -> ")?;
+    let (inputs, conditions) = left.split_once(") if ").or_else(|| Some((left.strip_suffix(')')?, "")))?;
+    let [inputs, conditions, results] =
+        [inputs, conditions, results].map(|list| list.split(", ").filter(|item| !item.is_empty()).collect::<Vec<_>>());
+    let starred = |items: &[&str]| items.iter().filter(|item| item.ends_with('*')).count();
+    let repeats = match starred(&inputs) {
+        0 => (view.results + starred(&results)).saturating_sub(results.len()),
+        groups => (view.types.len() + groups).saturating_sub(inputs.len()) / groups,
     };
-    let mut types = vec![first];
-    if LIKE_FIRST.contains(&view.op_type) {
-        types = vec![like(0)];
+    let mut types = Vec::new();
+    for (result, count) in results.iter().map(|result| result.strip_suffix('*').map_or((*result, 1), |one| (one, repeats))) {
+        for index in 0..count {
+            let numbers = [("version", view.version), ("results", view.results as i64), ("index", index as i64)];
+            let values = numbers.map(|(name, number)| (name, vec![Dim::from(number)])).into();
+            let mut call = Call { view, defined, repeats, index, inputs: HashMap::new(), values };
+            // An input may need a size that a later one tells.
+            let (_, fits) = (call.bind(&inputs), call.bind(&inputs));
+            let fits = fits && conditions.iter().all(|condition| call.holds(condition) == Some(true));
+            types.push(call.ty(result).filter(|_| fits).map(sizes::sure));
+        }
     }
-    match view.op_type {
-        "Dropout" => types.push(like(0).map(|x| x.with_dtype(DType::Bool))),
-        "BatchNormalization" => types.extend([like(3), like(4)]),
-        "LayerNormalization" => types.extend(moments(view)),
-        "CausalConvWithState" => types.push(layers::window_state(view)),
-        _ => {}
-    }
-    types
+    Some(types)
 }
 
-impl View<'_> {
-    fn ty(&self, input: usize) -> Option<&TensorType> {
-        self.types.get(input)?.as_ref()
+/// A node under a signature, for one of its repeated inputs or results.
+struct Call<'a> {
+    view: &'a View<'a>,
+    defined: Defined<'a>,
+    repeats: usize,
+    index: usize,
+    /// Where the inputs of a name begin, and how many they are.
+    inputs: HashMap<&'a str, (usize, usize)>,
+    /// What the names of sizes stand for.
+    values: HashMap<&'a str, Vec<Dim>>,
+}
+
+impl<'a> Call<'a> {
+    /// Gives the names in the inputs their values; false if an input does not fit.
+    fn bind(&mut self, inputs: &[&'a str]) -> bool {
+        let (mut next, mut fits) = (0, true);
+        for text in inputs {
+            let (text, count) = text.strip_suffix('*').map_or((*text, 1), |text| (text, self.repeats));
+            let (name, pattern) = text.split_at(text.find(['[', '{']).unwrap_or(text.len()));
+            self.inputs.insert(name, (next, count));
+            let at = if count == 1 { next } else { next + self.index };
+            fits &= if pattern.is_empty() { name != "none" || !self.view.given(at) } else { self.fit(at, pattern).is_some() };
+            next += count;
+        }
+        fits
     }
 
-    /// An axis counted from the front.
-    fn axis(&self, value: i64, rank: usize) -> Option<usize> {
-        usize::try_from(if value < 0 { value + rank as i64 } else { value }).ok().filter(|axis| *axis < rank)
+    /// Names the sizes of a tensor, `[n *s m@2]`, or the elements of one, `{m=1}`.
+    fn fit(&mut self, at: usize, pattern: &'a str) -> Option<()> {
+        let ty = self.view.ty(at);
+        let (pattern, have) = if let Some(axes) = pattern.strip_prefix('[') {
+            (axes.strip_suffix(']')?, ty?.shape.to_vec())
+        } else {
+            let elements = pattern.strip_prefix('{')?.strip_suffix('}')?;
+            let (axes, default) = elements.split_once('=').unwrap_or((elements, ""));
+            let length = || match ty.map(|ty| ty.shape.as_slice()) {
+                Some([length]) => usize::try_from(length.known()?).ok(),
+                _ => (!axes.contains('*')).then(|| axes.split(' ').count()),
+            };
+            let known = self.view.sizes.get(at).and_then(Option::as_ref).map(|sizes| sizes.dims.clone());
+            (axes, if self.view.given(at) { known.or_else(|| sizes::open(at, length()?))? } else { self.value(default)? })
+        };
+        let axes: Vec<&str> = pattern.split_whitespace().collect();
+        let lists = match axes.iter().enumerate().find_map(|(at, axis)| Some((at, axis.split_once('@')?))) {
+            None => sizes::spread(&axes, &have)?,
+            Some((marked, (name, at))) => {
+                let width = usize::from(!name.is_empty());
+                let at = sizes::index(&self.value(at)?, have.len() + 1 - width)?;
+                let (before, after) = (&have[..at], &have[at + width..]);
+                [sizes::spread(&axes[..marked], before)?, vec![have[at..at + width].to_vec()], sizes::spread(&axes[marked + 1..], after)?]
+                    .concat()
+            }
+        };
+        let name = |axis: &'a str| axis.trim_start_matches('*').split('@').next().unwrap_or_default();
+        self.values.extend(axes.into_iter().map(name).zip(lists));
+        Some(())
     }
 
-    /// Elements of a 1-D tensor of sizes.
-    fn list(&self, input: usize) -> Option<&[Dim]> {
-        self.sizes.get(input)?.as_ref().filter(|s| !s.scalar).map(|s| s.dims.as_slice())
+    fn holds(&self, condition: &str) -> Option<bool> {
+        if let Some((left, right)) = condition.split_once("==") {
+            return Some(self.value(left)? == self.value(right)?);
+        }
+        let Some((left, right)) = condition.split_once('<') else { return Some((self.view.attr)(condition.strip_prefix('$')?).is_some()) };
+        let number = |text: &str| self.value(text)?.first()?.known();
+        Some(number(left)? < number(right)?)
     }
 
-    /// Elements of a 1-D size tensor, none of them negative for sure.
-    fn stated_sizes(&self, input: usize) -> Option<Vec<Dim>> {
-        self.list(input).filter(|s| s.iter().all(|d| d.known().is_none_or(|n| n >= 0))).map(<[Dim]>::to_vec)
+    fn input(&self, name: &str) -> Option<&TensorType> {
+        let (at, count) = self.inputs.get(name)?;
+        self.view.ty(if *count == 1 { *at } else { at + self.index })
     }
 
-    /// Number of elements of a 1-D input.
-    fn length(&self, input: usize) -> Option<usize> {
-        match self.ty(input)?.shape.as_slice() {
-            [length] => usize::try_from(length.known()?).ok(),
-            _ => None,
+    /// A type, `x[n ?]`, or that of an operator's result, `x Op(y,z)`.
+    fn ty(&self, text: &str) -> Option<TensorType> {
+        let (element, sizes) = text.split_at(text.find([' ', '[']).unwrap_or(text.len()));
+        let shape = match (sizes.strip_prefix('['), sizes.strip_prefix(' ')) {
+            (Some(sizes), _) => {
+                let lists = sizes.strip_suffix(']')?.split_whitespace().map(|item| self.value(item.strip_prefix('*').unwrap_or(item)));
+                lists.collect::<Option<Vec<_>>>()?.concat()
+            }
+            (_, Some(operator)) => sizes::complete(self.operator(operator)?.shape)?,
+            _ => self.input(element)?.shape.to_vec(),
+        };
+        Some(TensorType::new(self.dtype(element)?, shape))
+    }
+
+    /// `f32`, `x`, `$attr`, `$attr=x`.
+    fn dtype(&self, text: &str) -> Option<DType> {
+        let Some(attr) = text.strip_prefix('$') else { return DType::from_name(text).or_else(|| Some(self.input(text)?.dtype)) };
+        let (attr, default) = attr.split_once('=').unwrap_or((attr, ""));
+        match (self.view.attr)(attr) {
+            Some(Attr::Int(code)) if code > 0 => i32::try_from(code).ok().map(DType::from_onnx),
+            Some(Attr::Tensor(value)) => Some(value.dtype()),
+            _ => self.dtype(default),
         }
     }
 
-    fn word(&self, name: &str) -> Option<String> {
-        match (self.attr)(name)? {
-            Attr::Str(word) => Some(word),
-            _ => None,
+    /// The result of `Op(x,y[n],z*)`: by its definition, or else by its signatures.
+    fn operator(&self, text: &str) -> Option<PartialType> {
+        let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
+        let (mut types, mut sizes, mut given) = (Vec::new(), Vec::new(), Vec::new());
+        for argument in arguments.split(',') {
+            // One past the inputs is none of them.
+            let made = argument.contains('[').then_some((self.view.types.len(), 1));
+            let (first, count) = made.or_else(|| self.inputs.get(argument.trim_end_matches('*')).copied())?;
+            for at in first..first + count {
+                types.push(if made.is_some() { self.ty(argument) } else { self.view.ty(at).cloned() });
+                sizes.push(self.view.sizes.get(at).cloned().flatten());
+                given.push(made.is_some() || self.view.given(at));
+            }
         }
+        let op_type = if name == "self" { self.view.op_type } else { name };
+        let view = View { op_type, types: &types, sizes: &sizes, given: &given, results: 1, ..*self.view };
+        let presumed = || presume(&view, self.defined).into_iter().next()?;
+        (self.defined)(&view).or_else(|| if name == "self" { None } else { presumed() })
     }
-}
-
-/// The element type that an attribute names by its code.
-fn named_type(view: &View<'_>, name: &str) -> Option<DType> {
-    view.int(name).and_then(|code| i32::try_from(code).ok()).filter(|code| *code > 0).map(DType::from_onnx)
-}
-
-fn broadcast(view: &View<'_>, dtype: Option<DType>) -> Option<Presumed> {
-    let types: Vec<&TensorType> = view.types.iter().map(Option::as_ref).collect::<Option<_>>()?;
-    let rank = types.iter().map(|t| t.rank()).max()?;
-    match broadcast_shapes(types.iter().map(|t| t.shape.as_slice())) {
-        Some(shape) => Some(Presumed::sized(dtype?, shape)),
-        None => Some(Presumed::ranked(dtype?, rank)),
-    }
-}
-
-fn label_type(view: &View<'_>) -> Option<DType> {
-    let given = |name: &str| (view.attr)(name).is_some();
-    match (view.attr)("values_tensor") {
-        Some(Attr::Tensor(values)) => Some(values.dtype()),
-        _ if given("values_int64s") => Some(DType::I64),
-        _ if given("values_floats") => Some(DType::F32),
-        _ if given("values_strings") => Some(DType::Str),
-        _ => None,
-    }
-}
-
-/// Mean and inverse deviation of a layer normalization.
-fn moments(view: &View<'_>) -> Vec<Option<Presumed>> {
-    let Some(x) = view.ty(0) else { return Vec::new() };
-    let Some(axis) = view.axis(view.int("axis").unwrap_or(-1), x.rank()) else { return Vec::new() };
-    let dtype = named_type(view, "stash_type").unwrap_or(DType::F32);
-    let shape = x.shape.iter().enumerate().map(|(at, d)| if at < axis { d.clone() } else { Dim::from(1) });
-    let moment = Presumed::sized(dtype, shape);
-    vec![Some(moment.clone()), Some(moment)]
 }

@@ -1,0 +1,45 @@
+//! Why a node stays opaque, and what is sure of its results all the same.
+
+use regraft_ir::onnx::ImportOperand;
+use regraft_ir::{PartialType, TensorType, TypeError};
+
+/// Why a node stays opaque.
+pub(crate) struct Refusal {
+    /// The reason, for people.
+    pub why: String,
+    /// What is sure of its results all the same; empty where that is nothing.
+    pub types: Vec<PartialType>,
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Refusal {
+        Refusal { why, types: Vec::new() }
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(why: &str) -> Refusal {
+        why.to_string().into()
+    }
+}
+
+impl From<TypeError> for Refusal {
+    fn from(error: TypeError) -> Refusal {
+        let why = error.to_string();
+        Refusal { why, types: if let TypeError::Undecided { types, .. } = error { types } else { Vec::new() } }
+    }
+}
+
+/// The type of an operand of an import on inputs of these types.
+pub(crate) fn operand_type(operand: &ImportOperand, input: &dyn Fn(usize) -> Result<TensorType, String>) -> Result<TensorType, Refusal> {
+    match operand {
+        ImportOperand::Input(at) => Ok(input(*at)?),
+        ImportOperand::Const(value) => Ok(value.ty()),
+        ImportOperand::Node(inner) => {
+            let inputs = inner.operands.iter().map(|operand| operand_type(operand, input)).collect::<Result<Vec<_>, Refusal>>()?;
+            // What is sure of this operand is not sure of the node's results.
+            let types = inner.op.infer(&inputs).map_err(|e| e.to_string())?;
+            types.into_iter().next().ok_or_else(|| "an operator without results".into())
+        }
+    }
+}
