@@ -111,6 +111,11 @@ fn number(constant: &Const, dtype: DType) -> Option<Const> {
 ///
 /// A round on which the source cannot be computed says nothing: an index may be out of range.
 pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String> {
+    difference_within(instance, rounds, TOLERANCE)
+}
+
+/// The same, with another relative difference that is none.
+pub(crate) fn difference_within(instance: &Instance, rounds: u64, tolerance: f64) -> Option<String> {
     for round in 0..rounds {
         let feeds = feeds(instance, round)?;
         let run = |graph: &Graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);
@@ -120,7 +125,7 @@ pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String
             Err(e) => return Some(format!("the target cannot be computed: {e}")),
         };
         let worst = before.iter().zip(&after).map(|(a, b)| a.difference(b)).fold(0.0, f64::max);
-        if worst > TOLERANCE {
+        if worst > tolerance {
             return Some(format!("round {round}: {before:?} and {after:?}"));
         }
     }

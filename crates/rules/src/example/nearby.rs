@@ -1,0 +1,229 @@
+//! Sources that differ from one in one thing that its types do not show: who reads a value, what is
+//! constant, what computes an operand.
+
+use regraft_ir::{Attr, Class, Const, DType, OpKind};
+
+use crate::changes::changes;
+use crate::draft::{Draft, Leaf, Operand, Step};
+
+/// Operators that are put between a leaf and its readers.
+const BETWEEN: [OpKind; 2] = [OpKind::Neg, OpKind::Relu];
+
+/// Element types that all leaves are given, constants of any elements included.
+const TYPES: [DType; 5] = [DType::I32, DType::U8, DType::F16, DType::F64, DType::Bool];
+/// Elements of a leaf at most.
+const LARGEST: i64 = 1 << 17;
+
+/// All sources that differ from this one in one thing. Most are not well typed.
+pub(super) fn nearby(draft: &Draft) -> Vec<Draft> {
+    let mut all = Vec::new();
+    constants(draft, &mut all);
+    readers(draft, &mut all);
+    between(draft, &mut all);
+    elements(draft, &mut all);
+    types(draft, &mut all);
+    sizes(draft, &mut all);
+    omitted(draft, &mut all);
+    all.extend(changes(draft));
+    let uneven: Vec<Draft> = all.iter().filter_map(|changed| uneven(draft, changed)).collect();
+    all.extend(uneven);
+    all
+}
+
+/// `n` small numbers, no two neighbours alike.
+fn numbers(dtype: DType, shape: &[i64]) -> Option<Const> {
+    let count = shape.iter().product::<i64>();
+    Const::from_f64(dtype, shape, &(0..count).map(|n| (n % 7 + 2) as f64).collect::<Vec<_>>())
+}
+
+/// The changed draft where constants of new shapes have unequal elements.
+fn uneven(draft: &Draft, changed: &Draft) -> Option<Draft> {
+    let mut uneven = changed.clone();
+    for (leaf, old) in uneven.leaves.iter_mut().zip(&draft.leaves) {
+        if let Leaf::Given(constant) = leaf
+            && constant.shape() != old.shape()
+            && constant.splat().is_some()
+            && constant.elements() > 1
+        {
+            *leaf = Leaf::Given(numbers(constant.dtype(), constant.shape())?);
+        }
+    }
+    (uneven != *changed).then_some(uneven)
+}
+
+/// Other element types of all real leaves; constants have whole numbers then.
+fn types(draft: &Draft, all: &mut Vec<Draft>) {
+    for dtype in TYPES {
+        let mut changed = draft.clone();
+        for leaf in changed.leaves.iter_mut().filter(|leaf| leaf.dtype().class() == Class::Real) {
+            let constant = match leaf {
+                Leaf::Given(constant) => numbers(dtype, constant.shape()).map(Leaf::Given),
+                Leaf::Tensor { .. } => None,
+            };
+            if let Some(other) = leaf.retyped(dtype).or(constant) {
+                *leaf = other;
+            }
+        }
+        all.push(changed);
+    }
+}
+
+/// Sizes of large leaves, which other changes leave alone: of all axes of one size, and of one axis.
+fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
+    if draft.elements() < 4096 {
+        return;
+    }
+    let mut sizes: Vec<i64> = draft.leaves.iter().flat_map(|leaf| leaf.shape().iter().copied()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let axes = draft.leaves.iter().enumerate().flat_map(|(at, leaf)| (0..leaf.shape().len()).map(move |axis| (at, axis)));
+    let places: Vec<(usize, usize)> = axes.collect();
+    for size in &sizes {
+        for to in [1, 2, 5, 6, 8, size + 1, 2 * size, 8 * size].into_iter().chain(sizes.iter().copied()) {
+            all.extend(resized(draft, &|_, _, n| if n == *size { to } else { n }));
+            for (at, axis) in &places {
+                all.extend(resized(draft, &|leaf, place, n| if (leaf, place, n) == (*at, *axis, *size) { to } else { n }));
+            }
+        }
+    }
+    // Groups: as many channels more, with weights as they are.
+    for (step, at) in draft.steps.iter().enumerate().flat_map(|(at, step)| (0..step.attrs.len()).map(move |attr| (at, attr))) {
+        if draft.steps[step].attrs[at].0 != "group" {
+            continue;
+        }
+        for group in [2, 9] {
+            let grouped = resized(draft, &|leaf, axis, n| if (leaf, axis) == (0, 1) || (leaf, axis) == (1, 0) { group * n } else { n });
+            all.extend(grouped.map(|mut grouped| {
+                grouped.steps[step].attrs[at].1 = Attr::Int(group);
+                grouped
+            }));
+        }
+    }
+}
+
+fn resized(draft: &Draft, size: &dyn Fn(usize, usize, i64) -> i64) -> Option<Draft> {
+    let shape = |at: usize, leaf: &Leaf| leaf.shape().iter().enumerate().map(|(axis, n)| size(at, axis, *n)).collect();
+    let leaves = draft.leaves.iter().enumerate().map(|(at, leaf)| leaf.resized_within(LARGEST, shape(at, leaf)));
+    Some(Draft { leaves: leaves.collect::<Option<_>>()?, ..draft.clone() })
+}
+
+/// All optional operands from one on left out.
+fn omitted(draft: &Draft, all: &mut Vec<Draft>) {
+    for (at, step) in draft.steps.iter().enumerate() {
+        for kept in 1..step.operands.len() {
+            let mut less = draft.clone();
+            less.steps[at].operands.truncate(kept);
+            all.push(less.without_unread());
+        }
+    }
+}
+
+/// An input instead of a constant, and the other way round.
+fn constants(draft: &Draft, all: &mut Vec<Draft>) {
+    for (at, leaf) in draft.leaves.iter().enumerate() {
+        let other = match leaf {
+            Leaf::Given(constant) => {
+                Some(Leaf::Tensor { name: format!("x{at}"), dtype: constant.dtype(), shape: constant.shape().to_vec(), constant: false })
+            }
+            Leaf::Tensor { dtype, shape, .. } => numbers(*dtype, shape).map(Leaf::Given),
+        };
+        all.extend(other.map(|other| {
+            let mut changed = draft.clone();
+            changed.leaves[at] = other;
+            changed
+        }));
+    }
+}
+
+/// One more reader of a value: an output, or an operator.
+fn readers(draft: &Draft, all: &mut Vec<Draft>) {
+    let leaves = (0..draft.leaves.len()).map(Operand::Leaf);
+    let results = (0..draft.steps.len()).map(|step| Operand::Result(step, 0));
+    for value in results.chain(leaves) {
+        let mut returned = draft.clone();
+        returned.roots.push(value);
+        all.push(returned);
+        for kind in BETWEEN {
+            let mut read = draft.clone();
+            read.roots.push(Operand::Result(read.steps.len(), 0));
+            read.steps.push(Step { kind, attrs: Vec::new(), operands: vec![value] });
+            all.push(read);
+        }
+    }
+}
+
+/// Sources with one leaf where there were two.
+pub(super) fn joined(draft: &Draft) -> Vec<Draft> {
+    let mut all = Vec::new();
+    for one in 0..draft.leaves.len() {
+        for other in (0..draft.leaves.len()).filter(|other| *other != one) {
+            let mut changed = draft.clone();
+            let operands = changed.steps.iter_mut().flat_map(|step| &mut step.operands);
+            operands.filter(|operand| **operand == Operand::Leaf(other)).for_each(|operand| *operand = Operand::Leaf(one));
+            all.push(changed.without_unread());
+        }
+    }
+    all
+}
+
+/// An operator between a leaf and one of its readers.
+fn between(draft: &Draft, all: &mut Vec<Draft>) {
+    for (step, place) in draft.steps.iter().enumerate().flat_map(|(at, step)| (0..step.operands.len()).map(move |place| (at, place))) {
+        let operand = draft.steps[step].operands[place];
+        if !matches!(operand, Operand::Leaf(_)) {
+            continue;
+        }
+        for kind in BETWEEN {
+            let mut changed = draft.clone();
+            // Steps are in order, and this one comes first.
+            let moved = |operand: &mut Operand| {
+                if let Operand::Result(at, _) = operand {
+                    *at += 1;
+                }
+            };
+            changed.steps.iter_mut().flat_map(|step| &mut step.operands).chain(&mut changed.roots).for_each(moved);
+            changed.steps[step].operands[place] = Operand::Result(0, 0);
+            changed.steps.insert(0, Step { kind, attrs: Vec::new(), operands: vec![operand] });
+            all.push(changed);
+        }
+    }
+}
+
+/// A constant whose first element is another one.
+fn elements(draft: &Draft, all: &mut Vec<Draft>) {
+    for (at, leaf) in draft.leaves.iter().enumerate() {
+        let Leaf::Given(constant) = leaf else { continue };
+        let Some(elements) = constant.to_f64() else { continue };
+        for first in [0.0, -1.0, 3.0, 0.25].into_iter().filter(|_| !elements.is_empty()) {
+            let mut elements = elements.clone();
+            elements[0] = first;
+            if let Some(value) = Const::from_f64(constant.dtype(), constant.shape(), &elements) {
+                let mut changed = draft.clone();
+                changed.leaves[at] = Leaf::Given(value);
+                all.push(changed);
+            }
+        }
+    }
+}
+
+impl Draft {
+    /// Elements of all leaves.
+    pub(super) fn elements(&self) -> i64 {
+        self.leaves.iter().map(|leaf| leaf.shape().iter().product::<i64>()).sum()
+    }
+
+    /// The same without leaves that nothing reads.
+    fn without_unread(self) -> Draft {
+        let operands = || self.steps.iter().flat_map(|step| &step.operands).chain(&self.roots);
+        let kept: Vec<usize> = (0..self.leaves.len()).filter(|at| operands().any(|operand| *operand == Operand::Leaf(*at))).collect();
+        let moved = |operand: &Operand| match operand {
+            Operand::Leaf(at) => Operand::Leaf(kept.iter().position(|leaf| leaf == at).unwrap_or(*at)),
+            result => *result,
+        };
+        Draft {
+            leaves: kept.iter().map(|at| self.leaves[*at].clone()).collect(),
+            steps: self.steps.iter().map(|step| Step { operands: step.operands.iter().map(moved).collect(), ..step.clone() }).collect(),
+            roots: self.roots.iter().map(moved).collect(),
+        }
+    }
+}
