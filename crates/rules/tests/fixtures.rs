@@ -67,7 +67,6 @@ fn fixtures_say_what_rules_do() {
     wrong.extend(files(&folder).difference(&places).map(|file| format!("{}: there is no such rule", file.display())));
     eprintln!("{} rules, {refusals} graphs on which one does not fire, {without} guards without one", rules.len());
     assert!(wrong.is_empty(), "{} differ; REGRAFT_UPDATE_SNAPSHOTS=1 writes them anew:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(20 * without <= refusals, "{without} guards have no graph that they alone refuse, beside {refusals} that have");
 }
 
 /// Writes all fixtures that are not right anew.

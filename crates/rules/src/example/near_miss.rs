@@ -6,11 +6,11 @@ use std::hash::{Hash, Hasher};
 use regraft_ir::{Bindings, Graph, eval, text};
 
 use super::guard::{Guard, bare, guards};
-use super::nearby::{joined, nearby};
+use super::nearby::{joined, larger, nearby};
 use super::outcome::{Outcome, outcome};
 use super::tidy::tidied;
 use crate::draft::Draft;
-use crate::matcher::{Found, matches_at};
+use crate::matcher::{Found, accept, sources_at};
 use crate::rule::Rule;
 use crate::sample::{self, Instance};
 use crate::spelling::Spelling;
@@ -20,10 +20,10 @@ use crate::vary::difference_within;
 const DRAWS: u64 = 400;
 /// Sources that are changed twice.
 const CHANGED: usize = 60;
-/// Elements of their leaves, at most.
-const LARGEST: i64 = 1 << 13;
-/// Those of them on which a guard with a near miss is looked at again, in case the rule is false.
-const IMPROVED: usize = 12;
+/// Those of the random sources that are changed once.
+const DRAWN: usize = 30;
+/// One of so many of them is for guards that have a near miss, in case the rule is false on another.
+const IMPROVED: usize = 5;
 /// Graphs of one guard and one verdict that are compared with the examples.
 const COMPARED: usize = 10;
 /// Inputs on which both sides are computed.
@@ -58,6 +58,8 @@ pub enum NearMiss {
     Held,
     /// Nothing: wherever the guard failed, these failed too.
     With(Vec<Guard>),
+    /// Nothing: where the guard failed, the names of `where` had no values.
+    Undefined,
     /// Nothing: where the guard failed, one or another failed too.
     Crowded,
     /// Nothing: where the guard alone failed, the source was found in another way too.
@@ -68,7 +70,9 @@ pub enum NearMiss {
 /// rule. Where the rule would be false comes first. Deterministic.
 pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<NearMiss> {
     let mut search = Search::new(rule, wanted);
-    let drafts: Vec<Draft> = examples.iter().filter_map(Draft::of).collect();
+    let mut drafts: Vec<Draft> = examples.iter().filter_map(Draft::of).collect();
+    let larger: Vec<Draft> = drafts.iter().filter_map(larger).collect();
+    drafts.extend(larger);
     let mut changed: Vec<Draft> = Vec::new();
     for draft in drafts.iter().flat_map(nearby) {
         if search.visit_draft(&draft, 1) {
@@ -78,20 +82,18 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     drafts.iter().flat_map(joined).for_each(|draft| {
         search.visit_draft(&draft, 2);
     });
-    for seed in 0..DRAWS {
-        if search.is_open()
-            && let Ok((graph, _)) = sample::graph(rule, seed)
-        {
-            let known = Draft::of(&graph);
-            search.visit(&graph, 3);
-            changed.extend(known.filter(|_| changed.len() < 2 * CHANGED));
+    let mut drawn: Vec<Draft> = Vec::new();
+    for graph in (0..DRAWS).filter_map(|seed| sample::graph(rule, seed).ok()).map(|(graph, _)| graph) {
+        if search.is_open() && search.visit(&graph, 3) && drawn.len() < DRAWN {
+            drawn.extend(Draft::of(&graph));
         }
     }
     // All kinds of changes among the few that are changed again.
-    changed.retain(|draft| draft.elements() <= LARGEST);
+    drawn.retain(|draft| !draft.is_large());
+    changed.retain(|draft| !draft.is_large());
     let step = changed.len().div_ceil(CHANGED).max(1);
-    for (at, draft) in changed.iter().step_by(step).enumerate() {
-        if search.is_empty() || (search.is_open() && at % (CHANGED / IMPROVED) == 0) {
+    for (at, draft) in drawn.iter().chain(changed.iter().step_by(step)).enumerate() {
+        if search.is_empty() || (search.is_open() && at % IMPROVED == 0) {
             for draft in nearby(draft) {
                 search.visit_draft(&draft, 4);
             }
@@ -144,6 +146,8 @@ struct State {
     with: Option<BTreeSet<usize>>,
     /// It failed alone where the source was found in another way as well.
     symmetric: bool,
+    /// It failed where the names of `where` had no values.
+    undefined: bool,
 }
 
 struct Search<'r> {
@@ -198,11 +202,15 @@ impl Search<'_> {
 
     /// True if the graph has a source of the rule.
     fn visit(&mut self, graph: &Graph, stage: usize) -> bool {
-        let sources: Vec<Found> = graph.ids().flat_map(|id| matches_at(graph, &self.bare, 0, id)).collect();
+        let sources: Vec<Found> = graph.ids().flat_map(|id| sources_at(graph, &self.bare, 0, id)).collect();
         let mut single: BTreeSet<usize> = BTreeSet::new();
         for found in &sources {
             let fails = |at: &usize| !self.guards[*at].holds(graph, &self.alone[*at], found);
             let failed: BTreeSet<usize> = (0..self.guards.len()).filter(fails).collect();
+            if !accept(graph, &self.bare, &mut found.clone()) {
+                failed.iter().for_each(|guard| self.states[*guard].undefined = true);
+                continue;
+            }
             for guard in &failed {
                 let others: BTreeSet<usize> = failed.iter().copied().filter(|other| other != guard).collect();
                 let with = self.states[*guard].with.get_or_insert_with(|| others.clone());
@@ -243,6 +251,7 @@ impl Search<'_> {
         });
         match (readable.min_by_key(|graph| difference(&text::print(graph), examples)), state.with) {
             (Some(graph), _) => NearMiss::Found(graph),
+            (None, None) if state.undefined => NearMiss::Undefined,
             (None, None) => NearMiss::Held,
             (None, _) if state.symmetric => NearMiss::Symmetric,
             (None, Some(with)) if with.is_empty() => NearMiss::Crowded,

@@ -9,10 +9,10 @@ use crate::draft::{Draft, Leaf, Operand, Step};
 /// Operators that are put between a leaf and its readers.
 const BETWEEN: [OpKind; 2] = [OpKind::Neg, OpKind::Relu];
 
-/// Element types that all leaves are given, constants of any elements included.
-const TYPES: [DType; 5] = [DType::I32, DType::U8, DType::F16, DType::F64, DType::Bool];
-/// Elements of a leaf at most.
-const LARGEST: i64 = 1 << 17;
+/// Element types that leaves are given, constants of any elements included.
+const TYPES: [DType; 6] = [DType::F32, DType::I32, DType::U8, DType::F16, DType::F64, DType::Bool];
+/// Elements of an input and of a constant, at most.
+const LARGEST: [i64; 2] = [1 << 20, 1 << 15];
 
 /// All sources that differ from this one in one thing. Most are not well typed.
 pub(super) fn nearby(draft: &Draft) -> Vec<Draft> {
@@ -22,6 +22,7 @@ pub(super) fn nearby(draft: &Draft) -> Vec<Draft> {
     between(draft, &mut all);
     elements(draft, &mut all);
     types(draft, &mut all);
+    ranks(draft, &mut all);
     sizes(draft, &mut all);
     omitted(draft, &mut all);
     all.extend(changes(draft));
@@ -51,16 +52,19 @@ fn uneven(draft: &Draft, changed: &Draft) -> Option<Draft> {
     (uneven != *changed).then_some(uneven)
 }
 
-/// Other element types of all real leaves; constants have whole numbers then.
+/// Another element type of all leaves of one type; constants have whole numbers then.
 fn types(draft: &Draft, all: &mut Vec<Draft>) {
-    for dtype in TYPES {
+    let mut present: Vec<DType> = draft.leaves.iter().map(Leaf::dtype).collect();
+    present.sort_unstable();
+    present.dedup();
+    for (old, new) in present.into_iter().flat_map(|old| TYPES.map(|new| (old, new))) {
         let mut changed = draft.clone();
-        for leaf in changed.leaves.iter_mut().filter(|leaf| leaf.dtype().class() == Class::Real) {
+        for leaf in changed.leaves.iter_mut().filter(|leaf| leaf.dtype() == old) {
             let constant = match leaf {
-                Leaf::Given(constant) => numbers(dtype, constant.shape()).map(Leaf::Given),
+                Leaf::Given(constant) => numbers(new, constant.shape()).map(Leaf::Given),
                 Leaf::Tensor { .. } => None,
             };
-            if let Some(other) = leaf.retyped(dtype).or(constant) {
+            if let Some(other) = leaf.retyped(new).or(constant) {
                 *leaf = other;
             }
         }
@@ -68,9 +72,22 @@ fn types(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
+/// A leaf of more axes than all others.
+fn ranks(draft: &Draft, all: &mut Vec<Draft>) {
+    let most = draft.leaves.iter().map(|leaf| leaf.shape().len()).max().unwrap_or(0);
+    for (at, leaf) in draft.leaves.iter().enumerate() {
+        let shape = [vec![1; most + 1 - leaf.shape().len()].as_slice(), leaf.shape()].concat();
+        all.extend(leaf.resized(shape).map(|leaf| {
+            let mut changed = draft.clone();
+            changed.leaves[at] = leaf;
+            changed
+        }));
+    }
+}
+
 /// Sizes of large leaves, which other changes leave alone: of all axes of one size, and of one axis.
 fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
-    if draft.elements() < 4096 {
+    if !draft.is_large() {
         return;
     }
     let mut sizes: Vec<i64> = draft.leaves.iter().flat_map(|leaf| leaf.shape().iter().copied()).collect();
@@ -101,9 +118,20 @@ fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
+/// A large source with inputs of thrice the size along spatial axes.
+pub(super) fn larger(draft: &Draft) -> Option<Draft> {
+    let is_input = |at: usize| matches!(draft.leaves[at], Leaf::Tensor { constant: false, .. });
+    let larger = |at: usize, axis: usize, n: i64| if is_input(at) && axis > 1 { 3 * n } else { n };
+    if draft.is_large() { resized(draft, &larger) } else { None }
+}
+
 fn resized(draft: &Draft, size: &dyn Fn(usize, usize, i64) -> i64) -> Option<Draft> {
     let shape = |at: usize, leaf: &Leaf| leaf.shape().iter().enumerate().map(|(axis, n)| size(at, axis, *n)).collect();
-    let leaves = draft.leaves.iter().enumerate().map(|(at, leaf)| leaf.resized_within(LARGEST, shape(at, leaf)));
+    let leaves = draft
+        .leaves
+        .iter()
+        .enumerate()
+        .map(|(at, leaf)| leaf.resized_within(LARGEST[usize::from(matches!(leaf, Leaf::Given(_)))], shape(at, leaf)));
     Some(Draft { leaves: leaves.collect::<Option<_>>()?, ..draft.clone() })
 }
 
@@ -184,9 +212,24 @@ fn between(draft: &Draft, all: &mut Vec<Draft>) {
             changed.steps.iter_mut().flat_map(|step| &mut step.operands).chain(&mut changed.roots).for_each(moved);
             changed.steps[step].operands[place] = Operand::Result(0, 0);
             changed.steps.insert(0, Step { kind, attrs: Vec::new(), operands: vec![operand] });
+            all.push(gathered(&changed));
             all.push(changed);
         }
     }
+}
+
+/// The source whose first operator gathers all rows instead.
+fn gathered(draft: &Draft) -> Draft {
+    let mut gathered = draft.clone();
+    let rows = match draft.steps[0].operands[0] {
+        Operand::Leaf(at) => draft.leaves[at].shape().first().copied().unwrap_or(1),
+        Operand::Result(..) => 1,
+    };
+    gathered.steps[0].kind = OpKind::Gather;
+    gathered.steps[0].attrs = vec![("axis".into(), Attr::Int(0))];
+    gathered.steps[0].operands.push(Operand::Leaf(draft.leaves.len()));
+    gathered.leaves.extend(Const::from_i64(DType::I64, &[rows], &(0..rows).collect::<Vec<_>>()).map(Leaf::Given));
+    gathered
 }
 
 /// A constant whose first element is another one.
@@ -207,9 +250,9 @@ fn elements(draft: &Draft, all: &mut Vec<Draft>) {
 }
 
 impl Draft {
-    /// Elements of all leaves.
-    pub(super) fn elements(&self) -> i64 {
-        self.leaves.iter().map(|leaf| leaf.shape().iter().product::<i64>()).sum()
+    /// Whether other changes leave some of its sizes alone.
+    pub(super) fn is_large(&self) -> bool {
+        self.leaves.iter().map(|leaf| leaf.shape().iter().product::<i64>()).sum::<i64>() >= 4096
     }
 
     /// The same without leaves that nothing reads.
