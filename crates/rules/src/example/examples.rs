@@ -14,6 +14,9 @@ const DRAWS: u64 = 3000;
 /// Draws on which the rule fires, at most.
 const FIRING: usize = 40;
 
+/// Nodes on both sides of an example that is enough by itself.
+const LARGE: usize = 25;
+
 /// Small graphs on which `rule` fires, at most `most`: the smallest first, then the smallest of those
 /// with other operators. Deterministic.
 pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
@@ -27,6 +30,9 @@ pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     }
     let mut all: Vec<(Size, Graph)> = smallest.into_values().collect();
     all.sort_by_key(|(size, _)| *size);
+    if all.first().is_some_and(|((nodes, ..), _)| *nodes > LARGE) {
+        all.truncate(1);
+    }
     all.into_iter().take(most).filter_map(|(_, graph)| readable(rule, &graph)).collect()
 }
 

@@ -63,8 +63,12 @@ impl Guard {
 
     /// Whether the condition holds at what was found; `alone` is the rule with this condition alone.
     pub(super) fn holds(&self, graph: &Graph, alone: &Rule, found: &Found) -> bool {
+        let constant = |value: &Val| matches!(value, Val::Value(PatchValue::Old(value)) if graph.is_constant(*value));
         if let Place::Constant(var) = self.place {
-            return matches!(found.env[var], Some(Val::Value(PatchValue::Old(value))) if graph.is_constant(value));
+            return match &found.env[var] {
+                Some(Val::List(items)) => items.iter().all(constant),
+                value => value.as_ref().is_some_and(constant),
+            };
         }
         let mut found = found.clone();
         let late = alone.guards.iter().chain(&alone.worth).any(|guard| mentions_let(alone, guard));

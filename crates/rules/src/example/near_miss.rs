@@ -74,7 +74,8 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     let larger: Vec<Draft> = drafts.iter().filter_map(larger).collect();
     drafts.extend(larger);
     let mut changed: Vec<Draft> = Vec::new();
-    for draft in drafts.iter().flat_map(nearby) {
+    let numbers = numbers(rule);
+    for draft in drafts.iter().flat_map(|draft| nearby(draft, &numbers)) {
         if search.visit_draft(&draft, 1) {
             changed.push(draft);
         }
@@ -94,7 +95,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     let step = changed.len().div_ceil(CHANGED).max(1);
     for (at, draft) in drawn.iter().chain(changed.iter().step_by(step)).enumerate() {
         if search.is_empty() || (search.is_open() && at % IMPROVED == 0) {
-            for draft in nearby(draft) {
+            for draft in nearby(draft, &numbers) {
                 search.visit_draft(&draft, 4);
             }
         }
@@ -103,6 +104,16 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
         search.visit(&graph, 5);
     }
     search.closest(examples)
+}
+
+/// Numbers that the conditions of a rule name, and those next to them.
+fn numbers(rule: &Rule) -> Vec<f64> {
+    let texts: Vec<String> = guards(rule).iter().map(Guard::to_string).collect();
+    let words = texts.iter().flat_map(|text| text.split(|c: char| c.is_whitespace() || c == '(' || c == ')'));
+    let mut all: Vec<f64> = words.filter_map(|word| word.parse().ok()).flat_map(|n: f64| [n, n + 1.0]).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
 }
 
 /// The source with symbols for its sizes: for all, and for each.

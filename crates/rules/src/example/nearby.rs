@@ -1,7 +1,7 @@
 //! Sources that differ from one in one thing that its types do not show: who reads a value, what is
 //! constant, what computes an operand.
 
-use regraft_ir::{Attr, Class, Const, DType, OpKind};
+use regraft_ir::{Attr, Const, DType, Float, OpKind};
 
 use crate::changes::changes;
 use crate::draft::{Draft, Leaf, Operand, Step};
@@ -14,8 +14,9 @@ const TYPES: [DType; 6] = [DType::F32, DType::I32, DType::U8, DType::F16, DType:
 /// Elements of an input and of a constant, at most.
 const LARGEST: [i64; 2] = [1 << 20, 1 << 15];
 
-/// All sources that differ from this one in one thing. Most are not well typed.
-pub(super) fn nearby(draft: &Draft) -> Vec<Draft> {
+/// All sources that differ from this one in one thing, attributes being these numbers as well. Most
+/// are not well typed.
+pub(super) fn nearby(draft: &Draft, numbers: &[f64]) -> Vec<Draft> {
     let mut all = Vec::new();
     constants(draft, &mut all);
     readers(draft, &mut all);
@@ -24,6 +25,9 @@ pub(super) fn nearby(draft: &Draft) -> Vec<Draft> {
     types(draft, &mut all);
     ranks(draft, &mut all);
     sizes(draft, &mut all);
+    axes(draft, &mut all);
+    groups(draft, &mut all);
+    attributes(draft, numbers, &mut all);
     omitted(draft, &mut all);
     all.extend(changes(draft));
     let uneven: Vec<Draft> = all.iter().filter_map(|changed| uneven(draft, changed)).collect();
@@ -103,17 +107,71 @@ fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
             }
         }
     }
-    // Groups: as many channels more, with weights as they are.
-    for (step, at) in draft.steps.iter().enumerate().flat_map(|(at, step)| (0..step.attrs.len()).map(move |attr| (at, attr))) {
-        if draft.steps[step].attrs[at].0 != "group" {
-            continue;
+}
+
+/// One more of an axis of a leaf, or nothing along it; and one more of two leaves, along one of the
+/// last axes or with an axis more.
+fn axes(draft: &Draft, all: &mut Vec<Draft>) {
+    let count = draft.leaves.len();
+    for at in 0..count {
+        for axis in 0..draft.leaves[at].shape().len() {
+            let mut empty = draft.clone();
+            if let Leaf::Tensor { shape, .. } = &mut empty.leaves[at] {
+                shape[axis] = 0;
+                all.push(empty);
+            }
+            all.extend(resized(draft, &|leaf, place, n| if (leaf, place) == (at, axis) { n + 1 } else { n }));
         }
-        for group in [2, 9] {
-            let grouped = resized(draft, &|leaf, axis, n| if (leaf, axis) == (0, 1) || (leaf, axis) == (1, 0) { group * n } else { n });
-            all.extend(grouped.map(|mut grouped| {
-                grouped.steps[step].attrs[at].1 = Attr::Int(group);
-                grouped
-            }));
+    }
+    for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
+        let both = |leaf: usize| leaf == one || leaf == other;
+        for from_end in 1..=4 {
+            let last = |leaf: usize, axis: usize| axis + from_end == draft.leaves[leaf].shape().len();
+            all.extend(resized(draft, &|leaf, axis, n| if both(leaf) && last(leaf, axis) { n + 1 } else { n }));
+        }
+        let longer = |leaf: &Leaf| leaf.resized([&[2], leaf.shape()].concat());
+        if let (Some(first), Some(second)) = (longer(&draft.leaves[one]), longer(&draft.leaves[other])) {
+            let mut changed = draft.clone();
+            (changed.leaves[one], changed.leaves[other]) = (first, second);
+            all.push(changed);
+        }
+    }
+}
+
+/// Convolutions in other numbers of groups, with as many channels in each: one, and all.
+fn groups(draft: &Draft, all: &mut Vec<Draft>) {
+    let grouped = |draft: &Draft, step: usize, group: i64| {
+        let attr = draft.steps[step].attrs.iter().position(|(name, _)| name == "group")?;
+        let Attr::Int(old) = draft.steps[step].attrs[attr].1 else { return None };
+        let (Operand::Leaf(x), Operand::Leaf(w)) = (*draft.steps[step].operands.first()?, *draft.steps[step].operands.get(1)?) else {
+            return None;
+        };
+        let bias = draft.steps[step].operands.get(2).copied();
+        let channels = |leaf: usize, axis: usize| (leaf, axis) == (x, 1) || (leaf, axis) == (w, 0) || Some(Operand::Leaf(leaf)) == bias;
+        let mut grouped = resized(draft, &|leaf, axis, n| if channels(leaf, axis) { n / old.max(1) * group } else { n })?;
+        grouped.steps[step].attrs[attr].1 = Attr::Int(group);
+        Some(grouped)
+    };
+    for group in [1, 2, 3, 9] {
+        all.extend((0..draft.steps.len()).filter_map(|step| grouped(draft, step, group)));
+        let every = (0..draft.steps.len()).fold(draft.clone(), |draft, step| grouped(&draft, step, group).unwrap_or(draft));
+        all.push(every);
+    }
+}
+
+/// Attributes that are these numbers.
+fn attributes(draft: &Draft, numbers: &[f64], all: &mut Vec<Draft>) {
+    for (at, step) in draft.steps.iter().enumerate() {
+        for (place, (_, value)) in step.attrs.iter().enumerate() {
+            for number in numbers {
+                let mut changed = draft.clone();
+                changed.steps[at].attrs[place].1 = match value {
+                    Attr::Float(_) => Attr::Float(Float(*number)),
+                    Attr::Int(_) => Attr::Int(*number as i64),
+                    _ => continue,
+                };
+                all.push(changed);
+            }
         }
     }
 }
