@@ -14,6 +14,7 @@ mod guard;
 mod near_miss;
 mod nearby;
 mod outcome;
+mod search;
 mod tidy;
 
 pub use examples::examples;

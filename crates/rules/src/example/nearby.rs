@@ -111,7 +111,7 @@ fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
 
 /// One more of an axis of a leaf, or nothing along it; and one more of two leaves, along one of the
 /// last axes or with an axis more.
-fn axes(draft: &Draft, all: &mut Vec<Draft>) {
+pub(super) fn axes(draft: &Draft, all: &mut Vec<Draft>) {
     let count = draft.leaves.len();
     for at in 0..count {
         for axis in 0..draft.leaves[at].shape().len() {
