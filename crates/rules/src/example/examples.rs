@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_ir::{Graph, Op, OpKind};
+use regraft_ir::{Const, Graph, Op, OpKind};
 
 use super::outcome::{Outcome, outcome};
 use super::tidy::tidied;
@@ -30,7 +30,7 @@ pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     }
     let mut all: Vec<(Size, Graph)> = smallest.into_values().collect();
     all.sort_by_key(|(size, _)| *size);
-    if all.first().is_some_and(|((nodes, ..), _)| *nodes > LARGE) {
+    if all.first().is_some_and(|((_, nodes, ..), _)| *nodes > LARGE) {
         all.truncate(1);
     }
     all.into_iter().take(most).filter_map(|(_, graph)| readable(rule, &graph)).collect()
@@ -50,13 +50,17 @@ fn readable(rule: &Rule, graph: &Graph) -> Option<Graph> {
     tidied(rule, graph, &|other| fired(other).filter(|(k, n, _)| (k, n) == (&kinds, &nodes)).map(|(.., found)| found))
 }
 
-/// Nodes, sizes of 1, and the sum of all sizes.
-type Size = (usize, usize, i64);
+/// Operators on a list of one; nodes; sizes and constants of 1 and constants of 0; the sum of all
+/// sizes.
+type Size = (usize, usize, usize, i64);
 
 fn size(before: &Graph, after: usize) -> Size {
-    let leaves = before.ids().filter(|id| matches!(before.node(*id).op, Op::Input(_) | Op::Constant(_)));
-    let sizes: Vec<i64> = leaves.filter_map(|id| before.ty(id.out())?.known_shape()).flatten().collect();
-    (before.len() + after, sizes.iter().filter(|size| **size == 1).count(), sizes.iter().sum())
+    let nodes = || before.ids().map(|id| (id, before.node(id)));
+    let lonely = nodes().filter(|(_, node)| node.op.kind() == OpKind::Concat && node.inputs.len() == 1).count();
+    let leaves = nodes().filter(|(_, node)| matches!(node.op, Op::Input(_) | Op::Constant(_)));
+    let sizes: Vec<i64> = leaves.filter_map(|(id, _)| before.ty(id.out())?.known_shape()).flatten().collect();
+    let neutral = nodes().filter(|(id, _)| before.constant(id.out()).and_then(Const::splat).is_some_and(|v| v == 0.0 || v == 1.0));
+    (lonely, before.len() + after, sizes.iter().filter(|size| **size == 1).count() + neutral.count(), sizes.iter().sum())
 }
 
 /// Kinds of operators on both sides, with their numbers of operands.

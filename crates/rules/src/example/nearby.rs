@@ -12,7 +12,7 @@ const BETWEEN: [OpKind; 2] = [OpKind::Neg, OpKind::Relu];
 /// Element types that leaves are given, constants of any elements included.
 const TYPES: [DType; 6] = [DType::F32, DType::I32, DType::U8, DType::F16, DType::F64, DType::Bool];
 /// Elements of an input and of a constant, at most.
-const LARGEST: [i64; 2] = [1 << 20, 1 << 15];
+const LARGEST: [i64; 2] = [1 << 20, 1 << 17];
 
 /// All sources that differ from this one in one thing, attributes being these numbers as well. Most
 /// are not well typed.
@@ -140,22 +140,26 @@ pub(super) fn axes(draft: &Draft, all: &mut Vec<Draft>) {
 
 /// Convolutions in other numbers of groups, with as many channels in each: one, and all.
 fn groups(draft: &Draft, all: &mut Vec<Draft>) {
-    let grouped = |draft: &Draft, step: usize, group: i64| {
-        let attr = draft.steps[step].attrs.iter().position(|(name, _)| name == "group")?;
-        let Attr::Int(old) = draft.steps[step].attrs[attr].1 else { return None };
-        let (Operand::Leaf(x), Operand::Leaf(w)) = (*draft.steps[step].operands.first()?, *draft.steps[step].operands.get(1)?) else {
-            return None;
-        };
-        let bias = draft.steps[step].operands.get(2).copied();
-        let channels = |leaf: usize, axis: usize| (leaf, axis) == (x, 1) || (leaf, axis) == (w, 0) || Some(Operand::Leaf(leaf)) == bias;
-        let mut grouped = resized(draft, &|leaf, axis, n| if channels(leaf, axis) { n / old.max(1) * group } else { n })?;
-        grouped.steps[step].attrs[attr].1 = Attr::Int(group);
-        Some(grouped)
-    };
+    let attr = |step: &Step| step.attrs.iter().position(|(name, value)| name == "group" && matches!(value, Attr::Int(1..)));
+    let steps: Vec<usize> = (0..draft.steps.len()).filter(|at| attr(&draft.steps[*at]).is_some()).collect();
     for group in [1, 2, 3, 9] {
-        all.extend((0..draft.steps.len()).filter_map(|step| grouped(draft, step, group)));
-        let every = (0..draft.steps.len()).fold(draft.clone(), |draft, step| grouped(&draft, step, group).unwrap_or(draft));
-        all.push(every);
+        for chosen in steps.iter().map(std::slice::from_ref).chain([steps.as_slice()]) {
+            let old = |leaf: usize, axis: usize| {
+                chosen.iter().map(|at| &draft.steps[*at]).find_map(|step| {
+                    let place = step.operands.iter().position(|operand| *operand == Operand::Leaf(leaf))?;
+                    let Attr::Int(old) = step.attrs[attr(step)?].1 else { return None };
+                    ((place, axis) == (0, 1) || (place > 0 && axis == 0)).then_some(old)
+                })
+            };
+            let Some(mut grouped) = resized(draft, &|leaf, axis, n| old(leaf, axis).map_or(n, |old| n / old * group)) else { continue };
+            for at in chosen {
+                let step = &mut grouped.steps[*at];
+                if let Some(place) = attr(step) {
+                    step.attrs[place].1 = Attr::Int(group);
+                }
+            }
+            all.push(grouped);
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn tidied(rule: &Rule, graph: &Graph, keeps: &dyn Fn(&Graph) -> Optio
     let single = rebuilt(&graph, &|_, op| single(op), &HashMap::new());
     adopt(&mut graph, single);
     for number in long_numbers(&graph) {
-        SHORT.iter().any(|short| {
+        [0.5].iter().chain(&SHORT).any(|short| {
             let shorter = rebuilt(&graph, &|_, op| with_number(op, number, *short), &HashMap::new());
             adopt(&mut graph, shorter)
         });
@@ -59,11 +59,19 @@ pub(super) fn seeded(name: &str, ty: &TensorType) -> Option<Const> {
     graph.constant(graph.outputs()[0].value).cloned()
 }
 
-/// The graph with other operators, from its first node on. Weights without elements get some.
+/// The graph with other operators, without those that no output needs. Weights without elements get
+/// some.
 fn rebuilt(graph: &Graph, remake: &dyn Fn(NodeId, &Op) -> Op, names: &HashMap<ValueId, String>) -> Option<Graph> {
     let mut new = Graph::new("");
     let mut values: HashMap<ValueId, ValueId> = HashMap::new();
-    for id in graph.topological() {
+    let order = graph.topological();
+    let mut needed: HashSet<NodeId> = graph.outputs().iter().map(|output| output.value.node).collect();
+    for id in order.iter().rev() {
+        if needed.contains(id) {
+            needed.extend(graph.node(*id).inputs.iter().map(|v| v.node));
+        }
+    }
+    for id in order.into_iter().filter(|id| needed.contains(id)) {
         let node = graph.node(id);
         let made = match remake(id, &node.op) {
             Op::Input(Input { name, ty }) if node.constant => new.add_const(seeded(&name, &ty)?).node,
@@ -116,8 +124,7 @@ fn is_long(number: f64) -> bool {
 fn long_numbers(graph: &Graph) -> Vec<f64> {
     let attrs = graph.ids().flat_map(|id| graph.node(id).op.attrs());
     let mut all: Vec<f64> = attrs.filter_map(|(_, attr)| if let Attr::Float(Float(v)) = attr { Some(v) } else { None }).collect();
-    // What is short in decimals is so in single precision.
-    all.retain(|v| v.is_finite() && is_long(f64::from((v * 1000.0).round() as f32 / 1000.0)) && format!("{}", *v as f32).len() > 5);
+    all.retain(|v| v.is_finite() && is_long(*v));
     all.sort_by(f64::total_cmp);
     all.dedup();
     all
