@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_ir::{Const, Graph, Op, OpKind};
+use regraft_ir::{Attr, Const, Graph, Op, OpKind};
 
 use super::outcome::{Outcome, outcome};
 use super::tidy::tidied;
@@ -50,8 +50,8 @@ fn readable(rule: &Rule, graph: &Graph) -> Option<Graph> {
     tidied(rule, graph, &|other| fired(other).filter(|(k, n, _)| (k, n) == (&kinds, &nodes)).map(|(.., found)| found))
 }
 
-/// Operators on a list of one; nodes; sizes and constants of 1 and constants of 0; the sum of all
-/// sizes.
+/// Operators on a list of one; nodes; sizes, windows and constants of 1 and constants of 0; the sum
+/// of all sizes.
 type Size = (usize, usize, usize, i64);
 
 fn size(before: &Graph, after: usize) -> Size {
@@ -60,7 +60,9 @@ fn size(before: &Graph, after: usize) -> Size {
     let leaves = nodes().filter(|(_, node)| matches!(node.op, Op::Input(_) | Op::Constant(_)));
     let sizes: Vec<i64> = leaves.filter_map(|(id, _)| before.ty(id.out())?.known_shape()).flatten().collect();
     let neutral = nodes().filter(|(id, _)| before.constant(id.out()).and_then(Const::splat).is_some_and(|v| v == 0.0 || v == 1.0));
-    (lonely, before.len() + after, sizes.iter().filter(|size| **size == 1).count() + neutral.count(), sizes.iter().sum())
+    let windows = nodes().filter_map(|(_, node)| node.op.attr("kernel"));
+    let ones = windows.filter(|kernel| matches!(kernel, Attr::Ints(ints) if ints.iter().all(|n| *n == 1))).count();
+    (lonely, before.len() + after, sizes.iter().filter(|size| **size == 1).count() + neutral.count() + ones, sizes.iter().sum())
 }
 
 /// Kinds of operators on both sides, with their numbers of operands.

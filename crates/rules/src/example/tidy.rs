@@ -28,8 +28,9 @@ pub(super) fn tidied(rule: &Rule, graph: &Graph, keeps: &dyn Fn(&Graph) -> Optio
     };
     let single = rebuilt(&graph, &|_, op| single(op), &HashMap::new());
     adopt(&mut graph, single);
-    for number in long_numbers(&graph) {
-        [0.5].iter().chain(&SHORT).any(|short| {
+    for number in numbers(&graph).into_iter().filter(|v| v.is_finite() && is_long(*v)) {
+        let used = numbers(&graph);
+        [0.5].iter().chain(&SHORT).filter(|short| !used.contains(short)).any(|short| {
             let shorter = rebuilt(&graph, &|_, op| with_number(op, number, *short), &HashMap::new());
             adopt(&mut graph, shorter)
         });
@@ -120,11 +121,10 @@ fn is_long(number: f64) -> bool {
     (number * 1000.0).fract() != 0.0
 }
 
-/// Numbers among the attributes that take long to write.
-fn long_numbers(graph: &Graph) -> Vec<f64> {
+/// Numbers among the attributes, ascending.
+fn numbers(graph: &Graph) -> Vec<f64> {
     let attrs = graph.ids().flat_map(|id| graph.node(id).op.attrs());
     let mut all: Vec<f64> = attrs.filter_map(|(_, attr)| if let Attr::Float(Float(v)) = attr { Some(v) } else { None }).collect();
-    all.retain(|v| v.is_finite() && is_long(*v));
     all.sort_by(f64::total_cmp);
     all.dedup();
     all
