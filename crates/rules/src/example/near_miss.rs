@@ -13,7 +13,8 @@ use crate::matcher::Found;
 use crate::rule::Rule;
 use crate::sample::{self, Instance};
 use crate::spelling::Spelling;
-use crate::vary::difference_within;
+use crate::variants::finite_difference;
+use crate::vary::difference_beyond;
 
 /// Random sources that are looked at.
 const DRAWS: u64 = 400;
@@ -153,6 +154,6 @@ pub(super) fn judged(graph: &Graph, rule: &Rule, lifted: &Rule) -> Option<(Verdi
         return Some((Verdict::Open, found));
     }
     let instance = Instance { before: graph.clone(), after, feeds: HashMap::new() };
-    let verdict = if difference_within(&instance, ROUNDS, TOLERANCE).is_some() { Verdict::False } else { Verdict::Open };
+    let verdict = if difference_beyond(TOLERANCE, finite_difference, &instance, ROUNDS).is_some() { Verdict::False } else { Verdict::Open };
     Some((verdict, found))
 }

@@ -191,6 +191,9 @@ fn shorter_constants(graph: &Graph, id: NodeId) -> Vec<Const> {
             if named.as_ref() == Some(value) {
                 return Vec::new();
             }
+            // Variances stay positive.
+            let positive = value.to_f64().is_some_and(|elements| elements.iter().all(|v| *v > 0.0));
+            let named = named.filter(|_| !positive);
             let count = value.elements();
             let ascending = (count <= WRITTEN).then(|| made((1..=count).map(|n| n as f64).collect())).flatten();
             let rounded = (count <= WRITTEN)
