@@ -70,6 +70,23 @@ fn fixtures_say_what_rules_do() {
     assert!(wrong.is_empty(), "{} differ; REGRAFT_UPDATE_SNAPSHOTS=1 writes them anew:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[test]
+fn fixtures_are_made_from_nothing() {
+    for rule in rules().iter().filter(|rule| ["relu-of-relu", "matmul-distribute-right-add", "neutral-pow"].contains(&rule.name.as_ref())) {
+        let written = fs::read_to_string(folder().join(place(rule))).unwrap();
+        let by_hand = written.find("; refused\n").map_or("", |at| &written[at..]);
+        let made = Fixture::parse(by_hand).unwrap().updated(rule).text(rule);
+        assert!(made == written, "{}: {}", rule.name, difference::difference(&written, &made));
+    }
+}
+
+#[test]
+fn the_guide_shows_a_fixture() {
+    let guide = fs::read_to_string(folder().join("../../docs/guide/writing-rules.md")).unwrap();
+    let shown = fs::read_to_string(folder().join("matmul/matmul-distribute-right-add.graph")).unwrap();
+    assert!(guide.contains(&shown), "the fixture is:\n{shown}");
+}
+
 /// Writes all fixtures that are not right anew.
 fn update(folder: &Path, rules: &[Rule]) {
     let next = AtomicUsize::new(0);
