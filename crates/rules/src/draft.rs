@@ -64,8 +64,13 @@ impl Leaf {
 
     /// The same with another shape; elements are repeated in order where there are more of them.
     pub fn resized(&self, shape: Vec<i64>) -> Option<Leaf> {
+        self.resized_within(LARGEST, shape)
+    }
+
+    /// The same with at most so many elements.
+    pub fn resized_within(&self, largest: i64, shape: Vec<i64>) -> Option<Leaf> {
         let count = shape.iter().product::<i64>();
-        if shape.len() > DEEPEST || !(1..=LARGEST).contains(&count) || shape.iter().any(|size| *size < 1) {
+        if shape.len() > DEEPEST || !(1..=largest).contains(&count) || shape.iter().any(|size| *size < 1) {
             return None;
         }
         Some(match self {
@@ -142,7 +147,8 @@ impl Draft {
         self.spelled(Spelling::Symbols(Some(kept.fold(!0, |mask, size| mask & !(1 << (size % 16))))))
     }
 
-    fn spelled(&self, spelling: Spelling) -> Option<(Graph, Vec<ValueId>)> {
+    /// The same with other spellings of sizes.
+    pub fn spelled(&self, spelling: Spelling) -> Option<(Graph, Vec<ValueId>)> {
         let mut graph = Graph::new("instance");
         let leaves: Vec<ValueId> = self.leaves.iter().enumerate().map(|(at, leaf)| spelled_leaf(&mut graph, leaf, at, spelling)).collect();
         let mut results: Vec<NodeId> = Vec::new();

@@ -31,6 +31,7 @@ pub mod domain;
 mod draft;
 pub mod draw;
 pub mod error;
+pub mod example;
 pub mod expr;
 mod family;
 pub mod instantiate;

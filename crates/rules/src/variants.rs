@@ -197,7 +197,7 @@ fn refutation(rule: &Rule, instance: &Instance) -> Option<String> {
 }
 
 /// As [`difference`], but where both sides have no finite value they agree.
-fn finite_difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
+pub(crate) fn finite_difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
     let (Value::Real(x), Value::Real(y)) = (a, b) else { return a.difference(b) };
     let mut y = y.as_ref().clone();
     if x.shape == y.shape {

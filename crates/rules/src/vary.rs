@@ -111,6 +111,16 @@ fn number(constant: &Const, dtype: DType) -> Option<Const> {
 ///
 /// A round on which the source cannot be computed says nothing: an index may be out of range.
 pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String> {
+    difference_beyond(TOLERANCE, Value::difference, instance, rounds)
+}
+
+/// The same, with another measure of difference, and what is none.
+pub(crate) fn difference_beyond(
+    tolerance: f64,
+    difference: fn(&Value<f64>, &Value<f64>) -> f64,
+    instance: &Instance,
+    rounds: u64,
+) -> Option<String> {
     for round in 0..rounds {
         let feeds = feeds(instance, round)?;
         let run = |graph: &Graph| eval::run::<f64>(graph, &feeds, &mut eval::NoOpaque);
@@ -119,8 +129,8 @@ pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String
             Ok(after) => after,
             Err(e) => return Some(format!("the target cannot be computed: {e}")),
         };
-        let worst = before.iter().zip(&after).map(|(a, b)| a.difference(b)).fold(0.0, f64::max);
-        if worst > TOLERANCE {
+        let worst = before.iter().zip(&after).map(|(a, b)| difference(a, b)).fold(0.0, f64::max);
+        if worst > tolerance {
             return Some(format!("round {round}: {before:?} and {after:?}"));
         }
     }

@@ -1,0 +1,73 @@
+//! Small graphs that a rule rewrites.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regraft_ir::{Attr, Const, Graph, Op, OpKind};
+
+use super::outcome::{Outcome, outcome};
+use super::tidy::tidied;
+use crate::rule::Rule;
+use crate::sample::draw;
+
+/// Draws at most.
+const DRAWS: u64 = 3000;
+/// Draws on which the rule fires, at most.
+const FIRING: usize = 40;
+
+/// Nodes on both sides of an example that is enough by itself.
+const LARGE: usize = 25;
+
+/// Small graphs on which `rule` fires, at most `most`: the smallest first, then the smallest of those
+/// with other operators. Deterministic.
+pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
+    let mut smallest: BTreeMap<Operators, (Size, Graph)> = BTreeMap::new();
+    for instance in (0..DRAWS).filter_map(|seed| draw(rule, seed).ok()).take(FIRING) {
+        let (size, graph) = (size(&instance.before, instance.after.len()), instance.before);
+        let key = operators([&graph, &instance.after]);
+        if smallest.get(&key).is_none_or(|(least, _)| size < *least) {
+            smallest.insert(key, (size, graph));
+        }
+    }
+    let mut all: Vec<(Size, Graph)> = smallest.into_values().collect();
+    all.sort_by_key(|(size, _)| *size);
+    if all.first().is_some_and(|((_, nodes, ..), _)| *nodes > LARGE) {
+        all.truncate(1);
+    }
+    all.into_iter().take(most).filter_map(|(_, graph)| readable(rule, &graph)).collect()
+}
+
+/// The graph made readable, such that the rule makes the same operators of it.
+fn readable(rule: &Rule, graph: &Graph) -> Option<Graph> {
+    let fired = |graph: &Graph| match outcome(graph, rule) {
+        Outcome::Fires(found, patch) => {
+            let mut after = graph.clone();
+            after.apply(&patch);
+            Some((operators([graph, &after]), after.len(), *found))
+        }
+        _ => None,
+    };
+    let (kinds, nodes, _) = fired(graph)?;
+    tidied(rule, graph, &|other| fired(other).filter(|(k, n, _)| (k, n) == (&kinds, &nodes)).map(|(.., found)| found))
+}
+
+/// Operators on a list of one; nodes; sizes, windows and constants of 1 and constants of 0; the sum
+/// of all sizes.
+type Size = (usize, usize, usize, i64);
+
+fn size(before: &Graph, after: usize) -> Size {
+    let nodes = || before.ids().map(|id| (id, before.node(id)));
+    let lonely = nodes().filter(|(_, node)| node.op.kind() == OpKind::Concat && node.inputs.len() == 1).count();
+    let leaves = nodes().filter(|(_, node)| matches!(node.op, Op::Input(_) | Op::Constant(_)));
+    let sizes: Vec<i64> = leaves.filter_map(|(id, _)| before.ty(id.out())?.known_shape()).flatten().collect();
+    let neutral = nodes().filter(|(id, _)| before.constant(id.out()).and_then(Const::splat).is_some_and(|v| v == 0.0 || v == 1.0));
+    let windows = nodes().filter_map(|(_, node)| node.op.attr("kernel"));
+    let ones = windows.filter(|kernel| matches!(kernel, Attr::Ints(ints) if ints.iter().all(|n| *n == 1))).count();
+    (lonely, before.len() + after, sizes.iter().filter(|size| **size == 1).count() + neutral.count() + ones, sizes.iter().sum())
+}
+
+/// Kinds of operators on both sides, with their numbers of operands.
+type Operators = [BTreeSet<(OpKind, usize)>; 2];
+
+fn operators(sides: [&Graph; 2]) -> Operators {
+    sides.map(|graph| graph.ids().map(|id| (graph.node(id).op.kind(), graph.node(id).inputs.len().min(3))).collect())
+}

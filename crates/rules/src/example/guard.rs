@@ -1,0 +1,160 @@
+//! `Guard`: a condition of a rule that can be lifted.
+
+use std::fmt;
+
+use regraft_ir::{Graph, PatchValue};
+
+use crate::expr::{Expr, GraphScope, Val};
+use crate::instantiate::{Anything, Refusal, instantiate};
+use crate::matcher::{Found, accept, mentions_let};
+use crate::rule::{Pattern, Rule, Var};
+use crate::sexp::{self, Sexp};
+
+/// A condition of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Guard {
+    text: String,
+    place: Place,
+}
+
+/// Where a rule states a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// In its `when` clauses.
+    When(usize),
+    /// In its `worth` clauses.
+    Worth(usize),
+    /// In its source: `(const ?c)`.
+    Constant(Var),
+    /// Nowhere: the rule does not say `(shared)`.
+    Private,
+}
+
+/// Name of the condition that inner values of the source have no readers beside it.
+const PRIVATE: &str = "(not (shared))";
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Guard {
+    /// Whether it asks only what is constant and who reads what, so that the rule is as true without
+    /// it.
+    pub(super) fn is_of_structure(&self) -> bool {
+        matches!(self.place, Place::Constant(_) | Place::Private)
+            || self.text.starts_with("(const ?")
+            || self.text.starts_with("(not (const ?")
+    }
+
+    /// The rule with this condition alone, but for those of its source.
+    pub(super) fn alone(&self, rule: &Rule) -> Rule {
+        let only = |guards: &[Expr], at: usize| guards.get(at).cloned().into_iter().collect();
+        let mut alone = bare(rule);
+        match self.place {
+            Place::When(at) => alone.guards = only(&rule.guards, at),
+            Place::Worth(at) => alone.worth = only(&rule.worth, at),
+            Place::Constant(_) => {}
+            Place::Private => alone.shared = false,
+        }
+        alone
+    }
+
+    /// Whether the condition holds at what was found; `alone` is the rule with this condition alone.
+    pub(super) fn holds(&self, graph: &Graph, alone: &Rule, found: &Found) -> bool {
+        let constant = |value: &Val| matches!(value, Val::Value(PatchValue::Old(value)) if graph.is_constant(*value));
+        if let Place::Constant(var) = self.place {
+            return match &found.env[var] {
+                Some(Val::List(items)) => items.iter().all(constant),
+                value => value.as_ref().is_some_and(constant),
+            };
+        }
+        let mut found = found.clone();
+        let late = alone.guards.iter().chain(&alone.worth).any(|guard| mentions_let(alone, guard));
+        accept(graph, alone, &mut found) && !(late && matches!(instantiate(graph, alone, &found, &Anything), Err(Refusal::Guard)))
+    }
+
+    /// The rule without this condition.
+    pub fn lifted(&self, rule: &Rule) -> Rule {
+        let mut rule = rule.clone();
+        match self.place {
+            Place::When(at) => drop(rule.guards.remove(at)),
+            Place::Worth(at) => drop(rule.worth.remove(at)),
+            Place::Constant(var) => rule.source.iter_mut().for_each(|pattern| lift(pattern, var)),
+            Place::Private => rule.shared = true,
+        }
+        rule
+    }
+}
+
+/// The rule without any condition: what is no source of it is none of any.
+pub(super) fn bare(rule: &Rule) -> Rule {
+    let mut bare = Rule { guards: Vec::new(), worth: Vec::new(), shared: true, ..rule.clone() };
+    let mut constants = Vec::new();
+    rule.source.iter().for_each(|pattern| collect(pattern, &mut constants));
+    for var in constants {
+        bare.source.iter_mut().for_each(|pattern| lift(pattern, var));
+    }
+    bare
+}
+
+/// All conditions of a rule, in the order of its text: those of its source, its guards, and that
+/// inner values have no other readers. What is true by the words of a family alone is left out.
+pub fn guards(rule: &Rule) -> Vec<Guard> {
+    let mut all: Vec<Guard> = Vec::new();
+    let mut constants = Vec::new();
+    rule.source.iter().for_each(|pattern| collect(pattern, &mut constants));
+    for var in constants {
+        all.push(Guard { text: format!("(const ?{})", rule.variables[var]), place: Place::Constant(var) });
+    }
+    let clause = |name: &str, exprs: &[Expr], place: fn(usize) -> Place| {
+        let stated: Vec<(usize, String)> =
+            texts(rule, name).into_iter().enumerate().filter(|(at, _)| !is_true(rule, &exprs[*at])).collect();
+        stated.into_iter().map(move |(at, text)| Guard { text, place: place(at) })
+    };
+    all.extend(clause("when", &rule.guards, Place::When));
+    all.extend(clause("worth", &rule.worth, Place::Worth));
+    if !rule.shared && rule.source.iter().any(has_interior) {
+        all.push(Guard { text: PRIVATE.into(), place: Place::Private });
+    }
+    all
+}
+
+/// Whether the words of a family make a condition true, whatever the variables are.
+fn is_true(rule: &Rule, condition: &Expr) -> bool {
+    condition.holds(&rule.environment(), &GraphScope(&Graph::default())) == Ok(true)
+}
+
+/// The conditions of a rule's clauses of this name, as written.
+fn texts(rule: &Rule, clause: &str) -> Vec<String> {
+    let forms = sexp::parse(&rule.file, &rule.text).unwrap_or_default();
+    let clauses = forms.first().and_then(Sexp::list).unwrap_or_default().iter().filter(|form| form.head() == Some(clause));
+    clauses.flat_map(|form| &form.list().unwrap_or_default()[1..]).map(Sexp::to_string).collect()
+}
+
+fn collect(pattern: &Pattern, into: &mut Vec<Var>) {
+    match pattern {
+        Pattern::Constant(var) if !into.contains(var) => into.push(*var),
+        Pattern::Node(node) => node.operands.iter().for_each(|operand| collect(operand, into)),
+        Pattern::Each(inner, _) => collect(inner, into),
+        _ => {}
+    }
+}
+
+fn lift(pattern: &mut Pattern, wanted: Var) {
+    match pattern {
+        Pattern::Constant(var) if *var == wanted => *pattern = Pattern::Any(wanted),
+        Pattern::Node(node) => node.operands.iter_mut().for_each(|operand| lift(operand, wanted)),
+        Pattern::Each(inner, _) => lift(inner, wanted),
+        _ => {}
+    }
+}
+
+fn has_interior(root: &Pattern) -> bool {
+    let inner = |operand: &Pattern| match operand {
+        Pattern::Each(inner, _) => matches!(**inner, Pattern::Node(_)),
+        operand => matches!(operand, Pattern::Node(_)),
+    };
+    matches!(root, Pattern::Node(node) if node.operands.iter().any(inner))
+}

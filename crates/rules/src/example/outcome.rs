@@ -1,0 +1,41 @@
+//! `Outcome`: what a rule does with a graph.
+
+use regraft_ir::{Graph, Patch};
+
+use crate::instantiate::{Anything, Refusal, instantiate};
+use crate::matcher::{Found, matches_at};
+use crate::rule::Rule;
+
+/// What a rule does with a graph.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It rewrites what it found.
+    Fires(Box<Found>, Patch),
+    /// Its source is found and its guards hold, but its target cannot be built: why.
+    Unbuildable(Box<Found>, String),
+    /// Its source is not found, a guard does not hold, or nothing would change.
+    Refused,
+}
+
+impl Outcome {
+    /// What was found, if the guards hold.
+    pub fn found(&self) -> Option<&Found> {
+        match self {
+            Outcome::Fires(found, _) | Outcome::Unbuildable(found, _) => Some(found),
+            Outcome::Refused => None,
+        }
+    }
+}
+
+/// What `rule` does at the first place where it fires, in the order of nodes.
+pub fn outcome(graph: &Graph, rule: &Rule) -> Outcome {
+    let mut result = Outcome::Refused;
+    for found in graph.ids().flat_map(|id| matches_at(graph, rule, 0, id)) {
+        match instantiate(graph, rule, &found, &Anything) {
+            Ok(patch) => return Outcome::Fires(Box::new(found), patch),
+            Err(Refusal::Guard | Refusal::Nothing | Refusal::Cycle) => {}
+            Err(why) => result = Outcome::Unbuildable(Box::new(found), why.to_string()),
+        }
+    }
+    result
+}
