@@ -4,9 +4,10 @@
 //! for its rules once per alternative, with `$op` replaced. An alternative is a word, or a label
 //! and a form: the label goes into names and documentation, the form elsewhere. Families nest.
 
+use regraft_ir::text::Position;
+
 use crate::error::RuleError;
 use crate::sexp::Sexp;
-use regraft_ir::text::Position;
 
 /// One replacement of a family's placeholder.
 #[derive(Clone, Debug)]

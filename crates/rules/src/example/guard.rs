@@ -7,6 +7,7 @@ use regraft_ir::{Graph, PatchValue};
 use crate::expr::{Expr, GraphScope, Val};
 use crate::instantiate::{Anything, Refusal, instantiate};
 use crate::matcher::{Found, accept, mentions_let};
+use crate::parse::today;
 use crate::rule::{Pattern, Rule, Var};
 use crate::sexp::{self, Sexp};
 
@@ -14,16 +15,16 @@ use crate::sexp::{self, Sexp};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Guard {
     text: String,
-    place: Place,
+    clause: Clause,
 }
 
 /// Where a rule states a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum Clause {
     /// In its `when` clauses.
     When(usize),
-    /// In its `worth` clauses.
-    Worth(usize),
+    /// In its `profitable` clauses.
+    Profitable(usize),
     /// In its source: `(const ?c)`.
     Constant(Var),
     /// Nowhere: the rule does not say `(shared)`.
@@ -43,7 +44,7 @@ impl Guard {
     /// Whether it asks only what is constant and who reads what, so that the rule is as true without
     /// it.
     pub(super) fn is_of_structure(&self) -> bool {
-        matches!(self.place, Place::Constant(_) | Place::Private)
+        matches!(self.clause, Clause::Constant(_) | Clause::Private)
             || self.text.starts_with("(const ?")
             || self.text.starts_with("(not (const ?")
     }
@@ -52,11 +53,11 @@ impl Guard {
     pub(super) fn alone(&self, rule: &Rule) -> Rule {
         let only = |guards: &[Expr], at: usize| guards.get(at).cloned().into_iter().collect();
         let mut alone = bare(rule);
-        match self.place {
-            Place::When(at) => alone.guards = only(&rule.guards, at),
-            Place::Worth(at) => alone.worth = only(&rule.worth, at),
-            Place::Constant(_) => {}
-            Place::Private => alone.shared = false,
+        match self.clause {
+            Clause::When(at) => alone.guards = only(&rule.guards, at),
+            Clause::Profitable(at) => alone.profitable = only(&rule.profitable, at),
+            Clause::Constant(_) => {}
+            Clause::Private => alone.shared = false,
         }
         alone
     }
@@ -64,25 +65,25 @@ impl Guard {
     /// Whether the condition holds at what was found; `alone` is the rule with this condition alone.
     pub(super) fn holds(&self, graph: &Graph, alone: &Rule, found: &Found) -> bool {
         let constant = |value: &Val| matches!(value, Val::Value(PatchValue::Old(value)) if graph.is_constant(*value));
-        if let Place::Constant(var) = self.place {
+        if let Clause::Constant(var) = self.clause {
             return match &found.env[var] {
                 Some(Val::List(items)) => items.iter().all(constant),
                 value => value.as_ref().is_some_and(constant),
             };
         }
         let mut found = found.clone();
-        let late = alone.guards.iter().chain(&alone.worth).any(|guard| mentions_let(alone, guard));
+        let late = alone.guards.iter().chain(&alone.profitable).any(|guard| mentions_let(alone, guard));
         accept(graph, alone, &mut found) && !(late && matches!(instantiate(graph, alone, &found, &Anything), Err(Refusal::Guard)))
     }
 
     /// The rule without this condition.
     pub fn lifted(&self, rule: &Rule) -> Rule {
         let mut rule = rule.clone();
-        match self.place {
-            Place::When(at) => drop(rule.guards.remove(at)),
-            Place::Worth(at) => drop(rule.worth.remove(at)),
-            Place::Constant(var) => rule.source.iter_mut().for_each(|pattern| lift(pattern, var)),
-            Place::Private => rule.shared = true,
+        match self.clause {
+            Clause::When(at) => drop(rule.guards.remove(at)),
+            Clause::Profitable(at) => drop(rule.profitable.remove(at)),
+            Clause::Constant(var) => rule.source.iter_mut().for_each(|pattern| lift(pattern, var)),
+            Clause::Private => rule.shared = true,
         }
         rule
     }
@@ -90,7 +91,7 @@ impl Guard {
 
 /// The rule without any condition: what is no source of it is none of any.
 pub(super) fn bare(rule: &Rule) -> Rule {
-    let mut bare = Rule { guards: Vec::new(), worth: Vec::new(), shared: true, ..rule.clone() };
+    let mut bare = Rule { guards: Vec::new(), profitable: Vec::new(), shared: true, ..rule.clone() };
     let mut constants = Vec::new();
     rule.source.iter().for_each(|pattern| collect(pattern, &mut constants));
     for var in constants {
@@ -106,17 +107,16 @@ pub fn guards(rule: &Rule) -> Vec<Guard> {
     let mut constants = Vec::new();
     rule.source.iter().for_each(|pattern| collect(pattern, &mut constants));
     for var in constants {
-        all.push(Guard { text: format!("(const ?{})", rule.variables[var]), place: Place::Constant(var) });
+        all.push(Guard { text: format!("(const ?{})", rule.variables[var]), clause: Clause::Constant(var) });
     }
-    let clause = |name: &str, exprs: &[Expr], place: fn(usize) -> Place| {
-        let stated: Vec<(usize, String)> =
-            texts(rule, name).into_iter().enumerate().filter(|(at, _)| !is_true(rule, &exprs[*at])).collect();
-        stated.into_iter().map(move |(at, text)| Guard { text, place: place(at) })
+    let stated = |name: &str, exprs: &[Expr], clause: fn(usize) -> Clause| {
+        let open: Vec<(usize, String)> = texts(rule, name).into_iter().enumerate().filter(|(at, _)| !is_true(rule, &exprs[*at])).collect();
+        open.into_iter().map(move |(at, text)| Guard { text, clause: clause(at) })
     };
-    all.extend(clause("when", &rule.guards, Place::When));
-    all.extend(clause("worth", &rule.worth, Place::Worth));
+    all.extend(stated("when", &rule.guards, Clause::When));
+    all.extend(stated("profitable", &rule.profitable, Clause::Profitable));
     if !rule.shared && rule.source.iter().any(has_interior) {
-        all.push(Guard { text: PRIVATE.into(), place: Place::Private });
+        all.push(Guard { text: PRIVATE.into(), clause: Clause::Private });
     }
     all
 }
@@ -129,7 +129,8 @@ fn is_true(rule: &Rule, condition: &Expr) -> bool {
 /// The conditions of a rule's clauses of this name, as written.
 fn texts(rule: &Rule, clause: &str) -> Vec<String> {
     let forms = sexp::parse(&rule.file, &rule.text).unwrap_or_default();
-    let clauses = forms.first().and_then(Sexp::list).unwrap_or_default().iter().filter(|form| form.head() == Some(clause));
+    let clauses =
+        forms.first().and_then(Sexp::list).unwrap_or_default().iter().filter(|form| form.head().is_some_and(|word| today(word) == clause));
     clauses.flat_map(|form| &form.list().unwrap_or_default()[1..]).map(Sexp::to_string).collect()
 }
 

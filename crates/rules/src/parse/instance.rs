@@ -1,13 +1,13 @@
 //! Instance clauses: from which sizes, operands and attributes instances are made.
 
 use regraft_ir::DType;
+use regraft_ir::text::Position;
 
 use super::names::Parser;
 use crate::error::RuleError;
 use crate::expr::{Expr, Val};
 use crate::rule::{Instance, Operand, Values, Var};
 use crate::sexp::Sexp;
-use regraft_ir::text::Position;
 
 /// The largest choice of a `(size ..)` parameter where nobody names a bound.
 const SIZES: i64 = 4;

@@ -14,13 +14,14 @@ mod target;
 
 use std::collections::BTreeMap;
 
+use regraft_ir::text::Position;
+
 use crate::error::RuleError;
 use crate::family;
 use crate::rule::Rule;
 use crate::sexp::{self, Sexp};
 use names::Parser;
 use number::matrix;
-use regraft_ir::text::Position;
 
 /// All rules of a file.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
@@ -62,6 +63,11 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
         }
     }
     Ok(rules)
+}
+
+/// Today's word for a clause of an earlier release; all others are their own.
+pub(crate) fn today(clause: &str) -> &str {
+    if clause == "worth" { "profitable" } else { clause }
 }
 
 fn error(file: &str, place: Position, message: impl Into<String>, hint: impl Into<String>) -> RuleError {

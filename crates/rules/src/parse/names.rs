@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use regraft_ir::OpKind;
+use regraft_ir::text::Position;
 
 use super::error;
 use super::number::Matrix;
 use crate::error::RuleError;
 use crate::rule::Var;
 use crate::sexp::Sexp;
-use regraft_ir::text::Position;
 
 /// A rule being read.
 pub(super) struct Parser<'a> {

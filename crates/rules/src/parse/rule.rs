@@ -1,12 +1,13 @@
 //! A rule: its name, its sides and its clauses.
 
 use regraft_ir::Trust;
+use regraft_ir::text::Position;
 
 use super::names::Parser;
+use super::today;
 use crate::error::RuleError;
 use crate::rule::{Instance, Numeric, Pattern, Rule};
 use crate::sexp::Sexp;
-use regraft_ir::text::Position;
 
 impl Parser<'_> {
     /// The rule that this form is.
@@ -98,10 +99,10 @@ impl Parser<'_> {
                         rule.guards.push(self.expr(guard)?);
                     }
                 }
-                Some(word @ ("profitable" | "worth")) => {
-                    if word == "worth" {
-                        let Position { line, column } = clause.position();
-                        rule.hints.push(format!("{}:{line}:{column}: `(worth ..)` is spelled `(profitable ..)` now", self.file));
+                Some(word) if today(word) == "profitable" => {
+                    if word != today(word) {
+                        let hint = format!("`({word} ..)` is spelled `({} ..)` now", today(word));
+                        rule.hints.push(format!("{}:{}: {hint}", self.file, clause.position()));
                     }
                     for guard in args {
                         rule.profitable.push(self.expr(guard)?);
