@@ -1,26 +1,25 @@
 //! Every shipped rule is exercised on the reference executor.
 
-use regraft_rules::{Library, sample};
+use regraft_ir::parallel;
+use regraft_rules::{Library, Rule, sample};
 
 /// Instances per rule; the long campaign is `regraft rules exercise`.
-const INSTANCES: usize = 200;
+const INSTANCES: usize = 60;
 
 #[test]
 fn every_rule_holds_on_random_instances() {
     let library = Library::shipped().unwrap_or_else(|e| panic!("{e}"));
-    let mut failures = Vec::new();
-    for rule in library.rules() {
+    let failure = |rule: &Rule| {
         let seed = rule.name.bytes().fold(7u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b)));
         let result = sample::exercise(rule, INSTANCES, INSTANCES * 60, seed);
-        if let Some(counterexample) = result.counterexample {
-            failures.push(format!("{} ({}:{}): {counterexample}", rule.name, rule.file, rule.line));
-        } else if result.instances < INSTANCES {
-            failures.push(format!(
-                "{} ({}:{}): only {} instances in {} draws; last miss: {}",
-                rule.name, rule.file, rule.line, result.instances, result.draws, result.last_miss
-            ));
-        }
-    }
+        let why = match result.counterexample {
+            Some(counterexample) => counterexample.to_string(),
+            None if result.instances >= INSTANCES => return None,
+            None => format!("only {} instances in {} draws; last miss: {}", result.instances, result.draws, result.last_miss),
+        };
+        Some(format!("{} ({}:{}): {why}", rule.name, rule.file, rule.line))
+    };
+    let failures: Vec<String> = parallel::map(library.rules(), parallel::cores(), failure).into_iter().flatten().collect();
     assert!(failures.is_empty(), "{} rules fail:\n{}", failures.len(), failures.join("\n"));
 }
 

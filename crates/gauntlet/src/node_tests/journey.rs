@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use regraft::agreement::compare;
+use regraft_ir::parallel;
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, SessionOptions};
@@ -35,15 +36,19 @@ pub fn run(bench: &Bench, cases: &[Case], args: &Args) -> Summary {
     for (number, variant) in Variant::ALL.into_iter().enumerate() {
         let (mut compared, mut loaded, mut carried, mut rewritten, mut rewrites) = (0, 0, 0, 0, 0);
         let broken = summary.broken.len();
-        for (at, case) in cases.iter().enumerate() {
+        let places: Vec<usize> = (0..cases.len()).collect();
+        let reached = parallel::map(&places, parallel::cores(), |at| {
             let seed = args.seed.wrapping_add(1_000_003 * (4 * at + number) as u64);
             let walks = (0..args.walks).map(|walk| RandomWalk { steps: STEPS, seed: seed.wrapping_add(walk << 32) });
+            caught(|| journey(bench, &variant.prepare(&cases[*at]), walks))
+        });
+        for (case, reached) in cases.iter().zip(reached) {
             let note = |kind: &str, why: &str| {
                 if args.verbose {
                     println!("    {kind} {} ({}): {why}", case.name, variant.name());
                 }
             };
-            match caught(|| journey(bench, &variant.prepare(case), walks)) {
+            match reached {
                 Ok(Reach::Compared(steps)) => {
                     compared += 1;
                     rewritten += usize::from(steps > 0);

@@ -262,7 +262,11 @@ mod tests {
         let paths = lights::find(None).unwrap();
         assert!(paths.len() == 9 || !required, "{paths:?}");
         let folder = TempDir::new().unwrap();
-        for path in paths {
+        // The others are searched for longer, and have no larger weights.
+        let is_short = |path: &PathBuf| {
+            ["alexnet", "shufflenet", "squeezenet", "vgg19", "zfnet"].iter().any(|name| path.to_string_lossy().contains(name))
+        };
+        for path in paths.into_iter().filter(is_short) {
             let written = folder.path().join(path.file_name().unwrap());
             let (rewrites, _) = rewrite(&bench, &path, &written, 0).unwrap_or_else(|e| panic!("{}: {e:#}", path.display()));
             assert!(rewrites > STEPS / 2, "{}: {rewrites} rewrites", path.display());
