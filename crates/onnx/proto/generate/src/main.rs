@@ -1,9 +1,11 @@
-//! Regenerates `crates/onnx/src/proto.rs` from the vendored schema beside this tool.
+//! Regenerates `crates/onnx/src/proto.rs`, and the list of fields that a test of the raw reader
+//! compares with, from the vendored schema beside this tool.
 //!
 //! Run it after replacing the schema:
 //! `cargo run --manifest-path crates/onnx/proto/generate/Cargo.toml`. The result is committed, so
 //! that building the crate needs neither a protobuf compiler nor a build script.
 
+use protox::prost_reflect::DescriptorPool;
 use std::{error::Error, fs, path::Path, process::Command};
 
 /// Marks the file as generated for reviewers and tools.
@@ -13,9 +15,24 @@ const HEADER: &str = "\
 
 ";
 
+/// All fields, a line each: message, number, name, and the message that it holds or `-`.
+fn fields(descriptors: &protox::prost_reflect::prost_types::FileDescriptorSet) -> Result<String, Box<dyn Error>> {
+    let pool = DescriptorPool::from_file_descriptor_set(descriptors.clone())?;
+    let mut lines = Vec::new();
+    for message in pool.all_messages() {
+        for field in message.fields() {
+            let inner = field.kind().as_message().map_or("-".to_owned(), |inner| inner.full_name().to_owned());
+            lines.push(format!("{} {} {} {inner}\n", message.full_name(), field.number(), field.name()));
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let descriptors = protox::compile(["onnx.proto"], [root.join("proto")])?;
+    fs::write(root.join("proto/fields.txt"), fields(&descriptors)?)?;
     let scratch = std::env::temp_dir().join(format!("regraft-proto-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     prost_build::Config::new()
