@@ -1,5 +1,5 @@
-//! A walk over the raw protobuf fields: finds cut-off messages and fields that the schema does not
-//! know, without copying anything.
+//! A walk over the raw protobuf fields: finds truncated messages and fields that the schema does
+//! not know, without copying anything.
 
 use crate::error::LoadFault;
 
@@ -291,7 +291,7 @@ impl Walker<'_> {
     }
 }
 
-/// What bytes look like that are no ONNX model: a name for people.
+/// What bytes that are not an ONNX model look like: a human-readable name.
 pub(crate) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(512)];
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
     use protox::prost_reflect::{DescriptorPool, Kind as FieldKind};
 
-    /// The table above is the vendored schema, no field more or less.
+    /// The table above matches the vendored schema exactly.
     #[test]
     fn the_table_is_the_schema() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/proto");
@@ -363,8 +363,8 @@ mod tests {
             let have: Vec<_> = kind.fields().iter().map(|f| (f.0, f.1.to_string(), f.2.and_then(inner))).collect();
             assert_eq!(have.len(), want.len(), "{name}");
             for (h, w) in have.iter().zip(&want) {
-                // Tensor and sparse tensor types, and sequence and optional types, share their
-                // shape here.
+                // Tensor and sparse tensor types share a shape here, and so do sequence and
+                // optional types.
                 assert_eq!((h.0, &h.1, h.2.is_some()), (w.0, &w.1, w.2.is_some()), "{name}");
             }
         }
