@@ -14,7 +14,7 @@ use crate::tensor::{Tensor, Value, magnitude};
 
 /// Elements processed at a time.
 const BLOCK: usize = 1 << 12;
-/// Most threads that compute constants.
+/// Maximum number of threads that compute constants.
 const THREADS: usize = 8;
 /// Constants with more elements, their inputs included, are computed one after the other to save
 /// memory.

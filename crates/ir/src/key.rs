@@ -11,11 +11,11 @@ use crate::op::Op;
 
 /// The key of a graph: of what its outputs compute, in order, from inputs identified by position.
 ///
-/// Every live node has a *down-hash* of its operator, attributes, constants by content, and
-/// operands in order (sorted for the two operands of commutative operators). The key is the sum
-/// over all distinct down-hashes, each mixed with the number of nodes that share it, plus the
-/// outputs; so a value computed twice and a shared one have different keys. Names, node ids and
-/// dead nodes do not count.
+/// Every node that an output depends on has a *down-hash* of its operator, attributes, constants by
+/// content, and operands in order (sorted for the two operands of commutative operators). The key
+/// is the sum over all distinct down-hashes, each mixed with the number of nodes that share it,
+/// plus the outputs; so a value computed twice and a shared one have different keys. Names, node
+/// ids and all other nodes do not count.
 ///
 /// The same on every run and on every little-endian platform; a change of the operator table
 /// changes it.

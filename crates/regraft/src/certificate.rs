@@ -12,7 +12,7 @@ use crate::assumptions::{clauses, rounding};
 use crate::error::Failure;
 use crate::ground::Ground;
 
-/// Most unproved steps that a report lists.
+/// Maximum number of unproved steps that a report lists.
 pub(crate) const OPEN_SHOWN: usize = 50;
 
 /// Where `check` looks for the certificate of its second model.

@@ -14,7 +14,7 @@ use regraft_onnx::{Model, Verbatim};
 
 use crate::equivalence::renamed;
 
-/// Most rounds: nested nodes, and those that depend on what was replaced, take one round each.
+/// Maximum number of rounds: nested nodes, and those that depend on replaced ones, take one each.
 const ROUNDS: usize = 8;
 /// Constants with more elements are not searched.
 const LARGEST: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Reports for people: one short table, one verdict line, and the details on request.
+//! Human-readable reports: one short table, one verdict line, and the details on request.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::report::{Replayed, Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
-/// Most rules in the table; the report has all.
+/// Maximum number of rules in the table; the report has all.
 const RULES_SHOWN: usize = 12;
 /// Separates the parts of a verdict.
 const DOT: &str = " · ";
@@ -56,7 +56,7 @@ pub fn bound(value: f64) -> String {
     format!("{value:e}")
 }
 
-/// Seconds for people.
+/// Seconds, human-readable.
 pub fn seconds(value: f64) -> String {
     match value {
         s if s < 9.95 => format!("{s:.1} s"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use regraft_onnx::Model;
 use regraft_onnx::proto::TensorProto;
 
-/// Most weights that are named.
+/// Maximum number of weights that are named.
 const SHOWN: usize = 6;
 
 /// What to report for models with the same nodes and different weights; `None` for any others.

@@ -21,9 +21,9 @@ use crate::strategy::{Outcome, Script, Strategy};
 pub struct Backtrack {
     /// States above `alpha` times the best cost are dropped.
     pub alpha: f64,
-    /// Most states expanded.
+    /// Maximum number of states expanded.
     pub expansions: usize,
-    /// Most scripts returned.
+    /// Maximum number of scripts returned.
     pub keep: usize,
     /// Starts from the result of steepest descent rather than from the input: whole networks have
     /// hundreds of independent matches, and best-first search alone would spend its budget on their

@@ -11,7 +11,7 @@ use crate::strategy::{Outcome, Script, Strategy};
 /// with many matches do not crowd out the others.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWalk {
-    /// Most moves.
+    /// Maximum number of moves.
     pub steps: usize,
     /// Seed of the choices.
     pub seed: u64,

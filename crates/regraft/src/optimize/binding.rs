@@ -9,7 +9,7 @@ use crate::optimize::request::Request;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
-/// Most bindings per run: each is compared and checked separately.
+/// Maximum number of bindings per run: each is compared and checked separately.
 const MOST: usize = 16;
 
 /// One binding: sizes of all inputs, and values to run with.

@@ -15,7 +15,7 @@ use crate::optimize::tune::retrace;
 use crate::optimize::validate::examine;
 use crate::report::{Applied, Check};
 
-/// Most rules left out of one candidate, one after the other.
+/// Maximum number of rules left out of one candidate, one after the other.
 const RULES: usize = 3;
 
 /// The candidate without the offending rules, if one is found that passes its check. Warns about

@@ -9,7 +9,7 @@ use crate::optimize::run::Run;
 use crate::optimize::script::Script;
 use crate::report::{NotDone, Speedup};
 
-/// Most candidates compared end to end, besides the input and its normal form.
+/// Maximum number of candidates compared end to end, besides the input and its normal form.
 pub const FINALISTS: usize = 3;
 
 /// The input and the candidates, timed.

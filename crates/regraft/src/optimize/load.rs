@@ -23,7 +23,7 @@ use crate::optimize::time_budget::TimeBudget;
 use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
-/// Most kinds of kept nodes listed in the warning.
+/// Maximum number of kinds of kept nodes listed in the warning.
 const KINDS_SHOWN: usize = 6;
 
 /// The task, with everything it needs.

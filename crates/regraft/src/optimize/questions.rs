@@ -10,7 +10,7 @@ use regraft_certify::Region;
 use regraft_prove::{Premises, Verdict, equal, interruptible};
 use regraft_runtime::ProofKey;
 
-/// Most threads that answer.
+/// Maximum number of threads that answer.
 const THREADS: usize = 8;
 /// Why a query has no answer.
 const SPENT: &str = "the time for it was spent";

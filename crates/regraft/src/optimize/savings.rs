@@ -26,7 +26,7 @@ use crate::sizes::Sizes;
 /// Budget checks of the search that settles a network: deterministic, so that equal stores give
 /// equal rankings.
 const STEPS: u64 = 500;
-/// Most sittings in which the result of a search or of a rule is measured to learn its prices.
+/// Maximum number of sittings that measure the result of a search or a rule to learn its prices.
 const ROUNDS: usize = 3;
 /// Budget that determines the length of one sitting.
 const SITTING: Duration = Duration::from_secs(10);

@@ -337,8 +337,8 @@ fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check:
                 };
                 let agreement = compare(names, want, &have);
                 if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
-                    // Even if single precision itself is that far off, both graphs agree in double
-                    // precision.
+                    // If single precision itself is that far off, both graphs should still agree in
+                    // double precision.
                     let exact = original_values(subject, &values).map(|original| compare_values(names, &original, &results, want));
                     if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
                         *tells = true;

@@ -1,5 +1,4 @@
-//! The price list of a run: the roofline, or what was measured on the runtime and remembered by the
-//! store.
+//! The price list of a run: the roofline, or measurements on the runtime and those from the store.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ const RUNS: (usize, usize) = (5, 100);
 const FEWEST: usize = 3;
 /// Share of the budget that the runs of one sitting may take, profiled or not.
 const SITTING: f64 = 0.03;
-/// Most seconds that they take.
+/// Maximum number of seconds that they take.
 const LONGEST: f64 = 1.2;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;

@@ -22,7 +22,7 @@ use crate::optimize::open_sizes::not_shown;
 use crate::optimize::run::Run;
 use crate::report::NotDone;
 
-/// Most rounds of proposing and measuring.
+/// Maximum number of rounds of proposing and measuring.
 const ROUNDS: usize = 30;
 /// In every cycle of this many rounds, one prices unmeasured operators optimistically, one
 /// explores, and one exploits what is known.
