@@ -149,7 +149,7 @@ impl Operator for ConvTranspose {
                     if total < 0 {
                         return Err(Opaque("ConvTranspose with an output_shape beyond its result".into()));
                     }
-                    // Before opset 11 the specification and runtimes put an odd pad on other sides.
+                    // Before opset 11, the standard and runtimes disagree on an odd pad's side.
                     if node.version < 11 && total % 2 != 0 {
                         return Err(Opaque(format!("ConvTranspose of opset {} with an odd implicit pad", node.version)));
                     }
