@@ -1,5 +1,4 @@
-//! A digest of what decides proofs of certificates: remembered proofs are those of one version of
-//! it.
+//! A digest of the code that certificate proofs depend on: the store's proofs are tied to it.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;

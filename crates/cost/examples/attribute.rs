@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The sizes of the model's symbols, and its inputs: as given, else 1.
+/// The sizes of the model's symbols and inputs: as given, otherwise 1.
 fn bind(model: &Model, options: &Options) -> Bindings {
     let mut bindings = Bindings::new();
     for id in model.graph().inputs() {

@@ -1,12 +1,12 @@
 //! Predicted against measured gain of rewritten models: the first model is the input, the others
-//! are rewritten from it.
+//! are rewrites of it.
 //!
 //! `cargo run --release -p regraft-cost --example gain -- INPUT.onnx OTHER.onnx... [--shape
 //! x:1,3,48,320]... [--runs N]`
 //!
 //! Each other model is predicted twice: from the prices of the input alone (with guesses for what
-//! is new), and after it was profiled beside the input. Both are judged by a later sitting that the
-//! prices have not seen.
+//! is new), and after profiling it beside the input. Both predictions are compared with a later
+//! sitting that the prices have not seen.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Times the models against each other: for each, ns of every round.
+/// Times the models against each other; returns ns per round for each.
 fn time(runtime: &OnnxRuntime, paths: &[String], feeds: &Feeds, rounds: usize) -> Result<Vec<Vec<u64>>, Box<dyn Error>> {
     let mut sessions = Vec::new();
     for path in paths {

@@ -1,15 +1,15 @@
-//! Attribution: which nodes of a graph the time of a profiled run belongs to.
+//! Attribution: assigns the time of a profiled run to the nodes of a graph.
 //!
-//! A runtime fuses, renames and reorders before it runs. Its optimized graph is laid over the graph
-//! that was written:
+//! A runtime fuses, renames and reorders before it runs. Its optimized graph is matched against the
+//! graph as written:
 //!
 //! 1. Names: an optimized node that makes a value of the written model stands for the node behind
 //!    that value. Nodes in blocked layout make new values but carry the name of an old one
 //!    (`y_nchwc`), and others at least keep the node's name.
-//! 2. Structure: an optimized node without any known name stands for the node of its operator that
-//!    reads what it reads.
-//! 3. Cover: what no optimized node stands for was fused into one of those around it: the one that
-//!    reads its results, else the one that makes its operands.
+//! 2. Structure: an optimized node without any known name stands for the node with its operator
+//!    that reads what it reads.
+//! 3. Cover: a node that no optimized node stands for was fused into a neighbour: the one that
+//!    reads its results, or else the one that makes its operands.
 //!
 //! The time of an optimized node goes to the covered node with the most work; layout changes go to
 //! the node that needs them.
@@ -22,36 +22,36 @@ use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile, binned_quantile};
 use crate::names::NameTable;
 use crate::workload::Workload;
 
-/// The quantile of a kernel's times over the runs that counts. Profiles are in elapsed time, to
-/// which other work on the machine only ever adds, whole slices of the scheduler at a time.
+/// The quantile of a kernel's times over the runs that is used. Profiles are in elapsed time, which
+/// other work on the machine only increases, by whole scheduler time slices.
 const QUANTILE: f64 = 0.1;
 
-/// Which node is charged for the time of an optimized node.
+/// The node charged for the time of an optimized node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Charge {
-    /// The nodes, in equal shares; empty where none was found.
+    /// The nodes, in equal shares; empty if none was found.
     pub owners: Vec<NodeId>,
     /// Elapsed time, ns.
     pub ns: f64,
     /// Whether it ran at all.
     pub ran: bool,
-    /// Whether it only changes the layout of a tensor for another one.
+    /// Whether it only converts a tensor's layout.
     pub reorder: bool,
 }
 
 /// The time of a profiled run, node by node of the written graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attribution {
-    /// Time of each node, ns, by node id; 0 for what was folded or fused into another node.
+    /// Time of each node, ns, by node id; 0 for nodes folded or fused into another.
     pub nodes: Vec<f64>,
     /// Time that belongs to no node, ns.
     pub unattributed: f64,
-    /// For each optimized node where its time went, in their order.
+    /// For each optimized node, in order, where its time went.
     pub charges: Vec<Charge>,
 }
 
 impl Attribution {
-    /// Attributes a profile that holds its optimized graph; `None` if it does not.
+    /// Attributes a profile that includes its optimized graph; `None` if it does not.
     pub fn of(graph: &Graph, bindings: &Bindings, names: &NameTable, profile: &Profile) -> Option<Attribution> {
         let optimized = profile.graph.as_ref()?;
         let places = profile.places_of(optimized);
@@ -70,7 +70,7 @@ impl Attribution {
         let mut attribution = Attribution { charges: charges.collect(), ..Attribution::default() };
         attribution.nodes = attribution.spread(graph.capacity(), |charge| charge.ns);
         attribution.unattributed = attribution.charges.iter().filter(|c| c.owners.is_empty()).fold(0.0, |sum, c| sum + c.ns);
-        // Nodes that ran but have no place in the optimized graph: bodies of loops are within their
+        // Nodes that ran but are missing from the optimized graph: bodies of loops are within their
         // loop's time, others are lost.
         let lost: Vec<&str> = optimized.nodes.iter().zip(&places).filter(|(_, p)| p.is_none()).map(|(n, _)| n.op_type.as_str()).collect();
         let known: std::collections::HashSet<usize> = places.iter().flatten().copied().collect();
@@ -96,7 +96,7 @@ impl Attribution {
     }
 
     /// Sums over the kernels of each of `nodes` nodes, by node id; a kernel that serves several
-    /// nodes is shared out.
+    /// nodes is divided among them.
     pub fn spread(&self, nodes: usize, of: impl Fn(&Charge) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; nodes];
         for charge in self.kernels() {
@@ -117,28 +117,28 @@ fn moves_only(node: &OptimizedNode) -> bool {
     is_reorder(node) || matches!(node.op_type.as_str(), "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Cast" | "Identity")
 }
 
-/// The operator type without a mark of what is fused into it.
+/// The operator type without a marker of what is fused into it.
 fn plain_type(node: &OptimizedNode) -> &str {
     node.op_type.strip_prefix("Fused").unwrap_or(&node.op_type)
 }
 
-/// Weight of a node whose sizes are not known: products outweigh all else.
+/// Weight of a node whose sizes are unknown: products outweigh everything else.
 fn nominal(kind: OpKind) -> f64 {
     if matches!(kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::MatMul | OpKind::Gemm | OpKind::Einsum) { 1e12 } else { 0.0 }
 }
 
-/// The optimized graph over the written one.
+/// The optimized graph matched against the written one.
 struct Overlay<'a> {
     graph: &'a Graph,
     optimized: &'a OptimizedGraph,
     names: &'a NameTable,
-    /// By node id: arithmetic, to find the heaviest of several.
+    /// By node id: amount of arithmetic, to find the heaviest of several.
     weight: Vec<f64>,
-    /// The optimized node that makes each tensor.
+    /// The optimized node that produces each tensor.
     makers: HashMap<&'a str, usize>,
     /// The optimized nodes that read each tensor.
     readers: HashMap<&'a str, Vec<usize>>,
-    /// For each optimized node the nodes that it stands for by name or by structure.
+    /// For each optimized node, the nodes that it stands for by name or by structure.
     anchors: Vec<Vec<NodeId>>,
     /// By node id: the optimized node that stands for it or was fused from it.
     cover: Vec<Option<usize>>,
@@ -182,12 +182,12 @@ impl<'a> Overlay<'a> {
     fn anchor_by_name(&mut self) {
         let optimized = self.optimized;
         for (at, node) in optimized.nodes.iter().enumerate() {
-            // What a reorder makes was computed by the node before it.
+            // The result of a reorder was computed by the node before it.
             if is_reorder(node) {
                 continue;
             }
             let mut ids: Vec<NodeId> = node.outputs.iter().filter_map(|name| self.names.value(name)).map(|value| value.node).collect();
-            // Read back from a blocked layout, the value has its old name again.
+            // After conversion back from a blocked layout, the value has its old name again.
             let reordered =
                 node.outputs.iter().flat_map(|name| self.readers_of(name)).filter(|r| optimized.nodes[**r].op_type == "ReorderOutput");
             let reordered: Vec<NodeId> =
@@ -215,8 +215,8 @@ impl<'a> Overlay<'a> {
         Some(value.node)
     }
 
-    /// Nodes without a known name, operands first: the node of this operator that reads what they
-    /// read.
+    /// Nodes without a known name, operands first: the node with this operator that reads the same
+    /// values.
     fn anchor_by_structure(&mut self) {
         let optimized = self.optimized;
         let order = self.graph.topological();
@@ -229,9 +229,9 @@ impl<'a> Overlay<'a> {
             sources.dedup();
             let mut below = vec![false; self.graph.capacity()];
             sources.iter().for_each(|id| below[id.0 as usize] = true);
-            // Through nodes that nothing stands for, operands first: one of this operator, else the
-            // first (what was fused has no operator of its own); moves that a runtime inserts stand
-            // for nothing.
+            // Looks through nodes that nothing stands for, operands first: a node with this
+            // operator, or else the first one (a fused node has no operator of its own); data
+            // movement that a runtime inserts stands for nothing.
             let mut first = None;
             let same = order.iter().copied().find(|id| {
                 let free = self.runs(*id) && self.cover[id.0 as usize].is_none();
@@ -288,15 +288,15 @@ impl<'a> Overlay<'a> {
         }
         for id in open.into_iter().rev() {
             let above = self.graph.node(id).inputs.iter().filter_map(|v| self.cover[v.node.0 as usize]);
-            // The latest: a fused node runs when all its operands are there.
+            // The latest: a fused node runs once all its operands are available.
             self.cover[id.0 as usize] = above.max();
         }
     }
 
-    /// For each optimized node the nodes that its time goes to.
+    /// For each optimized node, the nodes that its time goes to.
     fn owners(&self) -> Vec<Vec<NodeId>> {
         let mut heaviest: Vec<Option<NodeId>> = vec![None; self.optimized.nodes.len()];
-        // A node of the very operator that ran comes first: others may only seem to be part of it
+        // A node with the same operator takes precedence: others may only seem to be part of it
         // (one of two equal products, say).
         let rank = |at: usize, id: NodeId| {
             let same = self.graph.node(id).op.kind().name() == plain_type(&self.optimized.nodes[at]);
@@ -323,8 +323,8 @@ impl<'a> Overlay<'a> {
             .collect()
     }
 
-    /// For a node that stands for nothing: the node that its tensor is made for (a reorder before,
-    /// a moved transposition), else made by.
+    /// For a node that stands for nothing: the node that its tensor is made for (a preceding
+    /// reorder, a moved transposition), or else made by.
     fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());
@@ -354,8 +354,8 @@ impl<'a> Overlay<'a> {
     }
 }
 
-/// A name without what a runtime appends: `_token_7` to keep names apart, `/QuickGeluFusion/` and
-/// the like to the name of the last of the nodes that it fused.
+/// A name without the suffixes of a runtime: `_token_7` to keep names apart, `/QuickGeluFusion/`
+/// and the like on the name of the last of the nodes that it fused.
 fn plain_name(name: &str) -> &str {
     let name = match name.rsplit_once("_token_") {
         Some((stem, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => stem,

@@ -1,12 +1,12 @@
-//! Identity of a whole graph as far as its running time goes.
+//! Identity of a whole graph as far as its run time is concerned.
 
 use regraft_ir::{Bindings, Graph, Op};
 
 use crate::signature::Signature;
 
 /// A digest of a graph's operators, their types under concrete sizes, and its wiring; values of
-/// constants do not count. 32 hexadecimal digits; independent of node ids as long as their order
-/// stays.
+/// constants do not count. 32 hexadecimal digits; independent of node ids as long as their order is
+/// unchanged.
 pub fn fingerprint(graph: &Graph, bindings: &Bindings) -> String {
     let mut hasher = blake3::Hasher::new();
     let mut place = vec![0u32; graph.capacity()];

@@ -1,4 +1,4 @@
-//! The measured cost model: prices of what a runtime really ran.
+//! The measured cost model: prices from what a runtime actually ran.
 
 use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_runtime::Profile;
@@ -12,41 +12,41 @@ use crate::signature::Signature;
 use crate::table::{Table, is_priced};
 use crate::workload::Workload;
 
-/// Optimistic guesses are this much below the roofline, so that the search tries what was never
+/// Optimistic guesses are this factor of the roofline, so that the search tries what was never
 /// measured; measuring corrects them.
 const OPTIMISM: f64 = 0.7;
-/// Pessimistic guesses are this much above it: what is not measured must promise a lot.
+/// Pessimistic guesses are this factor of it: what is not measured must promise a lot.
 const CAUTION: f64 = 1.6;
-/// Most that one kernel costs besides its own time, ns.
+/// Largest cost of one kernel besides its own time, ns.
 const MAX_DISPATCH: f64 = 2_000.0;
-/// Most that one run costs besides its kernels, ns.
+/// Largest cost of one run besides its kernels, ns.
 const MAX_OVERHEAD: f64 = 30_000.0;
-/// Most that recording a profile adds to the recorded time of a kernel, ns: it leaves the caches to
-/// the next kernel colder.
+/// Largest time that recording a profile adds to the recorded time of a kernel, ns: it leaves
+/// colder caches to the next kernel.
 const MAX_RECORDING: f64 = 2_500.0;
-/// Least part of a kernel's recorded time that is its own.
+/// Smallest fraction of a kernel's recorded time that is its own.
 const MIN_OWN: f64 = 0.25;
-/// How far the sum of a profile may be from the run that it is scaled to, either way.
+/// Largest factor between the sum of a profile and the run that it is scaled to, either way.
 const MAX_PROFILE_ERROR: f64 = 4.0;
 /// A kernel that runs longer than this, ns, is likely to be interrupted in every run on a busy
-/// machine: elapsed time that the processor did not spend is taken from these kernels first.
+/// machine: elapsed time that was not processor time is subtracted from these kernels first.
 const SLICE: f64 = 2_500_000.0;
-/// How far the speed of the machine may drift between sittings, either way.
+/// Largest drift factor of the machine's speed between sittings, either way.
 const MAX_DRIFT: f64 = 4.0;
-/// Share of a model's time that must be known before its drift is.
+/// Share of a model's time that must be known before its drift can be computed.
 const MIN_SHARED: f64 = 0.5;
 
 /// A profiled model of a sitting.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The graph that was written.
+    /// The graph as written.
     pub graph: &'a Graph,
     /// How it was written.
     pub names: &'a NameTable,
     /// Its profile, optimized graph included.
     pub profile: &'a Profile,
-    /// Median of whole runs without profiling, ns, if timed in the same sitting; without it the
-    /// first model's fit holds for this one.
+    /// Median of whole runs without profiling, ns, if timed in the same sitting; otherwise the
+    /// first model's fit is used.
     pub run_ns: Option<f64>,
 }
 
@@ -55,23 +55,23 @@ pub struct Observation<'a> {
 pub struct Learned {
     /// Where the time went, as profiled.
     pub attribution: Attribution,
-    /// Whole run, ns: as timed, else the sum of its nodes; free of drift.
+    /// Whole run, ns: as timed, or else the sum of its nodes; corrected for drift.
     pub run_ns: f64,
     /// Share of the profile that belongs to no node.
     pub unattributed: f64,
-    /// Profile and run fitted to each other.
+    /// How profile and run were fitted to each other.
     pub fit: Fit,
     /// New times were multiplied by this to be comparable with earlier ones.
     pub drift: f64,
 }
 
-/// How to guess what was not measured.
+/// How to guess unmeasured prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pricing {
     /// Below the truth, to find what is worth measuring.
     #[default]
     Optimistic,
-    /// Above the truth, to make the most of what was measured.
+    /// Above the truth, to exploit what was measured.
     Pessimistic,
 }
 
@@ -90,7 +90,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Word for reports.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Source::Free => "free",
@@ -106,7 +106,7 @@ impl Source {
 pub struct Knowledge {
     /// Nodes measured in their context.
     pub known: usize,
-    /// Nodes that are not, ascending.
+    /// Nodes not measured in their context, ascending.
     pub unknown: Vec<NodeId>,
     /// Part of the total that rests on them.
     pub unknown_ns: Ns,
@@ -127,7 +127,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A model that knows nothing yet.
+    /// A model without any measurements.
     pub fn new(bindings: Bindings) -> Measured {
         Measured { bindings, ..Measured::default() }
     }
@@ -137,12 +137,12 @@ impl Measured {
         &self.table
     }
 
-    /// The speeds that guesses rest on.
+    /// The speeds that guesses are based on.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// The price of a node where it stands, and where the price comes from.
+    /// The price of a node in its context, and where the price comes from.
     pub fn quote(&self, graph: &Graph, id: NodeId) -> (Ns, Source) {
         if !is_priced(graph, id) {
             return (0, Source::Free);
@@ -181,13 +181,13 @@ impl Measured {
         knowledge
     }
 
-    /// The whole run of a graph, ns, if it was timed here before under these sizes.
+    /// The whole run of a graph, ns, if it was timed before under these sizes.
     pub fn run_of(&self, graph: &Graph) -> Option<Ns> {
         self.runs.get(&fingerprint(graph, &self.bindings)).map(|(run, _)| run.round() as Ns)
     }
 
-    /// Tells that this model will be priced: runs cost besides their kernels what its runs did, if
-    /// it was timed here before.
+    /// Announces that this model will be priced: the overhead of a run is what its runs had, if it
+    /// was timed here before.
     pub fn expect_model(&mut self, graph: &Graph) {
         if let Some((_, overhead)) = self.runs.get(&fingerprint(graph, &self.bindings)) {
             self.overhead = *overhead;
@@ -197,7 +197,7 @@ impl Measured {
     /// Learns from models that were profiled in one sitting, interleaved; the first is the input
     /// model.
     ///
-    /// Times are corrected for drift: the nodes of the input model that are known already must cost
+    /// Times are corrected for drift: nodes of the input model that are already known must cost
     /// what they cost before. Profiles without an optimized graph are skipped (`None`).
     pub fn observe(&mut self, sitting: &[Observation<'_>]) -> Vec<Option<Learned>> {
         let (mut drift, mut first) = (1.0, None);
@@ -232,7 +232,7 @@ impl Measured {
         learned
     }
 
-    /// What new times must be multiplied by, from the nodes of a graph whose prices are known.
+    /// The factor that corrects new times, from the nodes of a graph whose prices are known.
     fn drift(&self, graph: &Graph, times: &[f64]) -> f64 {
         let (mut before, mut now, mut all) = (0.0, 0.0, 0.0);
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
@@ -253,35 +253,35 @@ impl Measured {
 /// How profiled kernels add up to a run without profiling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Time of each kernel that only recording causes, ns.
+    /// Time per kernel caused by recording alone, ns.
     pub recording: f64,
-    /// Factor of kernels that are likely to have been interrupted.
+    /// Factor for kernels that were probably interrupted.
     pub long_factor: f64,
-    /// Factor of all kernels.
+    /// Factor for all kernels.
     pub factor: f64,
-    /// Time of each kernel besides its own, ns.
+    /// Time per kernel besides its own, ns.
     pub dispatch: f64,
     /// Time of a run besides its kernels, ns.
     pub overhead: f64,
 }
 
 impl Default for Fit {
-    /// The profile as it is.
+    /// The profile as is.
     fn default() -> Fit {
         Fit { recording: 0.0, long_factor: 1.0, factor: 1.0, dispatch: 0.0, overhead: 0.0 }
     }
 }
 
 impl Fit {
-    /// Spreads the difference between a run and the sum of its kernels. What is missing: a bounded
-    /// part per kernel, a bounded part per run, the rest in proportion. What is too much: taken
-    /// from kernels that are long enough to be interrupted, then a bounded part per kernel, then
-    /// from all in proportion.
+    /// Distributes the difference between a run and the sum of its kernels. A shortfall: a bounded
+    /// part per kernel, a bounded part per run, the rest in proportion. An excess: taken from
+    /// kernels long enough to be interrupted, then a bounded part per kernel, then from all in
+    /// proportion.
     fn new(times: &Attribution, run_ns: Option<f64>) -> Fit {
         let mut fit = Fit::default();
         let sum = times.attributed();
         let Some(run) = run_ns.filter(|run| *run > 0.0 && sum > 0.0) else { return fit };
-        // Kernels of no node run all the same.
+        // Kernels that belong to no node still run.
         let run = run * sum / times.total();
         let kernels = times.kernels().count() as f64;
         let long: f64 = times.kernels().map(|c| c.ns).filter(|ns| *ns > SLICE).sum();

@@ -10,12 +10,12 @@ pub type Ns = u64;
 
 /// Prices the nodes of a graph.
 ///
-/// Laws: a node that depends on constants only costs 0; the price of a node depends on nothing but
-/// the node itself, the kinds of its operands' producers, whether those have another reader, and
-/// the kinds of its own readers (so a local change moves only local prices); re-creating an
-/// identical node gives an identical price.
+/// Laws: a node that depends only on constants costs 0; the price of a node depends only on the
+/// node itself, the kinds of its operands' producers, whether those have another reader, and the
+/// kinds of its own readers (so a local change moves only local prices); re-creating an identical
+/// node gives an identical price.
 pub trait CostModel {
-    /// The price of one execution of this node where it stands.
+    /// The price of one execution of this node in its context.
     fn price(&self, graph: &Graph, id: NodeId) -> Ns;
 
     /// What one run costs besides its nodes.

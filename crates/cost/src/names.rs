@@ -1,11 +1,11 @@
-//! How a model as written names the parts of a graph.
+//! How a written model names the parts of a graph.
 
 use std::collections::HashMap;
 
 use regraft_ir::{Graph, NodeId, ValueId};
 use regraft_onnx::proto::ModelProto;
 
-/// From names in a written model to the graph that it was written from.
+/// Maps names in a written model to the graph that it was written from.
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
     values: HashMap<String, ValueId>,
@@ -13,12 +13,12 @@ pub struct NameTable {
 }
 
 impl NameTable {
-    /// A table from names of values alone.
+    /// A table from value names alone.
     pub fn new(values: HashMap<String, ValueId>) -> NameTable {
         NameTable { values, nodes: HashMap::new() }
     }
 
-    /// The names that a graph's own results carry: right for a model as it was read.
+    /// The names of a graph's own results: correct for a model as it was read.
     pub fn of(graph: &Graph) -> NameTable {
         let mut values = HashMap::new();
         for id in graph.ids() {
@@ -30,8 +30,8 @@ impl NameTable {
         NameTable::new(values)
     }
 
-    /// Adds the names of nodes: runtimes keep these where they rename results. Names that occur
-    /// twice are left out.
+    /// Adds the names of nodes: runtimes keep these when they rename results. Duplicate names are
+    /// left out.
     pub fn with_nodes_of(mut self, model: &ModelProto) -> NameTable {
         let mut found: HashMap<&str, Option<NodeId>> = HashMap::new();
         for node in model.graph.iter().flat_map(|g| &g.node).filter(|n| !n.name().is_empty()) {

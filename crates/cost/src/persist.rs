@@ -7,16 +7,16 @@ use crate::measured::Measured;
 use crate::signature::Signature;
 use crate::table::Speeds;
 
-/// Prefix of the whole runs of models.
+/// Key prefix for whole runs of models.
 const MODEL: &str = "model:";
-/// Prefix of what runs cost besides their kernels.
+/// Key prefix for the cost of runs besides their kernels.
 const OVERHEAD: &str = "overhead:";
-/// Prefix of the best speeds seen.
+/// Key prefix for the best speeds seen.
 const SPEED: &str = "speed:";
 /// Speeds are stored as operations (bytes, launches) in this many ns.
 const SPEED_UNIT: f64 = 1e6;
 
-/// Where measurements hold: a machine, a runtime, a number of threads.
+/// What measurements are valid for: a machine, a runtime, a number of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The machine, as [`MachineKey`] displays it.
@@ -70,8 +70,8 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Stores what was learned since it was loaded or saved; returns how many prices. A frozen
-    /// store is left as it is (0).
+    /// Stores what was learned since loading or saving; returns how many prices. A frozen store is
+    /// left as is (0).
     pub fn save(&mut self, store: &mut Store, target: &Target) -> Result<usize, StoreError> {
         if store.is_frozen() {
             return Ok(0);

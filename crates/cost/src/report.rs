@@ -1,4 +1,4 @@
-//! Prices and predictions for people.
+//! Prices and predictions, human-readable.
 
 use regraft_ir::{Graph, NodeId};
 use serde::Serialize;
@@ -29,8 +29,8 @@ pub struct Row {
     pub spread: Ns,
 }
 
-/// The `limit` dearest nodes of a graph, dearest first; ties by id. Nodes that are free are left
-/// out.
+/// The `limit` most expensive nodes of a graph, most expensive first; ties by id. Free nodes are
+/// left out.
 pub fn describe(model: &Measured, graph: &Graph, limit: usize) -> Vec<Row> {
     let total = model.total(graph).max(1);
     let mut quotes: Vec<(Ns, Source, NodeId)> = graph
@@ -66,7 +66,7 @@ pub fn describe(model: &Measured, graph: &Graph, limit: usize) -> Vec<Row> {
 /// Predicted against measured time of one model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// The model, for people.
+    /// The model, human-readable.
     pub model: String,
     /// Sum of prices and overhead, ns.
     pub predicted: f64,
@@ -84,7 +84,7 @@ impl Total {
 /// Predicted against measured gain of one rewritten model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// The model, for people.
+    /// The model, human-readable.
     pub model: String,
     /// Predicted time of the input, ns.
     pub predicted_before: f64,
@@ -100,7 +100,7 @@ impl Gain {
         self.predicted_before / self.predicted_after
     }
 
-    /// Predicted less measured gain, in percentage points.
+    /// Predicted minus measured gain, in percentage points.
     pub fn error_points(&self) -> f64 {
         100.0 * (self.predicted() - self.measured)
     }

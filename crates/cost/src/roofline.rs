@@ -26,8 +26,7 @@ pub struct Machine {
 }
 
 impl Default for Machine {
-    /// A current x86 server core with 512-bit vectors (figures of this project's own measurements,
-    /// rounded).
+    /// A current x86 server core with 512-bit vectors (this project's own measurements, rounded).
     fn default() -> Machine {
         Machine { dense: 100.0, thin: 30.0, elementwise: 8.0, transcendental: 1.0, window: 4.0, bandwidth: 20.0, launch: 1500.0 }
     }
@@ -54,8 +53,8 @@ fn fuses_into_producer(kind: OpKind) -> bool {
     matches!(kind, OpKind::Relu | OpKind::Clip | OpKind::LeakyRelu | OpKind::Sigmoid | OpKind::Tanh | OpKind::HardSigmoid)
 }
 
-/// Whether a node is an activation that a runtime computes within the dense operator before it:
-/// that one has no other reader.
+/// Whether a node is an activation that a runtime computes within the dense operator before it,
+/// which has no other reader.
 pub(crate) fn is_fused(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     fuses_into_producer(node.op.kind())

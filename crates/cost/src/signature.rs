@@ -4,15 +4,14 @@ use std::fmt::{self, Write};
 
 use regraft_ir::{Attr, Bindings, Const, Graph, NodeId, Op, OpKind, TensorType, ValueId};
 
-/// Between the core and the context.
+/// Separates the core from the context.
 const CONTEXT: &str = " | ";
-/// Between the two halves of the context.
+/// Separates the two halves of the context.
 const READERS: &str = " > ";
-/// Stands for a type or size that is not known.
+/// Stands for an unknown type or size.
 const UNKNOWN: char = '?';
 
-/// Identity of a node as far as its price goes, under concrete sizes. Equal signatures cost the
-/// same.
+/// Identity of a node for pricing, under concrete sizes. Equal signatures cost the same.
 ///
 /// Its text is `core | producers > readers`, for example `Relu(f32[1,64,56,56]) | Conv.1 > Conv.0`:
 /// stable between runs and versions of this program, and short (values of constants are never part
@@ -21,29 +20,28 @@ const UNKNOWN: char = '?';
 pub struct Signature {
     /// Operator, attributes and operand types; constant operands are marked `c`.
     pub core: String,
-    /// For each operand the kind of its producer, and whether this node is that one's only reader
-    /// (`.1`) or not (`.n`).
+    /// For each operand, the kind of its producer, and whether this node is the producer's only
+    /// reader (`.1`) or not (`.n`).
     pub producers: String,
-    /// Kinds and operand slots of the readers, sorted; `*` where several are alike; `out` if a
-    /// result is a declared output.
+    /// Kinds and operand slots of the readers, sorted; `*` if several are alike; `out` if a result
+    /// is a declared output.
     pub readers: String,
 }
 
 impl Signature {
-    /// The signature of a node where it stands.
+    /// The signature of a node in its context.
     pub fn of(graph: &Graph, bindings: &Bindings, id: NodeId) -> Signature {
         Signature { core: core(graph, bindings, id), producers: producers(graph, id), readers: readers(graph, id) }
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Signature> {
         let (core, context) = text.rsplit_once(CONTEXT)?;
         let (producers, readers) = context.split_once(READERS)?;
         Some(Signature { core: core.to_owned(), producers: producers.to_owned(), readers: readers.to_owned() })
     }
 
-    /// Whether all operand types were known: only then does the text mean the same in another
-    /// model.
+    /// Whether all operand types are known: only then does the text mean the same in another model.
     pub fn is_complete(&self) -> bool {
         !self.core.contains(UNKNOWN)
     }
@@ -61,7 +59,7 @@ fn core(graph: &Graph, bindings: &Bindings, id: NodeId) -> String {
     match &node.op {
         Op::Opaque(op) => {
             let domain = if op.domain.is_empty() { "ai.onnx" } else { &op.domain };
-            // A question mark stands for types only.
+            // A question mark stands only for types.
             text.push_str(&format!("{domain}.{}", op.op_type).replace(UNKNOWN, "_"));
             text.push('<');
             text.extend(op.given.iter().map(|given| if *given { '1' } else { '0' }));
@@ -91,7 +89,7 @@ fn core(graph: &Graph, bindings: &Bindings, id: NodeId) -> String {
     text
 }
 
-/// The one constant whose value decides the speed: squares are cheap, other powers are not.
+/// The one constant whose value determines the speed: squares are cheap, other powers are not.
 fn exponent(graph: &Graph, kind: OpKind, value: ValueId, slot: usize) -> Option<f64> {
     let constant = graph.constant(value).filter(|c| kind == OpKind::Pow && slot == 1 && c.elements() == 1)?;
     constant.splat()
@@ -103,7 +101,7 @@ fn type_text(ty: Option<&TensorType>, bindings: &Bindings) -> String {
     format!("{}[{}]", ty.dtype, sizes.join(","))
 }
 
-/// An attribute under concrete sizes. Of floats only 0 and 1 are told from the rest: others change
+/// An attribute under concrete sizes. Of floats, only 0 and 1 are distinguished: others change
 /// results, not times.
 fn attribute(value: &Attr, bindings: &Bindings) -> String {
     let float = |v: f64| {

@@ -10,25 +10,25 @@ use crate::roofline::Machine;
 use crate::signature::Signature;
 use crate::workload::Workload;
 
-/// Latest observations of a signature that are kept: their median is its price.
+/// Number of latest observations kept per signature: their median is its price.
 const KEPT: usize = 5;
-/// Fewest operations of a node that may show how fast its class of kernel can be: below, launching
+/// Fewest operations of a node that may set the speed of its kernel class: below, launching
 /// dominates.
 const MIN_FLOPS: f64 = 200_000.0;
-/// Fewest bytes of a node that may show how fast memory can be.
+/// Fewest bytes of a node that may set the speed of memory.
 const MIN_BYTES: f64 = 64.0 * 1024.0;
-/// How far observed speeds may be from those of [`Machine::default`], either way: beyond, an
+/// Largest factor between observed speeds and those of [`Machine::default`], either way: beyond, an
 /// attribution went wrong.
 const MAX_DEVIATION: f64 = 8.0;
 
-/// What is known of one signature.
+/// What is known about one signature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// The latest observations, ns, oldest first.
     observations: Vec<f64>,
     /// Number of all observations.
     pub count: u32,
-    /// Largest less smallest price of one observation's places, or of observations, ns.
+    /// Largest minus smallest price among one observation's places, or among observations, ns.
     pub spread: f64,
     /// Not yet saved.
     pub(crate) fresh: bool,
@@ -67,7 +67,7 @@ impl Speeds {
     /// Names of the classes, as the store keeps them.
     pub const CLASSES: [&'static str; 7] = ["bandwidth", "dense", "elementwise", "launch", "thin", "transcendental", "window"];
 
-    /// Raises the speed of a class to what was seen.
+    /// Raises the speed of a class to an observed one.
     pub(crate) fn raise(&mut self, class: &'static str, speed: f64) {
         let best = self.0.entry(class).or_insert(speed);
         *best = best.max(speed);
@@ -97,7 +97,7 @@ impl Speeds {
         }
     }
 
-    /// A machine as fast as the best that was seen, and the default one where nothing was.
+    /// A machine as fast as the best speeds seen; defaults where there are none.
     pub fn machine(&self) -> Machine {
         let plain = Machine::default();
         let fit = |class: &str, default: f64| {
@@ -124,7 +124,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// What is known of exactly this signature.
+    /// What is known about exactly this signature.
     pub fn get(&self, signature: &Signature) -> Option<&Entry> {
         let context = (signature.producers.clone(), signature.readers.clone());
         self.cores.get(&signature.core)?.get(&context)
@@ -143,7 +143,7 @@ impl Table {
         self.cores.get(&signature.core)?.values().map(Entry::price).max()
     }
 
-    /// All signatures and what is known of them, in order of their text.
+    /// All signatures and what is known about them, ordered by their text.
     pub fn entries(&self) -> Vec<(Signature, &Entry)> {
         let mut all: Vec<(Signature, &Entry)> = self
             .cores
@@ -168,8 +168,8 @@ impl Table {
         self.cores.is_empty()
     }
 
-    /// Merges the times of one graph: `times` by node id, ns. A signature at several places gets
-    /// their mean, so that the sum over the graph is kept.
+    /// Records the times of one graph: `times` by node id, ns. A signature at several places gets
+    /// their mean, which preserves the sum over the graph.
     pub fn record(&mut self, graph: &Graph, bindings: &Bindings, times: &[f64]) {
         let mut places: BTreeMap<Signature, Vec<f64>> = BTreeMap::new();
         for id in graph.ids().filter(|id| is_priced(graph, *id)) {
@@ -189,7 +189,7 @@ impl Table {
         }
     }
 
-    /// Puts back what was stored.
+    /// Restores what was stored.
     pub(crate) fn restore(&mut self, signature: Signature, price: Ns, spread: Ns, count: u32) {
         let weight = (count as usize).clamp(1, KEPT);
         *self.entry(signature) = Entry { observations: vec![price as f64; weight], count, spread: spread as f64, fresh: false };

@@ -1,4 +1,4 @@
-//! What a node does under concrete sizes: arithmetic and traffic.
+//! The work of a node under concrete sizes: arithmetic and traffic.
 
 use regraft_ir::{Bindings, Graph, NodeId, ValueId, Work};
 
@@ -12,7 +12,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of a node; `None` where a type is not known or a size is not bound.
+    /// The workload of a node; `None` if a type is unknown or a size is not bound.
     pub fn of(graph: &Graph, bindings: &Bindings, id: NodeId) -> Option<Workload> {
         let node = graph.node(id);
         let mut bytes = 0.0;

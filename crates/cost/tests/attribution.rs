@@ -1,4 +1,4 @@
-//! Attribution on made-up optimized graphs, one per way in which a runtime fuses, renames or
+//! Attribution on artificial optimized graphs, one per way in which a runtime fuses, renames or
 //! reorders.
 
 use regraft_cost::{Attribution, NameTable};
@@ -6,7 +6,7 @@ use regraft_ir::{Bindings, Graph, text};
 use regraft_onnx::proto::{GraphProto, ModelProto, NodeProto};
 use regraft_runtime::{NodeProfile, OptimizedGraph, OptimizedNode, Profile};
 
-/// A graph in which every named value `y` is made by the node `n_y`.
+/// A graph where every named value `y` is produced by the node `n_y`.
 fn graph(text: &str) -> (Graph, NameTable) {
     let graph = text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let named = |id| graph.node(id).names.iter().flatten().map(ToString::to_string).collect::<Vec<_>>();
@@ -68,7 +68,7 @@ fn node_profile(name: &str, index: usize, op_type: &str, ns: u64) -> NodeProfile
     }
 }
 
-/// Checks who is charged: `value=ns` for every node that is, and what is left over.
+/// Checks who is charged: `value=ns` for every charged node, and what is left over.
 fn check(graph_text: &str, optimized: &str, expected: &str, unattributed: f64) {
     let (graph, names) = graph(graph_text);
     let profile = profile(optimized);
@@ -219,7 +219,7 @@ fn layer_norm_from_nine_nodes() {
         Add n_s: p r -> s @ 60";
     let (graph, names) = graph(NORM);
     let found = Attribution::of(&graph, &Bindings::new(), &names, &profile(optimized)).unwrap();
-    // Which of the nine is charged is a matter of their work; it must be one of them, whole.
+    // Which of the nine is charged depends on their work; it must be a single one.
     let of = |name: &str| found.nodes[names.value(name).unwrap().node.0 as usize];
     let parts = ["mean", "d", "sq", "var", "ve", "sd", "q", "k", "y"].map(of);
     assert_eq!(parts.iter().sum::<f64>(), 500.0);
@@ -238,7 +238,7 @@ fn skip_layer_norm_takes_the_sum_too() {
     let found = Attribution::of(&graph, &Bindings::new(), &names, &profile(optimized)).unwrap();
     let of = |name: &str| found.nodes[names.value(name).unwrap().node.0 as usize];
     let norm: f64 = ["r", "mean", "d", "sq", "var", "ve", "sd", "q", "k", "y"].map(of).iter().sum();
-    // The reshape before the product belongs to what is before it.
+    // The reshape before the product belongs to the node before it.
     assert_eq!((norm, of("p"), of("s")), (605.0, 906.0, 60.0));
     assert_eq!(found.unattributed, 0.0);
 }
@@ -259,7 +259,7 @@ fn activations_that_keep_only_a_fused_name() {
         Conv z_nchwc: t1 w -> t2 @ 1100
         ReorderOutput ReorderOutput: t2 -> z @ 10";
     check(text, optimized, "a=1000 g=70 z=1110", 0.0);
-    // The same without any name: the first node that nothing stands for.
+    // The same without names: the first node that nothing stands for.
     let nameless = optimized.replace("n_y/QuickGeluFusion/", "fused");
     check(text, &nameless, "a=1000 m=70 z=1110", 0.0);
 }

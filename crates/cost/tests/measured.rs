@@ -88,7 +88,7 @@ fn prices_are_what_was_measured() {
     assert_eq!([price("x"), price("w"), price("cc")], [0, 0, 0]);
     assert_eq!(measured.quote(&g, node(&g, "cc")).1, Source::Free);
     assert_eq!((measured.total(&g), measured.run_of(&g)), (8470, Some(8470)));
-    // Other sizes are other nodes.
+    // Nodes with other sizes are different nodes.
     let mut other = measured.clone();
     other.bindings = at(16);
     assert_eq!(other.known(&g).known, 0);
@@ -162,7 +162,7 @@ fn equal_nodes_share_a_price_that_keeps_the_sum() {
 fn the_median_of_sittings_counts() {
     let g = graph("graph (x: f32[64,64]) { a = Neg(x) b = Exp(a) output b }");
     let mut measured = Measured::default();
-    // The sum stays, so nothing is taken for drift.
+    // The sum is unchanged, so nothing counts as drift.
     for times in ["a=100 b=900", "a=300 b=700", "a=110 b=890"] {
         learn(&mut measured, &g, times, None);
     }
@@ -242,13 +242,13 @@ fn profiles_are_fitted_to_runs_without_profiling() {
         assert!((measured.total(&g) as f64 - run).abs() <= 4.0, "{} of {run}", measured.total(&g));
         ["a", "b", "c", "d"].map(|name| measured.price(&g, node(&g, name)))
     };
-    // A little is missing: dispatch of each kernel.
+    // Slightly too little: dispatch of each kernel.
     assert_eq!(fit("a=1000 b=2000 c=3000 d=4000", 14_000.0), [2000, 3000, 4000, 5000]);
-    // More is missing than dispatch and a run's overhead explain: in proportion.
+    // More than dispatch and a run's overhead explain: in proportion.
     assert_eq!(fit("a=10000 b=20000 c=30000 d=40000", 238_000.0), [22000, 42000, 62000, 82000]);
-    // A little is too much: recording it.
+    // Slightly too much: recording.
     assert_eq!(fit("a=10000 b=20000 c=30000 d=40000", 96_000.0), [9000, 19000, 29000, 39000]);
-    // Much is too much, and one kernel is long enough to be interrupted.
+    // Far too much, and one kernel is long enough to be interrupted.
     assert_eq!(fit("a=100000 b=200000 c=300000 d=10000000", 5_600_000.0), [100_000, 200_000, 300_000, 5_000_000]);
 }
 
@@ -288,7 +288,7 @@ fn the_store_gives_back_what_was_learned() {
     // Another target knows nothing.
     let elsewhere = Measured::load(at(8), &store, &Target { threads: 2, ..target() }).unwrap();
     assert_eq!((elsewhere.known(&g).known, elsewhere.run_of(&g)), (0, None));
-    // What is loaded weighs as much as what was seen.
+    // Loaded prices weigh as much as observed ones.
     learn(&mut loaded, &g, "a=4000 b=100 d=50 e=4200 f=120", Some(40_000.0));
     assert_eq!(loaded.total(&g), measured.total(&g));
     assert_eq!(loaded.save(&mut store, &target()).unwrap(), 5);
@@ -300,7 +300,7 @@ fn frozen_stores_are_only_read_and_local_prices_never_stored() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("costs.sqlite");
     let g = graph(CHAIN);
-    // Sizes are not bound: the prices hold within this model, and are not stored.
+    // Sizes are unbound: the prices are valid within this model, and are not stored.
     let mut local = Measured::new(Bindings::new());
     learn(&mut local, &g, "a=4000 b=100 d=50 e=4200 f=120", None);
     assert_eq!((local.total(&g), local.save(&mut Store::open(&path).unwrap(), &target()).unwrap()), (8470, 0));

@@ -1,4 +1,4 @@
-//! Attribution and prices of what ONNX Runtime really runs. Skipped, with a message, where the
+//! Attribution and prices of what ONNX Runtime actually runs. Skipped, with a message, if the
 //! library is not installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails
 //! instead.
 
@@ -17,8 +17,8 @@ use regraft_runtime::{
     profile_interleaved,
 };
 
-/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is
-/// found wherever the tests run.
+/// The runtime, or `None` if it is not installed. The checkout's own virtual environment is found
+/// wherever the tests run.
 fn runtime() -> Option<OnnxRuntime> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();
@@ -149,8 +149,8 @@ fn a_real_profile_is_attributed_and_priced() {
     assert!(learned.attribution.charges.iter().all(|c| c.owners.len() == 1));
 
     let price = |name: &str| measured.price(graph, names.value(name).unwrap().node);
-    // The products bear the time; what the runtime fuses into them is free, on every machine and
-    // version known.
+    // The products take the time; whatever the runtime fuses into them is free, on every machine
+    // and version known.
     for product in ["a", "c", "z", "q", "e"] {
         assert!(price(product) > 0, "{product} of {optimized:?}");
     }

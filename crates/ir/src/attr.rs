@@ -48,7 +48,7 @@ pub enum Attr {
     DType(DType),
     /// A small constant tensor.
     Tensor(Const),
-    /// Not given; the operator's default behaviour holds.
+    /// Not given; the operator's default behaviour applies.
     Absent,
 }
 
@@ -83,7 +83,7 @@ pub trait AttrField: Sized {
     fn to_attr(&self) -> Attr;
     /// The field from the uniform view; `None` if the kind of value does not fit.
     fn from_attr(attr: &Attr) -> Option<Self>;
-    /// The value when nothing is given; `None` if the attribute is required.
+    /// The value if none is given; `None` if the attribute is required.
     fn absent() -> Option<Self> {
         None
     }

@@ -24,12 +24,12 @@ struct Inner {
     fingerprint: OnceLock<u128>,
 }
 
-/// Bytes that are hashed at a time, between calls of the function that releases them.
+/// Bytes hashed at a time, between calls of the function that releases them.
 const BLOCK: usize = 4 << 20;
 
 impl Const {
-    /// A constant from its bytes; `None` if their number does not fit the shape or the element type
-    /// has no fixed width.
+    /// A constant from its bytes; `None` if their number does not match the shape or the element
+    /// type has no fixed width.
     pub fn new(dtype: DType, shape: &[i64], bytes: Bytes) -> Option<Const> {
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?))?;
         if dtype.size() == 0 || elements.checked_mul(dtype.size())? != bytes.len() {
@@ -39,8 +39,8 @@ impl Const {
     }
 
     /// The same constant, with a function to call on bytes that were just read from end to end and
-    /// will not be read again soon: whoever keeps them may take them out of memory, as long as they
-    /// stay readable.
+    /// will not be read again soon: their owner may evict them from memory, as long as they stay
+    /// readable.
     pub fn released_by(mut self, release: fn(&[u8])) -> Const {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.release = Some(release);
@@ -49,7 +49,7 @@ impl Const {
     }
 
     /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from
-    /// doubles; `None` if the count does not fit.
+    /// doubles; `None` if the count does not match.
     pub fn from_f64(dtype: DType, shape: &[i64], values: &[f64]) -> Option<Const> {
         let mut bytes = Vec::with_capacity(values.len() * dtype.size());
         for v in values {
@@ -66,7 +66,7 @@ impl Const {
     }
 
     /// A constant of an integer or boolean type from integers (wrapped to the type's width); `None`
-    /// if the count does not fit.
+    /// if the count does not match.
     pub fn from_i64(dtype: DType, shape: &[i64], values: &[i64]) -> Option<Const> {
         let mut bytes = Vec::with_capacity(values.len() * dtype.size());
         for v in values {
@@ -132,7 +132,7 @@ impl Const {
         self.map_f64(|v| v)
     }
 
-    /// What `f` makes of every element as a double; `None` for strings and exotic types.
+    /// The results of `f` on all elements as doubles; `None` for strings and exotic types.
     pub fn map_f64<T>(&self, f: impl Fn(f64) -> T) -> Option<Vec<T>> {
         let b = &self.0.bytes;
         Some(match self.0.dtype {
@@ -174,7 +174,7 @@ impl Const {
     pub fn splat(&self) -> Option<f64> {
         let size = self.0.dtype.size();
         let bytes = &self.0.bytes;
-        // All elements are alike if each is like the next one.
+        // All elements are equal if each equals the next.
         if bytes.get(size..)? != &bytes[..bytes.len() - size] {
             return None;
         }

@@ -12,8 +12,8 @@ pub type Bindings = BTreeMap<String, i64>;
 /// One dimension of a shape, in a normal form: two equal `Dim`s denote the same number for every
 /// value of the symbols.
 ///
-/// The converse does not hold: unequal `Dim`s may still agree, so a test that fails means "cannot
-/// be shown".
+/// The converse does not hold: unequal `Dim`s may still agree, so a failed test means "cannot be
+/// shown".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dim(Repr);
 
@@ -31,7 +31,7 @@ type Terms = Vec<(Vec<Atom>, i64)>;
 enum Atom {
     Symbol(Arc<str>),
     FloorDiv(Dim, Dim),
-    /// The size that broadcasting two sizes gives: equal, or one of them is 1.
+    /// The size that broadcasting two sizes gives: they are equal, or one of them is 1.
     Broadcast(Dim, Dim),
 }
 
@@ -42,13 +42,13 @@ pub enum Factor<'a> {
     Symbol(&'a str),
     /// `floor(a / b)`.
     FloorDiv(&'a Dim, &'a Dim),
-    /// The size that broadcasting two sizes gives: equal, or one of them is 1.
+    /// The size that broadcasting two sizes gives: they are equal, or one of them is 1.
     Broadcast(&'a Dim, &'a Dim),
 }
 
 impl Dim {
-    /// The same expression with other sizes for its symbols; `None` if one has none, or if two
-    /// sizes that broadcast no longer do.
+    /// The same expression with other sizes for its symbols; `None` if one is missing, or if two
+    /// sizes can no longer be broadcast.
     pub fn substitute(&self, size: &dyn Fn(&str) -> Option<Dim>) -> Option<Dim> {
         let mut sum = Dim::from(0);
         for (coefficient, factors) in self.products() {
@@ -135,7 +135,7 @@ impl Dim {
         Dim::from_terms(vec![(vec![atom], 1)])
     }
 
-    /// `floor(self / divisor)`; exact where the division leaves no remainder for all symbol values.
+    /// `floor(self / divisor)`; exact if the division leaves no remainder for all symbol values.
     ///
     /// A division by zero yields 0, which no shape rule accepts as a real size.
     pub fn floor_div(&self, divisor: &Dim) -> Dim {
@@ -212,7 +212,7 @@ impl Dim {
         }
     }
 
-    /// The number under these symbol values; `None` if a symbol is not bound or a divisor is zero.
+    /// The number under these symbol values; `None` if a symbol is unbound or a divisor is zero.
     pub fn eval(&self, bindings: &Bindings) -> Option<i64> {
         match &self.0 {
             Repr::Const(value) => Some(*value),
@@ -230,7 +230,7 @@ impl Dim {
         }
     }
 
-    /// Names of all symbols that occur, in order of appearance, repeats included.
+    /// Names of all symbols in order of appearance, repeats included.
     pub fn symbols(&self, into: &mut Vec<String>) {
         let Repr::Poly(terms) = &self.0 else { return };
         for atom in terms.iter().flat_map(|term| &term.0) {
@@ -352,7 +352,7 @@ impl fmt::Display for Atom {
     }
 }
 
-/// The alternate form (`{:#}`) quotes symbols as the text format needs them.
+/// The alternate form (`{:#}`) quotes symbols as required by the text format.
 impl fmt::Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Repr::Poly(terms) = &self.0 else { return write!(f, "{}", self.known().unwrap_or(0)) };

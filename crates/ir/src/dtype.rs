@@ -87,12 +87,12 @@ impl DType {
         Self::TABLE.iter().find(|row| row.2 == name).map(|row| row.0)
     }
 
-    /// Bytes per element; 0 where the width is not fixed or not known.
+    /// Bytes per element; 0 if the width is not fixed or unknown.
     pub fn size(self) -> usize {
         Self::TABLE.iter().find(|row| row.0 == self).map_or(0, |row| row.3)
     }
 
-    /// The family that decides how the reference executor represents it.
+    /// The family that determines how the reference executor represents it.
     pub fn class(self) -> Class {
         match self {
             DType::F32 | DType::F16 | DType::F64 | DType::BF16 => Class::Real,
@@ -107,8 +107,8 @@ impl DType {
         self.class() == Class::Real
     }
 
-    /// Whether every value of this type is one of type `wider`, so that a cast there loses nothing.
-    /// Truth values are the numbers 0 and 1.
+    /// Whether every value of this type is also a value of type `wider`, so that a cast is
+    /// lossless. Booleans count as the numbers 0 and 1.
     pub fn embeds(self, wider: DType) -> bool {
         let fits = |narrow: Numbers, wide: Numbers| {
             narrow.digits <= wide.digits && narrow.reach <= wide.reach && (wide.negative || !narrow.negative)
@@ -140,11 +140,11 @@ impl DType {
 
 /// The numbers of a type.
 struct Numbers {
-    /// Binary digits of the whole numbers that are all among them, signs apart.
+    /// Number of bits up to which every integer is among them, signs apart.
     digits: u32,
-    /// Bits of the exponent; none where all are whole.
+    /// Bits of the exponent; 0 for integers.
     reach: u32,
-    /// Whether some are below 0.
+    /// Whether some are negative.
     negative: bool,
 }
 

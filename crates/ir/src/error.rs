@@ -3,35 +3,35 @@
 use crate::scalar::Unsupported;
 use crate::ty::PartialType;
 
-/// Why operands and attributes do not make a well-typed operator.
+/// Why operands and attributes do not form a well-typed operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
-    /// Wrong for every value of the symbols: the graph is malformed, or a rule's guard is too weak.
+    /// Wrong for all symbol values: the graph is malformed, or a rule's guard is too weak.
     #[error("{0}")]
     Invalid(String),
-    /// May be right for some values of the symbols, but cannot be shown.
+    /// May be right for some symbol values, but cannot be shown.
     #[error("cannot be shown for symbolic sizes: {message}")]
     Undecided {
         /// The condition.
         message: String,
         /// The result types wherever it holds, that is, whenever the operator runs without an
-        /// error; none where nothing is sure.
+        /// error; empty if nothing is certain.
         types: Vec<PartialType>,
     },
 }
 
 impl TypeError {
-    /// An [`TypeError::Invalid`] from a message.
+    /// A [`TypeError::Invalid`] from a message.
     pub fn invalid(message: impl Into<String>) -> TypeError {
         TypeError::Invalid(message.into())
     }
-    /// An [`TypeError::Undecided`] from a message, without types.
+    /// A [`TypeError::Undecided`] from a message, without types.
     pub fn undecided(message: impl Into<String>) -> TypeError {
         TypeError::Undecided { message: message.into(), types: Vec::new() }
     }
 
-    /// The error with the result types that hold whenever the operator runs without an error; what
-    /// never does has none.
+    /// The error with the result types that hold whenever the operator runs without an error; an
+    /// operator that never runs has none.
     pub(crate) fn with_types(self, types: impl IntoIterator<Item = impl Into<PartialType>>) -> TypeError {
         match self {
             TypeError::Undecided { message, .. } => TypeError::Undecided { message, types: types.into_iter().map(Into::into).collect() },
@@ -43,7 +43,7 @@ impl TypeError {
 /// Why the reference executor could not compute a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The scalar lacks a function.
+    /// The scalar does not support a function.
     #[error(transparent)]
     Scalar(#[from] Unsupported),
     /// Concrete sizes or values do not fit the operator (out-of-range index, sizes that differ at
@@ -68,10 +68,10 @@ impl EvalError {
     }
 }
 
-/// Why attributes do not make an operator.
+/// Why attributes do not form an operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttrError {
-    /// A required attribute is not given.
+    /// A required attribute is missing.
     #[error("`{op}` needs the attribute `{attr}`")]
     Missing {
         /// Operator name.

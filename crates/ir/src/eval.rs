@@ -13,7 +13,7 @@ use crate::tensor::Value;
 use crate::ty::TensorType;
 use crate::typed::typed;
 
-/// Computes opaque operators for the reference executor, if anything can.
+/// Computes opaque operators for the reference executor, if possible.
 pub trait OpaqueEval<S> {
     /// Results of the opaque node `id` for these operands.
     fn eval(&mut self, graph: &Graph, id: NodeId, inputs: &[Value<S>]) -> Result<Vec<Value<S>>, EvalError>;
@@ -44,7 +44,7 @@ pub fn run<S: Scalar>(
     values(graph, feeds, &wanted, opaque)
 }
 
-/// Values of any results of the graph for these inputs, in the order asked for.
+/// Values of any results of the graph for these inputs, in the order requested.
 pub fn values<S: Scalar>(
     graph: &Graph,
     feeds: &HashMap<String, Value<S>>,
@@ -115,7 +115,7 @@ fn walk<S: Scalar>(
 }
 
 /// Operations of a graph at these sizes, and elements that its nodes read and write; `None` if a
-/// size has no value.
+/// size is unbound.
 pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
     let mut sum = 0.0;
     for id in graph.ids() {
@@ -134,7 +134,7 @@ pub fn effort(graph: &Graph, bindings: &Bindings) -> Option<f64> {
 ///
 /// # Errors
 ///
-/// What runtimes may compute otherwise; see [`typed`](crate::typed::typed).
+/// Constants that runtimes may compute differently; see [`typed`](crate::typed::typed).
 pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError> {
     if let Some(c) = graph.constant(value) {
         return Ok(c.clone());
@@ -148,8 +148,8 @@ pub fn constant_value(graph: &Graph, value: ValueId) -> Result<Const, EvalError>
     results.flatten().ok_or_else(|| EvalError::value("a constant of an exotic type"))
 }
 
-/// The constant that a value is, if it is one, or if it is computed from whole numbers and truth
-/// values alone, of at most `largest` elements at each step: then no step rounds.
+/// The constant behind a value, if it is one, or if it is computed only from integers and booleans,
+/// with at most `largest` elements at each step: then no step rounds.
 pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<Const> {
     if let Some(constant) = graph.constant(value) {
         return Some(constant.clone());
@@ -169,14 +169,14 @@ pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<C
     constant_value(graph, value).ok()
 }
 
-/// True if a constant cone moves single-precision elements about and computes none: single
-/// precision holds them all then.
+/// Whether a constant cone only moves single-precision elements and computes none, so that single
+/// precision holds them all.
 fn only_moves(graph: &Graph, value: ValueId) -> bool {
     let needed = needed(graph, &[value]);
     graph.ids().filter(|id| needed[id.0 as usize]).all(|id| moves(graph, id, DType::F32))
 }
 
-/// True if a node is a constant of this type, or moves elements about and computes none.
+/// Whether a node is a constant of this type, or only moves elements.
 pub(crate) fn moves(graph: &Graph, id: NodeId, dtype: DType) -> bool {
     let node = graph.node(id);
     match node.op.kind() {
@@ -220,7 +220,7 @@ fn eval_node<S: Scalar>(
     }
 }
 
-/// Binds the symbols of declared input shapes to the sizes given.
+/// Binds the symbols of declared input shapes to the given sizes.
 fn bind<S: Scalar>(graph: &Graph, feeds: &HashMap<String, Value<S>>) -> Result<Bindings, EvalError> {
     let mut bindings = Bindings::new();
     for id in graph.inputs() {

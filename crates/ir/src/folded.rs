@@ -1,4 +1,4 @@
-//! Constant expressions, and the constants that somebody wrote for them.
+//! Constant expressions, and the constants written for them.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,32 +12,31 @@ use crate::op::{Op, OpKind};
 use crate::parallel;
 use crate::tensor::{Tensor, Value, magnitude};
 
-/// Elements that are looked at together.
+/// Elements processed at a time.
 const BLOCK: usize = 1 << 12;
-/// Threads that compute constants at most.
+/// Maximum number of threads that compute constants.
 const THREADS: usize = 8;
-/// Constants of more elements, with what they are computed from, are computed one after the other,
-/// for the memory that they take.
+/// Constants with more elements, their inputs included, are computed one after the other to save
+/// memory.
 const LARGE: i64 = 1 << 24;
 
-/// Differences of written constants from their expressions, or why they are none that rounding
-/// explains.
+/// Differences of written constants from their expressions, or why rounding does not explain them.
 pub type Differences = Result<Vec<f64>, Misfit>;
 
-/// Constant expressions of one graph, and what stands for each of them in another: two graphs
-/// without inputs, compared output by output.
+/// Constant expressions of one graph, and their counterparts in another: two graphs without inputs,
+/// compared output by output.
 #[derive(Clone, Debug)]
 pub struct Folded {
     /// The expressions.
     pub expressions: Graph,
-    /// What was written for them.
+    /// The constants written for them.
     pub written: Graph,
 }
 
-/// Which of the constants is not what its expression gives, or that it cannot be told.
+/// Which constant does not match its expression, or why this cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum Misfit {
-    /// It is another one.
+    /// This one differs.
     #[error("another constant than the expression gives")]
     Other(usize),
     /// The expressions cannot be evaluated.
@@ -46,23 +45,22 @@ pub enum Misfit {
 }
 
 impl Folded {
-    /// These values of `a`, which depend on constants only, and those of `b` that were written for
-    /// them.
+    /// Values of `a` that depend on constants only, and the values of `b` written for them.
     pub fn new(a: &Graph, b: &Graph, pairs: &[(ValueId, ValueId)]) -> Folded {
         let (x, y): (Vec<ValueId>, Vec<ValueId>) = pairs.iter().copied().unzip();
         Folded { expressions: cone(a, &x), written: cone(b, &y) }
     }
 
-    /// Elements of all its tensors together.
+    /// Total number of elements in all tensors.
     pub fn elements(&self) -> i64 {
         let types = [&self.expressions, &self.written].into_iter().flat_map(|g| g.ids().flat_map(|id| g.node(id).types.iter().flatten()));
         types.filter_map(|ty| ty.elements().known()).fold(0, i64::saturating_add)
     }
 
-    /// Computes the expressions in double precision, and tells how far each constant is from its
-    /// own, relative to its largest magnitude. It is no farther than rounding to its type explains.
-    /// Real elements that are not only moved about are off by at least the roundoff of double
-    /// precision, which is what they are compared in: 0 is said of exact constants alone.
+    /// Computes the expressions in double precision, and returns how far each constant is from its
+    /// own, relative to its largest magnitude: no farther than rounding to its type explains. Real
+    /// elements that are not only moved are off by at least the roundoff of double precision, in
+    /// which they are compared: only exact constants get 0.
     pub fn differences(&self) -> Differences {
         let outputs = |graph: &Graph| graph.outputs().iter().map(|o| o.value).collect::<Vec<_>>();
         let (wanted, written) = (outputs(&self.expressions), outputs(&self.written));
@@ -70,7 +68,7 @@ impl Folded {
             let same_type = self.expressions.ty(wanted[at]) == self.written.ty(written[at]);
             eval::constant_value(&self.written, written[at]).ok().filter(|_| same_type).ok_or(Misfit::Other(at))
         };
-        // Single precision holds all elements that are only moved about.
+        // Single precision holds all elements that are only moved.
         if self.expressions.ids().all(|id| eval::moves(&self.expressions, id, DType::F32)) {
             let moved = eval::values::<f32>(&self.expressions, &HashMap::new(), &wanted, &mut NoOpaque)?;
             if moved.iter().enumerate().try_fold(true, |same, (at, value)| Ok::<_, Misfit>(same && is_stored(value, &found(at)?)))? {
@@ -92,7 +90,7 @@ impl Folded {
 
     /// The same for each of these, on all cores.
     pub fn all_differences(all: &[&Folded]) -> Vec<Differences> {
-        // Large ones first: what is left for the end is short.
+        // Large ones first, so that only short ones are left for the end.
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by_key(|at| -all[*at].elements());
         let alone = Mutex::new(());
@@ -106,7 +104,7 @@ impl Folded {
     }
 }
 
-/// What these values are computed from, and nothing else; they are its outputs, in order.
+/// The cone of these values and nothing else; they are its outputs, in order.
 fn cone(graph: &Graph, values: &[ValueId]) -> Graph {
     let mut cone = Graph::default();
     let mut copies = HashMap::new();
@@ -142,8 +140,7 @@ fn is_stored(value: &Value<f32>, found: &Const) -> bool {
         && tensor.data.iter().zip(stored).all(|(v, c)| v.to_le_bytes() == c)
 }
 
-/// The largest difference relative to the largest magnitude, if it is what rounding to the type
-/// explains.
+/// The largest difference relative to the largest magnitude, if rounding to the type explains it.
 fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
     let Value::Real(want) = want else {
         return (want.to_const(found.dtype())?.bytes() == found.bytes()).then_some(0.0);
@@ -167,8 +164,7 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
             if w.to_bits() == f.to_bits() || *w == f || (w.is_nan() && f.is_nan()) || (exact && !off.is_finite()) {
                 continue;
             }
-            // The second term is for sums in another order, and for numbers below the smallest
-            // normal one.
+            // The second term allows for reordered sums, and for subnormal numbers.
             if !exact && (off > unit * w.abs() + largest * unit / 4096.0 || !off.is_finite()) {
                 return None;
             }
@@ -178,8 +174,7 @@ fn difference(want: &Value<f64>, found: &Const) -> Option<f64> {
     Some(worst)
 }
 
-/// A few elements at a time of both: copies of all of them would take more time than comparing
-/// them.
+/// A few elements of both at a time: copying all of them would take longer than comparing.
 fn blocks<'a>(want: &'a Tensor<f64>, found: &'a Const) -> impl Iterator<Item = (&'a [f64], Const)> {
     let size = found.dtype().size();
     want.data.chunks(BLOCK).enumerate().filter_map(move |(at, block)| {
@@ -194,8 +189,7 @@ mod tests {
     use super::*;
     use crate::text;
 
-    /// The differences of `written` from the outputs of `graph`, whose values they were written
-    /// for.
+    /// The differences of `written` from the outputs of `graph`, for which it was written.
     fn differences(graph: &str, written: &[Const]) -> Result<Vec<f64>, Misfit> {
         let a = text::parse(graph).expect("a graph");
         let mut b = Graph::default();

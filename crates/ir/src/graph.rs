@@ -41,15 +41,15 @@ pub struct Node {
     pub op: Op,
     /// Operands, in order.
     pub inputs: SmallVec<[ValueId; 3]>,
-    /// Result types; `None` where not known (only below opaque nodes).
+    /// Result types; `None` if unknown (only below opaque nodes).
     pub types: SmallVec<[Option<TensorType>; 1]>,
-    /// Names of the results in the model, where they have one.
+    /// Names of the results in the model, if any.
     pub names: SmallVec<[Option<Arc<str>>; 1]>,
     /// Index of the original node that this one is, unchanged, for writers that keep it verbatim.
     pub origin: Option<u32>,
     /// Depends on constants only.
     pub constant: bool,
-    /// Who reads the results: `(reader, operand slot)`, in no particular order; a reader of two
+    /// Readers of the results: `(reader, operand slot)`, in no particular order; a reader of two
     /// operands occurs twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
 }
@@ -87,8 +87,8 @@ impl Graph {
         id.out()
     }
 
-    /// Declares an input that is the same in every run: a weight whose elements are not given, of
-    /// any size.
+    /// Declares an input that is the same in every run: a weight of any size whose elements are not
+    /// given.
     pub fn add_parameter(&mut self, name: &str, ty: TensorType) -> ValueId {
         let value = self.add_input(name, ty);
         self.node_mut(value.node).constant = true;
@@ -128,7 +128,7 @@ impl Graph {
         let constant = match op.kind() {
             OpKind::Constant => true,
             OpKind::Input | OpKind::Opaque => false,
-            // A constant expanded to a symbolic size is not the same tensor in every run.
+            // A constant expanded to a symbolic size can differ between runs.
             _ => {
                 let sized = |ty: &Option<TensorType>| ty.as_ref().is_some_and(|t| t.shape.iter().all(|d| d.known().is_some()));
                 inputs.iter().all(|v| self.node(v.node).constant) && types.iter().all(sized)
@@ -187,7 +187,7 @@ impl Graph {
         self.node(value.node).constant
     }
 
-    /// Ids of all nodes that are alive, ascending.
+    /// Ids of all live nodes, ascending.
     pub fn ids(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.nodes.iter().enumerate().filter(|(_, n)| n.is_some()).map(|(i, _)| NodeId(i as u32))
     }
@@ -197,12 +197,12 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Number of nodes that are alive.
+    /// Number of live nodes.
     pub fn len(&self) -> usize {
         self.nodes.iter().filter(|n| n.is_some()).count()
     }
 
-    /// True if no node is alive.
+    /// True if there are no live nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -232,7 +232,7 @@ impl Graph {
         self.node(value.node).users.iter().copied().filter(move |(user, slot)| self.node(*user).inputs[*slot as usize] == value)
     }
 
-    /// All alive nodes, operands before readers; ties by id. Nodes on a cycle (never present in a
+    /// All live nodes, operands before readers; ties by id. Nodes on a cycle (never present in a
     /// valid graph) are left out.
     pub fn topological(&self) -> Vec<NodeId> {
         let mut waiting: Vec<u32> = self.nodes.iter().map(|n| n.as_ref().map_or(0, |n| n.inputs.len() as u32)).collect();
@@ -252,8 +252,7 @@ impl Graph {
         order
     }
 
-    /// A number for every node, by its id, that is smaller than those of all nodes that depend on
-    /// it.
+    /// A number per node, by id, smaller than those of all nodes that depend on it.
     pub fn ranks(&self) -> Vec<u32> {
         let mut ranks = vec![0; self.capacity()];
         for (rank, id) in (0..).zip(self.topological()) {

@@ -9,13 +9,13 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::op::Op;
 
-/// The key of a graph: of what its outputs compute, in order, from inputs known by their position.
+/// The key of a graph: of what its outputs compute, in order, from inputs identified by position.
 ///
-/// Every node that an output needs has a *down-hash* of its operator, attributes, constants by
+/// Every node that an output depends on has a *down-hash* of its operator, attributes, constants by
 /// content, and operands in order (sorted for the two operands of commutative operators). The key
-/// is the sum over all different down-hashes, each mixed with the number of nodes that share it,
-/// plus the outputs; so a value computed twice and one that is shared have different keys. Names,
-/// node ids and nodes that no output needs do not count.
+/// is the sum over all distinct down-hashes, each mixed with the number of nodes that share it,
+/// plus the outputs; so a value computed twice and a shared one have different keys. Names, node
+/// ids and all other nodes do not count.
 ///
 /// The same on every run and on every little-endian platform; a change of the operator table
 /// changes it.
@@ -91,13 +91,13 @@ pub fn result_key(node: u128, port: u32) -> u128 {
     if port == 0 { node } else { words_key(4, &[node, u128::from(port)]) }
 }
 
-/// What `count` nodes with one down-hash add to a graph's key.
+/// What `count` nodes with one down-hash contribute to a graph's key.
 pub fn copies_key(node: u128, count: u64) -> u128 {
     words_key(5, &[node, u128::from(count)])
 }
 
-/// What the declared output at `position` adds to a graph's key, by the [`result_key`] of its
-/// value.
+/// What the declared output at `position` contributes to a graph's key, by the [`result_key`] of
+/// its value.
 pub fn output_key(position: u32, value: u128) -> u128 {
     words_key(6, &[u128::from(position), value])
 }

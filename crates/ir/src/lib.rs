@@ -1,5 +1,5 @@
-//! The tensor graph of Regraft: types, operators and their one meaning, graphs and the patches that
-//! edit them, the reference executor.
+//! The tensor graph of Regraft: types, operators with a single definition each, graphs and the
+//! patches that edit them, the reference executor.
 //!
 //! Pure: no I/O, no clock, no printing.
 //!

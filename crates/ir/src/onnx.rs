@@ -9,7 +9,7 @@ use crate::constant::Const;
 use crate::op::Op;
 use crate::ty::TensorType;
 
-/// An ONNX node as its operator's importer sees it.
+/// An ONNX node as seen by its operator's importer.
 #[derive(Clone, Debug)]
 pub struct OnnxNode {
     /// Operator type.
@@ -18,16 +18,16 @@ pub struct OnnxNode {
     pub domain: String,
     /// Opset version of that domain in the model.
     pub version: i64,
-    /// Attributes as written (graphs and other kinds that no defined operator uses are left out).
+    /// Attributes as written (without graphs and other kinds that no defined operator uses).
     pub attrs: Attrs,
     /// Inputs in order; `None` where ONNX leaves an optional input out.
     pub inputs: Vec<Option<OnnxInput>>,
-    /// For every output that the node lists: whether anything reads it.
+    /// For every output that the node lists, whether it is read.
     pub outputs: Vec<bool>,
 }
 
-/// Attributes of a node. They remember which of them an importer has looked at: an attribute that
-/// nobody looked at may have a meaning that the operator's definition does not know.
+/// Attributes of a node. They remember which of them an importer has read: an unread attribute may
+/// have a meaning that the operator's definition does not know.
 #[derive(Clone, Debug, Default)]
 pub struct Attrs {
     values: BTreeMap<String, Attr>,
@@ -42,13 +42,13 @@ impl Attrs {
         Some(value)
     }
 
-    /// Names of the attributes that were not asked for.
+    /// Names of the attributes that were not read.
     pub fn unread(&self) -> Vec<&str> {
         let read = self.read.borrow();
         self.values.keys().map(String::as_str).filter(|name| !read.contains(*name)).collect()
     }
 
-    /// Says that these attributes change nothing in what is imported.
+    /// Declares that these attributes do not affect what is imported.
     pub fn ignore(&self, names: &[&str]) {
         self.read.borrow_mut().extend(names.iter().map(ToString::to_string));
     }
@@ -60,19 +60,19 @@ impl FromIterator<(String, Attr)> for Attrs {
     }
 }
 
-/// What is known of an input at import.
+/// What is known about an input at import.
 #[derive(Clone, Debug)]
 pub struct OnnxInput {
     /// Type, if known.
     pub ty: Option<TensorType>,
-    /// Value, if it is a constant (any constant cone, evaluated when small).
+    /// Value, if it is a constant (any constant cone, evaluated if small).
     pub value: Option<Const>,
     /// Known sizes if this is the 1-D integer tensor of a computed shape (`Shape` and arithmetic on
     /// it).
     pub dims: Option<Vec<crate::Dim>>,
 }
 
-/// What an importer makes of a node: an operator on some of the node's inputs.
+/// The import of a node: an operator on some of the node's inputs.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// The operator.
@@ -88,7 +88,7 @@ pub enum ImportOperand {
     Input(usize),
     /// A constant made by the importer.
     Const(Const),
-    /// Another operator (first output), for nodes that are several operators here.
+    /// Another operator (first output), for nodes that become several operators here.
     Node(Box<Imported>),
 }
 
@@ -117,8 +117,8 @@ pub enum SpellingInput {
     Operand(usize),
     /// A constant that the writer turns into an initializer.
     Const(Const),
-    /// A 1-D `int64` tensor of sizes: an initializer where all are numbers, else computed from the
-    /// shapes of values that carry the symbols.
+    /// A 1-D `int64` tensor of sizes: an initializer if all are numbers, otherwise computed from
+    /// the shapes of values that carry the symbols.
     Dims(Vec<crate::Dim>),
     /// An optional input that is left out.
     Missing,
@@ -157,13 +157,13 @@ impl OnnxSpelling {
     }
 }
 
-/// Why an operator cannot be written at an opset version, for instance because it came later.
+/// Why an operator cannot be written at an opset version, for instance because it was added later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{op}` cannot be written: {why}")]
 pub struct NoSpelling {
     /// Operator name.
     pub op: &'static str,
-    /// Reason, for people.
+    /// Reason, human-readable.
     pub why: String,
 }
 
@@ -176,7 +176,7 @@ impl OnnxNode {
         }
     }
 
-    /// The attribute `name` as a flag, 0 or 1. Runtimes do not agree on what another number says.
+    /// The attribute `name` as a flag, 0 or 1. Runtimes disagree on the meaning of other numbers.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, Opaque> {
         match self.int(name) {
             None => Ok(default),
@@ -219,7 +219,7 @@ impl OnnxNode {
             .ok_or_else(|| Opaque(format!("the type of input {at} of {} is not known", self.op_type)))
     }
 
-    /// True if input `at` is given.
+    /// Whether input `at` is present.
     pub fn has(&self, at: usize) -> bool {
         self.inputs.get(at).is_some_and(Option::is_some)
     }
@@ -256,7 +256,7 @@ impl OnnxNode {
         }
     }
 
-    /// The operator on all given inputs, in order (no optional input left out in the middle).
+    /// The operator on all present inputs, in order (no optional input left out in the middle).
     pub fn import(&self, op: Op) -> Result<Imported, Opaque> {
         let given = self.inputs.iter().take_while(|i| i.is_some()).count();
         if self.inputs.iter().skip(given).any(Option::is_some) {
@@ -265,7 +265,7 @@ impl OnnxNode {
         Ok(Imported { op, operands: (0..given).map(ImportOperand::Input).collect() })
     }
 
-    /// The operator on just these inputs.
+    /// The operator on these inputs only.
     pub fn import_with(&self, op: Op, inputs: &[usize]) -> Imported {
         Imported { op, operands: inputs.iter().copied().map(ImportOperand::Input).collect() }
     }

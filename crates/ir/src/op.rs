@@ -30,9 +30,9 @@ pub trait Attributes: Sized {
 pub struct Work {
     /// Floating-point operations (a multiply-add counts two).
     pub flops: f64,
-    /// Bytes read and written besides the tensors themselves (packing, transposition): 0 for most.
+    /// Bytes read and written besides the tensors themselves (packing, transposition): usually 0.
     pub extra_bytes: f64,
-    /// The kind of kernel that a runtime has for it.
+    /// The kind of kernel that a runtime uses for it.
     pub kernel: Kernel,
 }
 
@@ -66,7 +66,7 @@ pub struct EvalContext<'a> {
     pub output_types: &'a [TensorType],
 }
 
-/// One operator, defined once: type rule, meaning, ONNX mapping, cost features.
+/// An operator's single definition: type rule, meaning, ONNX mapping, cost features.
 pub trait Operator: Attributes + Clone + Debug + Eq + Hash {
     /// Swapping the two operands changes nothing.
     const COMMUTATIVE: bool = false;
@@ -141,7 +141,7 @@ macro_rules! operator {
 #[macro_export]
 macro_rules! operators {
     ($($module:ident :: $name:ident),* $(,)?) => {
-        /// Any defined operator, or one that is kept verbatim.
+        /// Any defined operator, or one kept verbatim.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each variant is the operator of its name")]
         pub enum Op { $($name($module::$name)),*, Input($crate::ops::Input), Constant($crate::ops::Constant), Opaque($crate::ops::OpaqueOp) }
@@ -209,7 +209,7 @@ macro_rules! operators {
             pub fn eval<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::op::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
                 S::eval(self, inputs, context)
             }
-            /// The definition behind [`Op::eval`], compiled wherever it is named: only
+            /// The definition behind [`Op::eval`], compiled wherever it is named, which only
             /// [`Scalar::eval`](crate::Scalar::eval) does.
             pub fn meaning<S: $crate::Scalar>(&self, inputs: &[$crate::Value<S>], context: &$crate::op::EvalContext<'_>) -> Result<Vec<$crate::Value<S>>, $crate::EvalError> {
                 match self {
@@ -247,8 +247,8 @@ impl OpKind {
         OpKind::ALL.iter().copied().find(|kind| plain(kind.name()) == wanted)
     }
 
-    /// Whether each element of the result is one of an operand, or a given number, whatever the
-    /// elements are.
+    /// Whether each element of the result is an element of an operand, or a given number, whatever
+    /// the elements are.
     pub fn moves_elements(self) -> bool {
         use OpKind::*;
         matches!(

@@ -10,9 +10,9 @@ pub fn map<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(&T) -> R
     map_while(items, threads, |_, item| Some(work(item))).into_iter().flatten().collect()
 }
 
-/// Calls `work` with every item and its place, on up to `threads` threads. A thread that is given
-/// `None` begins no further item. The results are those of the items at the same places; `None`
-/// stands for items that were not finished.
+/// Calls `work` with every item and its index, on up to `threads` threads. A thread that gets
+/// `None` starts no further item. Results are at the indices of their items; `None` stands for
+/// items that were not finished.
 pub fn map_while<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(usize, &T) -> Option<R> + Sync) -> Vec<Option<R>> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -38,7 +38,7 @@ pub fn map_while<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(us
     results
 }
 
-/// How many threads the machine runs at once.
+/// How many threads the machine can run at once.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }

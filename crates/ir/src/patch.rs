@@ -31,20 +31,19 @@ pub struct NewNode {
     pub types: SmallVec<[Option<TensorType>; 1]>,
 }
 
-/// An edit: create nodes, then let other values take the place of some, then drop what nobody reads
-/// any more.
+/// An edit: create nodes, then replace some values by others, then drop whatever is no longer read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
-    /// What made it: a rule's or a normal form's name.
+    /// Its origin: the name of a rule or a normal form.
     pub cause: std::sync::Arc<str>,
     /// New nodes; later ones may read earlier ones.
     pub create: Vec<NewNode>,
-    /// Values and what takes their place. Types must be equal.
+    /// Values and their replacements. Types must be equal.
     pub replace: SmallVec<[(ValueId, PatchValue); 2]>,
 }
 
 impl Patch {
-    /// Values of the graph that the patch reads or lets take another's place.
+    /// Values of the graph that the patch reads or uses as replacements.
     pub fn reads(&self) -> impl Iterator<Item = ValueId> + '_ {
         let operands = self.create.iter().flat_map(|n| n.inputs.iter());
         operands.chain(self.replace.iter().map(|(_, new)| new)).filter_map(|v| match v {
@@ -59,11 +58,11 @@ impl Patch {
 pub struct Applied {
     /// Ids of the new nodes, ascending.
     pub created: SmallVec<[NodeId; 8]>,
-    /// Nodes removed because nobody reads them any more, in order of removal.
+    /// Nodes removed because nothing reads them any more, in order of removal.
     pub removed: Vec<(NodeId, Node)>,
-    /// Operand slots that now read another value: `(reader, slot, value before)`.
+    /// Operand slots that now read another value: `(reader, slot, previous value)`.
     pub rewired: SmallVec<[(NodeId, u32, ValueId); 8]>,
-    /// Declared outputs that now return another value: `(index, value before)`.
+    /// Declared outputs that now return another value: `(index, previous value)`.
     pub outputs: SmallVec<[(usize, ValueId); 2]>,
 }
 
@@ -86,7 +85,7 @@ impl Graph {
         }
         for (old, new) in &patch.replace {
             let new = resolve(*new);
-            // What is computed of weights is no weight of the model.
+            // A value computed from weights is not a weight of the model.
             if applied.created.contains(&new.node) && !self.node(new.node).constant {
                 self.inherit_name(*old, new);
             }
@@ -139,7 +138,7 @@ impl Graph {
     fn redirect(&mut self, old: ValueId, new: ValueId, applied: &mut Applied) {
         let readers: SmallVec<[(NodeId, u32); 4]> = self.users(old).collect();
         for (reader, slot) in readers {
-            // A new node that itself reads the old value keeps doing so: the patch put it there.
+            // A new node that itself reads the old value keeps doing so: the patch meant it to.
             if applied.created.contains(&reader) {
                 continue;
             }
@@ -163,7 +162,7 @@ impl Graph {
         }
     }
 
-    /// Takes a node without readers out of the arena.
+    /// Removes a node without readers from the arena.
     fn detach(&mut self, id: NodeId) -> Node {
         let node = self.nodes[id.0 as usize].take().expect("the node is alive");
         for (slot, value) in node.inputs.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Pseudo-random numbers, the same on every machine: for samples and tests, not for secrets.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-/// Every state begins a stream of its own.
+/// Every state starts a different stream.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(pub u64);
 
@@ -23,7 +23,7 @@ impl SplitMix64 {
     }
 
     /// Mean 0, variance 1, within ±6: the sum of twelve uniforms, which needs no library function
-    /// and is hence the same on every machine.
+    /// and is thus the same on every machine.
     pub fn normal(&mut self) -> f64 {
         let mut sum: u64 = 0;
         for _ in 0..3 {
@@ -35,7 +35,7 @@ impl SplitMix64 {
     }
 }
 
-/// A permutation of 64-bit words without structure: what SplitMix64 makes of its state.
+/// A permutation of 64-bit words without structure: SplitMix64's output function.
 pub fn scramble(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

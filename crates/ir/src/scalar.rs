@@ -1,4 +1,4 @@
-//! What the elements of a real tensor can be: the evaluators are generic over it.
+//! What the elements of a real tensor can be; the evaluators are generic over it.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -35,16 +35,16 @@ pub enum Function {
     Sign,
 }
 
-/// This scalar cannot do what an evaluator asked for (a polynomial cannot be compared, a field has
-/// no `exp`).
+/// This scalar does not support what an evaluator needs (a polynomial cannot be compared, a field
+/// has no `exp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this scalar has no {0}")]
 pub struct Unsupported(pub &'static str);
 
 /// An element of a real tensor.
 ///
-/// Ring operations are total. All else may be refused, so that prime fields and polynomials fit
-/// beside floats.
+/// Ring operations are total. All others may be refused, so that prime fields and polynomials fit
+/// in beside floats.
 pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// The ring element nearest to `value`.
     fn from_f64(value: f64) -> Self;
@@ -64,16 +64,16 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     fn apply(&self, f: Function) -> Result<Self, Unsupported>;
     /// Order of two values; `Ok(None)` when one is not a number.
     fn compare(&self, other: &Self) -> Result<Option<Ordering>, Unsupported>;
-    /// [`Op::meaning`] over these elements. Every implementation is that one call, marked
+    /// [`Op::meaning`] over these elements. Every implementation is just that call, marked
     /// `#[inline(never)]`: the definitions of all operators are compiled in the crate that defines
     /// the scalar, once, and not in every crate that evaluates a graph.
     fn eval(op: &Op, inputs: &[Value<Self>], context: &EvalContext<'_>) -> Result<Vec<Value<Self>>, EvalError>;
 
-    /// The additive neutral element.
+    /// The additive identity.
     fn zero() -> Self {
         Self::from_f64(0.0)
     }
-    /// The multiplicative neutral element.
+    /// The multiplicative identity.
     fn one() -> Self {
         Self::from_f64(1.0)
     }

@@ -61,7 +61,7 @@ impl<T: Clone> Tensor<T> {
         self.map_dyn(&mut f)
     }
 
-    /// The loop of [`map`](Self::map), compiled once for each type of elements.
+    /// The loop of [`map`](Self::map), compiled once per element type.
     #[inline(never)]
     fn map_dyn<U, E>(&self, f: &mut dyn FnMut(&T) -> Result<U, E>) -> Result<Tensor<U>, E> {
         let mut data = Vec::with_capacity(self.data.len());
@@ -71,8 +71,7 @@ impl<T: Clone> Tensor<T> {
         Ok(Tensor { shape: self.shape.clone(), data })
     }
 
-    /// This tensor read at `shape`, which it must broadcast to: the flat index of every element of
-    /// the result.
+    /// This tensor broadcast to `shape`: the flat index of every element of the result.
     pub fn broadcast_index(&self, shape: &[usize]) -> Vec<usize> {
         let own = self.strides();
         let offset = shape.len() - self.shape.len();
@@ -91,7 +90,7 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The shape that broadcasting concrete shapes gives; `None` if they do not fit.
+/// The shape that broadcasting concrete shapes gives; `None` if they do not match.
 pub fn broadcast_concrete<'a>(shapes: impl IntoIterator<Item = &'a [usize]>) -> Option<Vec<usize>> {
     let mut result: Vec<usize> = Vec::new();
     for shape in shapes {
@@ -123,7 +122,7 @@ pub enum Value<S> {
     Bool(Arc<Tensor<bool>>),
 }
 
-/// The largest magnitude among the finite ones of these numbers, 0 if there are none.
+/// The largest finite magnitude among these numbers, 0 if there is none.
 pub fn magnitude<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> f64 {
     numbers.into_iter().filter(|v| v.is_finite()).fold(0.0, |most, v| v.abs().max(most))
 }
@@ -131,7 +130,7 @@ pub fn magnitude<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> f64 {
 impl Value<f64> {
     /// The largest difference of two values, relative to the largest magnitude of this one and at
     /// least to 1. Infinite between values of different shapes or kinds, between unequal integers
-    /// or booleans, and where an infinity or NaN does not meet its like.
+    /// or booleans, and where an infinity or NaN is unmatched.
     pub fn difference(&self, other: &Value<f64>) -> f64 {
         match (self, other) {
             (Value::Real(x), Value::Real(y)) if x.shape == y.shape => {
@@ -185,8 +184,8 @@ impl<S: Scalar> Value<S> {
         })
     }
 
-    /// The constant of type `dtype` with these elements; `None` if the scalar has no doubles or the
-    /// type does not fit.
+    /// The constant of type `dtype` with these elements; `None` if the scalar does not convert to
+    /// doubles or the type does not fit.
     pub fn to_const(&self, dtype: DType) -> Option<Const> {
         let shape: Vec<i64> = self.shape().iter().map(|d| *d as i64).collect();
         match self {

@@ -1,34 +1,33 @@
-//! How well it is known that two things are equal.
+//! How well the equality of two things is known.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How well it is known that two things are equal: the sides of a rule, two graphs, two models.
-/// More trust is greater.
+/// How well two things are known to be equal: the sides of a rule, two graphs, two models. More
+/// trust is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
-    /// They are not: there is a counterexample.
+    /// They differ: there is a counterexample.
     Refuted,
     /// Nothing was shown.
     #[default]
     Unproved,
     /// They were equal on random instances or inputs.
     Tested,
-    /// They are equal for sizes up to a bound, or for families of sizes beside which there are
-    /// others.
+    /// They are equal for sizes up to a bound, or for some families of sizes but not all.
     ProvedInRange,
-    /// They are equal for all inputs and sizes, if constants are the simple numbers that they were
-    /// rounded from, or are what they were folded of.
+    /// They are equal for all inputs and sizes, if constants are the simple numbers they were
+    /// rounded from, or the expressions they were folded from.
     Bounded,
-    /// They are equal for all inputs and sizes, as far as what the proof takes for granted holds.
+    /// They are equal for all inputs and sizes, under the proof's assumptions.
     Proved,
 }
 
 impl Trust {
-    /// All words, the least first.
+    /// All levels, the least first.
     pub const ALL: [Trust; 6] = [Trust::Refuted, Trust::Unproved, Trust::Tested, Trust::ProvedInRange, Trust::Bounded, Trust::Proved];
 
-    /// The word of it.
+    /// Its keyword.
     pub fn word(self) -> &'static str {
         match self {
             Trust::Refuted => "refuted",

@@ -51,12 +51,12 @@ impl TensorType {
     }
 }
 
-/// A tensor type as far as it is sure: element type and rank, and some of the sizes.
+/// The certain part of a tensor type: element type and rank, and some of the sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialType {
     /// Element type.
     pub dtype: DType,
-    /// Sizes, outermost first; `None` where only a run can tell.
+    /// Sizes, outermost first; `None` if only known at run time.
     pub shape: Vec<Option<Dim>>,
 }
 

@@ -1,6 +1,6 @@
-//! Constants as their types hold them. The evaluator computes with numbers that are wider than
-//! types; of constants, that is only believed where it makes no difference to what a runtime
-//! computes, but for the rounding of sums and products.
+//! Constants as their types represent them. The evaluator computes with numbers that are wider than
+//! types; for constants, its results are only trusted where this makes no difference to what a
+//! runtime computes, except for the rounding of sums and products.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::op::{EvalContext, OpKind};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
 
-/// Whole numbers up to this are doubles.
+/// Integers up to this are exact as doubles.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// What an operator computes from constants, as its types hold it: casts to narrower types round.
-/// `None` where runtimes may compute another constant: where numbers leave the range of their type,
-/// sums of integers do not fit, or operands are no numbers or infinite, unless they are only moved
-/// about.
+/// An operator's result on constants, as its types represent it: casts to narrower types round.
+/// `None` where runtimes may compute a different constant: where numbers leave the range of their
+/// type, sums of integers overflow, or operands are not numbers or infinite, unless they are only
+/// moved.
 pub fn typed<S: Scalar>(kind: OpKind, operands: &[Value<S>], context: &EvalContext<'_>, results: Vec<Value<S>>) -> Option<Vec<Value<S>>> {
-    // What is asked of infinities is the same everywhere.
+    // Tests for NaN and infinity give the same result everywhere.
     let moved = kind.moves_elements() || matches!(kind, OpKind::IsNaN | OpKind::IsInf);
     if !moved && !operands.iter().all(is_finite) {
         return None;
@@ -48,7 +48,7 @@ fn is_finite<S: Scalar>(value: &Value<S>) -> bool {
     }
 }
 
-/// The least and the largest number of an integer type, as doubles; the latter is the first that
+/// The smallest and the largest number of an integer type, as doubles; the latter is the first that
 /// does not fit.
 fn range(dtype: DType) -> (f64, f64) {
     let bits = 8 * dtype.size() as i32;
@@ -58,7 +58,7 @@ fn range(dtype: DType) -> (f64, f64) {
     }
 }
 
-/// Whether a cast of these elements is the same everywhere.
+/// Whether a cast of these elements gives the same result everywhere.
 fn casts<S: Scalar>(operand: &Value<S>, from: DType, to: DType) -> bool {
     match operand {
         Value::Real(tensor) if to.class() == Class::Int => {
@@ -83,7 +83,7 @@ fn largest<S: Scalar>(value: &Value<S>) -> Option<f64> {
     Some(magnitudes?.into_iter().fold(0.0, f64::max))
 }
 
-/// Whether integer powers stay where runtimes, some of which compute them as doubles, agree.
+/// Whether integer powers stay where runtimes agree, some of which compute them as doubles.
 fn powers_fit<S: Scalar>(base: &Value<S>, exponent: &Value<S>, dtype: DType) -> bool {
     let is_negative = matches!(exponent, Value::Int(tensor) if tensor.data.iter().any(|x| *x < 0));
     let power = largest(base).zip(largest(exponent)).map(|(base, exponent)| base.powf(exponent));
@@ -106,9 +106,9 @@ fn sums_fit<S: Scalar>(kind: OpKind, operand: &Value<S>, dtype: DType) -> bool {
     most < range(dtype).1.min(WHOLE)
 }
 
-/// Elements as a floating-point type holds them. Where nothing is rounded on purpose, what is
-/// between two numbers stays. What is too large is infinite after a single operation, and not known
-/// after several.
+/// Elements as a floating-point type represents them. Where nothing is rounded on purpose, values
+/// between two numbers stay. Values that are too large are infinite after a single operation, and
+/// unknown after several.
 fn held<S: Scalar>(mut tensor: Tensor<S>, dtype: DType, kind: OpKind) -> Option<Tensor<S>> {
     let is_single = matches!(kind, OpKind::Cast | OpKind::Add | OpKind::Sub | OpKind::Mul | OpKind::Div);
     let (smallest, largest) = limits(dtype)?;
@@ -160,7 +160,7 @@ mod tests {
     use crate::eval::constant_value;
     use crate::text::parse;
 
-    /// The constant that the last value of a text is, if it is one whatever computes it.
+    /// The constant that the last value of a text is, if every runtime agrees on it.
     fn constant(text: &str) -> Option<Vec<f64>> {
         let graph = parse(&format!("graph () {{ {text} output y }}")).expect("a graph");
         constant_value(&graph, graph.outputs()[0].value).ok()?.to_f64()

@@ -33,7 +33,7 @@ fn random_op(random: &mut SplitMix64) -> (Op, usize) {
     }
 }
 
-/// A random graph whose values are 4×4, made of few operators so that equal nodes are common.
+/// A random graph of 4×4 values, made from few operators so that equal nodes are common.
 fn random_graph(seed: u64) -> Graph {
     let mut random = SplitMix64(seed);
     let mut g = Graph::new("random");
@@ -64,7 +64,7 @@ fn random_graph(seed: u64) -> Graph {
     g
 }
 
-/// The same graph with its nodes in another order and without names.
+/// The same graph, unnamed and with its nodes in another order.
 fn shuffled(g: &Graph, seed: u64) -> Graph {
     let mut random = SplitMix64(seed);
     let mut copy = Graph::new("shuffled");
@@ -138,8 +138,8 @@ fn outputs_of(g: &Graph) -> Vec<Value<f64>> {
     run(g, &feeds, &mut NoOpaque).unwrap()
 }
 
-/// A patch that lets a few new nodes take the place of some values; new nodes read nothing that
-/// depends on them.
+/// A patch that replaces some values by a few new nodes, which read nothing that depends on those
+/// values.
 fn random_patch(g: &Graph, random: &mut SplitMix64) -> Option<Patch> {
     let square = TensorType::new(DType::F32, [4i64, 4]);
     let of_type: Vec<ValueId> = g
@@ -269,7 +269,7 @@ fn equal_nodes_become_one() {
         ),
         ("graph (x: f32[4]) { a, b = Split(x, axis=0, sizes=[2, 2]) c, d = Split(x, axis=0, sizes=[1, 3]) output a, c }", 0, "output a, c"),
         ("graph (x: f32[2]) { a = opaque:Rand(x) -> f32[2] b = opaque:Rand(x) -> f32[2] c = Add(a, b) output c }", 0, "Add(a, b)"),
-        // The node that an output returns stays, whatever its place; two outputs may share one.
+        // The node that an output returns stays, whatever its position; two outputs may share one.
         ("graph (x: f32[2]) { a = Relu(x) b = Relu(x) c = Neg2(a) output b, c }", 1, "b = Relu(x)"),
         ("graph (x: f32[2]) { a = Relu(x) b = Relu(x) output a, b }", 1, "output a, a as b"),
     ] {
@@ -364,7 +364,7 @@ fn random_edits_change_the_key() {
         g.apply(&patch);
         dce(&mut g);
         let after = canonical_key(&g);
-        // Equal keys only for graphs that are the same up to names and order.
+        // Keys are equal only for graphs that are the same up to names and order.
         let same = canonical_text(&g) == {
             let mut original = random_graph(seed);
             dce(&mut original);

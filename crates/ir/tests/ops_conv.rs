@@ -1,5 +1,5 @@
 //! Convolutions, pools, normalizations, resampling, Gemm and Einsum: meaning, types, and the ONNX
-//! border.
+//! boundary.
 //!
 //! Numbers under "answers of ONNX Runtime" were computed by version 1.31 with its optimizer off.
 

@@ -7,8 +7,8 @@ use common::{Random, eval, f32s, float, import, ints, op, round_trip};
 use regraft_ir::onnx::{ImportOperand, OnnxInput, OnnxNode};
 use regraft_ir::{Attr, Bindings, Const, DType, Dim, Op, TensorType, TypeError, Value};
 
-/// Every operator of these families, with attributes and operand types, and the first opset that it
-/// can be written at (`None`: none of 7..=21).
+/// Every operator of these families, with attributes and operand types, and the first opset where
+/// it can be written (`None`: none of 7..=21).
 fn inventory() -> Vec<(Op, Vec<TensorType>, Option<i64>)> {
     let x = || f32s(&[2, 3, 4]);
     let of = |dtype: DType| TensorType::new(dtype, [2, 3, 4]);
@@ -242,7 +242,7 @@ fn ill_typed_operators_are_refused() {
     assert_eq!(op("Add", &[]).infer(&[n(), f32s(&[1])]), Ok(vec![n()]));
 }
 
-/// A node as a reader of an old or new model sees it.
+/// A node as seen by a reader of an old or new model.
 fn node(op_type: &str, version: i64, attrs: &[(&str, Attr)], inputs: Vec<Option<OnnxInput>>) -> OnnxNode {
     let (domain, op_type) = op_type.split_once(':').unwrap_or(("", op_type));
     OnnxNode {

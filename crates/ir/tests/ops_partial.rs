@@ -1,4 +1,4 @@
-//! Conditions on symbolic sizes that cannot be shown: the types that hold wherever they do.
+//! Conditions on symbolic sizes that cannot be shown: the result types wherever they hold.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn tensor(shape: &str) -> TensorType {
     TensorType::new(DType::F32, shape.split_whitespace().map(size))
 }
 
-/// `?` is a size that only a run can tell.
+/// `?` is a size known only at run time.
 fn shown(ty: &PartialType) -> String {
     let sizes = ty.shape.iter().map(|size| size.as_ref().map_or("?".into(), ToString::to_string));
     format!("{}[{}]", ty.dtype, sizes.collect::<Vec<_>>().join(","))

@@ -1,4 +1,4 @@
-//! Operators that move data: types, values on every kind of element, ONNX round trips. The numbers
+//! Operators that move data: types, values of every kind of element, ONNX round trips. The numbers
 //! are ONNX Runtime's.
 
 mod common;
@@ -41,7 +41,7 @@ fn sized(name: &str, shape: &str) -> Op {
     op(name, &[("shape", Attr::Dims(dims(shape)))])
 }
 
-/// `0, 1, 2, ..` in the shape.
+/// `0, 1, 2, ..` in this shape.
 fn iota(shape: &[usize]) -> Value<f64> {
     Value::real(Tensor::new(shape.to_vec(), (0..shape.iter().product::<usize>()).map(|i| i as f64).collect()))
 }
@@ -57,8 +57,8 @@ fn as_kind(value: &Value<f64>, class: Class) -> Value<f64> {
     }
 }
 
-/// Evaluates on `iota` of the shape, as reals, integers and booleans, and compares with the wanted
-/// results.
+/// Evaluates on `iota` of the shape, as reals, integers and booleans, and compares with the
+/// expected results.
 fn check(op: &Op, shape: &[usize], wanted: &[(&[usize], &[f64])]) {
     for dtype in [DType::F32, DType::I64, DType::Bool] {
         let ty = TensorType::new(dtype, shape.iter().map(|d| *d as i64));
@@ -311,7 +311,7 @@ enum In {
     Ints(&'static [i64]),
     /// A computed shape that is known.
     Sizes(&'static str),
-    /// Computed, not known.
+    /// Computed and unknown.
     Unknown,
     /// Left out.
     Out,
@@ -390,7 +390,7 @@ fn onnx_forms_become_explicit() {
         let (op, operands) = import(&node).unwrap_or_else(|why| panic!("{why}: {node:?}"));
         assert_eq!(op, wanted, "{node:?}");
         assert!(matches!(operands.first(), Some(ImportOperand::Input(0))));
-        // A computed shape is no operand: what was imported stands alone, and can be written.
+        // A computed shape is not an operand: the import stands alone, and can be written.
         let types: Vec<TensorType> = operands.iter().map(|_| node.inputs[0].as_ref().unwrap().ty.clone().unwrap()).collect();
         let outputs = op.infer(&types).unwrap();
         op.spell(&types, &outputs, node.version).unwrap();
@@ -425,7 +425,7 @@ fn doubt_keeps_nodes_opaque() {
     }
 }
 
-/// A scalar that can be copied and nothing else.
+/// A scalar that can only be copied.
 #[derive(Clone, Debug, PartialEq)]
 struct Label(u64);
 

@@ -1,4 +1,4 @@
-//! The text format: what it reads, what it writes, what it says about mistakes.
+//! The text format: what it reads, what it writes, and how it reports mistakes.
 
 use regraft_ir::text::{parse, parse_first, print};
 use regraft_ir::{Graph, Op, canonical_key};
@@ -7,7 +7,7 @@ fn graph(text: &str) -> Graph {
     parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Reads, prints, and reads again: names, types, structure and text stay.
+/// Reads, prints, and reads again: names, types, structure and text are preserved.
 fn check(text: &str) -> Graph {
     let first = graph(text);
     let printed = print(&first);
@@ -90,7 +90,7 @@ fn seeded_data_depends_on_the_name_alone() {
         assert!(data("w", "i64[50]").contains(&f64::from(wanted)));
     }
     assert!(data("w", "i64[50]").iter().all(|v| (0.0..3.0).contains(v)));
-    // Fixtures rely on the data staying what it is.
+    // Fixtures rely on this data never changing.
     assert_eq!(data("w", "f32[3]"), [-0.861_478_090_286_254_9, 0.821_183_204_650_878_9, 0.314_123_034_477_233_9]);
 }
 
@@ -146,7 +146,7 @@ fn no_text_is_too_strange() {
     assert!(parse(&minus).is_err());
     let huge = "graph () { const w: f32[1000000,1000000] }";
     assert!(parse(huge).is_err());
-    // Every prefix and every text with one character replaced is refused or read, without a panic.
+    // Every prefix, and every text with one character replaced, is refused or read without a panic.
     let text = "graph g (x: f32[N,4]) { const w: f32[4,2] = [1, 2, -3, 4e1, 5, 6, 7, 8] p, _ = Split(MatMul(x, w), axis=1, sizes=[1, 1]) y = opaque:a::B(p, _ | x, why=\"\\u{e9}\") -> ? output p, y as `z` }";
     graph(text);
     for at in 0..text.len() {

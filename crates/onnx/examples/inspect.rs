@@ -1,5 +1,5 @@
 //! Prints what a model becomes in Regraft: operators, opaque nodes with reasons, unknown types; and
-//! writes it back if asked.
+//! writes it back on request.
 //!
 //! `cargo run -p regraft-onnx --example inspect -- MODEL.onnx... [--respell] [-o FOLDER]`
 

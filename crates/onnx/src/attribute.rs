@@ -29,7 +29,7 @@ pub(crate) fn decode(attribute: &AttributeProto) -> Option<Attr> {
     })
 }
 
-/// The attribute's kind; old models leave it out, then the field that is set tells.
+/// The attribute's kind; old models omit it, and then the field that is set determines it.
 fn kind(attribute: &AttributeProto) -> Option<AttributeType> {
     match AttributeType::try_from(attribute.r#type.unwrap_or(0)).ok()? {
         AttributeType::Undefined => {}

@@ -1,9 +1,9 @@
-//! Bodies: the graphs in the attributes of `If`, `Loop` and `Scan`, each as a model of its own, and
+//! Bodies: the graphs in the attributes of `If`, `Loop` and `Scan`, each as a separate model, and
 //! back into its attribute.
 //!
-//! In the model of a body, outer values that the body captures are inputs of the types that they
-//! have outside, and captured constants are initializers. So it is read, rewritten and written as
-//! every model is. Back in the attribute, the captured ones are outer names again.
+//! In the model of a body, captured outer values are inputs with their outer types, and captured
+//! constants are initializers. It is then read, rewritten and written like any other model. Back in
+//! the attribute, captured values are outer names again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::scope;
 use crate::tensor;
 use crate::write::WriteOptions;
 
-/// Attempts at finding sizes that every iteration preserves, before all that change are left open.
+/// Attempts to find sizes that every iteration preserves, before all changing sizes are left open.
 const ATTEMPTS: usize = 4;
 
-/// What a body model must know of the model around it.
+/// What a body model must know about the model around it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
-    /// Every name outside and in other bodies: new names avoid them.
+    /// Every name outside and in other bodies, for new names to avoid.
     pub names: Arc<HashSet<String>>,
-    /// A part of new names that no other body has.
+    /// A part of new names that is unique to this body.
     pub tag: String,
 }
 
@@ -46,7 +46,7 @@ pub struct Body {
     sizes: Vec<(String, Dim)>,
 }
 
-/// A rewritten body, to be put into its place with [`Model::put_body`].
+/// A rewritten body, to be put in place with [`Model::put_body`].
 #[derive(Clone, Debug)]
 pub struct WrittenBody {
     node: usize,
@@ -61,26 +61,25 @@ impl Body {
         &self.label
     }
 
-    /// The node that it belongs to and the attribute that it is, by their places in the model
-    /// around it.
+    /// The indices of its node and attribute in the model around it.
     pub fn place(&self) -> (usize, usize) {
         (self.node, self.attribute)
     }
 
-    /// The body as a model of its own.
+    /// The body as a separate model.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// Values of the body's symbols, as far as they follow from those of the outer graph's. A size
-    /// that changes from one iteration to the next has its first value.
+    /// Values of the body's symbols, where they follow from those of the outer graph. A size that
+    /// varies between iterations has its first value.
     pub fn bindings(&self, outer: &Bindings) -> Bindings {
         self.sizes.iter().filter_map(|(symbol, size)| Some((symbol.clone(), size.eval(outer)?))).collect()
     }
 
     /// Writes a rewritten form of `model` (this body's own, perhaps with other bodies inside) as a
-    /// body. An error says that its names do not fit into the model around it; then the body must
-    /// stay as it is.
+    /// body. An error means that its names clash with the model around it; then the body must stay
+    /// as it is.
     pub fn write(&self, model: &Model, graph: &Graph, options: &WriteOptions) -> Result<WrittenBody, WriteError> {
         let proto = model.write(graph, options)?.proto;
         let written = proto.graph.unwrap_or_default();
@@ -103,21 +102,21 @@ impl Body {
     }
 }
 
-/// A body as a model of its own.
+/// A body as a separate model.
 struct Apart {
     model: Model,
-    /// What its symbols mean outside.
+    /// What its symbols stand for outside.
     sizes: Vec<(String, Dim)>,
     /// The outer names that it reads.
     captured: HashSet<String>,
 }
 
 impl Model {
-    /// The bodies of this graph's own nodes that can be rewritten; bodies inside of them are those
-    /// of their models.
+    /// The bodies of this graph's own nodes that can be rewritten; nested bodies belong to their
+    /// models.
     ///
-    /// Left out, and so kept as they are: bodies of other nodes than `If`, `Loop` and `Scan`,
-    /// bodies that return a captured value as it is, and those that are not in order.
+    /// Left out, and so kept as they are: bodies of nodes other than `If`, `Loop` and `Scan`,
+    /// bodies that return a captured value unchanged, and those that are not in order.
     pub fn bodies(&self) -> Vec<Body> {
         let graph = self.graph();
         let mut names = (*self.surroundings.names).clone();
@@ -150,7 +149,7 @@ impl Model {
         bodies
     }
 
-    /// Puts a rewritten body into its place.
+    /// Puts a rewritten body in place.
     pub fn put_body(&mut self, body: WrittenBody) {
         let WrittenBody { node, attribute, graph, opsets } = body;
         let place = self.proto.graph.as_mut().and_then(|g| g.node.get_mut(node)).and_then(|n| n.attribute.get_mut(attribute));
@@ -165,14 +164,14 @@ impl Model {
         functions.filter(|f| matches!(f.domain(), "" | "ai.onnx")).any(|f| f.name() == node.op_type())
     }
 
-    /// Types of a node's own inputs, in their places.
+    /// Types of a node's own inputs, by position.
     fn input_types(&self, node: &NodeProto, operands: &[ValueId]) -> Vec<Option<TensorType>> {
         let mut operands = operands.iter();
         let mut next = |name: &String| if name.is_empty() { None } else { operands.next().and_then(|v| self.graph().ty(*v).cloned()) };
         node.input.iter().map(&mut next).collect()
     }
 
-    /// Makes a body a model of its own, if that is possible.
+    /// Turns a body into a separate model, if possible.
     fn body_model(&self, body: &GraphProto, outer: &[(&str, ValueId)], links: &[Link], surroundings: Surroundings) -> Option<Apart> {
         let captured: HashSet<String> = scope::free(body).into_iter().map(ToString::to_string).collect();
         let formals: HashSet<&str> = body.input.iter().map(|i| i.name()).collect();
@@ -219,7 +218,7 @@ impl Model {
     }
 }
 
-/// Compares what is fed back with what was assumed of it, and takes back assumptions that an
+/// Compares what is fed back with what was assumed about it, and retracts assumptions that an
 /// iteration breaks (all of them, to `give_up`). True if none was broken: then they hold in every
 /// iteration.
 fn settle(model: &Model, links: &[Link], open: &mut [Vec<bool>], lost: &mut [bool], give_up: bool) -> bool {
@@ -260,7 +259,7 @@ fn input_type<'m>(model: &'m Model, name: &str) -> Option<&'m TensorType> {
     graph.ty(id.out())
 }
 
-/// Open sizes begin with what is fed first.
+/// Initializes open sizes with those of the first values fed.
 fn first_sizes(model: &Model, links: &[Link], sizes: &mut Vec<(String, Dim)>) {
     for (link, input) in links.iter().zip(&model.graph_proto().input) {
         let Some(start) = link.start() else { continue };
@@ -275,13 +274,13 @@ fn first_sizes(model: &Model, links: &[Link], sizes: &mut Vec<(String, Dim)>) {
     }
 }
 
-/// A type as the body model declares it; what the symbols stand for goes into `sizes`.
+/// A type as the body model declares it; the meanings of its symbols go into `sizes`.
 fn declare(ty: &TensorType, sizes: &mut Vec<(String, Dim)>) -> TypeProto {
     let mut dim = |size: &Dim| {
         let value = match size.known() {
             Some(number) => dimension::Value::DimValue(number),
             None => {
-                // A computed size is a size of its own inside: equal ones are equal there as well.
+                // A computed size gets its own symbol inside: equal ones stay equal there.
                 let symbol = size.as_symbol().map_or_else(|| format!("expr({size})"), ToString::to_string);
                 if !sizes.iter().any(|(known, _)| *known == symbol) {
                     sizes.push((symbol.clone(), size.clone()));
@@ -303,8 +302,8 @@ fn defined(graph: &GraphProto) -> impl Iterator<Item = &str> {
     leaves.chain(sparse).chain(results).filter(|n| !n.is_empty())
 }
 
-/// True if no node reads a value that a later one defines: such a name could be meant to be an
-/// outer one.
+/// Whether no node reads a value that a later one defines: such a name could refer to an outer
+/// value.
 fn is_in_order(graph: &GraphProto) -> bool {
     let mut later: HashSet<&str> = graph.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).filter(|n| !n.is_empty()).collect();
     for node in &graph.node {

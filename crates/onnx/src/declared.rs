@@ -9,10 +9,10 @@ use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::type_proto::Value;
 use crate::proto::{GraphProto, TypeProto};
 
-/// Words that exporters write where they know no size. Two of them need not be equal.
+/// Names that exporters write for unknown sizes. Two of them need not be equal.
 const MEANINGLESS: [&str; 8] = ["none", "unk", "unknown", "undefined", "null", "nan", "dynamic", "any"];
 
-/// Hands out size symbols; names that the model declares stay as they are.
+/// Hands out size symbols; names declared by the model stay as they are.
 pub(crate) struct Symbols {
     taken: HashSet<String>,
 }
@@ -56,8 +56,7 @@ impl Symbols {
     /// The declared tensor type; `None` for other kinds of values and where element type or rank is
     /// not declared.
     ///
-    /// Without `trust`, only element type and rank are taken, and every size becomes a fresh
-    /// symbol.
+    /// Without `trust`, only element type and rank are used, and every size becomes a fresh symbol.
     pub(crate) fn tensor_type(&mut self, ty: &TypeProto, owner: &str, trust: bool) -> Option<TensorType> {
         let Some(Value::TensorType(tensor)) = &ty.value else { return None };
         let code = tensor.elem_type.filter(|code| *code != 0)?;
@@ -74,16 +73,16 @@ fn meaningful(name: &str) -> bool {
 /// How a declared type relates to an inferred one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agreement {
-    /// Nothing speaks against it.
+    /// No contradiction.
     Fits,
-    /// A size is declared that the inferred type shows to be another one, or to vary.
+    /// The inferred type shows that a declared size is different, or varies.
     Stale,
-    /// Another element type or rank.
+    /// A different element type or rank.
     Contradicts,
 }
 
-/// Compares a declared type with the inferred one. `varies` tells of symbols that really vary
-/// (those of the declared inputs).
+/// Compares a declared type with the inferred one. `varies` says which symbols really vary (those
+/// of the declared inputs).
 pub(crate) fn compare(declared: &TypeProto, inferred: &TensorType, varies: &HashSet<String>) -> Agreement {
     let Some(Value::TensorType(tensor)) = &declared.value else { return Agreement::Contradicts };
     if tensor.elem_type.is_some_and(|code| code != 0 && code != inferred.dtype.to_onnx()) {

@@ -1,7 +1,7 @@
 //! Files that appear whole or not at all.
 //!
-//! A symbolic link leads to the file that is written. Devices and pipes cannot be replaced: they
-//! are written through, once the content is complete.
+//! Symbolic links are followed to the file that is written. Devices and pipes cannot be replaced:
+//! they are written through, once the content is complete.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// A file that is written before it has its name.
+/// A file that is written before it gets its name.
 ///
-/// It is nobody's until [`put`](Self::put): where the system allows files without a name, a process
-/// that is killed leaves nothing behind.
+/// It stays anonymous until [`put`](Self::put): where the system supports unnamed files, a killed
+/// process leaves nothing behind.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
@@ -22,8 +22,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// An empty file that can become `target`, or what `target` is a link to, on the same file
-    /// system.
+    /// An empty file that can become `target`, or what `target` links to, on the same file system.
     pub fn of(target: &Path) -> io::Result<Draft> {
         let target = destination(target)?;
         let through = is_stream(&target)?;
@@ -36,13 +35,13 @@ impl Draft {
         &mut self.file
     }
 
-    /// Waits until the content is on disk. After this, `put` takes no time.
+    /// Waits until the content is on disk. After that, `put` takes no time.
     pub fn settle(&mut self) -> io::Result<()> {
         permit(&self.file)?;
         self.file.sync_all()
     }
 
-    /// Gives the file its name. A file that has it is replaced.
+    /// Gives the file its name, replacing any existing file.
     pub fn put(mut self) -> io::Result<()> {
         if self.through {
             io::Seek::rewind(&mut self.file)?;
@@ -52,7 +51,7 @@ impl Draft {
         }
         self.settle()?;
         if !link(&self.file, &self.target)? {
-            // A system that cannot name a file later: the content is copied once more.
+            // On a system that cannot name a file later, the content is copied once more.
             let mut named = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder_of(&self.target))?;
             io::Seek::rewind(&mut self.file)?;
             io::copy(&mut self.file, named.as_file_mut())?;
@@ -61,26 +60,26 @@ impl Draft {
             persist(named, &self.target)?;
         }
         if let Ok(folder) = File::open(folder_of(&self.target)) {
-            // Not every file system can sync a folder; the name itself is there.
+            // Not every file system can sync a folder; the name itself is in place.
             let _ = folder.sync_all();
         }
         Ok(())
     }
 }
 
-/// How names begin that a file has for a moment only.
+/// Prefix of short-lived temporary names.
 const PREFIX: &str = ".regraft-";
 
-/// The folder that a file is in.
+/// The folder that contains a file.
 pub fn folder_of(path: &Path) -> PathBuf {
     path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// The file that a path leads to, which need not exist: symbolic links are followed.
+/// The file that a path leads to, which need not exist; symbolic links are followed.
 ///
 /// # Errors
 ///
-/// Links that lead in a circle.
+/// Links that form a cycle.
 pub fn destination(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -92,15 +91,15 @@ pub fn destination(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Links that lead to one file, at most.
+/// Longest chain of links to one file.
 const LINKS: usize = 40;
 
-/// Whether what a path leads to can only be written through: a pipe, or a device such as
+/// Whether the target of a path can only be written through: a pipe, or a device such as
 /// `/dev/null`.
 ///
 /// # Errors
 ///
-/// Disks and sockets: nothing is written to them.
+/// Disks and sockets: these are never written to.
 pub fn is_stream(path: &Path) -> io::Result<bool> {
     let Ok(found) = std::fs::metadata(path) else { return Ok(false) };
     let kind = found.file_type();
@@ -121,7 +120,7 @@ fn persist(file: NamedTempFile, target: &Path) -> io::Result<()> {
     file.persist(target).map(|_| ()).map_err(|e| e.error)
 }
 
-/// Names an open file; false if the system cannot.
+/// Gives an open file a name; false if the system cannot.
 #[cfg(target_os = "linux")]
 fn link(file: &File, target: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, linkat};
@@ -133,7 +132,7 @@ fn link(file: &File, target: &Path) -> io::Result<bool> {
         Err(rustix::io::Errno::EXIST) => {}
         Err(_) => return Ok(false),
     }
-    // Only a name can replace a name: it exists for as long as one call takes.
+    // Only a named file can replace another: this name exists for the length of one call.
     let folder = folder_of(target);
     for attempt in 0..ATTEMPTS {
         let name = folder.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
@@ -154,8 +153,7 @@ fn link(file: &File, target: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Names that are tried where others exist: left by processes of the same number, or of another
-/// machine.
+/// Names tried if others exist: left by processes with the same number, or on another machine.
 #[cfg(target_os = "linux")]
 const ATTEMPTS: usize = 100;
 

@@ -1,12 +1,12 @@
-//! Which nodes are equal to nothing but themselves.
+//! Nodes that are equal only to themselves.
 
 use std::collections::HashSet;
 
 use crate::import::standard;
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 
-/// Operators of the standard domain that draw at random, whatever their attributes say: a seed
-/// makes a sequence, and not a function.
+/// Operators of the standard domain that draw at random, whatever their attributes: a seed makes a
+/// sequence, not a function.
 const RANDOM: [&str; 6] = ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"];
 /// Operators of ONNX Runtime that draw at random or train.
 const CONTRIB: [&str; 5] = ["BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "BatchNormInternal", "Sampling"];
@@ -14,11 +14,11 @@ const CONTRIB: [&str; 5] = ["BiasDropout", "BitmaskDropout", "BitmaskBiasDropout
 const MICROSOFT: &str = "com.microsoft";
 
 /// Knows which nodes of a model have effects: those that draw at random, those in training mode,
-/// calls of local functions that contain one, and nodes with a body that does, however deep. Two of
+/// calls of local functions that contain one, and nodes with a body that does, at any depth. Two of
 /// them are never equal, even on equal operands.
 ///
-/// What is not sure counts as an effect: a training mode that is computed, or that a function is
-/// given. Any other operator of a custom domain is taken to be a function of its operands.
+/// Uncertainty counts as an effect: a training mode that is computed, or passed to a function. Any
+/// other operator of a custom domain is assumed to be a function of its operands.
 pub(crate) struct Effects<'m> {
     opsets: &'m [OperatorSetIdProto],
     /// Local functions with effects: domain and name. Overloads count together.
@@ -28,7 +28,7 @@ pub(crate) struct Effects<'m> {
 }
 
 impl<'m> Effects<'m> {
-    /// Those of a model.
+    /// The effects of a model.
     pub fn of(model: &'m ModelProto) -> Effects<'m> {
         let local = model.functions.iter().map(|f| (standard(f.domain()), f.name())).collect();
         let mut effects = Effects { opsets: &model.opset_import, functions: HashSet::new(), local };
@@ -42,7 +42,7 @@ impl<'m> Effects<'m> {
         }
     }
 
-    /// True if a node of the model's graph, or of a body in it, has effects.
+    /// Whether a node of the model's graph, or of a body in it, has effects.
     pub fn has(&self, node: &NodeProto) -> bool {
         self.within(node, self.opsets)
     }
@@ -55,7 +55,7 @@ impl<'m> Effects<'m> {
     }
 }
 
-/// True if the operator itself draws at random or trains, or may do so.
+/// Whether the operator itself draws at random or trains, or may do so.
 fn draws_or_trains(node: &NodeProto, opsets: &[OperatorSetIdProto]) -> bool {
     let domain = standard(node.domain());
     if !domain.is_empty() {
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    /// `outer` calls `inner` within a body, which draws; `plain` and one that is called like a
-    /// random operator do not.
+    /// `outer` calls `inner` within a body, which draws; `plain` does not, nor does one that shares
+    /// a random operator's name.
     #[test]
     fn calls_and_bodies_pass_effects_on() {
         let function = |name: &str, nodes: Vec<NodeProto>| FunctionProto {

@@ -19,7 +19,7 @@ pub(crate) struct Emitter<'p> {
     plan: &'p Plan<'p>,
     pub names: Names<'p>,
     pub nodes: Vec<NodeProto>,
-    /// Initializers that the original model does not have.
+    /// Initializers that are not in the original model.
     pub initializers: Vec<TensorProto>,
     /// Domains of new nodes.
     pub domains: HashSet<&'static str>,
@@ -27,7 +27,7 @@ pub(crate) struct Emitter<'p> {
     constants: HashMap<Const, String>,
     emitted_aliases: HashSet<String>,
     emitted_originals: HashSet<String>,
-    /// Models before IR version 4 must list initializers as inputs: there, new constants are
+    /// Models before IR version 4 must list initializers as inputs; there, new constants are
     /// `Constant` nodes.
     as_nodes: bool,
 }
@@ -56,7 +56,7 @@ impl<'p> Emitter<'p> {
         Ok(emitter)
     }
 
-    /// Constants of the graph that the original model does not have, and folded values.
+    /// Constants of the graph that are not in the original model, and folded values.
     fn new_constants(&mut self) {
         let plan = self.plan;
         let fresh =
@@ -84,7 +84,7 @@ impl<'p> Emitter<'p> {
         });
     }
 
-    /// The name of a constant that a spelling brings along; equal ones are written once.
+    /// The name of a constant introduced by a spelling; equal ones are written once.
     pub(crate) fn constant(&mut self, constant: &Const) -> String {
         if let Some(name) = self.constants.get(constant) {
             return name.clone();
@@ -95,7 +95,7 @@ impl<'p> Emitter<'p> {
         name
     }
 
-    /// Adds a node of the standard domain with integer attributes; the name of its result.
+    /// Adds a node of the standard domain with integer attributes; returns the name of its result.
     pub(crate) fn computed(&mut self, op_type: &str, inputs: &[&str], attrs: &[(&str, i64)]) -> String {
         let name = self.names.fresh(&op_type.to_lowercase());
         let attribute = attrs.iter().filter_map(|(n, v)| attribute::encode(n, &Attr::Int(*v)).ok().flatten()).collect();
@@ -164,8 +164,8 @@ impl<'p> Emitter<'p> {
         self.nodes.push(proto);
     }
 
-    /// The name of a node's result. One that is folded carries its name already, as an initializer;
-    /// nobody reads it here.
+    /// The name of a node's result. A folded result already carries its name as an initializer;
+    /// this one is not read.
     fn result_name(&mut self, value: ValueId) -> String {
         if self.plan.folded.contains_key(&value) { self.names.fresh("unused") } else { self.names.get(value).to_string() }
     }

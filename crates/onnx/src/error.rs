@@ -11,7 +11,7 @@ use regraft_ir::onnx::NoSpelling;
 pub struct LoadError {
     /// The model file, if it came from one.
     pub file: Option<PathBuf>,
-    /// Where in the model, if it is about one graph or node.
+    /// Where in the model, if the fault concerns one graph or node.
     pub location: Option<Location>,
     /// What is wrong.
     pub fault: Box<LoadFault>,
@@ -51,7 +51,7 @@ pub enum LoadFault {
         /// Bytes left.
         have: u64,
     },
-    /// Protobuf cannot hold it.
+    /// Too large for protobuf.
     #[error("the model file has {0} bytes; protobuf ends at 2 GiB")]
     TooLarge(u64),
     /// A model without a graph.
@@ -60,7 +60,7 @@ pub enum LoadFault {
     /// A node or output reads a value that nothing defines.
     #[error("{reader} reads `{value}`, which nothing defines")]
     Undefined {
-        /// Who reads: a node's input, or a graph output.
+        /// The reader: a node's input, or a graph output.
         reader: String,
         /// The value's name.
         value: String,
@@ -139,7 +139,7 @@ impl LoadError {
         LoadError { file: None, location: Some(location), fault: Box::new(fault) }
     }
 
-    /// What to do about it, if there is something to say.
+    /// How to fix it, if there is advice.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self.fault.as_ref() {
             LoadFault::Io(e) if e.kind() == io::ErrorKind::NotFound => "check the path",
@@ -205,8 +205,8 @@ impl std::error::Error for LoadError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// An operator cannot be said at the model's opset version. The rewrite that made it should not
-    /// have been applied.
+    /// An operator cannot be expressed at the model's opset version. The rewrite that made it
+    /// should not have been applied.
     #[error("`{value}`: {source}")]
     NoSpelling {
         /// A result of the node.
@@ -220,7 +220,7 @@ pub enum WriteError {
     /// The nodes cannot be ordered.
     #[error("the rewritten graph has a cycle through `{0}`")]
     Cycle(String),
-    /// One protobuf message cannot hold it.
+    /// Too large for one protobuf message.
     #[error("the model needs {0} bytes; one protobuf message ends at 2 GiB, so save it with external data")]
     TooLarge(u64),
     /// The file system refused. Nothing was written at the target path.

@@ -21,7 +21,7 @@ const PAGE: u64 = 4096;
 /// Alignment of all other tensors in the data file.
 const LINE: u64 = 64;
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const BLOCK: usize = 8 << 20;
 
 /// Calls `f` on every tensor of the model: initializers, attributes, subgraphs, functions, training
@@ -62,8 +62,8 @@ fn in_attribute<E>(attribute: &mut AttributeProto, f: &mut dyn FnMut(&mut Tensor
     attribute.g.iter_mut().chain(attribute.graphs.iter_mut()).try_for_each(|g| in_graph(g, f))
 }
 
-/// Files, relative to the model's folder, that the tensors of a model are in; none if the file at
-/// `path` is no model.
+/// Files, relative to the model's folder, that hold a model's tensors; none if the file at `path`
+/// is not a model.
 pub fn data_files(path: &Path) -> BTreeSet<String> {
     let Some(mut model) = map(path).ok().and_then(|bytes| ModelProto::decode(bytes).ok()) else { return BTreeSet::new() };
     let mut locations = BTreeSet::new();
@@ -74,7 +74,7 @@ pub fn data_files(path: &Path) -> BTreeSet<String> {
     locations
 }
 
-/// Replaces every external reference by the memory-mapped bytes. Returns true if there was one.
+/// Replaces every external reference by the memory-mapped bytes. Returns whether there was one.
 pub(crate) fn resolve(model: &mut ModelProto, folder: Option<&Path>) -> Result<bool, LoadError> {
     let mut maps: HashMap<PathBuf, Bytes> = HashMap::new();
     let mut any = false;
@@ -140,7 +140,7 @@ fn fetch(tensor: &TensorProto, folder: Option<&Path>, maps: &mut HashMap<PathBuf
 /// Streams the bytes of all large tensors to `out` and leaves references to `location` in the
 /// model.
 ///
-/// Small tensors, and tensors that are not stored as raw bytes, stay in the model.
+/// Small tensors, and tensors not stored as raw bytes, stay in the model.
 pub(crate) fn spill(model: &mut ModelProto, location: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut position = 0u64;
     each_tensor(model, &mut |tensor| {

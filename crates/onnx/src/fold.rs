@@ -1,7 +1,6 @@
-//! Folds constant cones that rewriting made into initializers, as far as the growth budget goes.
+//! Folds constant cones created by rewriting into initializers, within the growth budget.
 //!
-//! Cones that the original model already had stay as they are: what was small as an expression
-//! stays small.
+//! Cones of the original model stay as they are: what was small as an expression stays small.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -18,7 +17,7 @@ const MAX_ELEMENTS: i64 = 1 << 27;
 /// Bytes that a model may always grow by.
 const FREE_GROWTH: u64 = 4 << 20;
 
-/// A model may always grow by its size over this number.
+/// A model may always grow by its size divided by this.
 const FREE_SHARE: u64 = 20;
 
 /// What folding did.
@@ -26,18 +25,17 @@ const FREE_SHARE: u64 = 20;
 pub(crate) struct Folding {
     /// Values that became initializers.
     pub folded: usize,
-    /// Values that stay expressions, because folding would break the budget or cannot be done.
+    /// Values that stay expressions, because folding would exceed the budget or is impossible.
     pub kept: usize,
 }
 
-/// Bytes that a model of `size` bytes may grow by: 5 %, 4 MiB, or `allow_growth`, whichever is
-/// most.
+/// Bytes that a model of `size` bytes may grow by: the maximum of 5 %, 4 MiB, and `allow_growth`.
 pub(crate) fn allowance(size: u64, allow_growth: Option<u64>) -> u64 {
     (size / FREE_SHARE).max(FREE_GROWTH).max(allow_growth.unwrap_or(0))
 }
 
 /// Folds what fits into `plan`: the constants may grow by `allowance` bytes. With `park`, results
-/// wait in files there.
+/// are kept in files there.
 pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> Result<Folding, WriteError> {
     let mut ledger = Ledger::new(plan);
     let mut folding = Folding::default();
@@ -86,10 +84,10 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> 
     Ok(folding)
 }
 
-/// Who reads what among the constants, and how many bytes they take.
+/// The readers of each constant, and the bytes that the constants take.
 struct Ledger<'p, 'a> {
     plan: &'p Plan<'a>,
-    /// Values to fold: results of changed constant cones that something else reads.
+    /// Values to fold: results of changed constant cones that are read from outside.
     frontier: BTreeSet<ValueId>,
     /// Readers of each node.
     counts: HashMap<NodeId, usize>,
@@ -138,7 +136,7 @@ impl<'p, 'a> Ledger<'p, 'a> {
         ledger
     }
 
-    /// A result of a constant expression of known, reasonable size.
+    /// A result of a constant expression of known, acceptable size.
     fn foldable(&self, value: ValueId) -> bool {
         let graph = self.plan.graph;
         let node = graph.node(value.node);
@@ -160,7 +158,7 @@ impl<'p, 'a> Ledger<'p, 'a> {
         true
     }
 
-    /// Frontier values that share a constant, together: what they share is freed only when all are
+    /// Frontier values grouped by shared constants: what they share is freed only when all are
     /// folded.
     fn groups(&self) -> Vec<Vec<ValueId>> {
         let mut owner: HashMap<NodeId, usize> = HashMap::new();
@@ -193,8 +191,8 @@ impl<'p, 'a> Ledger<'p, 'a> {
         groups
     }
 
-    /// Bytes by which the constants grow when these values are folded too, and the reader counts
-    /// after that.
+    /// Bytes by which the constants grow if these values are folded too, and the resulting reader
+    /// counts.
     fn growth(&self, group: &[ValueId]) -> (i128, HashMap<NodeId, usize>) {
         let mut counts = self.counts.clone();
         let mut growth = 0i128;
@@ -248,7 +246,7 @@ fn bytes_of(plan: &Plan<'_>, form: &Form) -> u64 {
     }
 }
 
-/// Initializers that stay although nobody reads them: they are declared as inputs.
+/// Initializers that stay even if unread: they are declared as inputs.
 fn pinned(plan: &Plan<'_>, form: &Form) -> bool {
     let Form::Initializer(at) = form else { return false };
     let graph = plan.model.graph_proto();

@@ -1,21 +1,21 @@
-//! Formal inputs of bodies: what is fed to them, and what is known of its type.
+//! Formal inputs of bodies: their sources, and what is known about their types.
 
 use regraft_ir::TensorType;
 
 use crate::proto::type_proto::Value;
 use crate::proto::{GraphProto, NodeProto, TypeProto, ValueInfoProto};
 
-/// Since this version, `Scan` has no batch axis.
+/// From this version on, `Scan` has no batch axis.
 const SCAN_SINCE: i64 = 9;
 
-/// Where a formal input gets its values from.
+/// Where a formal input gets its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Link {
-    /// Values whose sizes are not followed.
+    /// Values whose sizes are not tracked.
     Declared,
     /// Values that have this type in every run of the body.
     Fixed(TensorType),
-    /// A value of type `start` in the first run, then what the body returned as this output.
+    /// A value of type `start` in the first run, then the body's previous result for this output.
     Carried {
         /// The first value's type, if known.
         start: Option<TensorType>,
@@ -35,8 +35,8 @@ impl Link {
     }
 
     /// The type to declare for the formal input: that of the first value, without the sizes that
-    /// are `open`; or, if it is `lost`, element type and rank as declared. `None` where nothing is
-    /// known, which keeps what reads it as it is.
+    /// are `open`; or, if it is `lost`, element type and rank as declared. `None` if nothing is
+    /// known, so that its readers are kept as they are.
     pub(crate) fn declare(
         &self,
         declared: &ValueInfoProto,
@@ -44,7 +44,7 @@ impl Link {
         lost: bool,
         encode: &mut dyn FnMut(&TensorType) -> TypeProto,
     ) -> Option<TypeProto> {
-        // Sizes are taken to be at least 1: one that starts with 0 and changes is nothing to reason
+        // Sizes are assumed to be at least 1: one that starts at 0 and changes cannot be reasoned
         // about.
         let starts_empty = |axes: &dyn Fn(usize) -> bool| {
             self.start().is_some_and(|ty| ty.shape.iter().enumerate().any(|(axis, size)| axes(axis) && size.is(0)))
@@ -65,7 +65,7 @@ impl Link {
     }
 }
 
-/// True if a declaration does not speak against a type.
+/// Whether a declaration does not contradict a type.
 fn fits(declared: &ValueInfoProto, ty: &TensorType) -> bool {
     let Some(declared) = declared.r#type.as_ref().and_then(|t| t.value.as_ref()) else { return true };
     let Value::TensorType(tensor) = declared else { return false };
@@ -73,7 +73,7 @@ fn fits(declared: &ValueInfoProto, ty: &TensorType) -> bool {
     same_element && tensor.shape.as_ref().is_none_or(|shape| shape.dim.len() == ty.rank())
 }
 
-/// The declared type with every size left open: nobody holds a caller to what a body declares.
+/// The declared type with every size left open: a body's declarations are not enforced.
 fn open_sizes(declared: &ValueInfoProto) -> Option<TypeProto> {
     let mut ty = declared.r#type.clone()?;
     if let Some(Value::TensorType(tensor)) = &mut ty.value {
@@ -90,8 +90,8 @@ pub(crate) fn links(node: &NodeProto, body: &GraphProto, types: &[Option<TensorT
     let fixed = |ty: Option<TensorType>| ty.map_or(Link::Declared, Link::Fixed);
     match node.op_type() {
         "If" => Some(vec![Link::Declared; formals]),
-        // The body gets the iteration's number, the condition, and what is carried; it returns the
-        // condition and what is carried.
+        // The body receives the iteration number, the condition, and the carried values; it returns
+        // the condition and the carried values.
         "Loop" => {
             let link = |at: usize| if at < 2 { Link::Declared } else { Link::Carried { start: input(at), output: at - 1 } };
             Some((0..formals).map(link).collect())

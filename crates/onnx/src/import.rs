@@ -1,5 +1,5 @@
 //! From a checked `ModelProto` to a [`Graph`]: every node becomes an operator or stays opaque, with
-//! the reason.
+//! a reason.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,24 +23,23 @@ use crate::stand_in::{self, kinds};
 use crate::symbolic::{Sizes, View, follow};
 use crate::tensor::{self, Decoded};
 
-/// Largest tensor, in elements, that is computed at import to read an operator's parameters from
-/// it.
+/// Largest tensor, in elements, that is computed at import to read an operator's parameters.
 const MAX_EVALUATED: i64 = 64 * 1024;
 
 /// Longest integer tensor that takes part in symbolic size arithmetic.
 const MAX_SIZES: usize = 64;
 
-/// Attributes without any meaning: hints of old opsets.
+/// Meaningless attributes: hints of old opsets.
 const MEANINGLESS: [&str; 1] = ["consumed_inputs"];
 
 /// What an original node became.
 #[derive(Clone, Debug)]
 pub(crate) enum Import {
-    /// Operators; tells how the node's inputs are found again from their operands.
+    /// Operators, with how to recover the node's inputs from their operands.
     Op(Imported),
     /// A constant (a `Constant` node).
     Constant(Const),
-    /// Kept verbatim. Operands beyond its inputs carry these names, captured by its subgraphs.
+    /// Kept verbatim. Operands beyond its inputs have these names, captured by its subgraphs.
     Opaque {
         /// The names, in the order of the extra operands.
         captured: Vec<String>,
@@ -60,18 +59,18 @@ pub(crate) enum OpaqueSource {
     Input(usize),
 }
 
-/// An opaque node and why it is opaque.
+/// An opaque node and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpaqueNode {
     /// The node's name, or its first output.
     pub node: String,
     /// Operator type, with its domain unless it is the standard one.
     pub op_type: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// All that import learns.
+/// Everything that import learns.
 pub(crate) struct Outcome {
     pub graph: Graph,
     pub imports: Vec<Option<Import>>,
@@ -82,10 +81,10 @@ pub(crate) struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Imports the model's graph. Declared intermediate sizes are believed unless one of them is shown
-/// to be wrong: then none is.
+/// Imports the model's graph. Declared intermediate sizes are trusted unless one of them is shown
+/// to be wrong; then none is.
 ///
-/// With `caution`, they are not believed in the first location: only element types and ranks are.
+/// With `caution`, they are not trusted from the start: only element types and ranks are.
 pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
     let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
     let scope = analyze(graph)?;
@@ -149,8 +148,8 @@ impl<'a> Importer<'a> {
             self.node(at);
         }
         for output in &self.proto.output {
-            // The scope has checked that the name is defined; unread leaves of unknown types have
-            // no value and are no outputs.
+            // The scope has checked that the name is defined; unread leaves of unknown type have no
+            // value and are not outputs.
             if let Some(value) = self.values.get(output.name()) {
                 self.graph.add_output(output.name(), *value);
             }
@@ -328,14 +327,14 @@ impl<'a> Importer<'a> {
         self.symbols.tensor_type(ty, name, self.trust)
     }
 
-    /// The declared type of the element of an optional value.
+    /// The declared element type of an optional value.
     fn declared_element(&mut self, name: &str) -> Option<TensorType> {
         let input = self.proto.input.iter().find(|input| input.name() == name).and_then(|input| input.r#type.as_ref());
         let Some(TypeValue::OptionalType(optional)) = &input.or(self.declared.get(name).copied())?.value else { return None };
         self.symbols.tensor_type(optional.elem_type.as_ref()?, name, self.trust)
     }
 
-    /// Notes where the model declares another type than the one inferred.
+    /// Notes where the model declares a type other than the inferred one.
     fn check_declared(&mut self, node: &NodeProto, id: NodeId) {
         for (port, name) in node.output.iter().enumerate() {
             let Some(declared) = self.declared.get(name.as_str()) else { continue };
@@ -351,7 +350,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// The node as defined operators, or why it must stay opaque.
+    /// The node as defined operators, or the reason why it must stay opaque.
     fn defined(&mut self, at: usize, node: &'a NodeProto) -> Result<(Import, NodeId), Refusal> {
         let domain = standard(node.domain());
         if self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()) == domain) {
@@ -381,7 +380,7 @@ impl<'a> Importer<'a> {
         Err(first.unwrap_or_else(|| "the operator is not defined here".into()))
     }
 
-    /// The node as an operator of this kind, on which nothing is left open.
+    /// The node as an operator of this kind, fully determined.
     fn operator(&self, kind: OpKind, view: &OnnxNode, node: &NodeProto) -> Result<Imported, Refusal> {
         let imported = kind.import(view).map_err(|opaque| opaque.0)?;
         if let Some(name) = view.attrs.unread().into_iter().find(|name| !MEANINGLESS.contains(name)) {
@@ -395,7 +394,7 @@ impl<'a> Importer<'a> {
         } else if let Some(symbol) = self.unread_symbol(&types, &imported, node)? {
             Some(format!("its size {symbol} is that of a value which it reads the shape of only"))
         } else if reads_computed(view, &imported) {
-            // What is no operand any more must be possible to write down.
+            // Inputs that are no longer operands must be expressible when writing.
             imported.op.spell(&inputs, &types, view.version).err().map(|e| e.to_string())
         } else {
             None
@@ -448,7 +447,7 @@ impl<'a> Importer<'a> {
         self.values.get(name.as_str()).copied().ok_or_else(|| format!("input {input} is left out"))
     }
 
-    /// The type of an operand of an import, without touching the graph.
+    /// The type of an import's operand, without touching the graph.
     fn operand_type(&self, operand: &ImportOperand, node: &NodeProto) -> Result<TensorType, Refusal> {
         operand_type(operand, &|input| {
             let value = self.operand(node, input)?;
@@ -457,7 +456,7 @@ impl<'a> Importer<'a> {
     }
 
     /// A symbol in the result types that neither an input of the model nor an operand carries: once
-    /// the shape is an attribute, nothing keeps the value alive that the size is read from.
+    /// the shape is an attribute, nothing keeps alive the value that the size is read from.
     fn unread_symbol(&self, types: &[TensorType], imported: &Imported, node: &NodeProto) -> Result<Option<String>, String> {
         let mut wanted = Vec::new();
         types.iter().flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut wanted));
@@ -497,8 +496,7 @@ impl<'a> Importer<'a> {
         self.graph.add(imported.op.clone(), &operands).map_err(|e| e.to_string())
     }
 
-    /// The constant behind a value: computes small cones of constants and of sizes that are
-    /// numbers.
+    /// The constant behind a value: computes small cones of constants and of numeric sizes.
     fn constant(&mut self, value: ValueId) -> Option<Const> {
         if let Some(constant) = self.graph.constant(value) {
             return Some(constant.clone());
@@ -516,8 +514,8 @@ impl<'a> Importer<'a> {
         Const::from_i64(self.graph.ty(value).map_or(DType::I64, |t| t.dtype), shape, &numbers)
     }
 
-    /// Computes a node and all below it, each once, unless one depends on an input or a tensor on
-    /// the way is large.
+    /// Computes a node and everything below it, each once, unless one depends on an input or an
+    /// intermediate tensor is large.
     fn compute(&mut self, root: NodeId) {
         let mut stack = vec![root];
         while let Some(id) = stack.last().copied() {
@@ -561,7 +559,7 @@ impl<'a> Importer<'a> {
         node.op.eval(&operands, &context).ok()
     }
 
-    /// Follows symbolic sizes through the node.
+    /// Tracks symbolic sizes through the node.
     fn track(&mut self, node: &'a NodeProto) {
         let Some(value) = node.output.first().and_then(|n| self.values.get(n.as_str())).copied() else { return };
         if !self.graph.is_constant(value)
@@ -571,7 +569,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// What `f` makes of a node that calls no local function.
+    /// The result of `f` on a node that does not call a local function.
     fn with_view<T>(&mut self, node: &'a NodeProto, f: impl FnOnce(&View<'_>) -> Option<T>) -> Option<T> {
         let domain = standard(node.domain());
         if self.model.functions.iter().any(|f| f.name() == node.op_type() && standard(f.domain()) == domain) {
@@ -608,7 +606,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Whether the node computes an input that no operand of the import is.
+/// Whether the node has a computed input that is not an operand of the import.
 fn reads_computed(view: &OnnxNode, imported: &Imported) -> bool {
     fn takes(imported: &Imported, at: usize) -> bool {
         imported.operands.iter().any(|operand| match operand {
@@ -626,12 +624,12 @@ pub(crate) fn standard(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 
-/// The version that the model imports of a domain.
+/// The version of a domain that the model imports.
 pub(crate) fn version_of(model: &ModelProto, domain: &str) -> Option<i64> {
     model.opset_import.iter().find(|o| standard(o.domain()) == domain).map(|o| o.version())
 }
 
-/// The value of a `Constant` node, or why it stays opaque.
+/// The value of a `Constant` node, or the reason why it stays opaque.
 fn constant_node(node: &NodeProto) -> Result<Const, String> {
     let [attribute] = node.attribute.as_slice() else { return Err("a Constant needs exactly one attribute".into()) };
     let value = attribute::decode(attribute).ok_or_else(|| format!("its attribute `{}` has no arithmetic here", attribute.name()))?;

@@ -1,8 +1,8 @@
 //! Reading and writing ONNX models.
 //!
 //! A [`Model`] is read from a file, whose weights stay memory-mapped; its [`graph`](Model::graph)
-//! is what Regraft rewrites; and the model writes the rewritten graph back, with everything that it
-//! did not understand or did not change as it was.
+//! is what Regraft rewrites; the model then writes the rewritten graph back, with everything not
+//! understood or not changed as it was.
 //!
 //! ```
 //! use regraft_onnx::{Model, WriteOptions};

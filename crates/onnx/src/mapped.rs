@@ -1,8 +1,8 @@
-//! Memory-mapped files, and how their pages leave memory again.
+//! Memory-mapped files, and how to evict their pages.
 //!
-//! Pages of a mapped file count as this process's memory from the moment they are read. A pass over
-//! all weights would so take as much memory as the weights, although every page can be read again
-//! from the file at any time: whoever makes such a pass gives back what it has read.
+//! Pages of a mapped file count as this process's memory once they are read. A pass over all
+//! weights would thus take as much memory as the weights, although every page can be read again
+//! from the file at any time: whoever makes such a pass releases what it has read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,10 +14,10 @@ use bytes::Bytes;
 use memmap2::Mmap;
 use regraft_ir::Const;
 
-/// Slices below this are not worth a call.
+/// Smaller slices are not worth a call.
 const SMALL: usize = 64 << 10;
 
-/// Every mapping that is alive, by its first address.
+/// Every live mapping, by its first address.
 static MAPPINGS: Mutex<BTreeMap<usize, Weak<Mmap>>> = Mutex::new(BTreeMap::new());
 
 struct Owner(Arc<Mmap>);
@@ -42,8 +42,8 @@ pub(crate) fn map_file(file: &File) -> io::Result<Bytes> {
     if metadata.len() == 0 {
         return Ok(Bytes::new());
     }
-    // SAFETY: the mapping is read-only and private to this process. A file that another process truncates while it is mapped is outside
-    // of what any reader can defend against short of copying it.
+    // SAFETY: the mapping is read-only and private to this process. Short of copying, no reader can
+    // defend against another process truncating the file while it is mapped.
     let mapping = Arc::new(unsafe { Mmap::map(file)? });
     let mut mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     mappings.retain(|_, mapping| mapping.strong_count() > 0);
@@ -51,8 +51,8 @@ pub(crate) fn map_file(file: &File) -> io::Result<Bytes> {
     Ok(Bytes::from_owner(Owner(mapping)))
 }
 
-/// Takes the pages of these bytes out of memory if they lie in a mapped file, and does nothing if
-/// they do not. They stay readable.
+/// Evicts the pages of these bytes if they lie in a mapped file; otherwise does nothing. They stay
+/// readable.
 pub(crate) fn release(bytes: &[u8]) {
     if bytes.len() < SMALL {
         return;
@@ -64,8 +64,7 @@ pub(crate) fn release(bytes: &[u8]) {
     drop_pages(&mapping, start - first, bytes.len());
 }
 
-/// Takes the pages of all mapped files out of memory: after a step that read many weights. They
-/// stay readable.
+/// Evicts the pages of all mapped files: after a step that read many weights. They stay readable.
 pub fn release_weights() {
     let mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
     for mapping in mappings.values().filter_map(Weak::upgrade) {
@@ -73,8 +72,7 @@ pub fn release_weights() {
     }
 }
 
-/// The constant with its bytes in a file of its own, without a name, in `folder`: a small one is
-/// left in memory.
+/// Moves the constant's bytes into an unnamed file in `folder`; a small one is left in memory.
 pub(crate) fn park(value: Const, folder: &Path) -> io::Result<Const> {
     if value.bytes().len() < SMALL {
         return Ok(value);
@@ -87,8 +85,8 @@ pub(crate) fn park(value: Const, folder: &Path) -> io::Result<Const> {
 
 #[cfg(unix)]
 fn drop_pages(mapping: &Mmap, offset: usize, length: usize) {
-    // SAFETY: nothing is ever written to these mappings, so a page that is dropped is read from the file again, with the same content.
-    // That it fails on some system costs memory only.
+    // SAFETY: nothing is ever written to these mappings, so an evicted page is read from the file
+    // again, with the same content. Failure on some system only costs memory.
     let _ = unsafe { mapping.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, length) };
 }
 

@@ -1,4 +1,4 @@
-//! A model as read: the graph to optimize, and all that is needed to write it back.
+//! A model as read: the graph to optimize, and everything needed to write it back.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,13 +15,13 @@ use crate::proto::{GraphProto, ModelProto};
 use crate::tensor::{self, Decoded};
 use crate::wire;
 
-/// Protobuf cannot hold more bytes in one message.
+/// Largest number of bytes in one protobuf message.
 pub(crate) const PROTOBUF_LIMIT: u64 = (1 << 31) - 1;
 
-/// An ONNX model: its graph for Regraft, and everything else, kept to be written back.
+/// An ONNX model: its graph for Regraft, and everything else, kept for writing it back.
 ///
 /// Weights are shared with the memory-mapped file (and its external data files); nothing is copied,
-/// except tensors that are stored in typed fields instead of raw bytes.
+/// except tensors stored in typed fields instead of raw bytes.
 #[derive(Clone, Debug)]
 pub struct Model {
     graph: Graph,
@@ -40,15 +40,15 @@ pub struct Model {
     pub(crate) surroundings: Surroundings,
 }
 
-/// A declared input or output, as the file has it.
+/// A declared input or output, as in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     /// Name.
     pub name: String,
-    /// Element type and shape, if it is a tensor of known rank. Sizes that are not declared are
-    /// symbols of their own.
+    /// Element type and shape, if it is a tensor of known rank. Undeclared sizes are distinct
+    /// symbols.
     pub ty: Option<TensorType>,
-    /// The value that holds when nothing is given (an initializer of the same name); inputs only.
+    /// The value used if none is given (an initializer of the same name); inputs only.
     pub default: Option<Const>,
 }
 
@@ -91,8 +91,8 @@ impl Model {
         Model::load(proto, None, false)
     }
 
-    /// A model whose declared intermediate sizes are not believed. External data was followed
-    /// before.
+    /// A model whose declared intermediate sizes are not trusted. External data is already
+    /// resolved.
     pub(crate) fn load_cautiously(proto: ModelProto) -> Result<Model, LoadError> {
         Model::load(proto, None, true)
     }
@@ -120,7 +120,7 @@ impl Model {
         &self.graph
     }
 
-    /// The file's own form, with external data filled in.
+    /// The protobuf form of the file, with external data filled in.
     pub fn proto(&self) -> &ModelProto {
         &self.proto
     }
@@ -151,7 +151,7 @@ impl Model {
         &self.opaque_nodes
     }
 
-    /// What a careful reader should know: declared types that turned out wrong.
+    /// What a careful reader should know: declared types that proved wrong.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

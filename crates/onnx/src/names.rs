@@ -1,5 +1,4 @@
-//! Names of written values: declared and captured names first, then the original ones, then new
-//! ones.
+//! Names of written values: first declared and captured names, then original ones, then new ones.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,12 +9,12 @@ use crate::error::WriteError;
 use crate::plan::{Form, Plan};
 use crate::scope;
 
-/// The names of all values that are written.
+/// The names of all written values.
 pub(crate) struct Names<'a> {
     of: BTreeMap<ValueId, String>,
     used: HashSet<String>,
     reserved: HashSet<String>,
-    /// Names outside of a body, and a part of its new names that no other body has.
+    /// Names outside a body, and a part of its new names that is unique to it.
     surroundings: &'a Surroundings,
     next: HashMap<String, usize>,
     /// Second names of values, each made by an `Identity`.
@@ -82,8 +81,8 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Inputs, initializers listed as inputs, and original constants outside of the graph keep
-    /// their names.
+    /// Inputs, initializers listed as inputs, and original constants outside the graph keep their
+    /// names.
     fn leaves(&mut self, plan: &Plan<'_>) -> Result<(), WriteError> {
         let declared: HashSet<&str> = plan.model.graph_proto().input.iter().map(|i| i.name()).collect();
         for (id, form) in &plan.forms {

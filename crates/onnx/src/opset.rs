@@ -6,21 +6,21 @@ use crate::error::{LoadError, WriteError};
 use crate::model::Model;
 use crate::write::WriteOptions;
 
-/// Versions that models can be brought to.
+/// Supported versions.
 const OLDEST: i64 = 7;
 const NEWEST: i64 = 28;
-/// The IR version that came with each of these versions of the opset, from the first on (ONNX,
-/// table of releases).
+/// The IR version that each of these opset versions introduced, from the first on (ONNX, table of
+/// releases).
 const IR_VERSIONS: [(i64, i64); 10] = [(28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (12, 7), (11, 6), (10, 5)];
 
-/// Why a model cannot be brought to another version.
+/// Why a model cannot be converted to another version.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpsetError {
-    /// The version is not one that is known.
+    /// The version is unknown.
     #[error("opset {0} is not known; versions {OLDEST} to {NEWEST} are")]
     Unknown(i64),
-    /// A node is kept as it is, and what it says may mean something else in the other version.
+    /// A node is kept as it is, and may mean something else in the other version.
     #[error("node `{node}` ({op_type}) cannot be brought to another opset: it is kept as it is ({why})")]
     Opaque {
         /// Name of the node, or of its first output.
@@ -30,21 +30,21 @@ pub enum OpsetError {
         /// Why it is kept as it is.
         why: String,
     },
-    /// Functions of the model are written for its own version.
+    /// Functions of the model are written for its own version only.
     #[error("the model defines functions of its own, which are written for its opset {0}")]
     Functions(i64),
-    /// An operator has no form in that version.
+    /// An operator cannot be expressed in that version.
     #[error(transparent)]
     Spelling(#[from] WriteError),
-    /// The result is no sound model: a defect of this program.
+    /// The result is not a sound model: a bug in this program.
     #[error("the model at the new opset cannot be read: {0}")]
     Unsound(#[from] LoadError),
 }
 
 impl Model {
-    /// The same model with every operator said as in `version` of the standard opset. Names,
-    /// inputs, outputs and weights stay; nodes that nothing depends on go. The version of the file
-    /// format rises with the opset where it must.
+    /// The same model with every operator expressed as in `version` of the standard opset. Names,
+    /// inputs, outputs and weights stay; dead nodes go. The version of the file format is raised
+    /// with the opset where necessary.
     pub fn at_opset(mut self, version: i64) -> Result<Model, OpsetError> {
         if !(OLDEST..=NEWEST).contains(&version) {
             return Err(OpsetError::Unknown(version));
@@ -53,7 +53,7 @@ impl Model {
         if now == version {
             return Ok(self);
         }
-        // A domain of its own says what a node means, whatever the standard opset.
+        // A custom domain defines a node's meaning, whatever the standard opset.
         if let Some(node) = self.opaque_nodes().iter().find(|n| !n.op_type.contains([':', '.'])) {
             let (node, op_type, why) = (node.node.clone(), node.op_type.clone(), node.why.clone());
             return Err(OpsetError::Opaque { node, op_type, why });

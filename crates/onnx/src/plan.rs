@@ -1,4 +1,4 @@
-//! Decides what is written for every node: the original node verbatim, a new spelling, an
+//! Decides how every node is written: the original node verbatim, a new spelling, or an
 //! initializer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use crate::spell::Speller;
 /// Where a verbatim node's input comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Read {
-    /// Left out.
+    /// Omitted.
     Nothing,
     /// A value of the graph.
     Value(ValueId),
@@ -32,7 +32,7 @@ pub(crate) enum Form {
     Initializer(usize),
     /// The original sparse initializer at this index.
     Sparse,
-    /// A constant that the original model does not have.
+    /// A constant that is not in the original model.
     Constant(Const),
     /// The original node at `at`.
     Verbatim {
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
     pub(crate) fn build(&mut self) -> Result<(), WriteError> {
         self.originals.clear();
         let mut forms = std::mem::take(&mut self.forms);
-        // Nodes that no output needed in the original model stay, unless their value is now an
+        // Nodes that were dead in the original model stay, unless their value is now an
         // initializer.
         let folded: BTreeSet<NodeId> = self.folded.keys().map(|v| v.node).collect();
         let idle =
@@ -192,8 +192,8 @@ impl<'a> Plan<'a> {
         let mut found: Vec<Option<ValueId>> = vec![None; proto.input.len()];
         self.match_import(id, imported, &mut found)?;
         let read = |(name, value): (&String, Option<ValueId>)| match value {
-            // The parts of a node that became several operators may read a reshaped operand now,
-            // whose shape the whole node would take over.
+            // Parts of a node that became several operators may now read a reshaped operand, whose
+            // shape the whole node would take over.
             Some(value) if self.graph.ty(value) != self.types.get(name.as_str()).copied() => None,
             Some(value) => Some(Read::Value(value)),
             None if name.is_empty() => Some(Read::Nothing),
@@ -282,7 +282,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A value in words.
+/// A human-readable name for a value.
 pub(crate) fn value_name(graph: &Graph, value: ValueId) -> String {
     let node = graph.node(value.node);
     match node.names.get(value.port as usize).and_then(Option::as_ref) {

@@ -1,13 +1,13 @@
-//! Why a node stays opaque, and what is sure of its results all the same.
+//! Why a node stays opaque, and what is still certain about its results.
 
 use regraft_ir::onnx::ImportOperand;
 use regraft_ir::{PartialType, TensorType, TypeError};
 
 /// Why a node stays opaque.
 pub(crate) struct Refusal {
-    /// The reason, for people.
+    /// The reason, human-readable.
     pub why: String,
-    /// What is sure of its results all the same; empty where that is nothing.
+    /// What is still certain about its results; empty if nothing is.
     pub types: Vec<PartialType>,
 }
 
@@ -30,14 +30,14 @@ impl From<TypeError> for Refusal {
     }
 }
 
-/// The type of an operand of an import on inputs of these types.
+/// The type of an import's operand for inputs of these types.
 pub(crate) fn operand_type(operand: &ImportOperand, input: &dyn Fn(usize) -> Result<TensorType, String>) -> Result<TensorType, Refusal> {
     match operand {
         ImportOperand::Input(at) => Ok(input(*at)?),
         ImportOperand::Const(value) => Ok(value.ty()),
         ImportOperand::Node(inner) => {
             let inputs = inner.operands.iter().map(|operand| operand_type(operand, input)).collect::<Result<Vec<_>, Refusal>>()?;
-            // What is sure of this operand is not sure of the node's results.
+            // What is certain about this operand is not certain about the node's results.
             let types = inner.op.infer(&inputs).map_err(|e| e.to_string())?;
             types.into_iter().next().ok_or_else(|| "an operator without results".into())
         }

@@ -1,4 +1,4 @@
-//! Saving: whole or not at all, the model's weights before the model.
+//! Saving is atomic; a model's weights are written before the model.
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -14,20 +14,19 @@ use crate::model::Model;
 use crate::proto::ModelProto;
 use crate::write::{WriteOptions, Written};
 
-/// A model that takes more bytes is saved with external data, some way below protobuf's own limit
-/// of 2 GiB.
+/// Larger models are saved with external data, well below protobuf's own limit of 2 GiB.
 const EXTERNAL_ABOVE: u64 = 1_932_735_283;
 
-/// How the file with a model's weights is called, after the model's own name. A model that is
-/// replaced keeps its weights until the new one is complete, so there are two names.
+/// Suffixes of a model's weight file, appended to the model's name. A model being replaced keeps
+/// its weights until the new one is complete, so there are two.
 const DATA: [&str; 2] = [".data", ".data2"];
 
 impl Model {
     /// Writes `graph` to a file. Returns what was written.
     ///
     /// If weights came from external data files, or the model is larger than 1.8 GiB, they go to
-    /// one new file `<name>.data` beside the model, also where the original data files lie in the
-    /// same folder: the new model never depends on files of the old one. The data file is in place
+    /// one new file `<name>.data` beside the model, even if the original data files are in the same
+    /// folder: the new model never depends on files of the old one. The data file is in place
     /// before the model file is; neither has its name before it is complete.
     pub fn save(&self, graph: &Graph, path: impl AsRef<Path>, options: &WriteOptions) -> Result<Written, WriteError> {
         let written = self.write(graph, options)?;
@@ -40,9 +39,9 @@ impl Written {
     /// Saves the model, with its weights in `<name>.data` if `external` or if it is too large for
     /// one file. Existing files are replaced.
     ///
-    /// At every moment the model at `path` is the old or the new one, with all its weights: where
-    /// the old one has its weights in `<name>.data`, the new ones are in `<name>.data2`, and the
-    /// other way round. Weights of the old one go last.
+    /// At every moment the model at `path` is the old or the new one, with all its weights: if the
+    /// old one has its weights in `<name>.data`, the new ones are in `<name>.data2`, and vice
+    /// versa. The old weights are removed last.
     pub fn save(&self, path: impl AsRef<Path>, external: bool) -> Result<(), WriteError> {
         let named = path.as_ref();
         let fail = |source| WriteError::Io { path: named.to_path_buf(), source };
@@ -68,18 +67,18 @@ impl Written {
         }
         model.put().map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
         for name in old.into_iter().filter(|name| new.as_ref() != Some(name)) {
-            // The new model is complete; old weights that stay take space only.
+            // The new model is complete; leftover old weights only take space.
             let _ = std::fs::remove_file(path.with_file_name(name));
         }
         Ok(())
     }
 }
 
-/// Whether weights can lie beside a model at this path, where whoever reads the model finds them.
+/// Whether weights can lie beside a model at this path, where readers of the model find them.
 ///
 /// # Errors
 ///
-/// Pipes and devices, and symbolic links into another folder.
+/// Pipes, devices, and symbolic links into another folder.
 pub fn takes_weights(path: &Path) -> io::Result<()> {
     let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let target = destination(path)?;
@@ -98,8 +97,7 @@ fn beside(path: &Path, ending: &str) -> OsString {
     name
 }
 
-/// Files that a model at `path` has its weights in, of those that [`Written::save`] makes for a
-/// model of this name.
+/// The weight files of a model at `path`, among those that [`Written::save`] creates for this name.
 fn data_of(path: &Path) -> Vec<OsString> {
     let locations = external::data_files(path);
     let named = |name: &OsString| locations.iter().any(|location| Path::new(location) == Path::new(name));

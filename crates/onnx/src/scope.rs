@@ -1,5 +1,5 @@
-//! Names in a graph and in the subgraphs of its nodes: what is defined, what is read, what is
-//! captured, in which order nodes can run.
+//! Names in a graph and in the subgraphs of its nodes: which are defined, read and captured, and in
+//! which order nodes can run.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use crate::error::{LoadError, LoadFault, Location};
 use crate::proto::{AttributeProto, GraphProto, NodeProto};
 
-/// A node in words: its name, or else its first output, with the operator.
+/// A human-readable name for a node: its name, or else its first output, with the operator.
 pub(crate) fn describe(node: &NodeProto) -> String {
     let name = if node.name().is_empty() { node.output.first().map_or("", String::as_str) } else { node.name() };
     if name.is_empty() { node.op_type().to_string() } else { format!("{name} ({})", node.op_type()) }
@@ -24,7 +24,7 @@ fn subgraphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     node.attribute.iter().flat_map(|a: &AttributeProto| a.g.iter().chain(&a.graphs))
 }
 
-/// Outer names that the node's subgraphs read, in order of first reading, each once.
+/// Outer names that the node's subgraphs read, without duplicates, in order of first use.
 pub(crate) fn captured(node: &NodeProto) -> Vec<&str> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
@@ -38,7 +38,7 @@ pub(crate) fn captured(node: &NodeProto) -> Vec<&str> {
     names
 }
 
-/// Names that a subgraph reads and does not define.
+/// Names that a subgraph reads but does not define.
 pub(crate) fn free(graph: &GraphProto) -> Vec<&str> {
     let mut defined: HashSet<&str> = HashSet::new();
     defined.extend(graph.input.iter().map(|i| i.name()));
@@ -55,7 +55,7 @@ pub(crate) fn free(graph: &GraphProto) -> Vec<&str> {
     names
 }
 
-/// Every name in a graph and all its subgraphs: what new names must avoid.
+/// Every name in a graph and all its subgraphs, for new names to avoid.
 pub(crate) fn all_names(graph: &GraphProto, into: &mut HashSet<String>) {
     into.extend(graph.input.iter().chain(&graph.output).chain(&graph.value_info).map(|i| i.name().to_string()));
     into.extend(graph.initializer.iter().map(|t| t.name().to_string()));
@@ -71,7 +71,7 @@ pub(crate) fn all_names(graph: &GraphProto, into: &mut HashSet<String>) {
 
 /// What the names of a graph refer to.
 pub(crate) struct Scope<'a> {
-    /// Node indices, operands before readers; ascending where the file is sorted.
+    /// Node indices, operands before readers; ascending if the file is sorted.
     pub order: Vec<usize>,
     /// Names that some node, subgraph or output reads.
     pub read: HashSet<&'a str>,
@@ -179,7 +179,7 @@ pub(crate) fn sort(sources: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// An index that lies on a cycle, given that `order` leaves some out.
+/// An index on a cycle, given that `order` leaves some out.
 pub(crate) fn on_cycle(sources: &[Vec<usize>], order: &[usize]) -> usize {
     let sorted: HashSet<usize> = order.iter().copied().collect();
     let mut at = (0..sources.len()).find(|i| !sorted.contains(i)).unwrap_or(0);

@@ -13,9 +13,9 @@ use crate::tensor::{self, Decoded};
 /// Declared inputs and outputs, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signature {
-    /// What callers feed; parameters of old models are not among them.
+    /// Inputs that callers feed; parameters of old models are not among them.
     pub inputs: Vec<Slot>,
-    /// What callers get.
+    /// Results that callers get.
     pub outputs: Vec<Slot>,
 }
 
@@ -26,17 +26,17 @@ pub struct Slot {
     pub name: String,
     /// Element type or kind, in full but for the sizes of a tensor: `f32`, `sequence of f32[N]`, ..
     pub kind: String,
-    /// Sizes as declared, `None` for an unknown rank and for what has no sizes. A size is a number,
-    /// a symbol, or `?`.
+    /// Sizes as declared, `None` for an unknown rank and for values without sizes. A size is a
+    /// number, a symbol, or `?`.
     pub sizes: Option<Vec<String>>,
-    /// What holds where nothing is fed: an initializer of the same name. Inputs only.
+    /// The value used if none is fed: an initializer of the same name. Inputs only.
     pub default: Option<Preset>,
 }
 
-/// The value of an initializer, its name apart.
+/// The value of an initializer, without its name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preset {
-    /// A tensor of a type that has arithmetic here, however it is stored.
+    /// A tensor of a type with arithmetic here, however it is stored.
     Const(Const),
     /// Any other tensor, as it is stored.
     Verbatim(Box<TensorProto>),
@@ -59,7 +59,7 @@ impl Slot {
         Slot { name: info.name().to_string(), kind, sizes, default }
     }
 
-    /// True if both accept the same sizes; how a size that is not fixed is called does not matter.
+    /// Whether both accept the same sizes; the name of an open size does not matter.
     fn fits(&self, other: &Slot) -> bool {
         let fixed = |slot: &Slot| slot.sizes.as_ref().map(|s| s.iter().map(|d| d.parse::<u64>().ok()).collect::<Vec<_>>());
         self.kind == other.kind && fixed(self) == fixed(other)
@@ -93,7 +93,7 @@ fn kind(ty: Option<&TypeProto>) -> (String, Option<Vec<String>>) {
     }
 }
 
-/// Sizes in words. A symbol that looks like a number or like a size without a name is quoted.
+/// Sizes as text. A symbol that looks like a number or an unnamed size is quoted.
 fn sizes(shape: &TensorShapeProto) -> Vec<String> {
     let size = |value: &Option<Size>| match value {
         Some(Size::DimValue(n)) => n.to_string(),
@@ -107,7 +107,7 @@ fn sizes(shape: &TensorShapeProto) -> Vec<String> {
 impl Signature {
     /// The signature of a model.
     pub fn of(model: &ModelProto) -> Signature {
-        // Before IR version 4 weights are listed as inputs, and callers do not feed them.
+        // Before IR version 4, weights are listed as inputs but not fed by callers.
         model.graph.as_ref().map_or_else(Signature::default, |graph| Signature::new(graph, model.ir_version() < 4))
     }
 
@@ -132,7 +132,7 @@ impl Signature {
     }
 
     /// What a caller of `self` would find different in `other`, one line each; and remarks on
-    /// differences that no caller notices.
+    /// differences that callers cannot notice.
     pub fn compare(&self, other: &Signature) -> (Vec<String>, Vec<String>) {
         let (mut differences, mut remarks) = (Vec::new(), Vec::new());
         for (what, a, b) in [("input", &self.inputs, &other.inputs), ("output", &self.outputs, &other.outputs)] {
@@ -154,7 +154,7 @@ impl Signature {
         (differences, remarks)
     }
 
-    /// The first way in which `other` declares anything else than `self` does, names of open sizes
+    /// The first way in which `other` is declared differently from `self`, names of open sizes
     /// included.
     pub fn difference(&self, other: &Signature) -> Option<String> {
         let (differences, remarks) = self.compare(other);

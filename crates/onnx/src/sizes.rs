@@ -78,8 +78,8 @@ impl Emitter<'_> {
                 if a.at_least(0) && b.at_least(1) {
                     return Ok(self.computed("Div", &[&x, &y], &[]));
                 }
-                // ONNX division truncates; taking the modulus (of the divisor's sign) off first
-                // makes it the floor.
+                // ONNX division truncates; first subtracting the modulus (with the divisor's sign)
+                // gives the floor.
                 let rest = self.computed("Mod", &[&x, &y], &[]);
                 let whole = self.computed("Sub", &[&x, &rest], &[]);
                 Ok(self.computed("Div", &[&whole, &y], &[]))

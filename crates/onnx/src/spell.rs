@@ -9,14 +9,14 @@ use regraft_ir::{Dim, Graph, Op, TensorType, ValueId};
 use crate::attribute;
 use crate::model::Model;
 
-/// Opset version since which sums and products of sizes can be computed from shapes.
+/// First opset version where sums and products of sizes can be computed from shapes.
 const SIZES_SINCE: i64 = 7;
-/// Opset version since which there is a choice between sizes (`Where`).
+/// First opset version with a choice between sizes (`Where`).
 const BROADCAST_SINCE: i64 = 9;
-/// Opset version since which there is a modulus.
+/// First opset version with a modulus.
 const FLOOR_SINCE: i64 = 10;
 
-/// Opset version since which this size can be computed with operators on `int64`.
+/// First opset version where this size can be computed with operators on `int64`.
 fn since(size: &Dim) -> i64 {
     let both = |a: &Dim, b: &Dim| since(a).max(since(b));
     let of = |factor: &Factor<'_>| match factor {
@@ -87,8 +87,8 @@ impl Speller {
     }
 }
 
-/// The value and axis that a symbol's number is read from: an input, or else a result of an opaque
-/// node.
+/// The value and axis that a symbol's number is read from: an input, or otherwise a result of an
+/// opaque node.
 pub(crate) fn carrier(graph: &Graph, symbol: &str) -> Option<(ValueId, usize)> {
     let opaque = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Opaque(_)));
     for id in graph.inputs().iter().copied().chain(opaque) {

@@ -1,5 +1,5 @@
-//! What a definition tells of a node that it does not define: the shape of its first result, if it
-//! were a node of real numbers, without its other results.
+//! What a definition says about a node that it does not define: the shape of its first result, as
+//! if it were a node of real numbers, ignoring its other results.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ pub(crate) fn kinds() -> &'static HashMap<&'static str, Vec<OpKind>> {
     })
 }
 
-/// What is sure of the first result's type for a node with these attributes.
+/// What is certain about the first result's type for a node with these attributes.
 pub(crate) fn first_result(view: &View<'_>, attrs: &Attrs) -> Option<PartialType> {
     let node = |parameters: bool| OnnxNode {
         op_type: view.op_type.to_string(),
@@ -35,7 +35,7 @@ pub(crate) fn first_result(view: &View<'_>, attrs: &Attrs) -> Option<PartialType
         outputs: vec![true],
     };
     let kinds = kinds().get(view.op_type)?;
-    // Small integer tensors are sizes and axes, or data like the rest.
+    // Small integer tensors are sizes and axes, or data like any other.
     [node(true), node(false)].iter().find_map(|node| kinds.iter().find_map(|kind| inferred(*kind, node)))
 }
 
@@ -50,7 +50,7 @@ fn inferred(kind: OpKind, node: &OnnxNode) -> Option<PartialType> {
     }
 }
 
-/// An input of real numbers; with `parameters`, integers whose values are known stay what they are.
+/// An input of real numbers; with `parameters`, integers with known values stay as they are.
 fn input(view: &View<'_>, at: usize, parameters: bool) -> OnnxInput {
     let (ty, sizes) = (view.ty(at), view.sizes.get(at).and_then(Option::as_ref).filter(|_| parameters));
     let numbers: Option<Vec<i64>> = sizes.and_then(|sizes| sizes.dims.iter().map(Dim::known).collect());

@@ -1,4 +1,4 @@
-//! Symbolic values of small integer tensors: follows `Shape` and the arithmetic that exporters put
+//! Symbolic values of small integer tensors: tracks `Shape` and the arithmetic that exporters put
 //! between it and a `Reshape`.
 
 use regraft_ir::{Attr, DType, Dim, TensorType};
@@ -12,10 +12,10 @@ pub(crate) struct Sizes {
     pub dims: Vec<Dim>,
 }
 
-/// Longest tensor that is followed.
+/// Longest tensor that is tracked.
 const MAX_LENGTH: usize = 64;
 
-/// What the tracker sees of a node.
+/// The tracker's view of a node.
 pub(crate) struct View<'a> {
     /// Operator type, with its domain unless it is the standard one (`ai.onnx.ml:LabelEncoder`).
     pub op_type: &'a str,
@@ -25,7 +25,7 @@ pub(crate) struct View<'a> {
     pub attr: &'a dyn Fn(&str) -> Option<Attr>,
     /// Number of results.
     pub results: usize,
-    /// Which inputs are given.
+    /// Which inputs are present.
     pub given: &'a [bool],
     /// Type of each input, where known.
     pub types: &'a [Option<TensorType>],
@@ -62,7 +62,7 @@ impl View<'_> {
         self.at(input)?.dims.iter().map(Dim::known).collect()
     }
 
-    /// True if the input is given.
+    /// Whether the input is present.
     pub(crate) fn given(&self, input: usize) -> bool {
         self.given.get(input).copied().unwrap_or(false)
     }
@@ -198,7 +198,7 @@ fn arithmetic(view: &View<'_>) -> Option<Sizes> {
                 "Add" => x + y,
                 "Sub" => x - y,
                 "Mul" => x * y,
-                // ONNX truncates towards zero; that is the floor only where both are known to be
+                // ONNX truncates towards zero, which equals the floor only if both are known to be
                 // non-negative.
                 _ if x.at_least(0) && y.at_least(1) => x.floor_div(&y),
                 _ => return None,

@@ -15,7 +15,7 @@ pub(crate) enum Decoded {
     Const(Const),
     /// A tensor of strings or of an exotic type: carried only.
     Exotic(DType),
-    /// The element type code is not one of ONNX.
+    /// The element type code is not defined by ONNX.
     Unknown(i32),
 }
 
@@ -62,7 +62,7 @@ fn elements(tensor: &TensorProto) -> Result<u64, LoadFault> {
         .ok_or_else(|| LoadFault::Shape { tensor: tensor.name().to_string(), shape: tensor.dims.clone() })
 }
 
-/// Units needed and stored of an exotic tensor, where its packing is known.
+/// Units needed and stored for an exotic tensor, if its packing is known.
 fn exotic_bytes(tensor: &TensorProto, elements: u64) -> Option<(u64, u64)> {
     use crate::proto::tensor_proto::DataType as T;
     let code = T::try_from(tensor.data_type()).ok()?;
@@ -93,7 +93,7 @@ fn typed_bytes(tensor: &TensorProto, dtype: DType) -> Bytes {
     }
 }
 
-/// A tensor with these contents; the bytes are shared.
+/// A tensor with this content; the bytes are shared.
 pub(crate) fn encode(name: &str, value: &Const) -> TensorProto {
     TensorProto {
         name: Some(name.to_string()),
@@ -104,7 +104,7 @@ pub(crate) fn encode(name: &str, value: &Const) -> TensorProto {
     }
 }
 
-/// Bytes of the payload of a tensor, in whatever field.
+/// Bytes of a tensor's payload, whichever field holds it.
 pub(crate) fn payload(tensor: &TensorProto) -> u64 {
     let typed = tensor.float_data.len() * 4
         + tensor.int32_data.len() * 4

@@ -11,7 +11,7 @@ use crate::proto::{AttributeProto, GraphProto, NodeProto, SparseTensorProto, Ten
 pub enum Verbatim<'a> {
     /// A node.
     Node {
-        /// Its place among the nodes of its graph.
+        /// Its index among the nodes of its graph.
         at: usize,
         /// The node.
         proto: &'a NodeProto,
@@ -22,13 +22,13 @@ pub enum Verbatim<'a> {
     Initializer(&'a TensorProto),
     /// A sparse initializer.
     Sparse(&'a SparseTensorProto),
-    /// An input that is no tensor of known rank.
+    /// An input that is not a tensor of known rank.
     Input(&'a ValueInfoProto),
 }
 
 impl Verbatim<'_> {
-    /// True if both are the same but for names of nodes, values and initializers, and but for
-    /// bodies: only where there are bodies counts.
+    /// Whether both are the same except for names of nodes, values and initializers, and for
+    /// bodies: only the presence of bodies counts.
     pub fn alike(&self, other: &Verbatim<'_>) -> bool {
         match (self, other) {
             (Verbatim::Node { proto: a, .. }, Verbatim::Node { proto: b, .. }) => alike(a, b),
@@ -55,7 +55,7 @@ fn alike(a: &NodeProto, b: &NodeProto) -> bool {
 
 impl Model {
     /// What an opaque operator of [`Model::graph`], or of a graph made from it, stands for; `None`
-    /// if it is of another model.
+    /// if it belongs to another model.
     pub fn verbatim(&self, op: &OpaqueOp) -> Option<Verbatim<'_>> {
         let graph = self.graph_proto();
         Some(match self.opaque_sources.get(op.id as usize)? {

@@ -1,5 +1,5 @@
-//! A walk over the raw protobuf fields: finds cut-off messages and fields that the schema does not
-//! know, without copying anything.
+//! A walk over the raw protobuf fields: finds truncated messages and fields that the schema does
+//! not know, without copying anything.
 
 use crate::error::LoadFault;
 
@@ -291,7 +291,7 @@ impl Walker<'_> {
     }
 }
 
-/// What bytes look like that are no ONNX model: a name for people.
+/// What bytes that are not an ONNX model look like: a human-readable name.
 pub(crate) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(512)];
     let text = String::from_utf8_lossy(head).trim_start().to_ascii_lowercase();
@@ -342,7 +342,7 @@ mod tests {
     /// the message that the field holds or `-`.
     const SCHEMA: &str = include_str!("../proto/fields.txt");
 
-    /// The table above is the vendored schema, no field more or less.
+    /// The table above matches the vendored schema exactly.
     #[test]
     fn the_table_is_the_schema() {
         // Messages that look the same inside share a row: whether a field holds one is compared.

@@ -1,4 +1,4 @@
-//! From a rewritten graph back to a model: unchanged nodes verbatim, new ones spelled, everything
+//! From a rewritten graph back to a model: unchanged nodes verbatim, new ones respelled, everything
 //! else as it was.
 
 use std::collections::{HashMap, HashSet};
@@ -26,29 +26,28 @@ pub struct WriteOptions {
     /// Bytes that the constants may grow by, if more than the usual allowance (5 % or 4 MiB,
     /// whichever is more).
     pub allow_growth: Option<u64>,
-    /// Write every operator anew instead of keeping unchanged nodes verbatim; for tests of the
+    /// Respell every operator instead of keeping unchanged nodes verbatim; for tests of the
     /// operators' spellings.
     pub respell: bool,
-    /// Before IR version 4, weights are listed among the inputs although no caller feeds them. By
-    /// default they stay listed, and so stay in the file, even if nothing reads them any more. With
-    /// this, weights that a rewrite made superfluous go, and their listing with them.
+    /// Before IR version 4, weights are listed among the inputs although callers do not feed them.
+    /// By default they stay listed, and so stay in the file, even if nothing reads them any more.
+    /// With this, weights that a rewrite made superfluous are removed, with their listing.
     pub drop_parameters: bool,
-    /// A folder where constants that folding makes wait, in files without a name, instead of in
-    /// memory.
+    /// A folder that holds the constants made by folding, in unnamed files, instead of memory.
     pub park: Option<PathBuf>,
 }
 
 /// A model ready to be saved.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// The model; all tensors are inside, sharing the bytes of the files that were read.
+    /// The model; all tensors are inside, sharing the bytes of the files read.
     pub proto: ModelProto,
     /// Constant expressions that became initializers.
     pub folded: usize,
-    /// Constant expressions that rewriting made and that stay expressions, which a runtime computes
-    /// when it loads the model.
+    /// Constant expressions that were made by rewriting and stay expressions, which a runtime
+    /// computes when it loads the model.
     pub kept_expressions: usize,
-    /// The values of the graph that are in the model, by the names that they carry there.
+    /// The graph's values that are in the model, by their names there.
     pub values: HashMap<String, ValueId>,
 }
 
@@ -77,11 +76,11 @@ impl Model {
     /// Writes `graph`, which was made from [`Model::graph`] by patches (or by anything that keeps
     /// names, origins and meaning).
     ///
-    /// Inputs and outputs keep their names, order, and declarations. Nodes that are unchanged are
-    /// the original ones, byte for byte; others are spelled at the model's opset version.
+    /// Inputs and outputs keep their names, order, and declarations. Unchanged nodes are the
+    /// original ones, byte for byte; others are spelled at the model's opset version.
     ///
-    /// Constant expressions are folded as far as the whole model stays within [`Model::largest`];
-    /// it can be larger only by its nodes.
+    /// Constant expressions are folded as long as the whole model stays within [`Model::largest`];
+    /// only its nodes can make it larger.
     pub fn write(&self, graph: &Graph, options: &WriteOptions) -> Result<Written, WriteError> {
         let largest = self.largest(options.allow_growth);
         let mut allowance = largest - self.size();
@@ -91,13 +90,13 @@ impl Model {
             if over == 0 || written.folded == 0 || allowance == 0 {
                 return Ok(written);
             }
-            // New nodes take their part of the allowance: what is folded must make room for them.
+            // New nodes use up part of the allowance: folded constants must make room for them.
             allowance = allowance.saturating_sub(over.max(MIN_STEP));
         }
     }
 
-    /// The most bytes that a rewritten form of this model may take: 5 %, 4 MiB or `allow_growth`
-    /// bytes more, whichever is most.
+    /// The most bytes that a rewritten form of this model may take: its size plus the maximum of 5
+    /// %, 4 MiB, and `allow_growth`.
     pub fn largest(&self, allow_growth: Option<u64>) -> u64 {
         self.size() + fold::allowance(self.size(), allow_growth)
     }
@@ -154,7 +153,7 @@ impl Model {
         proto
     }
 
-    /// Original initializers that stay, in their order, under the names that they now carry.
+    /// Original initializers that stay, in order, under their current names.
     fn kept_initializers(&self, plan: &Plan<'_>, names: &Names<'_>, options: &WriteOptions) -> Vec<TensorProto> {
         let graph = self.graph_proto();
         let mut used: Vec<Option<&str>> = vec![None; graph.initializer.len()];
@@ -195,7 +194,7 @@ impl Model {
 }
 
 impl ModelProto {
-    /// Everything but the graph.
+    /// Everything except the graph.
     pub(crate) fn clone_header(&self) -> ModelProto {
         ModelProto {
             ir_version: self.ir_version,

@@ -105,7 +105,7 @@ fn files_are_named() {
     assert!(matches!(*Model::read(folder.path()).unwrap_err().fault, LoadFault::Io(_)));
 }
 
-/// A small generator of numbers, the same on every machine.
+/// A small random number generator, the same on every machine.
 fn random(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize
@@ -130,7 +130,7 @@ fn busy() -> ModelProto {
     model(graph(inputs, vec![value("y", "N,3")], nodes, vec![floats("w", &[2, 3], &[1.0; 6]), ints("dims", &[0, 1])]))
 }
 
-/// Reads, and writes what could be read; true if it could.
+/// Reads a model, and writes it if readable; true if it was.
 fn attempt(bytes: Vec<u8>) -> bool {
     match Model::from_bytes(bytes.into(), None) {
         Ok(model) => {

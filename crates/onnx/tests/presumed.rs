@@ -1,5 +1,5 @@
-//! Nodes without a definition here: they stay as they are, and what is sure of their results is
-//! known.
+//! Nodes without a definition here: they stay as they are, and what is certain about their results
+//! is known.
 
 mod common;
 
@@ -17,13 +17,13 @@ fn ints_attr(name: &str, v: &[i64]) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Ints as i32), ints: v.to_vec(), ..AttributeProto::default() }
 }
 
-/// The model with one node at opset 23, whose results are the outputs, declared without sizes.
+/// A model with one node at opset 23, whose results are the outputs, declared without sizes.
 fn one(node: NodeProto, inputs: Vec<ValueInfoProto>) -> Model {
     let outputs = node.output.iter().map(|name| ValueInfoProto { name: Some(name.clone()), ..ValueInfoProto::default() }).collect();
     read(&versions(graph(inputs, outputs, vec![node], vec![]), 10, 23))
 }
 
-/// The results' types; sizes that only a run can tell are fresh symbols, named after the result.
+/// The results' types; sizes known only at run time are fresh symbols, named after the result.
 fn check(node: NodeProto, inputs: Vec<ValueInfoProto>, want: &[&str]) {
     let op_type = node.op_type().to_string();
     let model = one(node, inputs);
@@ -55,7 +55,7 @@ fn results_of_undefined_operators_have_types() {
     check(node("Unique", "x", "y,i"), vec![value("x", "N")], &["f32[y_d0]", "i64[i_d0]"]);
 }
 
-/// Operators that are defined, with what their definitions do not know: an input's value, another
+/// Defined operators with something their definitions cannot handle: an input's value, another
 /// element type, further results, sizes that may not fit.
 #[test]
 fn results_of_defined_operators_that_stay_have_types() {
@@ -92,8 +92,8 @@ fn an_absurd_number_of_axes_is_no_type() {
     }
 }
 
-/// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that does not ask for it
-/// would compute the other mode.
+/// `SpaceToDepth` got the attribute `mode` with opset 28; a definition that ignores it would
+/// compute the other mode.
 #[test]
 fn an_attribute_that_the_definition_does_not_know_keeps_the_node() {
     let blocks =
@@ -104,7 +104,7 @@ fn an_attribute_that_the_definition_does_not_know_keeps_the_node() {
     assert_eq!(odd.opaque_nodes()[0].why, "the attribute `leak` of Relu has no meaning here");
 }
 
-/// What is below a node that only a run can size is defined, and its types follow.
+/// Whatever is below a node with run-time sizes is defined, and its types follow.
 #[test]
 fn the_graph_below_is_defined() {
     let nodes = vec![node("NonZero", "x", "at"), with(node("Transpose", "at", "t"), ints_attr("perm", &[1, 0])), node("Neg", "t", "y")];

@@ -1,4 +1,4 @@
-//! Smallest forms of what random and damaged models showed: one test per defect.
+//! Minimized findings from random and damaged models: one test per bug.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn write(model: &Model) -> ModelProto {
     model.write(model.graph(), &WriteOptions::default()).unwrap_or_else(|e| panic!("{e}")).proto
 }
 
-/// Equal parts are counted by the outputs that a split lists, not by those that something reads.
+/// Equal parts are counted by the outputs that a split lists, not by those that are read.
 #[test]
 fn a_split_whose_second_part_is_not_read_still_has_two() {
     for opset in [7, 11, 12] {
@@ -28,7 +28,7 @@ fn a_split_whose_second_part_is_not_read_still_has_two() {
 }
 
 /// Before opset 13 a softmax is a reshape to rows, a softmax, and a reshape back. If the rows now
-/// come from elsewhere, it is no longer the original node: that one would take over the other
+/// come from elsewhere, it is no longer the original node, which would take over the other
 /// operand's shape.
 #[test]
 fn a_node_of_several_operators_is_verbatim_only_on_its_own_operand() {
@@ -54,7 +54,7 @@ fn a_node_of_several_operators_is_verbatim_only_on_its_own_operand() {
     assert_eq!(again.outputs()[0].ty.as_ref().map(ToString::to_string).as_deref(), Some("f32[6,20]"));
 }
 
-/// Sums and products of sizes need no operator that came after opset 7.
+/// Sums and products of sizes need no operator newer than opset 7.
 #[test]
 fn a_computed_shape_is_written_before_opset_11() {
     let flat = with(node("Flatten", "x", "f"), int("axis", 2));
@@ -66,7 +66,7 @@ fn a_computed_shape_is_written_before_opset_11() {
     assert_eq!(again.outputs()[0].ty.as_ref().map(|t| t.rank()), Some(2));
 }
 
-/// A damaged file may hold a node without anything.
+/// A damaged file may hold an empty node.
 #[test]
 fn a_node_without_operator_and_results_is_no_panic() {
     let g = GraphProto { node: vec![NodeProto::default()], name: Some("g".into()), ..GraphProto::default() };
@@ -76,8 +76,8 @@ fn a_node_without_operator_and_results_is_no_panic() {
     }
 }
 
-/// Nothing but a shape is read of `v`: were that shape an attribute, `v` and its open size would
-/// go.
+/// Only the shape of `v` is read: were that shape an attribute, `v` and its open size would be
+/// removed.
 #[test]
 fn a_value_that_only_lends_its_shape_stays() {
     let odd = NodeProto { domain: Some("mine".into()), ..node("Odd", "x", "v") };

@@ -267,21 +267,21 @@ fn external_data_is_mapped_and_written_anew() {
     let model = Model::read(&path).unwrap();
     assert!(model.has_external_data());
     assert_eq!(model.proto().graph.as_ref().unwrap(), &g);
-    // In memory the tensors are inside; on disk they are in a file of their own, also when the
-    // model replaces itself.
+    // In memory, the tensors are inside; on disk they are in a separate file, even when the model
+    // replaces itself.
     let target = folder.path().join("out.onnx");
     let written = model.save(model.graph(), &target, &WriteOptions::default()).unwrap();
     assert!(written.proto.graph.as_ref().unwrap().initializer.iter().all(|t| t.data_location() == DataLocation::Default));
     model.save(model.graph(), &path, &WriteOptions::default()).unwrap();
-    // The weights of a model that is replaced stay until the new model has its name, so the new
-    // ones have another.
+    // The weights of a replaced model stay until the new model has its name, so the new ones have a
+    // different name.
     let data = folder.path().join("in.onnx.data2");
     assert!(!folder.path().join("in.onnx.data").exists());
     std::fs::rename(&data, folder.path().join("gone")).unwrap();
     assert_eq!(Model::read(&target).unwrap().proto().graph.as_ref().unwrap(), &g);
     let error = Model::read(&path).unwrap_err();
     assert!(matches!(*error.fault, LoadFault::ExternalData { have: 0, need: 8192, .. }), "{error}");
-    // A data file that is cut short.
+    // A truncated data file.
     std::fs::write(&data, vec![0; 10_000]).unwrap();
     let error = Model::read(&path).unwrap_err();
     assert!(matches!(*error.fault, LoadFault::ExternalData { have: 10_000, need: 16_384, .. }), "{error}");
@@ -319,7 +319,7 @@ fn writing_is_deterministic() {
 
 #[test]
 fn symbolic_sizes_are_computed_from_inputs() {
-    // Two sizes that are unknown before run time, neither in its place: 0 and -1 cannot say it.
+    // Two sizes unknown before run time, neither in its place: 0 and -1 cannot express that.
     let nodes = vec![
         node("Shape", "x", "s"),
         with(node("Gather", "s,one", "n"), int("axis", 0)),
@@ -353,7 +353,7 @@ fn symbolic_sizes_are_computed_from_inputs() {
 
 #[test]
 fn parameters_of_unchanged_nodes_come_back_from_the_original() {
-    // The graph drops `shape` when its last reader goes; the Reshape, which has its sizes as an
+    // The graph drops `shape` with its last reader; the Reshape, which has its sizes as an
     // attribute, is still written verbatim.
     for as_node in [false, true] {
         let custom = regraft_onnx::proto::NodeProto { domain: Some("my.domain".into()), ..node("Strange", "x,shape", "o") };

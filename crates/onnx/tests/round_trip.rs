@@ -1,4 +1,4 @@
-//! Reading and writing without a change gives the same bytes, whatever the model holds.
+//! Reading and writing without a change preserves every byte, whatever the model holds.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn a_rich_model_comes_back_byte_for_byte() {
 
 #[test]
 fn old_models_come_back_byte_for_byte() {
-    // Before IR version 4, initializers are listed as inputs, and are constants all the same.
+    // Before IR version 4, initializers are listed as inputs but are constants all the same.
     let graph = graph(
         vec![value("x", "1,4"), value("w", "4"), typed("shape", 7, "1")],
         vec![value("y", "1,4")],
@@ -119,11 +119,11 @@ fn every_node_can_be_spelled_anew() {
         model.outputs().iter().map(|o| o.ty.clone()).collect::<Vec<_>>()
     );
     let lines = listing(&written.proto);
-    // The subgraphs still find what they capture; the custom operator is verbatim, its missing
-    // inputs and outputs included.
+    // The subgraphs still find what they capture; the custom operator is verbatim, including its
+    // missing inputs and outputs.
     assert!(lines.contains(&"h = Relu(x)".to_string()), "{lines:#?}");
     assert!(lines.contains(&"odd, = Strange(chosen,,w)".to_string()), "{lines:#?}");
-    // A Reshape to the operand's own shape needs no computed shape any more.
+    // A Reshape to the operand's own shape no longer needs a computed shape.
     assert!(!lines.iter().any(|l| l.contains("Shape(h)")), "{lines:#?}");
     assert!(initializers(&written.proto).contains(&"w"));
 }
@@ -165,8 +165,8 @@ fn meaningless_sizes_are_distinct() {
 
 #[test]
 fn wrong_declared_sizes_are_not_believed() {
-    // `h` is declared with a batch of 1 although the input's batch varies: the declaration of `odd`
-    // is then worth nothing either.
+    // `h` is declared with a batch of 1 although the input's batch varies: so the declaration of
+    // `odd` is not trusted either.
     let custom = || NodeProto { domain: Some("my.domain".into()), ..node("Strange", "h", "odd") };
     let make = |declared: &str| {
         let mut g = graph(

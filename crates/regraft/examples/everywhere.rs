@@ -1,5 +1,5 @@
-//! `everywhere IN.onnx OUT.onnx RULE...`: applies rules wherever they fit, whatever they cost, to
-//! see what one of them does.
+//! `everywhere IN.onnx OUT.onnx RULE...`: applies rules wherever they match, at any cost, to show
+//! what one of them does.
 
 use regraft::optimize::{clean, everywhere};
 use regraft_cost::Roofline;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::histogram::Histogram;
 
-/// Part of the largest number of a type from which on another order of steps may overflow.
+/// Fraction of a type's largest number above which reordering may overflow.
 const EDGE: f64 = 0.125;
 
 /// The largest differences between two sets of outputs.
@@ -22,12 +22,12 @@ pub struct Agreement {
     /// Name of the output that differs most.
     pub output: String,
     /// Outputs that differ where no difference is allowed: shape, type, integers, booleans, an
-    /// infinity of the other sign, NaN against an infinity, or either where a number is expected.
+    /// infinity of the wrong sign, NaN against an infinity, or either where a number is expected.
     pub broken: Vec<String>,
     /// Outputs that are infinite or NaN in the first set and numbers in the second: the first
     /// overflowed, or an infinity was lost.
     pub lost: Vec<String>,
-    /// True if an output holds infinities or NaN in both sets: nothing is shown there.
+    /// True if an output holds infinities or NaN in both sets: such places show nothing.
     pub non_finite: bool,
 }
 
@@ -38,9 +38,9 @@ impl Agreement {
         self.broken.is_empty() && self.lost.is_empty() && self.relative <= tolerance
     }
 
-    /// What differs where no difference is allowed, under inputs of this fill. Large ones may
-    /// overflow in the first set alone: there, and nowhere else, a number may stand where the first
-    /// set has an infinity or NaN.
+    /// A difference where none is allowed, under inputs of this fill. Large inputs may overflow in
+    /// the first set alone: there, and only there, a number may stand where the first set has an
+    /// infinity or NaN.
     pub fn breach(&self, fill: &str) -> Option<&String> {
         let lost = self.lost.first().filter(|_| !fill.ends_with(Fill::Large.name()));
         self.broken.first().or(lost)
@@ -62,10 +62,10 @@ impl Agreement {
 /// Compares outputs name by name. Integers and booleans must be equal; reals are compared in double
 /// precision.
 ///
-/// An infinity must meet an infinity of its sign, and NaN must meet NaN; such places show nothing,
-/// for large inputs overflow in both models alike. At the edge of its type, from an eighth of its
-/// largest number on, a number may meet the infinity of its sign. A number in the place of an
-/// infinity or NaN is `lost`; everything else is `broken`.
+/// An infinity must match an infinity of the same sign, and NaN must match NaN; such places show
+/// nothing, because large inputs overflow in both models alike. Near overflow, from an eighth of
+/// the type's largest number on, a number may match the infinity of its sign. A number where an
+/// infinity or NaN is expected is `lost`; any other mismatch is `broken`.
 pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Agreement {
     let mut worst = Agreement::default();
     if want.len() != have.len() {
@@ -88,7 +88,7 @@ pub fn compare(names: &[String], want: &[HostTensor], have: &[HostTensor]) -> Ag
     worst
 }
 
-/// Numbers of this magnitude overflow when last bits differ a few times.
+/// Numbers of this magnitude may overflow when their last bits change a few times.
 fn edge(dtype: DType) -> f64 {
     EDGE * match dtype {
         DType::F16 => 65504.0,
@@ -104,7 +104,7 @@ fn compare_reals(name: &str, want: &[f64], have: &[f64], edge: f64) -> Agreement
     let mut result = Agreement { output: name.to_string(), ..Agreement::default() };
     for (x, y) in want.iter().zip(have) {
         if !x.is_finite() || !y.is_finite() {
-            // One side may have overflowed and the other not, right at the edge of the type.
+            // One side may overflow and the other not, close to the type's limit.
             let overflows = |v: f64| v.abs() >= edge;
             let alike = (x.is_nan() && y.is_nan()) || (overflows(*x) && overflows(*y) && x.signum() == y.signum());
             let what = || vec![format!("`{name}` is {y} where {x} is expected")];
@@ -161,14 +161,14 @@ mod tests {
             assert!(!broken(want, have), "{want} and {have}");
             assert!(compared(want, have).within(0.0), "{want} and {have}");
         }
-        // NaN is no infinity, whatever the inputs are.
+        // NaN is not an infinity, whatever the inputs are.
         for (want, have) in [(infinity, f32::NAN), (f32::NAN, infinity), (-infinity, f32::NAN), (f32::NAN, 3e38), (3e38, f32::NAN)] {
             assert!(broken(want, have) && !compared(want, have).within(1.0), "{want} and {have}");
         }
         assert!(compared(infinity, f32::NAN).breach("large").is_some() && compared(f32::NAN, infinity).breach("large").is_some());
         assert!(compared(infinity, infinity).non_finite);
-        // What overflows at large inputs, as log(softmax(x)) does, may be a number in the other
-        // model; the other way round, a number is lost.
+        // A value that overflows at large inputs, as log(softmax(x)) does, may be a number in the
+        // other model; the other way round, a number is lost.
         assert!(compared(-infinity, -441.0).breach("N=8: large").is_none());
         assert!(compared(-441.0, -infinity).breach("N=8: large").is_some());
     }

@@ -1,4 +1,4 @@
-//! What a proof about two models takes for granted, in words.
+//! What a proof about two models assumes, in words.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use regraft_onnx::Model;
 use regraft_onnx::proto::{TensorShapeProto, ValueInfoProto, tensor_shape_proto::dimension, type_proto};
 use regraft_prove::Premises;
 
-/// The clauses of a proof of `a` being another model, each to be read behind `proved`; none if it
-/// holds without.
+/// The assumptions of a proof that `a` equals another model, each a clause to follow `proved`;
+/// empty if the proof is unconditional.
 pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     let mut clauses = Vec::new();
     if premises.reals {
         clauses.push("over the reals".to_string());
     }
-    // What has no value may come from an operator that no step is about.
+    // A value may be undefined because of an operator that no step touches.
     let partial = premises.defined || premises.reals && may_lack_values(a);
     match partial {
         true if premises.valued => clauses.push("where no divisor is 0 and roots and logarithms exist".to_string()),
@@ -30,21 +30,20 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
     clauses
 }
 
-/// The clause of constants that were computed ahead of time, if any of them was rounded: how far
-/// they are from their expressions at most, relative to the largest magnitude of each.
+/// The clause about constants that were computed ahead of time, if any was rounded: the bound on
+/// their error, relative to the largest magnitude of each.
 pub fn rounding(constants: usize, bound: f64) -> Option<String> {
     let word = if constants == 1 { "constant" } else { "constants" };
     (bound > 0.0).then(|| format!("with {constants} folded {word} within {bound:.1e} of their expressions"))
 }
 
-/// Whether some operator of the model has no value for some numbers, or may have none for all that
-/// is known of it.
+/// Whether some operator of the model is undefined for some numbers, or may be, as far as is known.
 fn may_lack_values(model: &Model) -> bool {
     use OpKind::*;
     let graph = model.graph();
     graph.ids().any(|id| {
         let operands = &graph.node(id).inputs;
-        // Whether all elements of an operand are known, and these hold of each.
+        // Whether all elements of an operand are known and satisfy `holds`.
         let all = |at: usize, holds: &dyn Fn(f64) -> bool| {
             let known = operands.get(at).and_then(|value| graph.constant(*value)).and_then(Const::to_f64);
             known.is_some_and(|known| known.into_iter().all(holds))
@@ -66,9 +65,8 @@ fn may_lack_values(model: &Model) -> bool {
 /// Which operand of a batch normalization is the variance.
 const VARIANCE: usize = 4;
 
-/// Whether a size of some input is known by a name only that is met elsewhere as well: the runtime
-/// does not hold callers to it. Sizes that files declare for results count where the type of one is
-/// not inferred.
+/// Whether some input size is known only by a name that also occurs elsewhere: the runtime does not
+/// enforce such names. Sizes that files declare for results count where their type is not inferred.
 fn believes_names(model: &Model) -> bool {
     let Some(graph) = &model.proto().graph else { return false };
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();
@@ -82,7 +80,7 @@ fn believes_names(model: &Model) -> bool {
     met.values().any(|count| *count > 1)
 }
 
-/// Names of the sizes that are declared for a value.
+/// Names of the sizes declared for a value.
 fn names(value: &ValueInfoProto) -> impl Iterator<Item = &str> {
     let shape: Option<&TensorShapeProto> = value.r#type.as_ref().and_then(|ty| match ty.value.as_ref()? {
         type_proto::Value::TensorType(tensor) => tensor.shape.as_ref(),

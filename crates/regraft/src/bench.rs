@@ -14,22 +14,22 @@ use crate::report::{SCHEMA, Speedup};
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
-/// Sittings with newly opened sessions: where a session's memory lies shifts its times by up to
+/// Sittings with newly opened sessions: where a session lands in memory shifts its times by up to
 /// half a percent.
 const SITTINGS: usize = 5;
-/// Rounds of each sitting unless asked for: at least, at most.
+/// Minimum and maximum rounds per sitting, unless the request says otherwise.
 const ROUNDS: (usize, usize) = (3, 200);
 
 /// What to time, and how long.
 #[derive(Clone, Debug)]
 pub struct BenchRequest {
-    /// Models; the first is what the others are compared with.
+    /// Models; the first is the baseline.
     pub models: Vec<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
     /// Values of symbols.
     pub binds: Vec<(String, i64)>,
-    /// Inputs of the user's: a folder, or `input:file`.
+    /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Threads per operator.
     pub threads: usize,
@@ -73,7 +73,7 @@ pub struct BenchReport {
     pub machine: String,
     /// Threads per operator.
     pub threads: usize,
-    /// What was read: CPU time of the thread, or elapsed time.
+    /// What the clock reads: CPU time of the thread, or elapsed time.
     pub clock: String,
     /// Sizes of the inputs.
     pub shapes: Vec<(String, Vec<usize>)>,
@@ -126,7 +126,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
     let effort = Effort {
         sittings: request.runs.map_or(SITTINGS, |runs| SITTINGS.min(runs).max(1)),
         rounds: per_sitting.map_or(ROUNDS, |rounds| (rounds, rounds)),
-        // With a number of runs, time is no limit.
+        // With a given number of runs, there is no time limit.
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
     };
     let observed: &dyn Observer = observer;

@@ -14,7 +14,7 @@ use crate::optimize::{self, Effort, Observer, Request, clean};
 use crate::report::SCHEMA;
 use crate::sizes::Sizes;
 
-/// What is calibrated unless models are named: one of every kind of network in the zoo.
+/// What is calibrated by default: one network of every kind in the zoo.
 pub const DEFAULT_MODELS: [&str; 12] = [
     "squeezenet-1.1",
     "resnet-18",
@@ -29,7 +29,7 @@ pub const DEFAULT_MODELS: [&str; 12] = [
     "vit-base",
     "gpt2-block",
 ];
-/// Time for the whole runs that predictions are held against, per model.
+/// Time per model for the whole runs that predictions are compared with.
 const MEASURING: Duration = Duration::from_secs(3);
 
 /// What to calibrate on.
@@ -37,7 +37,7 @@ const MEASURING: Duration = Duration::from_secs(3);
 pub struct CalibrateRequest {
     /// Model files.
     pub models: Vec<PathBuf>,
-    /// Also optimize each, and hold predicted against measured gains.
+    /// Also optimize each, and compare predicted with measured gains.
     pub gains: bool,
     /// Wall time per model.
     pub budget: Duration,
@@ -75,8 +75,8 @@ pub struct CalibrationReport {
     pub seconds: f64,
 }
 
-/// Measures the models one after the other. What is learned stays in the store. An interruption
-/// ends it after the present model.
+/// Measures the models one after the other. Results stay in the store. An interruption takes effect
+/// after the current model.
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;

@@ -1,4 +1,4 @@
-//! Certificates as files: where they lie, and what one says of two models.
+//! Certificates as files: where they lie, and what one says about two models.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use crate::assumptions::{clauses, rounding};
 use crate::error::Failure;
 use crate::ground::Ground;
 
-/// Steps that are not proved, in a report at most.
+/// Maximum number of unproved steps that a report lists.
 pub(crate) const OPEN_SHOWN: usize = 50;
 
 /// Where `check` looks for the certificate of its second model.
@@ -27,14 +27,14 @@ pub enum Source {
     Nowhere,
 }
 
-/// What a certificate says of two models.
+/// What a certificate says about two models.
 #[derive(Clone, Debug, Serialize)]
 pub struct Certified {
     /// Its file.
     pub file: String,
     /// What it shows.
     pub word: Ground,
-    /// What the proofs of its steps take for granted, a clause each.
+    /// What the proofs of its steps assume, one clause each.
     pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
     pub summary: String,
@@ -42,18 +42,17 @@ pub struct Certified {
     pub steps: usize,
     /// Rewrites that are proved.
     pub proved: usize,
-    /// Rewrites that are proved if constants are the simple numbers that they were rounded from.
+    /// Rewrites that are proved if constants are the simple numbers they were rounded from.
     pub bounded: usize,
-    /// Rewrites that are not proved, and that held on random elements of a prime field.
+    /// Rewrites that are not proved but held on random elements of a prime field.
     pub tested: usize,
     /// Constants that were computed ahead of time and parameters that were rounded.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of
-    /// each.
+    /// Bound on their error, relative to the largest magnitude of each.
     pub bound: f64,
     /// The first rewrites that are not proved.
     pub open: Vec<Open>,
-    /// Seconds that replaying took.
+    /// Seconds spent replaying.
     pub seconds: f64,
     /// True if the certificate belongs to another input.
     #[serde(skip)]
@@ -65,16 +64,16 @@ pub struct Certified {
 pub struct Open {
     /// Which graph, in words; empty for the model's own.
     pub graph: String,
-    /// Its number there, from 1.
+    /// Its number in that graph, from 1.
     pub number: usize,
     /// Rule.
     pub rule: String,
     /// What it replaced.
     pub at: String,
-    /// How well it is known nevertheless.
+    /// How far it is trusted nevertheless.
     #[serde(rename = "word", with = "crate::words")]
     pub trust: Trust,
-    /// How that is known, or why no more is.
+    /// The evidence for that, or why there is no more.
     pub why: String,
 }
 
@@ -83,8 +82,8 @@ pub fn beside(model: &Path) -> PathBuf {
     model.with_extension("certificate")
 }
 
-/// Removes a certificate that lies where a new model is about to be: it would not be about that.
-/// Files that are none stay.
+/// Removes a certificate left where a new model is about to be written: it would not belong to that
+/// model. Files that are not certificates stay.
 pub fn discard(path: &Path) -> Result<(), Failure> {
     let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
     if !is_certificate(&bytes) {
@@ -94,8 +93,8 @@ pub fn discard(path: &Path) -> Result<(), Failure> {
         .map_err(|e| Failure::new(format!("cannot remove the certificate of an earlier run, {}: {e}", path.display())).hint("remove it"))
 }
 
-/// Replays the certificate at `source` on these models; `None` if there is none. A certificate that
-/// must be there and is not is a failure.
+/// Replays the certificate at `source` on these models; `None` if there is none. A required
+/// certificate that is missing is a failure.
 pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, Failure> {
     let start = Instant::now();
     let file = match source {
@@ -167,7 +166,7 @@ impl Certified {
     }
 }
 
-/// What is known of the whole, in one line.
+/// What is known about the whole, in one line.
 fn summary(replay: &Replay) -> String {
     let [proved, shown, tested] = [Trust::Proved, Trust::Bounded, Trust::Tested].map(|trust| replay.count(trust));
     let mut parts = vec![replay.trust().to_string(), format!("proved {proved} of {} steps", replay.steps)];

@@ -26,14 +26,14 @@ use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 use crate::weights::changed_weights;
 
-/// Roundoffs of half precision that are tolerated: constants are rounded to it when they are
+/// Tolerated half-precision roundoffs: constants are rounded to half precision when they are
 /// combined.
 const ROUNDOFFS: f64 = 4.0;
 
 /// What to compare, and how.
 #[derive(Clone, Debug)]
 pub struct CheckRequest {
-    /// The model that is right.
+    /// The original model.
     pub a: PathBuf,
     /// The model in question.
     pub b: PathBuf,
@@ -41,10 +41,10 @@ pub struct CheckRequest {
     pub shapes: Vec<ShapeArg>,
     /// Values of symbols.
     pub binds: Vec<(String, i64)>,
-    /// Inputs of the user's: a folder, or `input:file`.
+    /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
-    /// Relative difference of reals that is tolerated. Ten times the noise floor always is, and
-    /// where values are of half precision, four of its roundoffs.
+    /// Tolerated relative difference of reals. Ten times the noise floor is always tolerated, and
+    /// so are four roundoffs of half precision where values have that type.
     pub tolerance: f64,
     /// Also run both graphs on the reference executor.
     pub reference: bool,
@@ -56,11 +56,11 @@ pub struct CheckRequest {
     pub runtime_library: Option<PathBuf>,
     /// The certificate of B.
     pub certificate: Source,
-    /// How hard to look for a proof where there is no certificate.
+    /// How hard to look for a proof if there is no certificate.
     pub effort: Effort,
-    /// The least that will do.
+    /// The weakest acceptable result.
     pub require: Option<Requirement>,
-    /// Only look for a proof: nothing is run.
+    /// Only look for a proof: run nothing.
     pub proofs_only: bool,
 }
 
@@ -93,23 +93,23 @@ pub struct CheckReport {
     pub schema: u32,
     /// `regraft` and its version.
     pub tool: String,
-    /// The model that is right.
+    /// The original model.
     pub a: String,
     /// The model in question.
     pub b: String,
     /// Verdict.
     pub same: bool,
-    /// How the verdict was reached. Known to be unproved: nothing was run.
+    /// How the verdict was reached. If it is known to be unproved, nothing was run.
     pub word: Ground,
     /// What the certificate of B says, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certified>,
-    /// What is known from the graphs alone, if no certificate decided.
+    /// What the graphs alone show, if no certificate decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalence: Option<Comparison>,
     /// What differs, most telling first; empty if `same`.
     pub differences: Vec<String>,
-    /// Relative difference of reals that is tolerated.
+    /// Tolerated relative difference of reals.
     pub tolerance: f64,
     /// Comparisons of outputs on the runtime, by fill.
     pub runs: Vec<Run>,
@@ -117,7 +117,7 @@ pub struct CheckReport {
     pub compared: usize,
     /// How many values of real outputs differ by how much, over all fills.
     pub histogram: Histogram,
-    /// The same for values before a last softmax or sigmoid, where both models end in one.
+    /// The same for values before a final softmax or sigmoid, if both models end in one.
     pub before_saturation: Vec<Run>,
     /// The same on the reference executor, in double precision; the noise floor is the runtime's.
     pub reference: Vec<Run>,
@@ -127,7 +127,7 @@ pub struct CheckReport {
     pub shapes: Vec<(String, Vec<usize>)>,
     /// Remarks.
     pub notes: Vec<String>,
-    /// What was asked for, if anything was.
+    /// The required result, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub require: Option<Requirement>,
     /// Seconds taken.
@@ -148,11 +148,11 @@ pub struct Run {
     pub output: String,
     /// Largest relative difference of B from A.
     pub difference: f64,
-    /// The same of A with the runtime's optimizer from A without it.
+    /// The same for A with the runtime's optimizer against A without it.
     pub floor: f64,
     /// True if it is within tolerance.
     pub same: bool,
-    /// True if right could be told from wrong: not where the noise hides every difference.
+    /// Whether the comparison can tell right from wrong: not if noise hides every difference.
     pub tells: bool,
 }
 
@@ -182,8 +182,8 @@ impl CheckReport {
         }
     }
 
-    /// True if the models are known to be the same at least as well as is asked for: an identical
-    /// graph is proved.
+    /// Whether the models are known to be the same at least as well as required: an identical graph
+    /// counts as proved.
     pub fn satisfies(&self, required: Requirement) -> bool {
         self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty())
     }
@@ -193,7 +193,7 @@ impl CheckReport {
         self.certificate.as_ref().map(|c| c.word.trust())
     }
 
-    /// What a proof takes for granted, a clause each: that of the fewest clauses.
+    /// What the proof assumes, one clause each; of several proofs, the one with the fewest clauses.
     pub fn assumptions(&self) -> &[String] {
         let proved = |trust: Option<Trust>| trust == Some(Trust::Proved);
         let certified = self.certificate.as_ref().filter(|_| proved(self.certified())).map(|c| &c.assumptions[..]);
@@ -202,7 +202,7 @@ impl CheckReport {
         [identical, certified, compared].into_iter().flatten().min_by_key(|clauses| clauses.len()).unwrap_or_default()
     }
 
-    /// All that is known: outputs that were compared as well take nothing from a proof.
+    /// Everything known: comparing outputs as well does not weaken a proof.
     pub fn known(&self) -> Trust {
         let (certified, compared) = (self.certified(), self.equivalence.as_ref().map(|e| e.trust));
         let own = match self.word {
@@ -212,7 +212,7 @@ impl CheckReport {
         [certified, compared].into_iter().flatten().fold(own, Trust::max)
     }
 
-    /// Judges one comparison. What A itself breaks under the runtime's optimizer shows nothing
+    /// Judges one comparison. What breaks in A itself under the runtime's optimizer shows nothing
     /// about B.
     fn judge(&mut self, place: &str, fill: &str, b: &Agreement, floor: &Agreement) -> Run {
         let bound = self.tolerance.max(optimize::FLOOR_FACTOR * floor.relative);
@@ -235,7 +235,7 @@ impl CheckReport {
         Run { fill: fill.into(), output: b.output.clone(), difference: b.relative, floor: floor.relative, same, tells }
     }
 
-    /// Whether some comparison of outputs told right from wrong. Zeros alone do not.
+    /// Whether some comparison of outputs told right from wrong. Zeros alone cannot.
     fn tells(&self) -> bool {
         let runs = || self.runs.iter().chain(&self.reference);
         let any = |fill: &str| runs().any(|run| run.tells && run.fill == fill);
@@ -278,8 +278,8 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     Ok(report)
 }
 
-/// Asks the certificate of B, if there is one; true if its answer is the verdict. A proof of all
-/// steps is one unless the user brings data to compare on.
+/// Consults the certificate of B, if there is one; true if it gives the verdict. A proof of every
+/// step does, unless the user brings data to compare on.
 fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
     observer.phase(Phase::Check, "the certificate");
     let Some(certified) = certificate::replay(&request.certificate, &request.a, &request.b)? else { return Ok(false) };
@@ -299,7 +299,7 @@ fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dy
     Ok(decided)
 }
 
-/// Looks for a proof; true if it is the verdict. It is one unless the user brings data to compare
+/// Looks for a proof; true if it gives the verdict. It does unless the user brings data to compare
 /// on.
 fn compared(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<bool, Failure> {
     if request.effort.failures == 0 {
@@ -315,7 +315,7 @@ fn compared(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     Ok(decided)
 }
 
-/// All of a model but its raw data, byte by byte: of numbers, -0 and 0 compare as equal.
+/// A model without its raw data, byte by byte: compared as numbers, -0 and 0 would be equal.
 fn numbers(proto: &ModelProto) -> Vec<u8> {
     let mut proto = proto.clone();
     proto.graph.iter_mut().flat_map(|graph| &mut graph.initializer).for_each(|tensor| tensor.raw_data = None);
@@ -323,12 +323,12 @@ fn numbers(proto: &ModelProto) -> Vec<u8> {
 }
 
 /// True if both compute the same expressions over the same constants, up to the order and names of
-/// nodes, duplicates and dead ones.
+/// nodes, duplicates and dead nodes.
 fn is_identical(a: &Model, b: &Model) -> bool {
     if a.proto() == b.proto() && numbers(a.proto()) == numbers(b.proto()) {
         return true;
     }
-    // Nodes that are kept verbatim are known by their place in one model only.
+    // Nodes that are kept verbatim are identified only by their place within one model.
     let opaque = |graph: &Graph| graph.ids().any(|id| graph.node(id).op.kind() == OpKind::Opaque);
     if opaque(a.graph()) || opaque(b.graph()) {
         return false;
@@ -367,7 +367,7 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     report.runs = trial.compare(source_a, source_b, "output", report)?;
     if let Some((exposed_a, exposed_b)) = exposed(a, b, report) {
         observer.phase(Phase::Check, "values before saturation");
-        // Zeros show nothing that they did not show above.
+        // Zeros add nothing to what they showed above.
         let cases: Vec<(String, Feeds)> = cases.iter().filter(|(name, _)| name != Fill::Zeros.name()).cloned().collect();
         let trial = Trial { cases: &cases, skip: a.graph().outputs().len(), ..trial };
         report.before_saturation =
@@ -387,8 +387,8 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     Ok(())
 }
 
-/// The unit of roundoff of the coarsest real type in a graph, of those coarser than single
-/// precision; 0 if there are none.
+/// The unit roundoff of the coarsest real type in a graph that is coarser than single precision; 0
+/// if there is none.
 fn coarsest(graph: &Graph) -> f64 {
     let types = graph.ids().flat_map(|id| graph.node(id).types.iter().flatten());
     let units = types.map(|ty| match ty.dtype {
@@ -403,12 +403,12 @@ struct Trial<'a> {
     runtime: &'a dyn Runtime,
     threads: usize,
     cases: &'a [(String, Feeds)],
-    /// Outputs that are not compared: those that the file declares, where inner values follow them.
+    /// Outputs that are not compared: the declared ones, if inner values follow them.
     skip: usize,
 }
 
 impl Trial<'_> {
-    /// Outputs of all cases; the model is unloaded again, so that only one is in memory at a time.
+    /// Outputs of all cases; the model is then unloaded, so that only one is in memory at a time.
     fn outputs(&self, source: ModelSource<'_>, level: OptLevel) -> Result<(Vec<String>, Vec<Vec<HostTensor>>), RuntimeError> {
         let mut session = self.runtime.open(source, &SessionOptions { level, threads: self.threads, ..SessionOptions::default() })?;
         let names = session.outputs().iter().skip(self.skip).map(|o| o.name.clone()).collect();
@@ -416,13 +416,13 @@ impl Trial<'_> {
         Ok((names, self.cases.iter().map(run).collect::<Result<_, _>>()?))
     }
 
-    /// B as deployed against A without the runtime's optimizer, beside A as deployed.
+    /// B as deployed against A without the runtime's optimizer, alongside A as deployed.
     fn compare(&self, a: ModelSource<'_>, b: ModelSource<'_>, place: &str, report: &mut CheckReport) -> Result<Vec<Run>, Failure> {
         let (names, want) = self.outputs(a, OptLevel::Disabled)?;
         let (_, tuned) = self.outputs(a, OptLevel::All)?;
         let have = match self.outputs(b, OptLevel::All) {
             Ok((_, have)) => have,
-            // A ran on the same inputs: this is a difference, and not a mistake of the user's.
+            // A ran on the same inputs: this is a difference, not a user error.
             Err(RuntimeError::Run { cause, .. }) => {
                 report.differences.push(format!("B does not run where A does: {}", Failure::new(cause).cause));
                 return Ok(Vec::new());
@@ -444,7 +444,7 @@ impl Trial<'_> {
         Ok(runs)
     }
 
-    /// Says so if it is the runtime's optimizer that makes B different.
+    /// Notes it if the runtime's optimizer is what makes B different.
     fn blame(&self, b: ModelSource<'_>, names: &[String], want: &[Vec<HostTensor>], report: &mut CheckReport) {
         let Ok((_, plain)) = self.outputs(b, OptLevel::Disabled) else { return };
         if want.iter().zip(&plain).all(|(a, b)| compare(names, a, b).within(report.tolerance)) {
@@ -453,7 +453,7 @@ impl Trial<'_> {
     }
 }
 
-/// Both models with what goes into their last softmax or sigmoid as further outputs, if both end
+/// Both models with the inputs of their final softmax or sigmoid as further outputs, if both end
 /// alike.
 fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, Vec<u8>)> {
     let (in_a, in_b) = (optimize::before_saturation(a.graph())?, optimize::before_saturation(b.graph())?);
@@ -478,7 +478,7 @@ fn exposed(a: &Model, b: &Model, report: &mut CheckReport) -> Option<(Vec<u8>, V
     }
 }
 
-/// Both graphs by the operators' own definitions, in double precision.
+/// Both graphs by the operators' definitions, in double precision.
 fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], report: &mut CheckReport, observer: &mut dyn Observer) {
     let work = optimize::flops(a, sizes).max(optimize::flops(b, sizes));
     let cases = if work > optimize::HEAVY_FLOPS { &cases[..1.min(cases.len())] } else { cases };
@@ -496,8 +496,8 @@ fn reference(a: &Graph, b: &Graph, sizes: &Sizes, cases: &[(String, Feeds)], rep
         };
         match outputs(a).and_then(|a| Ok((a, outputs(b)?))) {
             Ok((want, have)) => {
-                // Rounded constants are amplified as rounded sums are: what the runtime's noise
-                // hides is hidden here too.
+                // Rounded constants are amplified like rounded sums: what the runtime's noise hides
+                // is hidden here too.
                 let relative = report.runs.iter().find(|r| r.fill == *fill).map_or(0.0, |r| r.floor);
                 let floor = Agreement { relative, ..Agreement::default() };
                 let run = report.judge("reference executor", fill, &compare(&names, &want, &have), &floor);

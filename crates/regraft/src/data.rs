@@ -1,4 +1,4 @@
-//! Inputs of the user's own: `--data`.
+//! The user's own inputs: `--data`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::sizes::{Sizes, declared};
 use crate::units::{ShapeArg, Size};
 
-/// What the folders of ONNX's own test data are called.
+/// What ONNX calls its folders of test data.
 const TEST_DATA: &str = "test_data_set_";
 
 /// Sets of values for all inputs, each with its name.
@@ -19,7 +19,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads `--data`: each word is one set of inputs or, as `input:file`, a part of one.
+    /// Reads `--data`: each word is one set of inputs or, as `input:file`, part of one.
     ///
     /// A set is an `.npz` archive with an array per input; a folder with one `.npy` or `.pb` file
     /// per input, named after it or, as ONNX names its test data, `input_0.pb`, `input_1.pb` in the
@@ -57,14 +57,14 @@ impl Data {
         Ok(Data { sets })
     }
 
-    /// What `--shape` says, and for inputs that it says nothing of, the sizes in the first set. A
-    /// symbol that `--bind` gives a value keeps that.
+    /// The sizes from `--shape` and, for inputs it does not mention, those of the first set. A
+    /// symbol bound by `--bind` keeps its value.
     pub fn sizes(&self, model: &Model, shapes: &[ShapeArg], binds: &[(String, i64)]) -> Vec<ShapeArg> {
         let mut all = shapes.to_vec();
         let Some((_, feeds)) = self.sets.first() else { return all };
         for info in declared(model).iter().filter(|info| !shapes.iter().any(|shape| shape.input == info.name)) {
             let Some(have) = feeds.get(&info.name).map(HostTensor::shape) else { continue };
-            // Sizes that do not fit are told where the set is looked at.
+            // Sizes that do not fit are reported where the set is examined.
             if have.len() == info.dims.len() && info.dims.iter().zip(have).all(|(want, have)| want.is_none_or(|want| want == *have)) {
                 let bound = |symbol: &String| binds.iter().any(|(name, _)| name == symbol);
                 let size =
@@ -75,7 +75,7 @@ impl Data {
         all
     }
 
-    /// The sets, if all of them have the inputs' types and these sizes.
+    /// The sets, if all of them have the types of the inputs and these sizes.
     pub fn fitting(&self, sizes: &Sizes) -> Result<Vec<(String, Feeds)>, Failure> {
         for (name, feeds) in &self.sets {
             for spec in &sizes.inputs {

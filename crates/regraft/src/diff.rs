@@ -25,16 +25,16 @@ pub struct Diff {
     pub initializers: (usize, usize),
     /// Bytes of each, external data included.
     pub bytes: (u64, u64),
-    /// Every operator type that occurs, with how often in each; the domain is part of the name
+    /// Every operator type that occurs, with its count in each; the domain is part of the name
     /// unless it is the standard one.
     pub operators: BTreeMap<String, (usize, usize)>,
-    /// Nodes of the first that the second lacks: `name (type)`.
+    /// Nodes of the first that are missing from the second: `name (type)`.
     pub removed: Vec<String>,
-    /// Nodes of the second that the first lacks.
+    /// Nodes of the second that are missing from the first.
     pub added: Vec<String>,
-    /// Nodes of one name whose operator, operands or attributes differ.
+    /// Nodes with the same name whose operator, operands or attributes differ.
     pub changed: Vec<String>,
-    /// Differences of inputs and outputs.
+    /// Differences in inputs and outputs.
     pub signature: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl Diff {
     }
 }
 
-/// Compares the top-level graphs of two files. Nodes are known by their name, unnamed ones by their
+/// Compares the top-level graphs of two files. Nodes are matched by name, unnamed ones by their
 /// first result.
 pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
     let (first, second) = (Model::read(a)?, Model::read(b)?);
@@ -81,8 +81,8 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, Failure> {
     })
 }
 
-/// Top-level nodes of a model, but for those that only hold a constant: a weight is no computation,
-/// wherever it is kept.
+/// Top-level nodes of a model, except those that only hold a constant: a weight is not a
+/// computation, wherever it is kept.
 pub fn computing_nodes(model: &ModelProto) -> usize {
     let nodes = model.graph.iter().flat_map(|graph| &graph.node);
     nodes.filter(|node| operator(node) != "Constant").count()

@@ -1,17 +1,17 @@
-//! Outputs that floats decide: integers and booleans behind a comparison of floats, which the least
-//! difference can flip.
+//! Outputs decided by floats: integers and booleans behind a comparison of floats, which the
+//! slightest difference can flip.
 
 use std::collections::HashSet;
 
 use regraft_ir::{Class, Graph, NodeId, ValueId};
 
-/// An integer or boolean output, and the operator that makes integers or booleans out of floats on
+/// An integer or boolean output, and the operator that turns floats into integers or booleans on
 /// the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// Name of the output.
     pub output: String,
-    /// Operator that decides.
+    /// Operator that decides it.
     pub operator: String,
     /// Name of its result; empty if it has none.
     pub at: String,
@@ -36,7 +36,7 @@ pub fn decided_by_floats(graph: &Graph) -> Vec<Decided> {
             if node.constant || !seen.insert(id) {
                 continue;
             }
-            // Shapes of floats are no floats.
+            // The shape of a float tensor is not a float.
             if matches!(node.op.kind(), regraft_ir::OpKind::Shape | regraft_ir::OpKind::Size) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Whether two models are the same, from the models alone: what `check` does where there is no
+//! Whether two models are the same, from the models alone: what `check` does if there is no
 //! certificate.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,35 +16,34 @@ use crate::assumptions::clauses;
 use crate::error::Failure;
 use crate::plain::plain;
 
-/// Failed questions that comparing two bodies may cost.
+/// Failed queries that comparing two bodies may cost.
 const INSIDE: usize = 12;
-/// Bodies inside of bodies that are compared.
+/// Levels of nested bodies that are compared.
 const DEPTH: usize = 3;
 
-/// What is known of two models from their graphs.
+/// What is known about two models from their graphs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// How well they are known to be the same.
     #[serde(rename = "word", with = "crate::words")]
     pub trust: Trust,
-    /// What the proof takes for granted, a clause each.
+    /// What the proof assumes, one clause each.
     pub assumptions: Vec<String>,
     /// The same in one line, with what stands behind it.
     pub summary: String,
-    /// Values of B that are the same operators on equal operands as in A.
+    /// Values of B computed by the same operator from equal operands as in A.
     pub same: usize,
-    /// Values of B that were proved to be values of A.
+    /// Values of B proved equal to values of A.
     pub shown: usize,
     /// Constants of B that were computed ahead of time.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of
-    /// each.
+    /// Bound on their error, relative to the largest magnitude of each.
     pub bound: f64,
-    /// Outputs that are not known to be the same.
+    /// Outputs not known to be the same.
     pub open: Vec<String>,
     /// Values of B at which the proof stops.
     pub gaps: Vec<Gap>,
-    /// Questions that the prover was asked.
+    /// Queries to the prover.
     pub asked: usize,
     /// Seconds taken.
     pub seconds: f64,
@@ -55,14 +54,14 @@ pub struct Comparison {
 pub struct Gap {
     /// The value of B.
     pub value: String,
-    /// What it should be in A, as far as there is a guess.
+    /// Its presumed counterpart in A, if there is a guess.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
-    /// Why that was not shown.
+    /// Why the two were not shown to be equal.
     pub why: String,
 }
 
-/// Proves that `b` is `a`, as far as that is possible with this effort.
+/// Proves that `b` equals `a`, as far as this effort allows.
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
@@ -75,7 +74,7 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
             let declared = [a, b].iter().any(|m| m.proto().graph.as_ref().is_some_and(|g| !g.value_info.is_empty()));
             match (found.trust(), is_opaque(a) || is_opaque(b)) {
                 // Where one file declares more types than the other, an operator is known in one
-                // and not in the other.
+                // but not in the other.
                 (Trust::Unproved, true) if declared => match (undeclared(a), undeclared(b)) {
                     (Some(a), Some(b)) => better(found, Comparer::new(&a, &b, &rules).compare(effort)),
                     _ => found,
@@ -107,12 +106,12 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
     Ok(comparison)
 }
 
-/// True if there are operators that are kept verbatim.
+/// Whether some operators are kept verbatim.
 fn is_opaque(model: &Model) -> bool {
     model.graph().ids().any(|id| matches!(model.graph().node(id).op, Op::Opaque(_)))
 }
 
-/// The model without the types that it declares for inner values.
+/// The model without the types it declares for inner values.
 fn undeclared(model: &Model) -> Option<Model> {
     let mut proto = model.proto().clone();
     proto.graph.as_mut()?.value_info.clear();
@@ -143,31 +142,31 @@ impl Comparison {
     }
 }
 
-/// Two models, or two bodies, and what is known of the bodies inside of them.
+/// Two models, or two bodies, and what is known about the bodies nested in them.
 struct Comparer<'m> {
     a: &'m Model,
     b: &'m Model,
     rules: &'m Library,
-    /// Bodies inside of bodies that may still be compared.
+    /// Levels of nested bodies that may still be compared.
     depth: usize,
-    /// True for bodies, whose inputs are known by their places and not by their names.
+    /// True for bodies, whose inputs are identified by position and not by name.
     inside: bool,
-    /// Different bodies, with what is the same in all places: a body's number is its place here.
+    /// Distinct bodies, described independently of place: a body's number is its index here.
     bodies: Vec<Known>,
-    /// Bodies of both models, read when they are first needed.
+    /// Bodies of both models, read on first use.
     own: Option<[Vec<Body>; 2]>,
 }
 
-/// A body that was met.
+/// A body that was seen.
 struct Known {
-    /// What is around it, but for bodies.
+    /// Its surroundings, without bodies.
     around: Vec<u8>,
-    /// The body with its captured values named by what they are.
+    /// The body with its captured values named by what they stand for.
     bytes: Vec<u8>,
     side: Side,
     /// The node and the attribute.
     place: (usize, usize),
-    /// Captured values by what they are.
+    /// Captured values by what they stand for.
     captured: HashMap<String, ValueId>,
 }
 
@@ -185,7 +184,7 @@ impl<'m> Comparer<'m> {
         if side == Side::A { self.a } else { self.b }
     }
 
-    /// The number of a body: equal bodies have one number.
+    /// The number of a body: equal bodies share one.
     fn number(&mut self, known: Known) -> usize {
         let alike = |other: &Known| other.around == known.around;
         if let Some(at) = self.bodies.iter().position(|other| alike(other) && other.bytes == known.bytes) {
@@ -201,7 +200,7 @@ impl<'m> Comparer<'m> {
         self.bodies.len() - 1
     }
 
-    /// Whether two bodies compute the same of the same formal and captured values.
+    /// Whether two bodies compute the same function of the same formal and captured values.
     fn bodies_are_equal(&mut self, at: usize, y: &Known) -> bool {
         let (a, b) = (self.a, self.b);
         let own = self.own.get_or_insert_with(|| [a.bodies(), b.bodies()]);
@@ -215,7 +214,7 @@ impl<'m> Comparer<'m> {
         equate_over(p.graph(), q.graph(), &inputs, &mut inner, self.rules, &effort).trust() == Trust::Proved
     }
 
-    /// What an opaque node computes, but for its operands.
+    /// What an opaque node computes, apart from its operands.
     fn node(&mut self, side: Side, at: usize, node: &NodeProto, captured: &HashMap<String, ValueId>) -> Option<Vec<u8>> {
         let model = self.model(side);
         let functions = &model.proto().functions;
@@ -234,8 +233,8 @@ impl<'m> Comparer<'m> {
         if attributes.iter().any(|(_, a)| !a.graphs.is_empty()) {
             return None;
         }
-        // What a function is depends on all functions that it may call, and on the versions that
-        // they import.
+        // What a function computes depends on all functions that it may call, and on the versions
+        // that they import.
         let called = functions.iter().any(|f| f.name() == node.op_type() && f.domain() == node.domain());
         let opsets: BTreeMap<&str, i64> = model.proto().opset_import.iter().map(|o| (o.domain(), o.version())).collect();
         let mut around = shell.encode_to_vec();
@@ -286,9 +285,9 @@ impl Opaques for Comparer<'_> {
         };
         let mut name = name;
         name.push(kind);
-        // Captured values are operands of their own right: the name says where each of them goes,
-        // and they count once, in one order. Constants are what they are in the body too: one that
-        // is captured is equal to the body's own, and the name stands for the body with them.
+        // Captured values are operands in their own right: the name says where each of them goes,
+        // and they count once, in a fixed order. Constants stay what they are in the body too: a
+        // captured one equals the body's own, and the name stands for the body with its constants.
         let mut order: Vec<usize> = (0..own).collect();
         let graph = model.graph();
         let is_constant = |at: &usize| graph.node(id).inputs.get(*at).is_some_and(|value| graph.constant(*value).is_some());
@@ -300,8 +299,8 @@ impl Opaques for Comparer<'_> {
     }
 }
 
-/// Inputs of two body models that stand for each other: formal ones by position, captured ones by
-/// what they are.
+/// Corresponding inputs of two body models: formal ones by position, captured ones by what they
+/// stand for.
 fn paired(a: &Model, ours: &HashMap<String, ValueId>, b: &Model, theirs: &HashMap<String, ValueId>) -> Option<Vec<(NodeId, NodeId)>> {
     let inputs = |model: &Model, outer: &HashMap<String, ValueId>| {
         let graph = model.graph();
@@ -315,7 +314,7 @@ fn paired(a: &Model, ours: &HashMap<String, ValueId>, b: &Model, theirs: &HashMa
         }
         (formal, captured)
     };
-    // An input of unknown rank is none of the graph's, and would shift the places of the others.
+    // An input of unknown rank is not the graph's, and would shift the positions of the others.
     let all_are_typed = |model: &Model| model.proto().graph.as_ref().is_some_and(|g| g.input.len() == model.graph().inputs().len());
     let ((formal, captured), (formal_b, captured_b)) = (inputs(a, ours), inputs(b, theirs));
     if formal.len() != formal_b.len() || !all_are_typed(a) || !all_are_typed(b) {
@@ -328,12 +327,12 @@ fn paired(a: &Model, ours: &HashMap<String, ValueId>, b: &Model, theirs: &HashMa
     Some(pairs)
 }
 
-/// Which names are left out, and not what the others are.
+/// Which names are left out, regardless of what the others are.
 fn presence(names: &[String]) -> Vec<String> {
     names.iter().map(|name| if name.is_empty() { String::new() } else { "+".into() }).collect()
 }
 
-/// A body with outer names replaced and without what means nothing.
+/// A body with outer names replaced and everything meaningless removed.
 pub(crate) fn renamed(body: &GraphProto, names: &HashMap<String, String>) -> GraphProto {
     let defined = body.input.iter().map(|i| i.name()).chain(body.initializer.iter().map(|t| t.name()));
     let defined = defined.chain(body.node.iter().flat_map(|n| n.output.iter().map(String::as_str)));

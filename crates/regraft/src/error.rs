@@ -1,34 +1,33 @@
-//! Failures as people see them: cause, place, hint.
+//! Failures as users see them: cause, place, hint.
 //!
-//! Errors of the crates below become [`Failure`]s at the border of this one; what they know about a
-//! remedy becomes the hint.
+//! Errors of lower crates become [`Failure`]s at the boundary of this one; any remedy they know
+//! becomes the hint.
 
 use std::fmt;
 
-/// Why a command could not do its work: the user's input, the file system, or a defect of Regraft.
-/// Exit code 2.
+/// Why a command failed: the user's input, the file system, or a bug in Regraft. Exit code 2.
 #[derive(Debug)]
 pub struct Failure {
     /// What is wrong, and where, in one line.
     pub cause: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure with no hint.
+    /// A failure without a hint.
     pub fn new(cause: impl fmt::Display) -> Failure {
         Failure { cause: one_line(&cause.to_string()), hint: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds how to fix it.
     pub fn hint(mut self, hint: impl fmt::Display) -> Failure {
         self.hint = Some(one_line(&hint.to_string()));
         self
     }
 }
 
-/// Libraries put line breaks into their messages; a user reads one line.
+/// Library messages contain line breaks; a user gets one line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

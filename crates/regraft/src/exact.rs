@@ -1,4 +1,4 @@
-//! Two graphs in double precision: what is left of a difference where nothing is rounded to less.
+//! Two graphs in double precision: the part of a difference that is not due to coarser rounding.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use crate::agreement::{Agreement, compare};
 use crate::optimize::to_values;
 
 /// Relative difference up to which double precision confirms that a larger one in single precision
-/// is rounding: single precision rounds to 6e-8.
+/// is rounding error: single precision rounds to 6e-8.
 pub const CONFIRMED: f64 = 1e-9;
 
-/// The same where constants or attributes were combined and rounded once, or read as what they were
-/// rounded from: each may be off by 6e-8, some sixteen of which may meet.
+/// The same where constants or attributes were combined and rounded once, or replaced by what they
+/// were rounded from: each may be off by 6e-8, and some sixteen of these may add up.
 pub const CONFIRMED_ROUNDED: f64 = 1e-6;
 
-/// Differences up to this many times what the last bit of its inputs does to a graph in double
-/// precision are rounding too.
+/// In double precision, differences up to this multiple of the effect of the inputs' last bit are
+/// rounding too.
 const NOISE: f64 = 10.0;
 
 /// How far `after` is from `before` on the reference executor, in double precision; integers and
 /// booleans must be equal. An error says why one of them could not be computed.
 ///
-/// Constants of `after` that are computed from others must still be expressions: one that was
-/// folded is rounded.
+/// Constants of `after` that are computed from others must still be expressions: a folded one is
+/// rounded.
 pub fn agreement(before: &Graph, after: &Graph, feeds: &Feeds) -> Result<Agreement, String> {
     let outputs = |graph: &Graph| graph.outputs().iter().map(|o| o.value).collect::<Vec<_>>();
     let names: Vec<String> = before.outputs().iter().map(|o| o.name.to_string()).collect();
@@ -36,15 +36,15 @@ pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueI
     Ok(compare(names, &computed(a, feeds, false)?, &computed(b, feeds, false)?))
 }
 
-/// How much of a difference in double precision is rounding in double precision: [`CONFIRMED`], or
-/// what graph `a` itself makes of inputs whose last bit changes there, where that is more.
+/// How much of a difference in double precision is rounding error: [`CONFIRMED`], or, if larger,
+/// the effect on graph `a` itself of inputs whose last bit changes.
 pub fn noise(names: &[String], a: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<f64, String> {
     let moved = compare(names, &computed(a, feeds, false)?, &computed(a, feeds, true)?);
     Ok(if moved.broken.is_empty() && moved.lost.is_empty() { CONFIRMED.max(NOISE * moved.relative) } else { CONFIRMED })
 }
 
 /// Values in double precision; with every second real element of the inputs moved by its last bit,
-/// if so asked.
+/// on request.
 fn computed((graph, wanted): (&Graph, &[ValueId]), feeds: &Feeds, nudged: bool) -> Result<Vec<HostTensor>, String> {
     let mut feeds: HashMap<String, Value<f64>> = to_values(graph, feeds).ok_or("an input has a type that it does not know")?;
     for value in feeds.values_mut().filter(|_| nudged) {
@@ -57,7 +57,7 @@ fn computed((graph, wanted): (&Graph, &[ValueId]), feeds: &Feeds, nudged: bool) 
     values.iter().map(|v| double(v).ok_or_else(|| "an output has a type that it does not know".into())).collect()
 }
 
-/// A result of the reference executor in the widest type of its class.
+/// A result of the reference executor, in the widest type of its class.
 pub(crate) fn double(value: &Value<f64>) -> Option<HostTensor> {
     let dtype = match value {
         Value::Real(_) => DType::F64,
@@ -87,7 +87,7 @@ mod tests {
         assert!(agreement(&a, &wrong, &feeds).is_ok_and(|found| !found.within(CONFIRMED) && found.relative < 1e-6));
         let flipped = graph("graph (x: f32[3]) { const h: f32[] = 0.5 m = Mul(h, x) output m as y, Less(m, h) as z }");
         assert!(agreement(&a, &flipped, &feeds).is_ok_and(|found| !found.broken.is_empty()));
-        // What the last bit of a double moves by more than that is no better known.
+        // A value that the last bit of a double moves by more is not known any better.
         let wild = graph("graph (x: f32[3]) { const c: f32[] = 1e15 output Sin(Mul(x, c)) as y }");
         let (names, values) = (vec!["y".to_string()], [wild.outputs()[0].value]);
         assert!(noise(&names, (&wild, &values), &feeds).is_ok_and(|noise| noise > 1e-3));

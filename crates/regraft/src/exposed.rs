@@ -1,4 +1,4 @@
-//! A model with inner values as further outputs, for comparing what the declared outputs hide.
+//! A model with inner values as further outputs, to compare what the declared outputs hide.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use regraft_onnx::proto::{TypeProto, ValueInfoProto, type_proto};
 use regraft_onnx::{WriteError, Written};
 
 /// A written `graph` as a model file whose outputs are the declared ones and then `values`, in
-/// order; `None` if a value has no name in the file (it was folded away) or is an output already.
+/// order; `None` if a value has no name in the file (it was folded away) or already is an output.
 pub fn exposed(written: &Written, graph: &Graph, values: &[ValueId]) -> Result<Option<Vec<u8>>, WriteError> {
     let mut outputs = Vec::new();
     for value in values {

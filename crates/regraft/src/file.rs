@@ -1,4 +1,4 @@
-//! Files of the user's: written whole or not at all.
+//! The user's files: written whole or not at all.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,8 +7,8 @@ use regraft_onnx::{Draft, folder_of};
 
 use crate::error::Failure;
 
-/// Writes a file that has its name when it is complete: nobody ever sees half of it. The folder
-/// must exist.
+/// Writes a file that gets its name only once it is complete: a partial file is never visible. The
+/// folder must exist.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     put(path, |file| file.write_all(bytes))
 }
@@ -26,7 +26,7 @@ fn put(path: &Path, write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()
     draft.put().map_err(failed)
 }
 
-/// Fails if a file could not be written at `path` later: before a long run, not after it.
+/// Fails if a file could not be written to `path` later: before a long run, not after it.
 pub fn check_writable(path: &Path, flag: &str) -> Result<(), Failure> {
     let refuse = |why: &str| Failure::new(format!("cannot write {}: {why}", path.display()));
     if path.file_name().is_none() || path.is_dir() {
@@ -50,8 +50,8 @@ pub fn is_same(existing: &Path, other: &Path) -> bool {
     place(existing).is_some_and(|a| place(other).is_some_and(|b| a == b))
 }
 
-/// Fails if a file that will be written, with its option, is one that is read or written besides.
-/// What it is comes first: "the report", "the input".
+/// Fails if a file to be written, given with its option, is also read or written in another role.
+/// The role comes first: "the report", "the input".
 pub fn check_apart(written: (&str, &Path, &str), others: &[(&str, &Path)]) -> Result<(), Failure> {
     let (what, path, flag) = written;
     match others.iter().find(|(_, other)| is_same(other, path) || *other == path) {
@@ -62,7 +62,7 @@ pub fn check_apart(written: (&str, &Path, &str), others: &[(&str, &Path)]) -> Re
     }
 }
 
-/// The cause alone: errors on temporary files name these, and users know nothing of them.
+/// The cause alone: the error names temporary files, which mean nothing to a user.
 fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" at path ") {

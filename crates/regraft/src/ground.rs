@@ -1,4 +1,4 @@
-//! How a verdict about two models was reached, and what may be asked of one.
+//! How a verdict about two models was reached, and what may be required of one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,19 @@ use serde::{Serialize, Serializer};
 pub enum Ground {
     /// The graphs are identical.
     Identical,
-    /// This much is known: by the certificate, from the graphs, or, where it is [`Trust::Tested`],
+    /// This much is known: from the certificate, from the graphs, or, if it is [`Trust::Tested`],
     /// from outputs.
     Known(Trust),
-    /// Outputs were compared, and tell nothing.
+    /// Outputs were compared, but the result is inconclusive.
     Undecided,
-    /// The models declare other inputs or outputs.
+    /// The models declare different inputs or outputs.
     Signature,
-    /// The model or its certificate was changed.
+    /// The model or its certificate was tampered with.
     Tampered,
 }
 
 impl Ground {
-    /// How well the models are known to be the same by it.
+    /// How far it shows the models to be the same.
     pub fn trust(self) -> Trust {
         match self {
             Ground::Identical => Trust::Proved,
@@ -51,13 +51,13 @@ impl Serialize for Ground {
     }
 }
 
-/// What is asked of a verdict: `tested`, `bounded`, `proved`, or `proved:exact`, a proof that takes
-/// nothing for granted.
+/// What is required of a verdict: `tested`, `bounded`, `proved`, or `proved:exact`, a proof without
+/// assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirement {
-    /// The least that has to be known.
+    /// The least trust that is accepted.
     pub trust: Trust,
-    /// Whether nothing may be taken for granted.
+    /// Whether assumptions are ruled out.
     pub exact: bool,
 }
 
@@ -70,7 +70,7 @@ impl Requirement {
         Requirement { trust: Trust::Tested, exact: false },
     ];
 
-    /// The word of it.
+    /// Its keyword.
     pub fn word(self) -> &'static str {
         match (self.trust, self.exact) {
             (Trust::Proved, true) => "proved:exact",

@@ -1,4 +1,4 @@
-//! How many values differ by how much: a distribution says more than its largest entry.
+//! The distribution of differences: it says more than their maximum.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 const FIRST: i32 = -9;
 const BINS: usize = 12;
 
-/// Counts of values by their difference, relative to the largest magnitude of the output that they
-/// are in.
+/// Counts of values by their difference, relative to the largest magnitude of their output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// Equal values; those that differ by up to 1e-9, 1e-8, ..., 1; those that differ by more.
@@ -20,7 +19,7 @@ impl Histogram {
         let bin = if relative == 0.0 {
             0
         } else {
-            // NaN counts as more.
+            // NaN counts as a larger difference.
             (FIRST..=0).position(|exponent| relative <= 10f64.powi(exponent)).map_or(BINS - 1, |at| at + 1)
         };
         self.counts[bin] += 1;

@@ -1,8 +1,8 @@
 //! Regraft makes ONNX models faster without changing what they compute.
 //!
 //! It searches the models that machine-checked rewrite rules reach from the input, prices them by
-//! what the target runtime really runs, and writes the one that is fastest end to end, or the input
-//! again if none is faster beyond noise.
+//! what the target runtime actually runs, and writes the fastest one end to end, or the input again
+//! if none is faster beyond noise.
 //!
 //! This crate is the public facade, and the only stable one of the workspace; the `regraft` command
 //! (`crates/cli`) is a thin layer over it.

@@ -1,10 +1,10 @@
-//! A model in plainer words, for a comparison: nodes that are kept verbatim, and whose meaning can
-//! be said by others, are replaced.
+//! A model in simpler terms, for a comparison: nodes that are kept verbatim, but whose meaning
+//! other nodes can express, are replaced.
 //!
 //! * `If` of a constant condition is the branch that it takes.
 //! * `NonZero` of a constant is a constant.
-//! * `Shape` of a value of known sizes is a constant, where an `If` or a `NonZero` is left.
-//! * `RMSNormalization` is what its definition in the ONNX standard says.
+//! * `Shape` of a value of known sizes is a constant, where an `If` or a `NonZero` remains.
+//! * `RMSNormalization` is its definition in the ONNX standard.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use regraft_onnx::{Model, Verbatim};
 
 use crate::equivalence::renamed;
 
-/// Rounds at most: what is nested, or depends on what was replaced, takes one each.
+/// Maximum number of rounds: nested nodes, and those that depend on replaced ones, take one each.
 const ROUNDS: usize = 8;
-/// Constants of more elements are not searched.
+/// Constants with more elements are not searched.
 const LARGEST: usize = 1 << 20;
 /// Codes of the element types `f32` and `i64`.
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;
 
-/// The model with these nodes replaced; `None` if there are none, or if it cannot be read any more.
+/// The model with these nodes replaced; `None` if there are none, or if it can no longer be read.
 pub(crate) fn plain(model: &Model) -> Option<Model> {
     let mut found = None;
     for _ in 0..ROUNDS {
@@ -33,7 +33,7 @@ pub(crate) fn plain(model: &Model) -> Option<Model> {
     found
 }
 
-/// The model with the nodes replaced that can be now.
+/// The model with the currently replaceable nodes replaced.
 fn round(model: &Model) -> Option<ModelProto> {
     let graph = model.graph();
     let mut plain = Plain { proto: model.proto(), names: HashSet::new(), constants: Vec::new(), open: false };
@@ -70,19 +70,19 @@ fn round(model: &Model) -> Option<ModelProto> {
     Some(proto)
 }
 
-/// Says what nodes mean.
+/// Expresses nodes by others.
 struct Plain<'m> {
     proto: &'m ModelProto,
-    /// All names of the model and of its bodies, once they are needed.
+    /// All names in the model and its bodies, once needed.
     names: HashSet<String>,
     /// New initializers.
     constants: Vec<TensorProto>,
-    /// True if there is something of which it matters whether its operand is a constant.
+    /// True if some node depends on whether its operand is a constant.
     open: bool,
 }
 
 impl Plain<'_> {
-    /// The branch that an `If` takes, with names of its own.
+    /// The branch that an `If` takes, with fresh names.
     fn branch(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
         let condition = self.known(graph, *operands.first()?)?;
         let taken = match condition.to_i64()?.as_slice() {
@@ -121,7 +121,7 @@ impl Plain<'_> {
         Some(nodes)
     }
 
-    /// Where a constant is not 0.
+    /// The indices at which a constant is not 0.
     fn places(&mut self, graph: &Graph, node: &NodeProto, operands: &[ValueId]) -> Option<Vec<NodeProto>> {
         let constant = self.known(graph, *operands.first()?)?;
         let shape = constant.shape();
@@ -139,14 +139,14 @@ impl Plain<'_> {
         Some(vec![call("Identity", &[&value], node.output.first()?)])
     }
 
-    /// The constant that decides what an operator is, if it is known.
+    /// The constant that determines what an operator does, if known.
     fn known(&mut self, graph: &Graph, value: ValueId) -> Option<Const> {
         let found = eval::exact_constant(graph, value, LARGEST);
         self.open |= found.is_none();
         found
     }
 
-    /// Constants in the place of sizes that are known.
+    /// Constants in place of known sizes.
     fn shapes(&mut self, graph: &Graph) -> HashMap<usize, Vec<NodeProto>> {
         let types = graph.ids().flat_map(|id| (0..).zip(&graph.node(id).names).map(move |(port, name)| (name.as_deref(), id.port(port))));
         let types: HashMap<&str, ValueId> = types.filter_map(|(name, value)| Some((name?, value))).collect();
@@ -201,7 +201,7 @@ impl Plain<'_> {
         name
     }
 
-    /// A name that nothing has.
+    /// An unused name.
     fn fresh(&mut self, name: &str) -> String {
         if self.names.is_empty() {
             self.proto.graph.iter().for_each(|graph| collect(graph, &mut self.names));
@@ -225,7 +225,7 @@ fn call(kind: &str, operands: &[&str], result: &str) -> NodeProto {
     NodeProto { op_type: Some(kind.into()), input, output: vec![result.into()], ..NodeProto::default() }
 }
 
-/// All names in a graph and in its bodies.
+/// All names in a graph and its bodies.
 fn collect(graph: &GraphProto, names: &mut HashSet<String>) {
     names.extend(graph.input.iter().chain(&graph.output).map(|v| v.name().to_string()));
     names.extend(graph.initializer.iter().map(|t| t.name().to_string()));

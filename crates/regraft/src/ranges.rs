@@ -1,4 +1,4 @@
-//! What integers the inputs of a model may hold: all of their type, or those that stay valid
+//! Which integers the inputs of a model may hold: all of their type, or those that stay valid
 //! wherever they become an index, a divisor or a shift.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,18 +8,18 @@ use regraft_onnx::proto::NodeProto;
 use regraft_onnx::{Model, Verbatim};
 use regraft_runtime::IntRange;
 
-/// Constants of more elements are not looked through.
+/// Constants with more elements are not examined.
 const LARGEST: usize = 1 << 16;
-/// Indices are fewer than this; what may have more values is data.
+/// Indices are below this; anything that may take more values is data.
 const INDICES: i128 = 1 << 24;
 /// Numbers that become floats are drawn as large as large floats are.
 const FLOATS: i128 = 1 << 10;
-/// Where nothing is known of what becomes of a value.
+/// Used if nothing is known about what becomes of a value.
 const NARROW: Span = Span { low: 0, high: 1 };
 
 /// The integers that each integer input of `model` may hold, by name: the widest range for which
-/// interval arithmetic shows that every index lies within its axis, no divisor is 0, and what else
-/// operators ask holds. What a value becomes in operators that are not known here may be 0 or 1.
+/// interval arithmetic shows that every index lies within its axis, no divisor is 0, and other
+/// requirements of operators hold. Values that reach operators unknown here may be 0 or 1.
 pub fn integer_ranges(model: &Model, bindings: &Bindings) -> BTreeMap<String, IntRange> {
     let graph = model.graph();
     let node = |id: NodeId| match &graph.node(id).op {
@@ -83,7 +83,7 @@ impl Span {
         Span { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// What a function that is monotone in each operand makes of two.
+    /// The image of two spans under a function that is monotone in each operand.
     fn corners(self, other: Span, f: impl Fn(i128, i128) -> i128) -> Option<Span> {
         Span::of([(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)].map(|(x, y)| f(x, y)))
     }
@@ -105,13 +105,13 @@ fn width(dtype: DType) -> Span {
     if signed { Span { low: -(1 << (bits - 1)), high: (1 << (bits - 1)) - 1 } } else { Span { low: 0, high: (1 << bits) - 1 } }
 }
 
-/// What an operator asks of an integer operand.
+/// What an operator requires of an integer operand.
 enum Asked {
     Anything,
     Within(Span),
-    /// Not 0, and not -1 where the dividend may be the least number of its type.
+    /// Not 0, and not -1 where the dividend may be its type's minimum.
     Divisor,
-    /// Not the least number of its type where the divisor may be -1.
+    /// Not its type's minimum where the divisor may be -1.
     Dividend,
 }
 
@@ -120,7 +120,7 @@ struct Analysis<'m> {
     bindings: &'m Bindings,
     verbatim: &'m dyn Fn(NodeId) -> Option<&'m NodeProto>,
     order: Vec<NodeId>,
-    /// What integer values may be, for the ranges of inputs that are chosen so far.
+    /// Possible integer values, for the ranges of inputs chosen so far.
     spans: HashMap<ValueId, Span>,
 }
 
@@ -154,12 +154,12 @@ impl Analysis<'_> {
         ty.shape.get(usize::try_from(axis).ok()?)?.eval(self.bindings).map(i128::from)
     }
 
-    /// The widest range of an input for which all that is asked holds; 0 and 1 if there is none.
+    /// The widest range of an input for which all requirements hold; 0 and 1 if there is none.
     fn widest(&self, input: ValueId, all: Span) -> IntRange {
         let (readers, real) = self.readers(input);
         let holds = |low, high| self.holds(input, Span { low, high }, &readers);
         if holds(all.low, all.high) {
-            // What becomes a float is no larger than floats are.
+            // A number that becomes a float is no larger than floats are.
             let bound = if real { Span { low: -FLOATS, high: FLOATS } } else { all };
             return IntRange { low: all.low.max(bound.low), high: all.high.min(bound.high), index: false };
         }
@@ -172,9 +172,9 @@ impl Analysis<'_> {
         IntRange { low, high, index: high - low < INDICES }
     }
 
-    /// Nodes that read what an input becomes, in order, and whether it becomes a float. Sizes,
-    /// truth values, places of extremes and what an index picks do not depend on how wide its range
-    /// is.
+    /// Nodes that read values derived from an input, in order, and whether it becomes a float.
+    /// Sizes, truth values, positions of extremes and gathered elements do not depend on how wide
+    /// its range is.
     fn readers(&self, input: ValueId) -> (Vec<NodeId>, bool) {
         let (mut moved, mut readers, mut real) = (HashSet::from([input]), Vec::new(), false);
         for id in &self.order {
@@ -201,7 +201,7 @@ impl Analysis<'_> {
         (readers, real)
     }
 
-    /// Whether all that is asked holds where an input is in `range`.
+    /// Whether all requirements hold if an input is in `range`.
     fn holds(&self, input: ValueId, range: Span, readers: &[NodeId]) -> bool {
         let mut moved: HashMap<ValueId, Option<Span>> = HashMap::from([(input, Some(range))]);
         for id in readers {
@@ -234,7 +234,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// What a node asks of its operand number `at`, an integer.
+    /// What a node requires of its operand number `at`, an integer.
     fn asked(&self, id: NodeId, at: usize) -> Asked {
         use OpKind::*;
         let node = self.graph.node(id);
@@ -268,7 +268,7 @@ impl Analysis<'_> {
     /// The same for a node that is kept verbatim.
     fn asked_verbatim(&self, id: NodeId, at: usize, proto: &NodeProto) -> Asked {
         let narrow = Asked::Within(NARROW);
-        // The place among the declared inputs, some of which may be left out.
+        // The position among the declared inputs, some of which may be omitted.
         let given = (0..proto.input.len()).filter(|slot| !proto.input[*slot].is_empty()).nth(at);
         let (Some(slot), "" | "ai.onnx") = (given, proto.domain()) else { return narrow };
         let operand = |slot: usize| {
@@ -306,8 +306,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// What an integer value may be; `None` if nothing is known but its type. It says no less of
-    /// narrower operands.
+    /// Possible values of an integer; `None` if only its type is known. Narrower operands never
+    /// widen the result.
     fn result(&self, value: ValueId, span: &dyn Fn(ValueId) -> Option<Span>) -> Option<Span> {
         use OpKind::*;
         let dtype = self.dtype(value)?;
@@ -363,12 +363,12 @@ impl Analysis<'_> {
                 _ => None,
             },
         };
-        // What does not fit may be any number once it is wrapped around.
+        // A value that does not fit may be any number after wrapping around.
         found.filter(|span| span.within(width(dtype)))
     }
 }
 
-/// The number farthest from `from`, where it holds, towards `to` up to which it holds.
+/// The number farthest from `from` (where it holds), towards `to`, up to which it holds.
 fn farthest(from: i128, to: i128, holds: &dyn Fn(i128) -> bool) -> i128 {
     if holds(to) {
         return to;
@@ -387,7 +387,7 @@ mod tests {
 
     use super::*;
 
-    /// `name low..high`, and `data` where it is no range of indices.
+    /// `name low..high`, and `data` if the range is not one of indices.
     fn found(graph: &str) -> Vec<String> {
         let graph = text::parse(graph).unwrap_or_else(|e| panic!("{e}"));
         let bindings: Bindings = [("N".to_string(), 8)].into();
@@ -411,7 +411,7 @@ mod tests {
     fn indices_have_the_width_of_their_axis() {
         let table = "graph (t: f32[30522,4], i: i64[1,N], j: i32[N]) {";
         assert_eq!(found(&format!("{table} output Gather(t, i, axis=0) as y }}"))[0], "i -30522..30521");
-        // Through what moves, casts and shifts them.
+        // Through movement, casts and shifts.
         let chain = "k = Unsqueeze(Cast(j, to=i64), axes=[0]) const two: i64[] = 2 const c: i64[1] = [5]";
         assert_eq!(found(&format!("{table} {chain} output Gather(t, Add(k, two), axis=0) as y }}"))[1], "j -30524..30519");
         assert_eq!(found(&format!("{table} {chain} output Gather(t, Mul(k, two), axis=1) as y }}"))[1], "j -2..1");
@@ -422,13 +422,13 @@ mod tests {
         // By the tightest of several.
         assert_eq!(found(&format!("{table} output Gather(t, j, axis=0) as y, Gather(t, j, axis=1) as z }}"))[1], "j -4..3");
         assert_eq!(found(&format!("{table} output Gather(i, j, axis=1) as y }}"))[1], "j -8..7");
-        // What a table of indices gives is as good as the table; the place in it is what is asked.
+        // Elements of an index table are as good as the table; the position in it is what matters.
         assert_eq!(
             found(&format!("{table} const p: i64[3] = [7, 8, 9] output Gather(t, Gather(p, j, axis=0), axis=0) as y }}"))[1],
             "j -3..2"
         );
         assert_eq!(found("graph (i: i64[3]) { const v: f32[2] = [0, 1] output OneHot(i, v, axis=1, depth=10) as y }"), ["i -10..9"]);
-        // Held between bounds, any number will do.
+        // After clipping, any number will do.
         assert_eq!(found(&format!("{table} output Gather(t, Clip(j, min=0, max=3), axis=1) as y }}"))[1], "j -2147483648..2147483647 data");
     }
 
@@ -478,7 +478,7 @@ mod tests {
         let bindings = Bindings::new();
         let found = ranges(&graph, &bindings, &verbatim);
         let shown: Vec<String> = found.iter().map(|(name, r)| format!("{name} {}..{}", r.low, r.high)).collect();
-        // `k` is also given to something that is not known here.
+        // `k` also goes to an operator that is unknown here.
         assert_eq!(shown, ["e -5..5", "i -7..6", "j -5..4", "k 0..1", "p 1..2", "s -5..5"]);
     }
 

@@ -1,4 +1,4 @@
-//! Reports for people: one short table, one verdict line, and the details on request.
+//! Human-readable reports: one short table, one verdict line, and the details on request.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::report::{Replayed, Report, Speedup};
 use crate::units::{show_bytes, show_ns};
 
-/// Rules in the table at most; the report has all.
+/// Maximum number of rules in the table; the report has all.
 const RULES_SHOWN: usize = 12;
-/// Between the parts of a verdict.
+/// Separates the parts of a verdict.
 const DOT: &str = " · ";
 
 /// A table without lines; the columns of `right` are aligned to the right.
@@ -28,7 +28,7 @@ pub fn plain_table(header: &[&str], right: &[usize]) -> Table {
     table
 }
 
-/// The table as text, without blanks at the ends of lines.
+/// The table as text, without trailing blanks.
 pub fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -56,7 +56,7 @@ pub fn bound(value: f64) -> String {
     format!("{value:e}")
 }
 
-/// Seconds for people.
+/// Seconds, human-readable.
 pub fn seconds(value: f64) -> String {
     match value {
         s if s < 9.95 => format!("{s:.1} s"),
@@ -70,7 +70,7 @@ pub fn table(report: &Report) -> String {
     let mut table = plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]);
     let median = |model: &str| report.timings.iter().find(|t| t.model == model).map(|t| t.median_ns).filter(|ns| *ns > 0.0);
     let input = median("input");
-    // What was written is named by its speed-up; the input again costs what the input costs.
+    // The output is identified by its speed-up; the input again costs what the input costs.
     let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).map(|t| t.median_ns).filter(|ns| *ns > 0.0).or(input);
     let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
     table.add_row([
@@ -144,8 +144,8 @@ pub fn is_unchanged(report: &Report) -> bool {
     report.applied.is_empty() && report.cleaned.is_empty()
 }
 
-/// One line: what came out, how far it is trusted, how long it took, and how to do it again.
-/// `remarks` go before the time.
+/// One line: the result, how far it is trusted, how long it took, and how to reproduce it.
+/// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
     if report.ended == "interrupted" {
@@ -172,8 +172,8 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
     format!("verdict: {}", parts.join(DOT))
 }
 
-/// How far outputs agree, and what that is measured by: the tolerance, or the noise floor where
-/// that is the larger one. `more` goes after it.
+/// How far outputs agree, and the yardstick: the tolerance, or the noise floor if that is larger.
+/// `more` is appended.
 pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
     let allowed = match FLOOR_FACTOR * floor {
         noise if noise > tolerance => format!("{FLOOR_FACTOR} times that is rounding"),
@@ -182,14 +182,13 @@ pub fn agreement(worst: f64, floor: f64, tolerance: f64, more: &str) -> String {
     format!("same outputs to {} (noise floor {}, {allowed}{more})", difference(worst), difference(floor))
 }
 
-/// How many rewrites there are. What their rules are trusted for says nothing more where each of
-/// them was replayed.
+/// The number of rewrites. The trust in their rules adds nothing if each of them was replayed.
 fn rewrites(report: &Report) -> String {
     let (rewrites, trust) = (count(report.applied.len(), "rewrite"), trust(report));
     if report.check.replay.is_some() && trust == Trust::Proved { rewrites } else { format!("{rewrites} ({trust})") }
 }
 
-/// What the replay of the certificate showed.
+/// What replaying the certificate showed.
 fn replayed(replay: &Replayed) -> String {
     let Replayed { steps, proved, bounded, .. } = replay;
     let time = seconds(replay.seconds);
@@ -235,12 +234,12 @@ fn outcome(report: &Report) -> String {
     })
 }
 
-/// What the rewrite is trusted for that is trusted least.
+/// The trust in the least trusted rewrite.
 fn trust(report: &Report) -> Trust {
     report.applied.iter().map(|applied| applied.trust).min().unwrap_or_default()
 }
 
-/// Everything else that a careful reader asks for: what was applied where, what was not and why,
+/// Everything else a careful reader wants to know: what was applied where, what was not and why,
 /// the check, where the time went.
 pub fn details(report: &Report) -> String {
     let mut text = String::new();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::Open;
 use crate::histogram::Histogram;
 
-/// Version of the report's layout; raised when a field changes its meaning or goes away.
+/// Version of the report's layout; incremented when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
 /// What `optimize` did.
@@ -25,7 +25,7 @@ pub struct Report {
     pub input: String,
     /// Output file, if one was written.
     pub output: Option<String>,
-    /// The file that says how the output was made, step by step, if one was written.
+    /// The record of how the output was made, step by step, if one was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
     /// Sizes under which costs were measured: `input -> sizes`.
@@ -58,7 +58,7 @@ pub struct Report {
     pub bindings: Vec<AtBinding>,
     /// Every rewrite in what was written, in order.
     pub applied: Vec<Applied>,
-    /// Normal forms and clean-ups: name and how many nodes they removed.
+    /// Normal forms and clean-ups: name and number of nodes removed.
     pub cleaned: Vec<(String, usize)>,
     /// What could have been done but was not, and why.
     pub not_done: Vec<NotDone>,
@@ -70,7 +70,7 @@ pub struct Report {
     pub nodes: (usize, usize),
     /// Seconds: total, and by phase.
     pub seconds: Seconds,
-    /// What ended the search: `complete`, `budget` or `interrupted`.
+    /// Why the search ended: `complete`, `budget` or `interrupted`.
     pub ended: String,
     /// States that the search visited.
     pub visited: u64,
@@ -137,8 +137,8 @@ pub struct Applied {
     pub rule: String,
     /// Name of the value it replaced, in the input model where it has one there.
     pub at: String,
-    /// What the price list says it gained, in nanoseconds; negative for a step that only a later
-    /// one pays for.
+    /// Its gain according to the price list, in nanoseconds; negative for a step that pays off only
+    /// through a later one.
     pub gain_ns: i64,
     /// Numeric class.
     #[serde(with = "crate::words")]
@@ -148,7 +148,7 @@ pub struct Applied {
     pub trust: Trust,
 }
 
-/// A rewrite, or a kind of rewrite, that was not done.
+/// A rewrite, or a kind of rewrite, that was not applied.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 pub struct NotDone {
     /// Rule or area.
@@ -164,17 +164,17 @@ pub struct NotDone {
 pub struct Check {
     /// True if every comparison passed.
     pub passed: bool,
-    /// True if a comparison could not be made, which says nothing against the model.
+    /// True if a comparison could not be made, which is no evidence against the model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
     /// Tolerance for reals, relative to the largest magnitude of each output.
     pub tolerance: f64,
     /// Largest relative difference of the output model (as deployed) from the input model without
-    /// the runtime's optimizer. Beyond the tolerance only where double precision confirms that it
-    /// is rounding.
+    /// the runtime's optimizer. Exceeds the tolerance only where double precision confirms it as
+    /// rounding.
     pub worst: f64,
-    /// Comparisons beyond the tolerance of which double precision confirms that they differ by
-    /// rounding (see [`exact`](crate::exact)).
+    /// Comparisons beyond the tolerance that double precision confirms as rounding (see
+    /// [`exact`](crate::exact)).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub confirmed: usize,
     /// Largest relative difference from the reference executor in double precision, if it could
@@ -182,7 +182,7 @@ pub struct Check {
     pub worst_reference: Option<f64>,
     /// Noise floor: the input model with the runtime's optimizer against without.
     pub floor: f64,
-    /// The same before saturating last operators (softmax, sigmoid), where the model ends in one:
+    /// The same before saturating final operators (softmax, sigmoid), where the model ends in one:
     /// difference and floor.
     pub before_saturation: Option<(f64, f64)>,
     /// How many values of real outputs differ by how much, over all fills.
@@ -194,12 +194,12 @@ pub struct Check {
     pub reference_fills: usize,
     /// Why the reference executor did not run, or not on all fills.
     pub reference_note: Option<String>,
-    /// Remarks: outputs that overflow in both models, say.
+    /// Remarks, such as outputs that overflow in both models.
     pub notes: Vec<String>,
     /// What replaying the certificate showed, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replayed>,
-    /// The rewrite because of which it did not pass, if that is known: rule and place.
+    /// The rewrite that made it fail, if known: rule and place.
     #[serde(skip)]
     pub blamed: Option<(String, String)>,
 }
@@ -211,31 +211,30 @@ pub struct Replayed {
     pub steps: usize,
     /// Rewrites that are proved.
     pub proved: usize,
-    /// Rewrites that are proved if constants are the simple numbers that they were rounded from.
+    /// Rewrites that are proved if constants are the simple numbers they were rounded from.
     #[serde(default)]
     pub bounded: usize,
-    /// What the proofs take for granted, a clause each.
+    /// What the proofs assume, one clause each.
     #[serde(default)]
     pub assumptions: Vec<String>,
-    /// Those that are not, or the first of them.
+    /// Rewrites that are not proved, or the first of them.
     pub open: Vec<Open>,
     /// Constants that were computed ahead of time and parameters that were rounded.
     pub rounded: usize,
-    /// How far these are from their exact values at most, relative to the largest magnitude of
-    /// each.
+    /// Bound on their error, relative to the largest magnitude of each.
     pub bound: f64,
-    /// Why it was not compared where the rewrites lead, if it was not.
+    /// Why the output was not compared with the result of the rewrites, if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncompared: Option<String>,
     /// True if an earlier run replayed the same certificate on the same models.
     #[serde(default)]
     pub remembered: bool,
-    /// Seconds that it took.
+    /// Seconds it took.
     pub seconds: f64,
 }
 
 impl Replayed {
-    /// True if all of it was shown.
+    /// True if everything was shown.
     pub fn is_shown(&self) -> bool {
         self.proved + self.bounded == self.steps && self.uncompared.is_none()
     }

@@ -1,4 +1,4 @@
-//! The runtime that models are optimized for: the one place that picks it.
+//! The runtime that models are optimized for: the only place that chooses it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::error::Failure;
 /// Its name, as rules and reports call it.
 pub const TARGET: &str = "onnxruntime";
 
-/// Loads it from this library, or from where it is found.
+/// Loads it from this library, or from its usual locations.
 ///
 /// # Errors
 ///
-/// No library, or none that can be used; the hint tells where it was looked for.
+/// No library, or none that can be used; the hint says where it was looked for.
 pub fn load(library: Option<&Path>) -> Result<Arc<dyn Runtime>, Failure> {
     Ok(Arc::new(OnnxRuntime::load(library)?))
 }

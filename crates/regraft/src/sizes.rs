@@ -73,8 +73,7 @@ impl Sizes {
     }
 
     /// The same with other guesses, where the model runs: all above 1 and different, odd ones and
-    /// even ones. At size 1 and at round sizes much is equal that is not so elsewhere. Empty if
-    /// nothing was guessed.
+    /// even ones. Size 1 and round sizes hide differences. Empty if nothing was guessed.
     pub fn others(
         &self,
         model: &Model,
@@ -110,7 +109,7 @@ impl Sizes {
 
     fn attempt(model: &Model, infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)], guess: Guess) -> Result<Sizes, Failure> {
         let mut symbols: BTreeMap<String, i64> = binds.iter().cloned().collect();
-        // What `--shape` says of a symbol holds wherever the symbol occurs.
+        // What `--shape` says about a symbol holds wherever the symbol occurs.
         for shape in shapes {
             let Some(info) = infos.iter().find(|i| i.name == shape.input) else { continue };
             if info.dims.len() != shape.sizes.len() {
@@ -176,8 +175,8 @@ impl Sizes {
         Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, ranges })
     }
 
-    /// Why the model does not run at these sizes, if so. Where it runs only with indices of 0 and
-    /// 1, it is given no others.
+    /// Why the model does not run at these sizes, if so. If it runs only with indices of 0 and 1,
+    /// it gets no others.
     fn runs(&mut self, session: &mut dyn Session) -> Result<Option<RuntimeError>, Failure> {
         let Err(why) = session.run(&self.feeds(Fill::Normal, 0)?) else { return Ok(None) };
         if !self.ranges.values().any(|range| range.index) {
@@ -198,14 +197,14 @@ impl Sizes {
     }
 }
 
-/// What the model declares of the inputs that a caller must feed.
+/// What the model declares about the inputs that a caller must feed.
 pub fn declared(model: &Model) -> Vec<ValueInfo> {
     let Some(graph) = &model.proto().graph else { return Vec::new() };
     let given = |info: &&ValueInfoProto| !graph.initializer.iter().any(|t| t.name() == info.name());
     graph.input.iter().filter(given).map(value_info).collect()
 }
 
-/// What a model declares of an input or output.
+/// What a model declares about an input or output.
 pub(crate) fn value_info(info: &ValueInfoProto) -> ValueInfo {
     let tensor = match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
         Some(type_proto::Value::TensorType(tensor)) => Some(tensor),
@@ -227,20 +226,20 @@ pub(crate) fn value_info(info: &ValueInfoProto) -> ValueInfo {
 /// How open sizes are guessed.
 #[derive(Clone, Copy)]
 enum Guess {
-    /// As they often are; attempt number so many.
+    /// At their usual values; the number of the attempt.
     Usual(usize),
     /// Above 1 and all different; those of images as usual unless `spatial`.
     Other { odd: bool, spatial: bool },
 }
 
 impl Guess {
-    /// Guesses of two kinds, each from the most telling to the most usual.
+    /// Guesses of two kinds, each from the most revealing to the most usual.
     const OTHERS: [[Guess; 2]; 2] = [
         [Guess::Other { odd: true, spatial: true }, Guess::Other { odd: true, spatial: false }],
         [Guess::Other { odd: false, spatial: true }, Guess::Other { odd: false, spatial: false }],
     ];
 
-    /// The size of an axis, after so many other guesses.
+    /// The size of an axis, after this many other guesses.
     fn size(self, rank: usize, axis: usize, others: usize) -> usize {
         match (self, rank, axis) {
             (Guess::Usual(_), _, 0) => 1,
@@ -280,7 +279,7 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
     }
 }
 
-/// An input with the sizes that it declares: `x:N,3,?,?`.
+/// An input with the sizes it declares: `x:N,3,?,?`.
 fn open_sizes(info: &ValueInfo) -> String {
     let size = |(known, symbol): (&Option<usize>, &String)| match known {
         Some(size) => size.to_string(),

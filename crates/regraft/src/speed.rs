@@ -21,19 +21,19 @@ pub struct EngineSpeed {
     pub nodes: usize,
     /// Rules.
     pub rules: usize,
-    /// Moves that are possible in the graph as it is.
+    /// Moves available in the graph as it is.
     pub moves: usize,
     /// Moves applied and undone, with key and cost kept up to date.
     pub pairs: u64,
     /// The same per second.
     pub pairs_per_second: f64,
-    /// Moves applied and undone, and the moves of the state between found (incremental matching).
+    /// Moves applied and undone, finding the moves of the state in between (incremental matching).
     pub expansions: u64,
     /// The same per second.
     pub expansions_per_second: f64,
     /// Milliseconds to find all moves of the graph from scratch.
     pub match_all_ms: f64,
-    /// True if key and cost at the end are, bit for bit, those of the start.
+    /// True if key and cost at the end equal those at the start, bit for bit.
     pub restored: bool,
 }
 
@@ -46,8 +46,8 @@ impl Writable for InModel {
     }
 }
 
-/// Applies and undoes every possible move of `graph` in turn: `budget` / 2 without looking for new
-/// moves, `budget` / 2 with.
+/// Applies and undoes every available move of `graph` in turn: for `budget` / 2 without looking for
+/// new moves, for `budget` / 2 with.
 pub fn measure(
     graph: &Graph,
     speller: Speller,
@@ -71,7 +71,7 @@ pub fn measure(
         return Err(Failure::new("no rule applies to this model: there is nothing to apply and undo").hint("try another model"));
     }
 
-    // Prices are computed once per kind of place; a search visits each many times.
+    // Prices are computed once per kind of place; a search visits each of them many times.
     for step in &moves {
         engine.apply(step);
         engine.undo();
@@ -100,7 +100,7 @@ pub fn measure(
     })
 }
 
-/// Calls `work` on the items in turn until the time is up; how often, and how many seconds it took.
+/// Calls `work` on the items in turn until time is up; returns how often, and the seconds it took.
 fn repeat<T>(budget: Duration, stop: &dyn Fn() -> bool, items: &[T], batch: usize, mut work: impl FnMut(&T)) -> (u64, f64) {
     let start = Instant::now();
     let mut count = 0u64;

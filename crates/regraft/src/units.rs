@@ -83,7 +83,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("`{text}` is not a time"))
 }
 
-/// Bytes for people.
+/// Bytes, human-readable.
 pub fn show_bytes(bytes: u64) -> String {
     match bytes {
         0..=9_999 => format!("{bytes} B"),
@@ -92,7 +92,7 @@ pub fn show_bytes(bytes: u64) -> String {
     }
 }
 
-/// Nanoseconds for people.
+/// Nanoseconds, human-readable.
 pub fn show_ns(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),

@@ -1,14 +1,14 @@
-//! Models of the same nodes: which of their weights differ.
+//! Models with the same nodes: which weights differ.
 
 use std::collections::HashMap;
 
 use regraft_onnx::Model;
 use regraft_onnx::proto::TensorProto;
 
-/// Weights that are named, at most.
+/// Maximum number of weights that are named.
 const SHOWN: usize = 6;
 
-/// What to say of two models that have the same nodes and other weights; `None` of all others.
+/// What to report for models with the same nodes and different weights; `None` for any others.
 pub fn changed_weights(a: &Model, b: &Model) -> Option<String> {
     let (a, b) = (a.proto().graph.as_ref()?, b.proto().graph.as_ref()?);
     if a.node != b.node || a.sparse_initializer != b.sparse_initializer || a.initializer.len() != b.initializer.len() {

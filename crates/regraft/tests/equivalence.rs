@@ -1,5 +1,4 @@
-//! Operators that are kept verbatim, and bodies, in two models that are compared without a
-//! certificate.
+//! Operators that are kept verbatim, and bodies, in two models compared without a certificate.
 
 use regraft::equivalence::compare;
 use regraft_equate::Effort;
@@ -44,7 +43,7 @@ fn branch(body: &str, out: &str) -> NodeProto {
     branches("r = If(c)", [(body, out), (body, out)])
 }
 
-/// An If with these two bodies, and what they return.
+/// An If with these two bodies, and their results.
 fn branches(call: &str, bodies: [(&str, &str); 2]) -> NodeProto {
     let graph = |(body, out): (&str, &str)| GraphProto {
         name: Some("body".into()),
@@ -57,7 +56,7 @@ fn branches(call: &str, bodies: [(&str, &str); 2]) -> NodeProto {
     NodeProto { attribute: vec![attribute("then_branch", bodies[0]), attribute("else_branch", bodies[1])], ..node(call) }
 }
 
-/// `name = Constant()` of whole numbers, or of truth values.
+/// `name = Constant()` of integers, or of booleans.
 fn constant(name: &str, code: i32, shape: &[i64], values: &[i64]) -> NodeProto {
     let mut tensor = TensorProto { data_type: Some(code), dims: shape.to_vec(), ..TensorProto::default() };
     match code {
@@ -115,7 +114,7 @@ fn random_operators_are_equal_to_nothing() {
 }
 
 /// A call of a function whose body draws, or calls one that does, is as random as what it calls,
-/// outside of bodies and inside.
+/// outside bodies and inside.
 #[test]
 fn functions_that_draw_are_equal_to_nothing() {
     let function = |name: &str, inner: &str| FunctionProto {
@@ -151,7 +150,7 @@ fn functions_that_draw_are_equal_to_nothing() {
 fn bodies_are_compared_under_equal_captured_values() {
     let a = |body: &str| model([nodes("t = Relu(x); i = Identity(t)"), vec![branch(body, "o")], nodes("y = Relu(r)")].concat(), "y");
     let plain = a("p = Mul(i, z); o = Tanh(p)");
-    // Other names inside, the same value under another name outside.
+    // Different names inside, the same value under a different name outside.
     check("proved", &plain, &a("q = Mul(t, z); o = Tanh(q)"));
     check("proved", &plain, &a("q = Mul(z, t); w = Identity(q); o = Tanh(w)"));
     check("unproved", &plain, &a("p = Mul(x, z); o = Tanh(p)"));
@@ -186,7 +185,7 @@ fn a_body_has_its_constants_outside_or_inside() {
 
 #[test]
 fn a_branch_that_is_always_taken_stands_for_its_if() {
-    // The condition is computed from whole numbers; names inside hide nothing outside.
+    // The condition is computed from integers; names inside hide nothing outside.
     let a = |then: bool| {
         let condition = [constant("n", 7, &[], &[i64::from(then)]), constant("one", 7, &[], &[1]), node("k = Equal(n, one)")];
         let taken = branches("r = If(k)", [("t = Mul(i, z); o = Tanh(t)", "o"), ("t = Add(i, z); o = Tanh(t)", "o")]);
@@ -196,14 +195,14 @@ fn a_branch_that_is_always_taken_stands_for_its_if() {
     check("proved", &a(true), &b("Mul"));
     check("proved", &a(false), &b("Add"));
     check("unproved", &a(true), &b("Add"));
-    // One branch inside of another, which returns an outer value as it is.
+    // One branch inside another, which returns an outer value unchanged.
     let inner = branches("o = If(k)", [("v = Identity(i)", "v"), ("v = Tanh(i)", "v")]);
     let mut outer = branches("r = If(k)", [("", "o"), ("o = Sigmoid(i)", "o")]);
     outer.attribute[0].g.as_mut().expect("a branch").node = vec![inner];
     let nested = model([vec![constant("k", 9, &[], &[1])], nodes("i = Relu(x)"), vec![outer], nodes("y = Neg(r)")].concat(), "y");
     check("proved", &nested, &model(nodes("i = Relu(x); y = Neg(i)"), "y"));
     check("unproved", &nested, &model(nodes("i = Tanh(x); y = Neg(i)"), "y"));
-    // A condition that rounding decides is none that is known.
+    // A condition decided by rounding counts as unknown.
     let close = [node("h = Cast(n)"), node("k = Greater(h, h)")].map(|mut n| {
         if n.op_type() == "Cast" {
             n.attribute.push(AttributeProto { name: Some("to".into()), r#type: Some(2), i: Some(1), ..AttributeProto::default() });
@@ -221,7 +220,7 @@ fn places_of_a_constant_are_a_constant() {
     let b = |places: &[i64]| model(vec![constant("y", 7, &[2, 3], places)], "y");
     check("proved", &a, &b(&[0, 1, 1, 1, 0, 2]));
     check("unproved", &a, &b(&[0, 1, 1, 1, 2, 0]));
-    // The number of axes of a value of which one size is open.
+    // The rank of a value with one open size.
     let sizes = nodes("s = Shape(x); t = Shape(s); k = Range(zero, n, one); y = NonZero(k)");
     let counted = || {
         let constants = [constant("zero", 7, &[], &[0]), constant("one", 7, &[], &[1]), constant("f", 7, &[], &[0])];

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// Crates that do no I/O, read no clock and print nothing.
 const PURE: [&str; 8] = ["ir", "rules", "prove", "audit", "equate", "foreign", "derive", "search"];
-/// What the checker of certificates must not reach: what finds rewrites, and what makes or judges
-/// rules.
+/// What the checker of certificates must not depend on: crates that find rewrites, and those that
+/// make or judge rules.
 const MAKERS: [&str; 8] = ["rules", "audit", "equate", "derive", "search", "discover", "cost", "runtime"];
-/// Lines that the checker of certificates may not reach.
+/// Limit on the checker's lines of code.
 const CHECKER: usize = 1500;
-/// Parts of the standard library that a pure crate does not name.
+/// Parts of the standard library that a pure crate must not name.
 const IMPURE_MODULES: [&str; 6] = ["fs", "time", "env", "net", "process", "io"];
 /// Calls that print.
 const PRINTS: [&str; 5] = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
@@ -25,7 +25,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The crate table of ARCHITECTURE.md, in its order: name, and what it depends on.
+/// The crate table of ARCHITECTURE.md, in order: name and dependencies.
 fn table(text: &str) -> Vec<(String, BTreeSet<String>)> {
     let lines = text.lines().skip_while(|l| !l.starts_with("| crate | noun | depends on |")).skip(2);
     lines
@@ -45,7 +45,7 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// Crates of this workspace that a manifest depends on: in its normal and build sections, and in
-/// all of them.
+/// all sections.
 fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut normal, mut all) = (BTreeSet::new(), BTreeSet::new());
     let mut section = "";
@@ -67,7 +67,7 @@ fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (normal, all)
 }
 
-/// All crates with their manifests.
+/// All crates and their manifests.
 fn manifests() -> BTreeMap<String, String> {
     let folder = root().join("crates");
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -104,7 +104,7 @@ fn crates_depend_downwards_only() {
     }
 }
 
-/// Crates from outside that a manifest names, in all its dependency sections.
+/// External crates that a manifest names, in all its dependency sections.
 fn outside(manifest: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -155,7 +155,7 @@ fn impurities(text: &str) -> Vec<String> {
         let code = line.split("//").next().unwrap_or_default();
         let mut note = |what: &str| found.push(format!("line {}: {what}", number + 1));
         for print in PRINTS {
-            // `print!` is also the end of `eprint!`.
+            // `print!` is also a suffix of `eprint!`.
             if code.match_indices(print).any(|(at, _)| !code[..at].ends_with(word)) {
                 note(print);
             }
@@ -189,8 +189,8 @@ fn the_core_is_pure() {
     assert!(found.is_empty(), "the core does no I/O, reads no clock, prints nothing:\n{}", found.join("\n"));
 }
 
-/// All crates of this workspace that one depends on, through others as well; without those of its
-/// tests.
+/// All crates of this workspace that a crate depends on, directly or not; test dependencies
+/// excluded.
 fn reached(name: &str, manifests: &BTreeMap<String, String>) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![name.to_owned()]);
     while let Some(name) = open.pop() {

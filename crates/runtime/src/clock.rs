@@ -7,8 +7,8 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// Time that the calling thread spent on a processor: preemption by other processes does not
-    /// count. Right only for single-threaded work. Where the system lacks it, it reads the wall
-    /// clock; see [`Clock::for_threads`].
+    /// count. Right only for single-threaded work. Systems without such a clock read the wall clock
+    /// instead; see [`Clock::for_threads`].
     ThreadCpu,
     /// Elapsed time.
     Wall,
@@ -16,7 +16,7 @@ pub enum Clock {
 
 impl Clock {
     /// The clock for runs with `threads` threads: CPU time of the thread for one (where the system
-    /// has it), else wall time.
+    /// has it), otherwise wall time.
     pub fn for_threads(threads: usize) -> Self {
         if threads <= 1 && thread_cpu_ns().is_some() { Self::ThreadCpu } else { Self::Wall }
     }
@@ -30,7 +30,7 @@ impl Clock {
         }
     }
 
-    /// Word for reports.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThreadCpu => "thread CPU time",

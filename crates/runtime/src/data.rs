@@ -15,10 +15,10 @@ pub enum DataError {
     /// The file cannot be read.
     #[error("{path}: {source}", path = .path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file's name says neither kind.
+    /// The file's name indicates neither kind.
     #[error("{path}: unknown kind of file; expected .npy, .npz (NumPy) or .pb (an ONNX TensorProto)", path = .path.display())]
     Kind { path: PathBuf },
-    /// The file's content is not what its name says.
+    /// The file's content is not of the kind its name indicates.
     #[error("{place}: {cause}")]
     Malformed { place: String, cause: String },
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Element type of a tensor at the border of a runtime.
+/// Element type of a tensor at the interface of a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DType {
@@ -32,15 +32,15 @@ pub enum DType {
     U64,
     /// One byte per element, 0 or 1.
     Bool,
-    /// Text. A model may have such values; this crate does not carry them.
+    /// Text. Models may have such values; this crate does not support them.
     String,
-    /// A type that this crate does not carry (complex, 8-bit and smaller floats, sub-byte
+    /// A type that this crate does not support (complex, 8-bit and smaller floats, sub-byte
     /// integers).
     Other,
 }
 
 impl DType {
-    /// Bytes per element, or `None` when tensors of this type are not carried.
+    /// Bytes per element, or `None` for unsupported types.
     pub fn size(self) -> Option<usize> {
         Some(match self {
             Self::I8 | Self::U8 | Self::Bool => 1,
@@ -77,7 +77,7 @@ impl DType {
         }
     }
 
-    /// ONNX's number of this type; 0 for types that are not carried.
+    /// ONNX's number of this type; 0 for unsupported types.
     pub fn to_onnx(self) -> i32 {
         match self {
             Self::Other => 0,

@@ -1,10 +1,10 @@
-//! Why a runtime could not do what it was asked.
+//! Why a runtime failed.
 
 use std::path::PathBuf;
 
 use crate::{DType, LibraryError, TensorError};
 
-/// Why a model could not be opened or run. The message says where and what to do.
+/// Why a model could not be opened or run. The message says where and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
@@ -27,13 +27,13 @@ pub enum RuntimeError {
     /// A value does not fit its input: the caller's fault.
     #[error("input `{input}` of {model} is {declared}, the value given is {given}")]
     InputMismatch { model: String, input: String, declared: String, given: String },
-    /// A value is of a kind that this crate does not carry (text, sequences, maps, small floats).
+    /// A value is of a kind that this crate does not support (text, sequences, maps, small floats).
     #[error("{role} `{name}` of {model} is {kind}; only dense numeric and boolean tensors are supported")]
     UnsupportedValue { model: String, role: &'static str, name: String, kind: String },
-    /// A timed run was asked for before any input values were bound: a bug in the caller.
+    /// A timed run was requested before any input values were bound: a bug in the caller.
     #[error("no input values are bound for {model}; call `bind` before `run_bound`")]
     NotBound { model: String },
-    /// A profile was asked of a session that does not record one: a bug in the caller.
+    /// A profile was requested from a session that does not record one: a bug in the caller.
     #[error("{model} was opened without profiling; set `SessionOptions::profile_prefix`")]
     NotProfiling { model: String },
     /// The profile that the runtime wrote cannot be read: a runtime version that this program does
@@ -52,7 +52,7 @@ pub enum RuntimeError {
     /// An input's dimension has no value to run with: the caller's fault.
     #[error("dimension {axis}{symbol} of input `{input}` is not known; give its shape, e.g. `--shape {input}:1,3,224,224`")]
     UnboundDim { input: String, axis: usize, symbol: String },
-    /// Inputs of this type cannot be made up.
+    /// This crate cannot make up inputs of this type.
     #[error("cannot make values for input `{input}` of {dtype}; give it a value from a file")]
     CannotFill { input: String, dtype: DType },
 }

@@ -7,7 +7,7 @@ use regraft_ir::SplitMix64;
 
 use crate::{DType, Feeds, HostTensor, RuntimeError, ValueInfo};
 
-/// Integers that are data are this large at most, unless the fill is of large ones.
+/// Largest magnitude of integers that are data, except in the fill of large values.
 const SMALL: i128 = 9;
 
 /// Kinds of made-up values. Booleans and small integers are random in all but [`Fill::Zeros`].
@@ -15,12 +15,12 @@ const SMALL: i128 = 9;
 pub enum Fill {
     /// Mean 0, variance 1, within ±6. Integers that are data are within ±9.
     Normal,
-    /// All zeros, or the integer nearest to it that the input may hold.
+    /// All zeros, or the nearest integer that the input may hold.
     Zeros,
     /// Either sign, magnitudes spread evenly over the powers of two from 2⁻¹⁰ to 2¹⁰; one in eight
-    /// of those above ½ is rounded to a multiple of it. Integers that are data have magnitudes
-    /// spread evenly over all powers of two that they may have; one in eight is at an end, or next
-    /// to it or to 0.
+    /// of those above ½ is rounded to a multiple of ½. Integers that are data have magnitudes
+    /// spread evenly over all powers of two in their range; one in eight is at a limit, or next to
+    /// one or to 0.
     Large,
 }
 
@@ -28,7 +28,7 @@ impl Fill {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Normal, Self::Zeros, Self::Large];
 
-    /// Word for reports.
+    /// Name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -45,19 +45,19 @@ pub struct IntRange {
     pub low: i128,
     /// The greatest one.
     pub high: i128,
-    /// True if they are indices or choices: all are as likely. Else they are data.
+    /// True if they are indices or choices, all equally likely; otherwise they are data.
     pub index: bool,
 }
 
 /// Choices for made-up values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FillOptions {
-    /// Seed. Values of an input depend on the seed and the input's name, type and shape only.
+    /// Seed. Values of an input depend only on the seed and on the input's name, type and shape.
     pub seed: u64,
     /// Largest integer; integers are in `0..=int_max`. Small, so that integers that serve as
     /// indices stay valid.
     pub int_max: u64,
-    /// What integer inputs may hold, by name, where more is known.
+    /// What integer inputs may hold, by name, where known.
     pub ranges: BTreeMap<String, IntRange>,
 }
 
@@ -67,7 +67,7 @@ impl Default for FillOptions {
     }
 }
 
-/// An input with all its sizes known.
+/// An input whose sizes are all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputSpec {
     /// Name in the model.
@@ -124,7 +124,7 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
         DType::F64 => write(&mut tensor, || float(&mut random).to_ne_bytes()),
         DType::F16 => write(&mut tensor, || f16::from_f64(float(&mut random)).to_ne_bytes()),
         DType::BF16 => write(&mut tensor, || bf16::from_f64(float(&mut random)).to_ne_bytes()),
-        // The two values of a flag are two branches: zeros are the one, and this is the other.
+        // The two values of a flag are two branches: zeros take one, and this takes the other.
         DType::Bool if tensor.len() == 1 => tensor.bytes_mut().fill(1),
         dtype => {
             let (least, greatest) = width(dtype);
@@ -147,7 +147,7 @@ fn fill_one(fill: Fill, input: &InputSpec, options: &FillOptions) -> Result<Host
     Ok(tensor)
 }
 
-/// The least and the greatest value of an integer type.
+/// The minimum and maximum of an integer type.
 fn width(dtype: DType) -> (i128, i128) {
     match dtype {
         DType::Bool => (0, 1),
@@ -162,8 +162,7 @@ fn width(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// A stream for `seed` and a name: values of one input do not depend on which other inputs there
-/// are.
+/// A stream for `seed` and a name: values of one input do not depend on the other inputs.
 fn stream(seed: u64, name: &str) -> SplitMix64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
@@ -173,7 +172,7 @@ fn stream(seed: u64, name: &str) -> SplitMix64 {
     SplitMix64(u64::from_le_bytes(first))
 }
 
-/// One of these, all as likely.
+/// A number in this range, all equally likely.
 fn uniform(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     let count = u64::try_from(high - low).ok().and_then(|n| n.checked_add(1));
     let steps = match count {
@@ -183,8 +182,8 @@ fn uniform(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     low + i128::from(steps)
 }
 
-/// A magnitude of each length in bits as likely as any other, and either sign; one in eight is a
-/// number at which types or signs end.
+/// A magnitude whose bit length is uniformly distributed, with either sign; one in eight is a
+/// boundary value of a type or sign.
 fn wide(random: &mut SplitMix64, low: i128, high: i128) -> i128 {
     let bits = random.word();
     if bits & 7 == 0 {

@@ -1,4 +1,4 @@
-//! What ONNX Runtime cannot run although the standard has it.
+//! What ONNX Runtime cannot run, although the standard defines it.
 
 use crate::DType;
 
@@ -38,7 +38,7 @@ const NOT_IN_DOUBLE: &[&str] = &[
     "Upsample",
 ];
 
-/// Operators that it computes in double precision since an opset.
+/// Operators that it computes in double precision from this opset on.
 const IN_DOUBLE_SINCE: &[(&str, i64)] = &[("Clip", 12), ("Max", 8), ("Min", 8)];
 
 /// See [`Runtime::lacks_kernel`](crate::Runtime::lacks_kernel).

@@ -1,6 +1,6 @@
-//! What runs and times ONNX models: runtimes behind a trait, clocks, interleaved timing, profiles,
-//! the measurement store and test inputs. This crate knows nothing of rules or search; it takes
-//! model files and gives back outputs and nanoseconds.
+//! Runs and times ONNX models: runtimes behind a trait, clocks, interleaved timing, profiles, the
+//! measurement store and test inputs. This crate knows nothing about rules or search; it takes
+//! model files and returns outputs and nanoseconds.
 //!
 //! | to do | use |
 //! |---|---|

@@ -2,8 +2,8 @@
 //!
 //! Places, in order: an explicit path, `REGRAFT_ONNXRUNTIME`, `ORT_DYLIB_PATH`, virtual
 //! environments (the active one, `.venv` in the current directory and in the directories above the
-//! program), the `onnxruntime` package of `python3`, system libraries. A place that the user named
-//! is the only one tried: a typing error must not silently select another library.
+//! program), the `onnxruntime` package of `python3`, system libraries. A place named by the user is
+//! the only one tried: a typo must not silently select another library.
 
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 /// Environment variable with the path of the library, or of a directory that holds it.
 const ENV_OWN: &str = "REGRAFT_ONNXRUNTIME";
-/// Environment variable that other programs on the same library use.
+/// Environment variable that other programs using the same library read.
 const ENV_ORT: &str = "ORT_DYLIB_PATH";
 /// How long `python3` may take to name its package directory.
 const PYTHON_LIMIT: Duration = Duration::from_secs(10);
-/// Oldest version that this program runs with.
+/// Oldest supported version.
 pub(crate) const OLDEST_MINOR: u32 = 17;
 
 const HINT: &str = "install it with `pip install onnxruntime`, or give the path of libonnxruntime with REGRAFT_ONNXRUNTIME";
@@ -36,12 +36,12 @@ pub enum LibraryError {
     /// The place that the user named holds no usable library.
     #[error("{origin}: {path}: {cause}; {HINT}", path = .path.display())]
     Unusable { origin: Origin, path: PathBuf, cause: String },
-    /// One process can only ever load one library.
+    /// A process can only ever load one library.
     #[error("ONNX Runtime is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", loaded = .loaded.display(), asked = .asked.display())]
     AlreadyLoaded { loaded: PathBuf, asked: PathBuf },
 }
 
-/// What named a place.
+/// Where a place came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -75,7 +75,7 @@ impl fmt::Display for Origin {
 /// A place where the library may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// What named it.
+    /// Where it came from.
     pub origin: Origin,
     /// The library file; a bare file name for [`Origin::System`].
     pub path: PathBuf,
@@ -196,7 +196,7 @@ fn newest_library(dir: &Path) -> Option<PathBuf> {
     found.pop().map(|(_, path)| path)
 }
 
-/// The numbers in the name of a library file, or `None` when the name is another.
+/// The numbers in a library's file name, or `None` for any other name.
 fn library_version(name: &str) -> Option<Vec<u64>> {
     let rest = if cfg!(windows) {
         name.strip_prefix("onnxruntime")?.strip_suffix(".dll")?
@@ -228,7 +228,7 @@ fn python_package() -> Result<PathBuf, String> {
                           print(s.submodule_search_locations[0] if s else '')";
     let program = if cfg!(windows) { "python" } else { "python3" };
     let failed = |e: std::io::Error| format!("{program} ({e})");
-    // A file, not a pipe: a pipe that some grandchild keeps open would never end.
+    // A file, not a pipe: a pipe that some grandchild keeps open would never reach its end.
     let mut answer = tempfile::tempfile().map_err(failed)?;
     let mut child = Command::new(program)
         .args(["-c", LOCATE])
@@ -243,7 +243,7 @@ fn python_package() -> Result<PathBuf, String> {
             Ok(Some(_)) => break,
             Ok(None) if started.elapsed() < PYTHON_LIMIT => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) | Err(_) => {
-                // The answer is no longer wanted; a failure to stop it changes nothing.
+                // The answer is no longer wanted; failing to stop the process changes nothing.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("{program} (no answer within {} s)", PYTHON_LIMIT.as_secs()));

@@ -1,20 +1,20 @@
-//! What identifies the machine that measurements belong to.
+//! Identity of the machine that measurements belong to.
 
 use std::fmt;
 
-/// A machine as far as its timings go: processor model, instruction sets, processors.
+/// A machine as far as timings are concerned: processor model, instruction sets, processors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachineKey {
     /// Processor model as the system names it, without surplus blanks.
     pub cpu: String,
     /// Digest of the instruction-set features, 12 hexadecimal digits.
     pub features: String,
-    /// Logical processors of the machine.
+    /// Number of logical processors.
     pub cores: usize,
 }
 
 impl MachineKey {
-    /// The machine that this process runs on. Never fails: what the system does not tell is
+    /// The machine that this process runs on. Never fails: what the system does not report is
     /// `unknown`.
     pub fn detect() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -48,7 +48,7 @@ impl fmt::Display for MachineKey {
     }
 }
 
-/// Features that decide which kernels a runtime picks, for systems without `/proc/cpuinfo`.
+/// Features that determine which kernels a runtime picks, for systems without `/proc/cpuinfo`.
 fn detected_features() -> String {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,7 +1,7 @@
-//! How the process holds its memory.
+//! How the process manages freed memory.
 
-/// Keeps memory that was freed for later use instead of handing it back to the system, up to
-/// `bytes` at the end of the heap.
+/// Keeps freed memory for later use instead of returning it to the system, up to `bytes` at the end
+/// of the heap.
 ///
 /// Opening a session copies all weights several times. Where a process opens many, fetching zeroed
 /// pages from the system each time can take longer than everything else. Does nothing where the C
@@ -20,7 +20,7 @@ pub fn keep_freed_memory(bytes: usize) {
     let _ = bytes;
 }
 
-/// Takes [`keep_freed_memory`] back: for runs that must stay small, however long they take.
+/// Undoes [`keep_freed_memory`]: for runs that must stay small, however long they take.
 pub fn return_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -33,8 +33,8 @@ pub fn return_freed_memory() {
     }
 }
 
-/// Blocks of memory that the allocator may map one by one, and the size from which it does, which
-/// is also what it keeps free.
+/// Number of blocks that the allocator may map one by one, and the size from which it does so,
+/// which is also how much it keeps free.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPINGS: libc::c_int = 65536;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

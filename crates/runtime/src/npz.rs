@@ -7,7 +7,7 @@ use zip::ZipArchive;
 
 use crate::{DataError, NamedTensor, read_npy};
 
-/// Reads all arrays of an `.npz` file, in its order; each has the name that it was saved under.
+/// Reads all arrays of an `.npz` file, in file order, each under its saved name.
 pub fn read_npz(path: &Path) -> Result<Vec<NamedTensor>, DataError> {
     let file = std::fs::File::open(path).map_err(|source| DataError::Io { path: path.to_path_buf(), source })?;
     let malformed = |cause: String| DataError::Malformed { place: path.display().to_string(), cause };

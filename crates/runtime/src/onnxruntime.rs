@@ -21,12 +21,12 @@ use crate::{
 };
 
 const NAME: &str = "onnxruntime";
-/// Setting that says where external data of a model in memory is, and the minor version that
-/// brought it.
+/// Setting that locates the external data of an in-memory model, and the minor version that
+/// introduced it.
 const MINOR_EXTERNAL_DIR: u32 = 21;
 const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
 
-/// ONNX Runtime. One process loads one library, once; copies share it.
+/// ONNX Runtime. A process loads one library, once; copies share it.
 #[derive(Clone, Debug)]
 pub struct OnnxRuntime {
     inner: Arc<Loaded>,
@@ -51,7 +51,7 @@ impl OnnxRuntime {
         if let Some(runtime) = &*loaded {
             let Some(asked) = explicit else { return Ok(runtime.clone()) };
             let library = runtime.library().canonicalize().ok();
-            // The library itself, or the folder that it is in.
+            // The library itself, or the folder that contains it.
             if asked.canonicalize().is_ok_and(|asked| library.is_some_and(|library| library.starts_with(asked))) {
                 return Ok(runtime.clone());
             }
@@ -68,7 +68,7 @@ impl OnnxRuntime {
         &self.inner.candidate.path
     }
 
-    /// What named the library file.
+    /// Where the library file came from.
     pub fn origin(&self) -> Origin {
         self.inner.candidate.origin
     }
@@ -293,8 +293,8 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
         .map_err(|e| one_line(&e.to_string()))?
         .with_name("regraft")
         .with_telemetry(false)
-        // Whatever goes wrong is in the error that a call returns; the library's own lines would
-        // break up the program's output.
+        // All errors come back from calls; the library's own log lines would break up the program's
+        // output.
         .with_logger(Arc::new(|_, _, _, _, _| {}))
         .build()
         .map_err(|e| one_line(&e.to_string()))?;
@@ -331,7 +331,7 @@ fn link(to: &Path, from: &Path) -> std::io::Result<()> {
     if to.is_file() { std::fs::hard_link(to, from) } else { Ok(()) }
 }
 
-/// The version that a library says it has.
+/// The version that a library reports.
 fn library_version(path: &Path) -> Result<String, String> {
     // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| loader_message(&e))?;
@@ -348,7 +348,7 @@ fn library_version(path: &Path) -> Result<String, String> {
     Ok(version.to_string_lossy().into_owned())
 }
 
-/// The dynamic loader's own words, which the error keeps as its source.
+/// The dynamic loader's own message, which the error keeps as its source.
 fn loader_message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     one_line(&source.map_or_else(|| error.to_string(), ToString::to_string))
@@ -377,7 +377,7 @@ fn value_info(outlet: &Outlet) -> ValueInfo {
     }
 }
 
-/// Why a runtime's value does not become a tensor.
+/// Why a runtime's value cannot become a tensor.
 enum Conversion {
     Kind(String),
     Tensor(TensorError),
@@ -397,7 +397,8 @@ fn from_ort(value: &DynValue) -> Result<HostTensor, Conversion> {
     let bytes = tensor.bytes_mut();
     if !bytes.is_empty() {
         let data = view.data_ptr().cast::<u8>();
-        // SAFETY: the tensor is on the CPU and holds as many bytes as its element type and shape say.
+        // SAFETY: the tensor is on the CPU and holds as many bytes as its element type and shape
+        // say.
         bytes.copy_from_slice(unsafe { std::slice::from_raw_parts(data, bytes.len()) });
     }
     if dtype == DType::Bool {

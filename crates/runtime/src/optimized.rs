@@ -1,4 +1,4 @@
-//! The graph that a runtime really runs, after its own optimizer.
+//! The graph that a runtime actually runs, after its own optimizer.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ pub struct OptimizedNode {
     pub domain: String,
     /// Names of the values read; empty where an optional input is absent.
     pub inputs: Vec<String>,
-    /// Names of the values made; empty where an optional output is absent.
+    /// Names of the values produced; empty where an optional output is absent.
     pub outputs: Vec<String>,
-    /// Names of outer values that the bodies of this node read (loops, branches).
+    /// Names of outer values read by this node's bodies (loops, branches).
     pub captures: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct OptimizedGraph {
 }
 
 impl OptimizedGraph {
-    /// Loads a model with `options` and reads the graph that the runtime made of it.
+    /// Loads a model with `options` and reads the runtime's graph for it.
     pub fn read(runtime: &dyn Runtime, model: ModelSource<'_>, options: &SessionOptions) -> Result<Self, RuntimeError> {
         open_with_graph(runtime, model, options).map(|(_, graph)| graph)
     }
@@ -101,12 +101,12 @@ fn captured(body: &GraphProto, found: &mut Vec<String>) {
     }
 }
 
-/// A private directory for what a runtime writes, removed when dropped.
+/// A private directory for a runtime's files, removed when dropped.
 pub(crate) fn scratch_dir() -> Result<TempDir, RuntimeError> {
     tempfile::Builder::new().prefix("regraft-").tempdir().map_err(|source| RuntimeError::Io { path: std::env::temp_dir(), source })
 }
 
-/// Opens a model and reads the graph that the runtime made of it.
+/// Opens a model and reads the runtime's graph for it.
 pub(crate) fn open_with_graph(
     runtime: &dyn Runtime,
     model: ModelSource<'_>,
@@ -125,7 +125,7 @@ pub(crate) fn open_with_graph(
     Ok((session, OptimizedGraph::from_graph(&graph)))
 }
 
-/// Only the structure is wanted: ONNX Runtime can put the weights, up to gigabytes, into a second
+/// Only the structure is needed: ONNX Runtime can put the weights, up to gigabytes, into a second
 /// file, and here that file leads nowhere. Runtimes that do not know the settings ignore them.
 fn leave_weights_out(dir: &Path, options: &mut SessionOptions) {
     #[cfg(unix)]

@@ -15,7 +15,7 @@ pub struct ProfileOptions {
     pub runs: usize,
     /// Runs of each model that are not counted.
     pub warmup: usize,
-    /// How to open the models; its profile prefix and optimized-model path are replaced.
+    /// How to open the models; the profile prefix and optimized-model path are replaced.
     pub session: SessionOptions,
     /// Also read the optimized graph, from the same sessions.
     pub with_graph: bool,
@@ -40,15 +40,15 @@ pub struct ProfileSubject<'a> {
 /// quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeProfile {
-    /// The node's name in the optimized graph; where it has none, one that the runtime made up.
+    /// The node's name in the optimized graph; if it has none, one that the runtime made up.
     pub name: String,
     /// The runtime's number of the node.
     pub index: u64,
     /// Operator type.
     pub op_type: String,
-    /// What ran it.
+    /// Its execution provider.
     pub provider: String,
-    /// Nanoseconds in each run in which it ran, its executions within a run added up (bodies of
+    /// Nanoseconds per run in which it ran, summed over its executions within a run (bodies of
     /// loops run many times).
     pub samples: Vec<u64>,
     /// Median, ns, corrected for the clock's resolution.
@@ -66,7 +66,7 @@ pub struct NodeProfile {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// Its nodes, in the order in which they first ran. Bodies of loops and branches appear beside
-    /// the node that holds them, whose time includes theirs.
+    /// the node that contains them, whose time includes theirs.
     pub nodes: Vec<NodeProfile>,
     /// Elapsed nanoseconds of each counted run, recording included.
     pub runs: Vec<u64>,
@@ -74,16 +74,16 @@ pub struct Profile {
     pub run_median_ns: f64,
     /// 25 % quantile of `runs`, ns.
     pub run_q25_ns: f64,
-    /// Width to which times of nodes are rounded down, ns.
+    /// Width to which node times are rounded down, ns.
     pub resolution_ns: u64,
-    /// The graph that ran, if asked for.
+    /// The graph that ran, if requested.
     pub graph: Option<OptimizedGraph>,
     /// Declared inputs of the model.
     pub inputs: Vec<ValueInfo>,
 }
 
 /// Profiles models against each other: all are open at once and their runs alternate, so that
-/// drifts of the machine hit all alike.
+/// machine drift affects all alike.
 pub fn profile_interleaved(
     runtime: &dyn Runtime,
     subjects: &[ProfileSubject<'_>],
@@ -94,7 +94,7 @@ pub fn profile_interleaved(
         .map(|subject| Profiling::open(runtime, *subject, &options.session, options.with_graph))
         .collect::<Result<_, _>>()?;
     for round in 0..options.warmup + options.runs {
-        // Forth and back, as in `time_interleaved`.
+        // Back and forth, as in `time_interleaved`.
         let count = open.len();
         for step in 0..count {
             let which = if round.is_multiple_of(2) { step } else { count - 1 - step };
@@ -113,8 +113,8 @@ pub struct Profiling {
 }
 
 impl Profiling {
-    /// Opens a model for profiling; `options` but for its profile prefix and optimized-model path,
-    /// which are replaced.
+    /// Opens a model for profiling with `options`, except for the profile prefix and
+    /// optimized-model path, which are replaced.
     pub fn open(
         runtime: &dyn Runtime,
         subject: ProfileSubject<'_>,
@@ -138,8 +138,8 @@ impl Profiling {
         self.session.run_bound()
     }
 
-    /// Ends profiling: the profile without its first `warmup` runs, and the session, which runs on
-    /// as if it had never been profiled.
+    /// Ends profiling: the profile without its first `warmup` runs, and the session, which
+    /// continues as if it had never been profiled.
     pub fn finish(mut self, warmup: usize) -> Result<(Profile, Box<dyn Session>), RuntimeError> {
         let raw = self.session.end_profile()?;
         let counted = raw.runs.get(warmup..).unwrap_or_default();
@@ -150,7 +150,7 @@ impl Profiling {
 
 fn summarize(runs: &[crate::ProfiledRun], resolution_ns: u64, graph: Option<OptimizedGraph>, inputs: Vec<ValueInfo>) -> Profile {
     let mut nodes: Vec<NodeProfile> = Vec::new();
-    // The run that a node's last sample belongs to, and the node's place.
+    // The run of a node's last sample, and the node's index.
     let mut places: HashMap<(&str, u64, &str), (usize, usize)> = HashMap::new();
     for (run, profiled) in runs.iter().enumerate() {
         for event in &profiled.nodes {
@@ -198,9 +198,9 @@ fn summarize(runs: &[crate::ProfiledRun], resolution_ns: u64, graph: Option<Opti
 }
 
 impl Profile {
-    /// For each node of an optimized graph, the place of its times in [`Profile::nodes`]. Nodes
-    /// match by name; those without a name match in order among the remaining ones of the same
-    /// operator. `None` for nodes that did not run, and for all of a type whose numbers differ.
+    /// For each node of an optimized graph, the index of its times in [`Profile::nodes`]. Nodes
+    /// match by name; unnamed ones match in order among the remaining nodes of the same operator.
+    /// `None` for nodes that did not run, and for all of a type whose counts differ.
     pub fn places_of(&self, graph: &OptimizedGraph) -> Vec<Option<usize>> {
         let mut places: Vec<Option<usize>> = vec![None; graph.nodes.len()];
         let mut taken = vec![false; self.nodes.len()];

@@ -1,17 +1,17 @@
-//! What a runtime recorded about its runs, in no runtime's own words.
+//! A runtime's record of its runs, in a runtime-independent form.
 
 use serde::Deserialize;
 
 /// One node of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEvent {
-    /// The node's name in the optimized graph; where it has none, one that the runtime made up.
+    /// The node's name in the optimized graph; if it has none, one that the runtime made up.
     pub name: String,
-    /// The runtime's number of the node; tells nodes of equal names apart.
+    /// The runtime's number of the node; distinguishes nodes with equal names.
     pub index: u64,
     /// Operator type.
     pub op_type: String,
-    /// What ran it, such as `CPUExecutionProvider`.
+    /// Its execution provider, such as `CPUExecutionProvider`.
     pub provider: String,
     /// Elapsed time, ns.
     pub ns: u64,

@@ -9,7 +9,7 @@ use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeErr
 pub enum OptLevel {
     /// Nothing: the graph runs as written.
     Disabled,
-    /// Rewrites that every machine shares (constant folding, redundant nodes).
+    /// Rewrites valid on every machine (constant folding, redundant nodes).
     Basic,
     /// Also fusions into the runtime's own operators.
     Extended,
@@ -25,11 +25,11 @@ pub struct SessionOptions {
     pub level: OptLevel,
     /// Threads within one operator, at least 1. Default: 1. Operators always run one after another.
     pub threads: usize,
-    /// Record a profile, in files whose path starts with this. The caller deletes them.
+    /// Record a profile, in files whose paths start with this prefix. The caller deletes them.
     pub profile_prefix: Option<PathBuf>,
     /// Write the graph as the runtime will run it to this file.
     pub optimized_model_path: Option<PathBuf>,
-    /// Further settings, in the runtime's own words.
+    /// Further settings, under the runtime's own names.
     pub config: Vec<(String, String)>,
 }
 
@@ -44,12 +44,12 @@ impl Default for SessionOptions {
 pub struct ValueInfo {
     /// Name in the model.
     pub name: String,
-    /// Element type; `None` when the value is no tensor (a sequence, a map, an optional).
+    /// Element type; `None` when the value is not a tensor (a sequence, a map, an optional).
     pub dtype: Option<DType>,
     /// Declared sizes, `None` where not fixed. Empty for scalars, for unknown ranks and for values
-    /// that are no tensors.
+    /// that are not tensors.
     pub dims: Vec<Option<usize>>,
-    /// Names of the dimensions that are not fixed, empty where there is none; as long as `dims`.
+    /// Names of the dimensions that are not fixed, empty for unnamed ones; as long as `dims`.
     pub symbols: Vec<String>,
 }
 
@@ -61,11 +61,11 @@ pub trait Runtime: Send + Sync {
     /// Version of the library, such as `1.31.1`.
     fn version(&self) -> &str;
 
-    /// True if it cannot run an operator of the standard domain on elements of this type at this
+    /// Whether it cannot run an operator of the standard domain on elements of this type at this
     /// opset, although the standard allows it.
     ///
-    /// A model that uses such operators does not run in the first place; rewriting must not bring
-    /// them into one that does.
+    /// A model that uses such operators does not run in the first place; a rewrite must not
+    /// introduce them.
     fn lacks_kernel(&self, _op_type: &str, _dtype: DType, _opset: i64) -> bool {
         false
     }
@@ -96,14 +96,14 @@ pub trait Session: Send {
     /// Runs once on the bound values and drops the outputs without copying them: the call to time.
     fn run_bound(&mut self) -> Result<(), RuntimeError>;
 
-    /// Runs once on the bound values; how long that took by the clock, ns.
+    /// Runs once on the bound values; returns the time by the clock, ns.
     fn time_bound(&mut self, clock: Clock) -> Result<u64, RuntimeError> {
         let start = clock.now_ns();
         self.run_bound()?;
         Ok(clock.now_ns().saturating_sub(start))
     }
 
-    /// Stops profiling and returns what was recorded since the session was opened; needs
+    /// Stops profiling and returns what was recorded since the session was opened; requires
     /// [`SessionOptions::profile_prefix`], and works once.
     fn end_profile(&mut self) -> Result<RawProfile, RuntimeError>;
 }

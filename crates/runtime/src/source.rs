@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum ModelSource<'a> {
     /// A model file. External data is found relative to its directory.
     Path(&'a Path),
-    /// A serialized model, with the directory that its external data is relative to, if it has any.
+    /// A serialized model, with the base directory of its external data, if it has any.
     Bytes {
         /// The serialized `ModelProto`.
         bytes: &'a [u8],

@@ -2,10 +2,9 @@
 
 use regraft_ir::SplitMix64;
 
-/// Resamples of the bootstrap.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 2000;
-/// Fewest pairs from which an interval can say anything: below, it spans all pairs and is never
-/// "beyond noise".
+/// Fewest pairs for a meaningful interval: below, it spans all pairs and is never "beyond noise".
 const MIN_PAIRS: usize = 6;
 
 /// The `q`-quantile, 0 ≤ q ≤ 1, with linear interpolation. `None` without samples.
@@ -20,9 +19,9 @@ pub fn median(samples: &[u64]) -> Option<f64> {
     quantile(samples, 0.5)
 }
 
-/// The `q`-quantile of samples that were rounded down to multiples of `width`: within a bin the
-/// true values are taken as evenly spread. Without this, a 1.5 µs kernel timed in whole
-/// microseconds has a median of 1 or 2 µs.
+/// The `q`-quantile of samples that were rounded down to multiples of `width`: true values are
+/// assumed evenly spread within a bin. Without this, a 1.5 µs kernel timed in whole microseconds
+/// has a median of 1 or 2 µs.
 pub fn binned_quantile(samples: &[u64], width: u64, q: f64) -> Option<f64> {
     if samples.is_empty() || width == 0 {
         return quantile(samples, q);
@@ -59,9 +58,9 @@ impl Ratio {
     }
 
     /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two
-    /// sessions of one and the same model were seen to differ by up to about 0.6 %, steadily while
-    /// they are open (where their memory lies is the likely cause). More rounds do not average that
-    /// out; opening the models again does.
+    /// sessions of the same model were seen to differ by up to about 0.6 %, consistently while they
+    /// are open (probably because of their placement in memory). More rounds do not average that
+    /// out; reopening the models does.
     pub fn is_faster_by(&self, margin: f64) -> bool {
         self.n >= MIN_PAIRS && self.low > 1.0 + margin
     }
@@ -78,7 +77,7 @@ impl Ratio {
 }
 
 /// The ratio baseline / candidate of paired samples in the same unit: sample `i` of both comes from
-/// the same round. Surplus samples of the longer side are left out. `None` without a pair of
+/// the same round. Surplus samples of the longer side are ignored. `None` without a pair of
 /// positive samples.
 pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ratio> {
     let mut ratios: Vec<f64> =
@@ -141,7 +140,7 @@ mod tests {
     fn binned_quantile_sees_inside_the_bin() {
         // 1.5 µs truncated to whole microseconds: all samples are 1 µs.
         assert_eq!(binned_quantile(&[1000; 8], 1000, 0.5), Some(1500.0));
-        // Evenly 1 or 2 µs: the middle of [1, 3) µs.
+        // Half 1 µs, half 2 µs: the middle of [1, 3) µs.
         assert_eq!(binned_quantile(&[1000, 2000, 1000, 2000], 1000, 0.5), Some(2000.0));
         assert_eq!(binned_quantile(&[], 1000, 0.5), None);
     }

@@ -1,4 +1,4 @@
-//! The measurement database: what a piece of a model cost on this machine, kept between runs.
+//! The measurement database: the cost of model parts on this machine, kept between runs.
 //!
 //! SQLite in write-ahead mode: several processes may read and write at once, and a process killed
 //! at any moment leaves the last complete transaction.
@@ -19,7 +19,7 @@ const ENV_PATH: &str = "REGRAFT_COST_STORE";
 const SCHEMA: i64 = 1;
 /// Marks a database as ours, in `PRAGMA application_id` ("RGFT").
 const APPLICATION: i64 = 0x5247_4654;
-/// How long to wait for another process's transaction.
+/// How long to wait for other processes' transactions.
 const BUSY: Duration = Duration::from_secs(20);
 /// Pause between attempts where SQLite does not wait by itself.
 const RETRY: Duration = Duration::from_millis(20);
@@ -36,16 +36,16 @@ const COLUMNS: &str = "machine, runtime, threads, signature, median_ns, spread_n
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum StoreError {
-    /// The database engine refused: a locked, damaged or foreign file, a full disk.
+    /// The database engine failed: a locked, damaged or foreign file, a full disk.
     #[error("measurement store {path}: {source}; if it is damaged, delete it (it is only a cache)", path = .path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
-    /// The file is a database of something else.
+    /// The file is some other program's database.
     #[error("{path} is a database, but not a measurement store; choose another path with {ENV_PATH}", path = .path.display())]
     Foreign { path: PathBuf },
     /// A newer version of this program made the store.
     #[error("measurement store {path} has layout {found}, this version knows up to {SCHEMA}; update, or choose another path with {ENV_PATH}", path = .path.display())]
     Newer { path: PathBuf, found: i64 },
-    /// Something would be written to a frozen store.
+    /// An attempt to write to a frozen store.
     #[error("measurement store {path} is frozen for this run; nothing is written to it", path = .path.display())]
     Frozen { path: PathBuf },
     /// A frozen store must exist.
@@ -54,10 +54,10 @@ pub enum StoreError {
     /// There is no home directory to keep the store in.
     #[error("no place for the measurement store: neither {ENV_PATH} nor XDG_DATA_HOME nor HOME is set; set one")]
     NoPlace,
-    /// A directory cannot be made, or an exchange file cannot be read or written.
+    /// A directory cannot be created, or an exchange file cannot be read or written.
     #[error("{path}: {source}", path = .path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// A line of an exchange file is no measurement.
+    /// A line of an exchange file is not a measurement.
     #[error("line {line}: {cause}; expected a measurement as `regraft cost export` writes it")]
     Line { line: usize, cause: String },
 }
@@ -87,15 +87,15 @@ pub struct Measurement {
     pub spread_ns: u64,
     /// Number of samples.
     pub samples: u32,
-    /// How it was measured, for people.
+    /// How it was measured, human-readable.
     #[serde(default)]
     pub context: String,
-    /// When, in seconds since 1970; 0 is replaced by the present when it is stored.
+    /// When, in seconds since 1970; 0 is replaced by the current time on storing.
     #[serde(default)]
     pub updated_at: i64,
 }
 
-/// Which measurements; each part that is given must match.
+/// Selects measurements; every part that is given must match.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Exactly this machine.
@@ -108,8 +108,8 @@ pub struct Filter {
     pub signature_prefix: Option<String>,
 }
 
-/// Where the store is unless a path is given: `REGRAFT_COST_STORE`, else `regraft/costs.sqlite` in
-/// the user's data directory.
+/// Default path of the store: `REGRAFT_COST_STORE`, else `regraft/costs.sqlite` in the user's data
+/// directory.
 pub fn default_store_path() -> Result<PathBuf, StoreError> {
     let env = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     if let Some(path) = env(ENV_PATH) {
@@ -130,15 +130,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store at `path`, making it and its directory if need be.
+    /// Opens the store at `path`, creating it and its directory if needed.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(dir) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(dir).map_err(|source| StoreError::Io { path: dir.to_path_buf(), source })?;
         }
         let started = std::time::Instant::now();
         loop {
-            // Two processes that both make the file can meet in the switch to write-ahead mode,
-            // where SQLite gives up at once.
+            // Two processes that both create the file can collide in the switch to write-ahead
+            // mode, where SQLite gives up at once.
             match Self::try_open(path) {
                 Err(StoreError::Database { source, .. }) if is_busy(&source) && started.elapsed() < BUSY => {
                     std::thread::sleep(RETRY);
@@ -154,7 +154,7 @@ impl Store {
         store.connection.busy_timeout(BUSY).map_err(at(path))?;
         let found = check_owner(&store.connection, path)?;
         let mode: String = store.connection.query_row("PRAGMA journal_mode = WAL", [], |r| r.get(0)).map_err(at(path))?;
-        // Some file systems cannot; the default mode is as safe and only slower.
+        // Some file systems do not support it; the default mode is as safe and only slower.
         let _ = mode;
         store.connection.pragma_update(None, "synchronous", "NORMAL").map_err(at(path))?;
         if found == 0 {
@@ -175,8 +175,8 @@ impl Store {
         Ok(Self { connection, path, frozen: false })
     }
 
-    /// A copy, as of now, of the store at `path` that is never written and that no other process
-    /// changes: for runs that must repeat exactly.
+    /// A snapshot of the store at `path` that is never written and that no other process changes:
+    /// for runs that must repeat exactly.
     pub fn open_frozen(path: &Path) -> Result<Self, StoreError> {
         if !path.is_file() {
             return Err(StoreError::Missing { path: path.to_path_buf() });
@@ -194,7 +194,7 @@ impl Store {
         Ok(copy)
     }
 
-    /// Whether this is a frozen copy.
+    /// Whether this is a frozen snapshot.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
@@ -209,7 +209,7 @@ impl Store {
         self.get_many(std::slice::from_ref(key)).map(|mut found| found.pop().flatten())
     }
 
-    /// The measurements for many keys, in their order.
+    /// The measurements for many keys, in the same order.
     pub fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Measurement>>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM measurement WHERE machine = ?1 AND runtime = ?2 AND threads = ?3 AND signature = ?4");
         let mut statement = self.connection.prepare_cached(&sql).map_err(at(&self.path))?;
@@ -251,8 +251,8 @@ impl Store {
         Ok(all.len())
     }
 
-    /// Reads JSON lines as [`export`](Self::export) writes them and stores them, all or none; where
-    /// both have a key, the newer measurement stays. Returns how many were read.
+    /// Reads JSON lines as [`export`](Self::export) writes them and stores them, all or none; if
+    /// both have a key, the newer measurement wins. Returns how many were read.
     pub fn import(&mut self, input: &mut dyn std::io::BufRead) -> Result<usize, StoreError> {
         let mut all: Vec<Measurement> = Vec::new();
         for (number, line) in std::io::BufRead::lines(input).enumerate() {
@@ -267,7 +267,7 @@ impl Store {
         Ok(all.len())
     }
 
-    /// Checks the file's structure; `None` when it is sound, else what is wrong.
+    /// Checks the file's structure; `None` if it is sound, otherwise what is wrong.
     pub fn check(&self) -> Result<Option<String>, StoreError> {
         let verdict: String = self.connection.query_row("PRAGMA integrity_check(1)", [], |r| r.get(0)).map_err(at(&self.path))?;
         Ok((verdict != "ok").then_some(verdict))
@@ -299,7 +299,7 @@ impl Store {
             return Err(StoreError::Frozen { path: self.path.clone() });
         }
         let path = &self.path;
-        // Taking the write lock first: SQLite then waits for others instead of failing halfway.
+        // Takes the write lock first: SQLite then waits for others instead of failing halfway.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(at(path))?;
         let result = work(&transaction).map_err(at(path))?;
         transaction.commit().map_err(at(path))?;
@@ -325,8 +325,8 @@ impl StoreError {
     }
 }
 
-/// Opens without ever writing: where no write-ahead log waits to be read, not even the files beside
-/// the database are made.
+/// Opens without ever writing: if no write-ahead log is pending, not even the files beside the
+/// database are created.
 fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -351,10 +351,9 @@ fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The layout version, 0 for an empty database; an error for databases that are not ours or too
-/// new.
+/// The layout version, 0 for an empty database; an error for a foreign or newer one.
 fn check_owner(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    // One view of the file: another process may be making the store at this moment.
+    // A consistent view of the file: another process may be creating the store right now.
     let view = connection.unchecked_transaction().map_err(at(path))?;
     let number = |sql: &str| view.query_row(sql, [], |r| r.get::<_, i64>(0)).map_err(at(path));
     let tables = number("SELECT count(*) FROM sqlite_master")?;

@@ -9,13 +9,13 @@ use crate::DType;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum TensorError {
-    /// The shape needs another number of bytes.
+    /// The shape needs a different number of bytes.
     #[error("a {dtype} tensor of shape {shape:?} needs {need} bytes, {have} were given")]
     Length { dtype: DType, shape: Vec<usize>, need: usize, have: usize },
     /// The shape describes more bytes than memory can hold.
     #[error("shape {shape:?} is too large for memory")]
     TooLarge { shape: Vec<usize> },
-    /// Tensors of this type are not carried.
+    /// Tensors of this type are not supported.
     #[error("tensors of {dtype} are not supported; use a numeric or boolean type")]
     Unsupported { dtype: DType },
     /// A boolean byte is neither 0 nor 1.
@@ -28,7 +28,7 @@ pub enum TensorError {
 pub struct HostTensor {
     dtype: DType,
     shape: Vec<usize>,
-    /// Backing words; the bytes past `len` are zero.
+    /// Backing words; the bytes after `len` are zero.
     words: Vec<u64>,
     len: usize,
 }
@@ -58,7 +58,7 @@ impl HostTensor {
     /// A tensor of zeros.
     pub fn zeros(dtype: DType, shape: Vec<usize>) -> Result<Self, TensorError> {
         let len = byte_len(dtype, &shape)?;
-        // A vector that cannot be had ends the program.
+        // Failing to allocate a vector aborts the program.
         if Vec::<u64>::new().try_reserve_exact(len.div_ceil(8)).is_err() {
             return Err(TensorError::TooLarge { shape });
         }
@@ -66,7 +66,7 @@ impl HostTensor {
     }
 
     /// A tensor with a copy of `bytes`: row-major, native byte order, exactly as long as the shape
-    /// needs.
+    /// requires.
     pub fn from_bytes(dtype: DType, shape: Vec<usize>, bytes: &[u8]) -> Result<Self, TensorError> {
         let need = byte_len(dtype, &shape)?;
         if need != bytes.len() {
@@ -127,7 +127,7 @@ impl HostTensor {
         unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast::<u8>(), self.len) }
     }
 
-    /// The elements as `T`, or `None` when the element type is another.
+    /// The elements as `T`, or `None` if the element type differs.
     pub fn values<T: Element>(&self) -> Option<&[T]> {
         if T::DTYPE != self.dtype {
             return None;
@@ -137,7 +137,7 @@ impl HostTensor {
         Some(unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast::<T>(), self.len / size_of::<T>()) })
     }
 
-    /// The elements as booleans, or `None` when the element type is another.
+    /// The elements as booleans, or `None` if the element type differs.
     pub fn bools(&self) -> Option<Vec<bool>> {
         (self.dtype == DType::Bool).then(|| self.bytes().iter().map(|b| *b != 0).collect())
     }

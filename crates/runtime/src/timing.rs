@@ -25,7 +25,7 @@ impl Default for TimingOptions {
 /// Times of several sessions, round by round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Samples {
-    /// The clock they were read from.
+    /// The clock that was read.
     pub clock: Clock,
     /// Nanoseconds of each round, for each session in the order given; all of the same length.
     pub sessions: Vec<Vec<u64>>,
@@ -38,8 +38,7 @@ impl Samples {
     }
 
     /// Adds the rounds of another sitting with the same models, in the same order and by the same
-    /// clock. Sittings with newly opened sessions average out where a session's memory happens to
-    /// lie.
+    /// clock. Sittings with newly opened sessions average out a session's placement in memory.
     pub fn append(&mut self, other: Self) {
         debug_assert_eq!((self.clock, self.sessions.len()), (other.clock, other.sessions.len()));
         for (all, more) in self.sessions.iter_mut().zip(other.sessions) {
@@ -50,10 +49,10 @@ impl Samples {
 
 /// Times sessions against each other. Each round runs every session once on its bound values; the
 /// order is reversed every round and its start moves on, so that no session always follows the same
-/// other. Slow drifts of the machine then hit all alike.
+/// other. Slow drift of the machine then affects all alike.
 ///
-/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` says no; it is asked
-/// before each round, warm-up included (then warm-up ends early).
+/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` returns false; it is
+/// asked before each round, warm-up included (then warm-up ends early).
 pub fn time_interleaved(
     sessions: &mut [&mut dyn Session],
     options: &TimingOptions,

@@ -1,4 +1,4 @@
-//! ONNX Runtime in this process. Every test is skipped, with a message, where the library is not
+//! ONNX Runtime in this process. Every test is skipped, with a message, if the library is not
 //! installed; with `REGRAFT_REQUIRE_ONNXRUNTIME` in the environment it fails instead.
 
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use regraft_runtime::{
     time_interleaved,
 };
 
-/// The runtime, or `None` where it is not installed. The checkout's own virtual environment is
-/// found wherever the tests run.
+/// The runtime, or `None` if it is not installed. The checkout's own virtual environment is found
+/// wherever the tests run.
 fn runtime() -> Option<OnnxRuntime> {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
     let packages = std::fs::read_dir(checkout).into_iter().flatten().flatten();
@@ -84,7 +84,7 @@ fn model(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>, input: Vec<ValueI
     }
 }
 
-/// relu(x w + x w): two products that cost something, and a sum.
+/// relu(x w + x w): two expensive products, and a sum.
 fn products(size: i64, copies: usize) -> ModelProto {
     let mut nodes = vec![node("MatMul", "first", &["x", "w"], &["t0"])];
     for i in 1..=copies {
@@ -139,7 +139,7 @@ fn every_carried_type_passes_unchanged() {
         let outputs = session.run(&feeds).unwrap();
         assert_eq!((outputs[0].dtype(), Some(&outputs[0])), (dtype, feeds.get("x")));
     }
-    // Scalars and tensors without elements.
+    // Scalars and empty tensors.
     for dims in [vec![], vec!["0", "3"]] {
         let proto = model(vec![node("Identity", "i", &["x"], &["y"])], vec![], vec![value("x", 1, &dims)], vec![value("y", 1, &dims)]);
         let bytes = proto.encode_to_vec();

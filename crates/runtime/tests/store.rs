@@ -1,4 +1,4 @@
-//! The measurement store: contents, exchange, and two processes of which one is killed.
+//! The measurement store: contents, exchange, and two processes, one of which is killed.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -39,7 +39,7 @@ fn export_and_import() {
     let mut other = Store::in_memory().unwrap();
     other.put(&[measurement("a", 9, 200), measurement("b", 9, 50)]).unwrap();
     assert_eq!(other.import(&mut &text[..]).unwrap(), 2);
-    // The newer of each stays.
+    // The newer one wins.
     assert_eq!(other.get(&key("a")).unwrap().unwrap().median_ns, 9);
     assert_eq!(other.get(&key("b")).unwrap().unwrap().median_ns, 2);
     let bad = [&text[..], b"{\"machine\":1}\n"].concat();
@@ -96,11 +96,11 @@ fn writer_process() {
     let Ok(path) = std::env::var(CHILD) else { return };
     let who = std::process::id();
     let mut store = Store::open(Path::new(&path)).unwrap();
-    // A parent that dies must not leave this running.
+    // This must not keep running if the parent dies.
     let started = Instant::now();
     for round in 1.. {
         let batch: Vec<Measurement> = (0..BATCH)
-            // Half of the keys are the other process's too.
+            // Half of the keys are shared with the other process.
             .map(|i| measurement(&if i % 2 == 0 { format!("shared {i}") } else { format!("{who} {i}") }, round, 1))
             .collect();
         store.put(&batch).unwrap();
@@ -141,7 +141,7 @@ fn survives_two_writers_and_a_hard_kill() {
         std::thread::sleep(Duration::from_millis(7 * attempt));
         writers[0].kill().unwrap();
         writers[0].wait().unwrap();
-        // The other goes on writing.
+        // The other keeps writing.
         let round = |id: u32| store.list(&filter(id)).unwrap()[0].median_ns;
         let at = round(ids[1]);
         while round(ids[1]) == at {

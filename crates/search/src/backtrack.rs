@@ -1,6 +1,6 @@
-//! Cost-based backtracking search (TASO, SOSP 2019, section 5), with its published defects mended:
+//! Cost-based backtracking search (TASO, SOSP 2019, section 5), with its published defects fixed:
 //! the start state is a candidate from the beginning, every state has a collision-resistant key,
-//! and re-created copies cost what they cost.
+//! and a re-created node costs what the original did.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -21,12 +21,12 @@ use crate::strategy::{Outcome, Script, Strategy};
 pub struct Backtrack {
     /// States above `alpha` times the best cost are dropped.
     pub alpha: f64,
-    /// States expanded at most.
+    /// Maximum number of states expanded.
     pub expansions: usize,
-    /// Scripts returned at most.
+    /// Maximum number of scripts returned.
     pub keep: usize,
     /// Starts from the result of steepest descent rather than from the input: whole networks have
-    /// hundreds of independent places, and best-first search alone would spend its budget on their
+    /// hundreds of independent matches, and best-first search alone would spend its budget on their
     /// combinations.
     pub descend_first: bool,
 }
@@ -41,7 +41,7 @@ impl Default for Backtrack {
 struct State {
     parent: Option<Rc<State>>,
     step: Option<Arc<Move>>,
-    /// Moves of this state, found when it is expanded: most states never are.
+    /// Moves of this state, found when it is expanded; most states never are.
     moves: OnceCell<Vec<Arc<Move>>>,
     cost: Ns,
     key: u128,

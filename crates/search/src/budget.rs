@@ -1,4 +1,4 @@
-//! Limits that come in from outside: the core reads no clock.
+//! Limits imposed from outside: the core reads no clock.
 
 /// Tells a strategy when to stop.
 pub trait Budget {

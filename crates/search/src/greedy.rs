@@ -1,4 +1,4 @@
-//! Steepest descent in sweeps, with a short look-ahead over steps that do not pay at once.
+//! Steepest descent in sweeps, with a short look-ahead over steps that do not pay off at once.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
-/// Applies the moves that save, largest saving first, until none saves anything; before giving up,
-/// tries sequences of up to `depth` moves, each building on the one before, of which only the whole
-/// must save.
+/// Applies the moves that save, largest saving first, until none does; before giving up, tries
+/// sequences of up to `depth` moves, each building on the one before, where only the whole must
+/// save.
 ///
 /// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is
-/// not tried again at places that look the same, so repeated blocks cost one look-ahead.
+/// not retried at similar places, so repeated blocks cost one look-ahead.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
-    /// Longest sequence that may pay only as a whole; 1 is plain steepest descent.
+    /// Longest sequence that may pay off only as a whole; 1 is plain steepest descent.
     pub depth: usize,
-    /// A sequence may not raise the cost by more than this part of the present cost on its way.
+    /// Along the way, a sequence may raise the cost by at most this fraction of the current cost.
     pub slack: f64,
     /// Follow-ups tried after each step of a sequence.
     pub width: usize,
@@ -78,7 +78,7 @@ struct Descent<'a> {
     moves: Vec<Arc<Move>>,
     script: Vec<Arc<Move>>,
     seen: FxHashSet<u128>,
-    /// Kinds of places at which a look-ahead found nothing.
+    /// Kinds of places where a look-ahead found nothing.
     barren: FxHashSet<u64>,
     visited: u64,
 }
@@ -106,7 +106,7 @@ impl Descent<'_> {
         saving.sort_by_key(|(cost, _)| *cost);
         let mut progress = false;
         for (_, step) in saving {
-            // A move that an earlier one of this sweep touched is no longer in the list.
+            // If an earlier move of this sweep touched this one, it is no longer in the list.
             if !self.moves.iter().any(|m| Arc::ptr_eq(m, &step)) {
                 continue;
             }
@@ -122,7 +122,7 @@ impl Descent<'_> {
         progress
     }
 
-    /// Applies the first sequence found that saves; `None` if the budget ends.
+    /// Applies the first sequence found that saves; `None` if the budget runs out.
     fn look_ahead(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Option<bool> {
         if self.greedy.depth < 2 {
             return Some(false);
@@ -168,7 +168,7 @@ impl Descent<'_> {
         let mut saved = path.len() > 1 && cost < before && !self.seen.contains(&engine.key());
         if !saved && path.len() < self.greedy.depth && cost <= limit {
             let next = next_moves(engine, matcher, moves);
-            // Only what the last step made possible: anything else could as well come first.
+            // Only moves that the last step enabled: any other could as well come first.
             let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
             let follow: Vec<Arc<Move>> =
                 next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();

@@ -1,4 +1,4 @@
-//! Searching the models that rules reach: one engine, many strategies.
+//! Searches the models that rules reach: one engine, many strategies.
 //!
 //! ```
 //! use regraft_cost::Roofline;

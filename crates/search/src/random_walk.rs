@@ -1,4 +1,4 @@
-//! Applying moves at random, whatever they cost: to test rules, not to make models faster.
+//! Applies moves at random, at any cost: to test rules, not to make models faster.
 
 use regraft_ir::SplitMix64;
 use rustc_hash::FxHashSet;
@@ -7,11 +7,11 @@ use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
-/// Takes up to `steps` random moves. Rules are drawn first and places after, so that rules with
-/// many places do not crowd out the others.
+/// Takes up to `steps` random moves. A rule is drawn first, then one of its matches, so that rules
+/// with many matches do not crowd out the others.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomWalk {
-    /// Moves at most.
+    /// Maximum number of moves.
     pub steps: usize,
     /// Seed of the choices.
     pub seed: u64,
@@ -45,7 +45,7 @@ impl Strategy for RandomWalk {
             let step = moves[at].clone();
             engine.apply(&step);
             if !seen.insert(engine.key()) {
-                // Back where the walk was before: another way.
+                // Back at an earlier state: try another move.
                 engine.undo();
                 moves.swap_remove(at);
                 continue;

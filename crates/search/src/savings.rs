@@ -5,29 +5,29 @@ use regraft_cost::{CostModel, Ns};
 use regraft_ir::Graph;
 use regraft_rules::{Library, Rule, RuleError, Writable, accept, sources_at};
 
-/// Checks of the budget of one descent.
+/// Budget checks per descent.
 const STEPS: u64 = 4096;
 
 /// What a rule saves in a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Savings {
-    /// Places that it can be applied at.
+    /// Matches where it can be applied.
     pub places: usize,
-    /// Times that it is applied, by steepest descent with this rule alone.
+    /// How often steepest descent with this rule alone applies it.
     pub applied: usize,
-    /// What that saves, ns of one run.
+    /// The resulting saving, ns of one run.
     pub saved: Ns,
-    /// What one run costs before, ns.
+    /// Previous cost of one run, ns.
     pub before: Ns,
 }
 
-/// Whether the source of a rule is met in a graph, as its guards have it. Where it is not, the rule
-/// saves nothing.
+/// Whether a rule's source matches in a graph, guards included. If not, the rule saves nothing
+/// there.
 pub fn meets(graph: &Graph, rule: &Rule) -> bool {
     graph.ids().any(|id| sources_at(graph, rule, 0, id).iter_mut().any(|found| accept(graph, rule, found)))
 }
 
-/// A network that rules are tried in.
+/// A network that rules are tried on.
 pub struct Testbed<'a> {
     engine: Engine<'a>,
     writable: &'a dyn Writable,
@@ -39,8 +39,8 @@ impl<'a> Testbed<'a> {
         Testbed { engine: Engine::new(graph, prices), writable }
     }
 
-    /// What a rule saves, applied wherever it saves something; and the graph after, if it is
-    /// another one.
+    /// What a rule saves, applied wherever it saves something; and the resulting graph, if it
+    /// changed.
     pub fn savings(&mut self, rule: &Rule) -> Result<(Savings, Option<Graph>), RuleError> {
         let library = Library::new(vec![rule.clone()])?;
         let mut matcher = Matcher::new(&library, self.writable);
@@ -84,7 +84,7 @@ mod tests {
         let after = after.expect("it saves something");
         assert_eq!((savings.saved, savings.before), (savings.before - model.total(&after), testbed.engine.cost()));
         assert_eq!(testbed.engine.key(), before);
-        // More work, and work that is not there.
+        // One adds work; the other does not match.
         let dearer = rule("(rule dearer (neg ?x) => (sub (neg ?x) (sub ?x ?x)) (numeric exact))");
         assert_eq!(testbed.savings(&dearer).unwrap().0, Savings { places: 1, before: savings.before, ..Savings::default() });
         let absent = rule("(rule absent (tanh ?x) => (tanh ?x) (numeric exact))");

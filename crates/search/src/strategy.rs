@@ -29,10 +29,10 @@ pub struct Outcome {
     pub complete: bool,
 }
 
-/// A way to search the states that moves reach. Leaves the engine in its start state.
+/// A way to search the states reachable by moves. Leaves the engine in its start state.
 pub trait Strategy {
     /// Name on the command line and in reports.
     fn name(&self) -> &'static str;
-    /// Searches from the engine's present state.
+    /// Searches from the engine's current state.
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome;
 }

@@ -10,8 +10,8 @@ use regraft_ir::{Graph, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{Engine, Matcher, all_moves, next_moves};
 
-/// How far both sides of a step may differ in double precision: attributes are numbers of single
-/// precision.
+/// How far both sides of a step may differ in double precision: attributes are single-precision
+/// numbers.
 const ROUNDOFF: f64 = f32::EPSILON as f64;
 
 const NETWORKS: [&str; 4] = ["paper-resnet-n2", "paper-inception-e-n1", "mobilenet-v3-large", "nasrnn"];
@@ -184,7 +184,7 @@ fn independent_moves_commute() {
             let after = next_moves(&mut walk.engine, &mut walk.matcher, &moves);
             walk.engine.undo();
             for second in &moves[at + 1..] {
-                // A move that stands after the other, and the other after it, is independent of it.
+                // If each of two moves survives the other, they are independent.
                 if !after.iter().any(|m| std::sync::Arc::ptr_eq(m, second)) {
                     continue;
                 }
@@ -264,7 +264,7 @@ fn declared_outputs_stay() {
         let moves = all_moves(&mut engine, &mut Matcher::new(&library, &Anything));
         assert_eq!(moves.len(), expected, "outputs {declared}");
     }
-    // With a library of sharing rules the operator stays beside the new one.
+    // With a library of sharing rules, the operator stays beside the new one.
     let shared = Library::new(parse("t", &rules.replace("(numeric", "(shared) (numeric")).unwrap()).unwrap();
     let graph = text::parse("graph (x: f32[4], y: f32[4]) { a = Sub(x, y) r = Relu(a) output a, r }").unwrap();
     let kept = graph.outputs()[0].clone();

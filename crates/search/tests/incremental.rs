@@ -1,5 +1,5 @@
-//! Moves found around a change are the moves found from scratch: none lost, none invented, none
-//! stale.
+//! The moves found around a change equal those found from scratch: none missing, none spurious,
+//! none stale.
 
 mod common;
 
@@ -10,7 +10,7 @@ use regraft_ir::{Graph, canonical_key};
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 
-/// What moves do in the present state: by rule and operators, the graphs that they lead to.
+/// What moves do in the current state: by rule and operators, the graphs that they lead to.
 ///
 /// Unless `deep`, by their place alone.
 fn effects(engine: &mut Engine<'_>, moves: &[std::sync::Arc<Move>], library: &Library, deep: bool) -> BTreeMap<String, Vec<u128>> {
@@ -32,7 +32,7 @@ fn effects(engine: &mut Engine<'_>, moves: &[std::sync::Arc<Move>], library: &Li
     effects
 }
 
-/// Walks at random, and compares in every state; complaints, one for each kind of difference and
+/// Walks at random and compares in every state; returns complaints, one per kind of difference and
 /// rule.
 fn compare(name: &str, graph: &Graph, library: &Library, seed: u64, steps: usize, deep: bool) -> Vec<String> {
     let model = roofline();
@@ -100,8 +100,8 @@ fn on_an_instance_of_every_rule() {
 
 #[test]
 fn a_merge_becomes_possible_when_a_path_far_above_goes() {
-    // Both products could be one, were not the second operand computed from the first product; that
-    // dependence is only apparent.
+    // Both products could be merged if the second operand were not computed from the first product;
+    // that dependence is only apparent.
     let rules = "(rule merge (all (matmul ?a (const ?w)) (matmul ?b (const ?w)))
                    => (all (slice ?m :axes (list 0) :starts (list 0) :ends (list 2) :steps (list 1))
                            (slice ?m :axes (list 0) :starts (list 2) :ends (list 4) :steps (list 1)))

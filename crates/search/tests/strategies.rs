@@ -1,4 +1,4 @@
-//! What every strategy promises, and what each of them finds.
+//! What every strategy guarantees, and what each of them finds.
 
 mod common;
 
@@ -21,7 +21,7 @@ impl CostModel for Prices {
     }
 }
 
-/// Neg becomes Abs becomes Relu; only the second step pays.
+/// Neg becomes Abs becomes Relu; only the second step pays off.
 const DETOUR: &str = "(rule up (neg ?x) => (abs ?x) (numeric exact)) (rule down (abs ?x) => (relu ?x) (numeric exact))";
 const DETOUR_PRICES: Prices = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 104), (OpKind::Relu, 50)]);
 
@@ -38,7 +38,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
     ]
 }
 
-/// Searches, and checks what holds for every search: the start state is left as it was, and every
+/// Searches, and checks what must hold for every search: the start state is restored, and every
 /// script leads where it says.
 fn search(strategy: &dyn Strategy, graph: &Graph, library: &Library, model: &dyn CostModel, budget: &mut dyn Budget) -> Outcome {
     let mut engine = Engine::new(graph.clone(), model);

@@ -11,10 +11,10 @@ use crate::normal::{Step, removed};
 use crate::op::{Op, OpKind};
 use crate::patch::{Patch, PatchValue};
 
-/// The cause that patches of [`cse`] carry.
+/// The cause recorded in patches of [`cse`].
 pub const CSE: &str = "normal-form: common subexpression";
 
-/// Bytes at each end of a constant that decide, with its type, which constants are compared in
+/// Bytes at each end of a constant that determine, with its type, which constants are compared in
 /// full.
 const PEEK: usize = 64;
 
@@ -22,14 +22,14 @@ const PEEK: usize = 64;
 /// Returns how many nodes were removed.
 ///
 /// The two operands of a commutative operator may be swapped. Graph inputs and opaque nodes, with
-/// effects or without, are never merged. Of two equal nodes the one that feeds a declared output
-/// stays, else the one that is unchanged from the model, else the earlier one; two outputs may then
-/// return the same value.
+/// or without effects, are never merged. Of two equal nodes the one that feeds a declared output
+/// stays, else the one unchanged from the model, else the earlier one; two outputs may then return
+/// the same value.
 pub fn cse(graph: &mut Graph) -> usize {
     removed(&cse_steps(graph))
 }
 
-/// [`cse`] with its trail: one patch for every node that was merged into another.
+/// [`cse`] with its trail: one patch per merged node.
 pub fn cse_steps(graph: &mut Graph) -> Vec<Step> {
     let feeds_output: Vec<bool> = {
         let mut feeds = vec![false; graph.capacity()];
@@ -40,7 +40,7 @@ pub fn cse_steps(graph: &mut Graph) -> Vec<Step> {
     };
     let mut seen: FxHashMap<u64, SmallVec<[NodeId; 1]>> = FxHashMap::default();
     let mut steps = Vec::new();
-    // Operands come first, so the operands of equal nodes are already one.
+    // Operands come first, so the operands of equal nodes are already merged.
     for id in graph.topological() {
         if matches!(graph.node(id).op.kind(), OpKind::Input | OpKind::Opaque) {
             continue;
@@ -75,7 +75,7 @@ fn equal(graph: &Graph, a: NodeId, b: NodeId) -> bool {
     x.types == y.types && x.op == y.op && operands(graph, a) == operands(graph, b)
 }
 
-/// A hash that equal nodes share. Of constants it reads only the ends, so that large weights are
+/// A hash shared by equal nodes. It reads only the ends of constants, so that large weights are
 /// read only when two look alike.
 fn bucket(graph: &Graph, id: NodeId) -> u64 {
     let mut hasher = FxHasher::default();

@@ -7,17 +7,16 @@ use crate::normal::{Step, removed};
 use crate::op::OpKind;
 use crate::patch::{Patch, PatchValue};
 
-/// The cause that patches of [`dce`] carry.
+/// The cause recorded in patches of [`dce`].
 pub const DCE: &str = "normal-form: dead code";
 
-/// Removes every node that no output needs, opaque ones included; declared inputs stay. Returns how
-/// many were removed.
+/// Removes every node that no output depends on, opaque ones included; declared inputs stay.
+/// Returns how many were removed.
 pub fn dce(graph: &mut Graph) -> usize {
     removed(&dce_steps(graph))
 }
 
-/// [`dce`] with its trail: one patch for every node that nobody reads, which takes along what only
-/// that node read.
+/// [`dce`] with its trail: one patch per unread node, which also removes what only that node read.
 pub fn dce_steps(graph: &mut Graph) -> Vec<Step> {
     let unread = |id: &NodeId| {
         let node = graph.node(*id);
@@ -27,7 +26,7 @@ pub fn dce_steps(graph: &mut Graph) -> Vec<Step> {
     dead.into_iter().map(|id| Step::take(graph, removal(id))).collect()
 }
 
-/// The patch that lets an unread value take its own place, after which nobody reads its node.
+/// The patch that replaces an unread value by itself, after which nothing reads its node.
 fn removal(id: NodeId) -> Patch {
     Patch { cause: DCE.into(), create: Vec::new(), replace: SmallVec::from_iter([(id.out(), PatchValue::Old(id.out()))]) }
 }

@@ -1,8 +1,8 @@
-//! Normal forms: the only edits of a graph that no rule makes.
+//! Normal forms: the only edits of a graph that are not made by rules.
 //!
-//! Each is a sequence of patches, so each leaves the same trail as a rule does and can be undone.
-//! Neither changes what an output computes: merging makes two equal computations one, and dropping
-//! removes what no output needs.
+//! Each is a sequence of patches, so each leaves the same trail as a rule and can be undone.
+//! Neither changes what an output computes: merging unifies two equal computations, and dropping
+//! removes dead nodes.
 
 mod cse;
 mod dce;
@@ -29,7 +29,7 @@ impl Step {
     }
 }
 
-/// Undoes steps, the latest first. Nothing else may have been applied since.
+/// Undoes steps, latest first. Nothing else may have been applied since.
 pub fn undo(graph: &mut Graph, steps: Vec<Step>) {
     for step in steps.into_iter().rev() {
         graph.undo(step.applied);

@@ -1,4 +1,4 @@
-//! Which element types an ONNX operator takes, and since which opset.
+//! Which element types an ONNX operator accepts, and since which opset.
 
 use crate::dtype::DType;
 use crate::error::TypeError;
@@ -8,7 +8,7 @@ use crate::onnx::NoSpelling;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u32);
 
-/// From this opset on, these element types are taken as well.
+/// From this opset on, these element types are accepted as well.
 pub(crate) type Since = (i64, Types);
 
 const fn one(bit: u32) -> Types {
@@ -68,7 +68,7 @@ impl Types {
     }
 }
 
-/// The operator takes elements of type `dtype` at some opset.
+/// The operator accepts elements of type `dtype` at some opset.
 pub(crate) fn check(op: &str, rows: &[Since], dtype: DType) -> Result<(), TypeError> {
     if rows.iter().any(|(_, types)| types.has(dtype)) {
         Ok(())
@@ -77,7 +77,7 @@ pub(crate) fn check(op: &str, rows: &[Since], dtype: DType) -> Result<(), TypeEr
     }
 }
 
-/// The operator exists at opset `version`, and takes elements of type `dtype` there.
+/// The operator exists at opset `version`, and accepts elements of type `dtype` there.
 pub(crate) fn spelled(op: &'static str, rows: &[Since], version: i64, dtype: DType) -> Result<(), NoSpelling> {
     let why = match (rows.first(), rows.iter().find(|(_, types)| types.has(dtype))) {
         (_, Some((first, _))) if version >= *first => return Ok(()),

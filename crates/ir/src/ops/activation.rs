@@ -63,7 +63,7 @@ pointwise! {
         alpha = 1.0
     }, THRESHOLDED, Elementwise, 1.0,
         |op, x| if x.compare(&S::from_f64(op.alpha.0))? == Some(Ordering::Greater) { x.clone() } else { S::zero() };
-    /// `alpha * x + beta`, held between 0 and 1.
+    /// `alpha * x + beta`, clamped between 0 and 1.
     HardSigmoid {
         /// Slope.
         alpha = 0.2,

@@ -22,9 +22,9 @@ macro_rules! position {
         operator! { $(#[$doc])* pub struct $name {
             /// The axis searched, ≥ 0.
             pub axis: i64,
-            /// The axis stays, with size 1.
+            /// Keep the axis, with size 1.
             pub keepdims: bool,
-            /// Of equal elements the last one counts, not the first.
+            /// Among equal elements the last one counts, not the first.
             pub select_last_index: bool
         } }
 

@@ -101,7 +101,7 @@ operator! {
     /// Remainder of `a / b`: with the sign of `b` (integers only), or with the sign of `a` if
     /// `fmod`.
     pub struct Mod {
-        /// Sign of the dividend, as C's `fmod`; required for floats.
+        /// Sign of the dividend, like C's `fmod`; required for floats.
         pub fmod: bool
     }
 }

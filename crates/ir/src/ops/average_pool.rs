@@ -21,8 +21,8 @@ operator! {
     /// [`MaxPool`](crate::ops::max_pool::MaxPool).
     ///
     /// The divisor is the number of taps on elements; with `count_include_pad`, of taps on elements
-    /// and on pads. Taps that hang over the padded end, which `ceil_mode` allows, never count. A
-    /// window without any counted tap has no value.
+    /// and pads. Taps that hang over the padded end, which `ceil_mode` allows, never count. A
+    /// window without any counted tap is undefined.
     pub struct AveragePool {
         /// Sizes of the window.
         pub kernel: Vec<i64>,

@@ -61,7 +61,7 @@ impl Operator for BatchNormalization {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
-        // It updates the running statistics in training.
+        // It updates the running statistics in training only.
         node.attrs.ignore(&["momentum", "is_test"]);
         // Before opset 7 the attribute `is_test` chooses, and its default is training.
         if node.version < 7 && node.int("is_test").unwrap_or(0) == 0 {

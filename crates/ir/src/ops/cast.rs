@@ -16,8 +16,8 @@ operator! {
     /// Each element as a number of type `to`.
     ///
     /// Floats to integers truncate (outside the type's range: some value of the type); integers to
-    /// integers wrap; to boolean is "not zero". Between float types the real number is kept:
-    /// rounding belongs to storage, not to the meaning.
+    /// integers wrap; to boolean is "not zero". Between float types the real number is preserved:
+    /// rounding is a matter of storage, not of meaning.
     pub struct Cast {
         /// Element type of the result.
         pub to: DType
@@ -57,7 +57,7 @@ impl Operator for Cast {
         &["Cast"]
     }
 
-    /// Before opset 6 the type is a word (`FLOAT`), later a code.
+    /// Before opset 6 the type is a string (`FLOAT`), later a code.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         let to = match (node.int("to"), node.str("to")) {
             (Some(code), _) => i32::try_from(code).map_or(DType::Other(0), DType::from_onnx),
@@ -67,7 +67,7 @@ impl Operator for Cast {
         if to.class() == Class::Other {
             return Err(Opaque(format!("Cast to {to}")));
         }
-        // Both are about types without arithmetic here.
+        // Both concern types without arithmetic here.
         node.attrs.ignore(&["saturate", "round_mode"]);
         node.import(Op::Cast(Cast { to }))
     }

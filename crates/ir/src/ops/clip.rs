@@ -1,4 +1,4 @@
-//! Clip: hold between constant bounds.
+//! Clip: clamps between constant bounds.
 
 use std::cmp::Ordering;
 
@@ -16,8 +16,8 @@ use crate::ty::TensorType;
 use crate::{Attr, Float, Op};
 
 operator! {
-    /// `min(max(x, min), max)`; a bound that is not given does not bind. Bounds are numbers of the
-    /// operand's type.
+    /// `min(max(x, min), max)`; a missing bound does not bind. Bounds are numbers of the operand's
+    /// type.
     pub struct Clip {
         /// Lower bound.
         pub min: Option<Float>,
@@ -48,7 +48,7 @@ impl Operator for Clip {
         let dtype = context.output_types[0].dtype;
         match inputs {
             [Value::Real(x)] => {
-                // What is no number is no bound.
+                // A bound that is not a number is no bound.
                 let bound = |b: &Option<Float>| b.filter(|b| !b.0.is_nan()).map(|b| S::from_f64(b.0));
                 let (low, high) = (bound(&self.min), bound(&self.max));
                 let clip = |x: &S| -> Result<S, EvalError> {
@@ -112,7 +112,7 @@ impl Operator for Clip {
     }
 }
 
-/// `bound` is exactly a number of type `dtype` (any float will do for float types).
+/// Whether `bound` is exactly a number of type `dtype` (any float will do for float types).
 fn fits(dtype: DType, bound: f64) -> bool {
     dtype.class() == Class::Real || int_to_f64(dtype, f64_to_int(dtype, bound)) == bound
 }

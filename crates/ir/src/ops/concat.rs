@@ -82,7 +82,7 @@ impl Operator for Concat {
     }
 }
 
-/// The operands of one kind, joined along `axis`; `None` if kinds or sizes do not fit.
+/// The operands, of a single kind, joined along `axis`; `None` if kinds or sizes do not match.
 fn join<'a, S: Scalar, T: Clone + 'a>(
     axis: i64,
     inputs: &'a [Value<S>],

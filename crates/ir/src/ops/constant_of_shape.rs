@@ -15,7 +15,7 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
 
 operator! {
-    /// No operands; every element of the result is the one of `value`. Constant where the sizes are
+    /// No operands; every element of the result is that of `value`. Constant if the sizes are
     /// numbers.
     pub struct ConstantOfShape {
         /// The result's sizes.

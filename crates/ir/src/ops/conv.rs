@@ -29,7 +29,7 @@ operator! {
         pub pads: Vec<i64>,
         /// Step between taps, one per spatial axis.
         pub dilations: Vec<i64>,
-        /// Number of groups of channels that do not mix.
+        /// Number of groups of channels, which do not mix.
         pub group: i64,
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn known_kernel(name: &str, x: &TensorType, w: &TensorType, group: i6
 /// The column buffer of one block stays below this many bytes.
 pub(crate) const COLUMN_BYTES: usize = 8 << 20;
 
-/// How many columns of `depth` elements fit the column buffer; whole cache-friendly runs where
+/// How many columns of `depth` elements fit into the column buffer; whole cache-friendly runs where
 /// possible.
 pub(crate) fn block_columns<S>(depth: usize, columns: usize) -> usize {
     const RUN: usize = 64;
@@ -135,7 +135,7 @@ pub(crate) fn block_columns<S>(depth: usize, columns: usize) -> usize {
     }
 }
 
-/// Elements of the convolution, `[N, M, out..]`; shapes fit each other and the grid.
+/// Elements of the convolution, `[N, M, out..]`; shapes match each other and the grid.
 fn convolve<S: Scalar>(x: &Tensor<S>, w: &Tensor<S>, bias: Option<&[S]>, grid: &Grid, group: usize) -> Vec<S> {
     let (batch, results) = (x.shape[0], w.shape[0]);
     let (inner, outer) = (w.shape[1], results / group);
@@ -218,7 +218,7 @@ fn through_columns<S: Scalar>(source: &[S], weights: &[S], taps: &[[usize; 3]], 
     }
 }
 
-/// What tap `tap` reads at the positions from `start` on; zeros in the padding.
+/// What `tap` reads at the positions from `start` on; zeros in the padding.
 fn unfold<S: Scalar>(plane: &[S], tap: [usize; 3], grid: &Grid, start: usize, column: &mut [S]) {
     let width = &grid.axes[2];
     let span = width.span(tap[2]);

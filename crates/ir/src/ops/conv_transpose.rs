@@ -31,7 +31,7 @@ operator! {
         pub pads: Vec<i64>,
         /// Step between taps, one per spatial axis.
         pub dilations: Vec<i64>,
-        /// Number of groups of channels that do not mix.
+        /// Number of groups of channels, which do not mix.
         pub group: i64,
         /// Positions added at the end, one per spatial axis; less than the stride or the dilation.
         pub output_padding: Vec<i64>,
@@ -125,7 +125,7 @@ impl Operator for ConvTranspose {
         let given = ints_or(node, "pads", 2 * rank, 0)?;
         let auto_pad = node.str("auto_pad").unwrap_or("NOTSET");
         let wanted = node.ints("output_shape").filter(|s| !s.is_empty());
-        // Total padding along each axis where it is implicit.
+        // Total padding along each axis if it is implicit.
         let total = |axis: usize| match &wanted {
             Some(sizes) => {
                 let size = node.ty(0)?.shape.get(axis + 2).and_then(Dim::known);
@@ -149,7 +149,7 @@ impl Operator for ConvTranspose {
                     if total < 0 {
                         return Err(Opaque("ConvTranspose with an output_shape beyond its result".into()));
                     }
-                    // Before opset 11 the text put an odd pad on the other side than runtimes do.
+                    // Before opset 11, the standard and runtimes disagree on an odd pad's side.
                     if node.version < 11 && total % 2 != 0 {
                         return Err(Opaque(format!("ConvTranspose of opset {} with an odd implicit pad", node.version)));
                     }
@@ -221,7 +221,7 @@ fn scatter<S: Scalar>(x: &Tensor<S>, w: &Tensor<S>, bias: Option<&[S]>, grid: &G
     out
 }
 
-/// Adds what the positions from `start` on scatter through tap `tap`.
+/// Adds what the positions from `start` on scatter through `tap`.
 fn fold<S: Scalar>(column: &[S], tap: [usize; 3], grid: &Grid, start: usize, plane: &mut [S]) {
     let width = &grid.axes[2];
     let span = width.span(tap[2]);

@@ -39,7 +39,7 @@ operator! {
 
 const COPY: Work = Work { flops: 0.0, extra_bytes: 0.0, kernel: Kernel::Copy };
 
-/// The operand if it is one of rank 4 and the square of the block is far inside 64 bits.
+/// The operand, if it has rank 4 and the square of the block is far below the limits of 64 bits.
 fn image<'a>(name: &str, inputs: &'a [TensorType], blocksize: i64) -> Result<&'a TensorType, TypeError> {
     match inputs {
         [x] if x.rank() == 4 && (1..=LARGEST_SIZE >> 8).contains(&blocksize) => Ok(x),
@@ -55,7 +55,7 @@ fn block_attr(node: &OnnxNode) -> Result<i64, Opaque> {
     node.int("blocksize").ok_or_else(|| Opaque(format!("{} without blocksize", node.op_type)))
 }
 
-/// `x` seen with six axes `split`, in the order `perm`, as a tensor of `shape`.
+/// `x` viewed with six axes `split`, permuted by `perm`, as a tensor of `shape`.
 fn regrouped<S: Scalar>(x: &Value<S>, split: [usize; 6], perm: [usize; 6], shape: &[usize]) -> Result<Value<S>, EvalError> {
     fn of<T: Clone>(t: &Tensor<T>, split: [usize; 6], perm: [usize; 6], shape: &[usize]) -> Tensor<T> {
         let steps = strides(&split);
@@ -150,7 +150,7 @@ impl Operator for SpaceToDepth {
     }
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
-        // The attribute came with opset 28; what was there before is its default.
+        // The attribute came with opset 28; the earlier behaviour is its default.
         if let Some(mode) = node.str("mode").filter(|mode| *mode != "DCR") {
             return Err(Opaque(format!("SpaceToDepth with mode {mode}")));
         }

@@ -23,9 +23,9 @@ operator! {
     /// ellipsis (import writes labels for it).
     ///
     /// Without `->` the result has the labels that occur once, in ASCII order. A label repeated in
-    /// an operand takes its diagonal. Sizes of one label are equal: none is broadcast.
+    /// an operand takes its diagonal. Sizes with the same label are equal: none is broadcast.
     pub struct Einsum {
-        /// The equation; imported ones are explicit and without blanks.
+        /// The equation; imported ones are explicit and without spaces.
         pub equation: String,
     }
 }
@@ -66,7 +66,7 @@ impl Equation {
         Ok(Equation { operands, result })
     }
 
-    /// The explicit form without blanks.
+    /// The explicit form without spaces.
     fn explicit(&self) -> String {
         let word = |labels: &Vec<u8>| labels.iter().map(|b| char::from(*b)).collect::<String>();
         let left: Vec<String> = self.operands.iter().map(word).collect();
@@ -137,7 +137,7 @@ impl Operator for Einsum {
 
 /// The equation with labels in place of every ellipsis, which stands for all axes without a label.
 ///
-/// They broadcast: an axis of size 1 beside a longer one has a label of its own, summed over.
+/// They broadcast: an axis of size 1 beside a longer one gets a label of its own, summed over.
 fn without_ellipsis(text: &str, operands: &[&TensorType]) -> Result<String, Opaque> {
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if !plain.contains("...") {
@@ -188,7 +188,7 @@ struct Labelled<S> {
 }
 
 impl<S: Scalar> Labelled<S> {
-    /// An operand: diagonals are taken for repeated labels.
+    /// An operand: repeated labels take diagonals.
     fn operand(labels: &[u8], tensor: &Tensor<S>) -> Result<Labelled<S>, EvalError> {
         if labels.len() != tensor.shape.len() {
             return Err(EvalError::value(format!("Einsum of {} labels on {:?}", labels.len(), tensor.shape)));
@@ -216,7 +216,7 @@ impl<S: Scalar> Labelled<S> {
         labels.iter().map(|l| self.size(*l)).collect()
     }
 
-    /// The elements with axes in the order `labels`, all of this tensor's.
+    /// The elements with axes in the order `labels`, all from this tensor.
     fn ordered(&self, labels: &[u8]) -> Vec<S> {
         if self.labels == labels {
             return self.tensor.data.clone();
@@ -226,7 +226,7 @@ impl<S: Scalar> Labelled<S> {
         gather(&self.tensor.data, &self.sizes(labels), &steps)
     }
 
-    /// Sums over all labels that `keep` refuses.
+    /// Sums over all labels that `keep` rejects.
     fn reduced(self, keep: impl Fn(u8) -> bool) -> Labelled<S> {
         let (kept, gone): (Vec<u8>, Vec<u8>) = self.labels.iter().partition(|l| keep(**l));
         if gone.is_empty() {
@@ -240,7 +240,7 @@ impl<S: Scalar> Labelled<S> {
         Labelled { labels: kept, tensor: Tensor::new(shape, sums) }
     }
 
-    /// The product with `other`, summed over the shared labels that `keep` refuses; batched matrix
+    /// The product with `other`, summed over the shared labels that `keep` rejects; batched matrix
     /// products.
     fn contracted(&self, other: &Labelled<S>, keep: impl Fn(u8) -> bool) -> Result<Labelled<S>, EvalError> {
         let shared = |l: &&u8| other.labels.contains(l);

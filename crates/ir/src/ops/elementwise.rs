@@ -1,4 +1,4 @@
-//! What element-wise operators share: broadcasting type rules, loops, integer arithmetic, and ONNX
+//! Shared by element-wise operators: broadcasting type rules, loops, integer arithmetic, and ONNX
 //! mappings.
 
 use std::cmp::Ordering;
@@ -13,8 +13,8 @@ use crate::scalar::{Scalar, Unsupported};
 use crate::tensor::{Tensor, Value, broadcast_concrete, strides, wrap_int};
 use crate::ty::{Shape, TensorType, broadcast_shapes};
 
-/// The type rule of `count` broadcast operands of one element type; the result's is `result`, or
-/// theirs.
+/// The type rule of `count` broadcast operands with one element type; the result's is `result`, or
+/// the same.
 pub(crate) fn infer_broadcast(
     name: &str,
     inputs: &[TensorType],
@@ -37,7 +37,7 @@ pub(crate) fn broadcast(name: &str, inputs: &[TensorType]) -> Result<Shape, Type
     })
 }
 
-/// The one operand of a unary operator.
+/// The only operand of a unary operator.
 pub(crate) fn only<'a>(name: &str, inputs: &'a [TensorType]) -> Result<&'a TensorType, TypeError> {
     match inputs {
         [one] => Ok(one),
@@ -45,8 +45,8 @@ pub(crate) fn only<'a>(name: &str, inputs: &'a [TensorType]) -> Result<&'a Tenso
     }
 }
 
-/// `f` over two broadcast tensors. The loop is compiled once for each type of elements, not for
-/// each operator: an indirect call per element costs less than the code of a hundred loops.
+/// `f` over two broadcast tensors. The loop is compiled once per element type, not per operator: an
+/// indirect call per element costs less than the code of a hundred loops.
 pub(crate) fn zip<A: Clone, B: Clone, C: Clone>(
     a: &Tensor<A>,
     b: &Tensor<B>,
@@ -80,8 +80,8 @@ fn zip_dyn<A: Clone, B: Clone, C: Clone>(
     Ok(Tensor::new(shape, data))
 }
 
-/// Walks row-major through `shape` with operands that broadcast to it: `f` gets, for each longest
-/// run, the operands' first flat indices, the length, and the operands' steps.
+/// Walks row-major through `shape` with operands that broadcast to it: for each longest run, `f`
+/// gets the operands' first flat indices, the length, and the operands' steps.
 pub(crate) fn rows<const N: usize>(
     shape: &[usize],
     operands: [&[usize]; N],
@@ -95,7 +95,7 @@ pub(crate) fn rows<const N: usize>(
         let strides = strides(own);
         move |axis: usize| if axis < offset || own[axis - offset] == 1 { 0 } else { strides[axis - offset] }
     });
-    // Innermost first; an axis joins the one inside it where every operand just goes on.
+    // Innermost first; an axis joins the one inside it if every operand is contiguous across both.
     let mut axes: Vec<(usize, [usize; N])> = Vec::new();
     for axis in (0..shape.len()).rev().filter(|axis| shape[*axis] != 1) {
         let step = std::array::from_fn(|at| steps[at](axis));
@@ -175,7 +175,7 @@ fn each_dyn<S: Scalar>(
     }
 }
 
-/// Order of two integers of type `dtype` (64-bit unsigned ones are kept with their bits).
+/// Order of two integers of type `dtype` (unsigned 64-bit ones are stored by their bits).
 pub(crate) fn int_order(dtype: DType, a: i64, b: i64) -> Ordering {
     if dtype == DType::U64 { (a as u64).cmp(&(b as u64)) } else { a.cmp(&b) }
 }
@@ -185,8 +185,8 @@ pub(crate) fn int_to_f64(dtype: DType, value: i64) -> f64 {
     if dtype == DType::U64 { value as u64 as f64 } else { value as f64 }
 }
 
-/// A double as an integer of type `dtype`: truncated, and held at the ends of the type's range; not
-/// a number is 0.
+/// A double as an integer of type `dtype`: truncated, and clamped to the type's range; not-a-number
+/// becomes 0.
 pub(crate) fn f64_to_int(dtype: DType, value: f64) -> i64 {
     let value = value.trunc();
     match dtype {
@@ -216,7 +216,7 @@ pub(crate) fn pick<S: Scalar>(order: Ordering, a: &S, b: &S) -> Result<S, Unsupp
     S::extreme(order, a, b)
 }
 
-/// `x` held between two bounds that are numbers, the upper one winning; not-a-number stays.
+/// `x` clamped between two bounds that are numbers, the upper one winning; not-a-number stays.
 pub(crate) fn clamp<S: Scalar>(x: &S, low: &S, high: &S) -> Result<S, Unsupported> {
     S::extreme(Ordering::Less, &S::extreme(Ordering::Greater, x, low)?, high)
 }
@@ -261,8 +261,7 @@ macro_rules! binary {
 pub(crate) use binary;
 
 /// Declares operators on one number, with float attributes and their ONNX defaults: element types,
-/// kernel, operations per element, meaning on reals and, where they are taken, on integers of a
-/// type.
+/// kernel, operations per element, meaning on reals and, where accepted, on integers of a type.
 macro_rules! pointwise {
     ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident = $default:expr),* $(,)? }, $types:expr, $kernel:expr, $flops:expr,
         |$op:ident, $x:ident| $real:expr $(, |$dtype:pat_param, $i:ident| $int:expr)?;)*) => {$(
@@ -297,13 +296,13 @@ macro_rules! pointwise {
 }
 pub(crate) use pointwise;
 
-/// The float attribute `name`, or its default, in the precision that ONNX files keep.
+/// The float attribute `name`, or its default, at the precision of ONNX files.
 pub(crate) fn float_attr(node: &OnnxNode, name: &str, default: f32) -> crate::Float {
     crate::Float(node.float(name).unwrap_or(f64::from(default)))
 }
 
-/// The operator on two broadcast operands. Before opset 7 the second one is aligned by the
-/// attributes `broadcast` and `axis`.
+/// The operator on two broadcast operands. Before opset 7 the attributes `broadcast` and `axis`
+/// align the second one.
 pub(crate) fn import_broadcast(node: &OnnxNode, op: Op) -> Result<Imported, Opaque> {
     if node.version >= 7 || node.int("broadcast").unwrap_or(0) == 0 {
         return node.import(op);
@@ -344,7 +343,7 @@ pub(crate) fn lift(node: &OnnxNode, at: usize, trailing: usize) -> Result<Import
     })
 }
 
-/// The operator exists since opset `first`.
+/// The operator exists from opset `first` on.
 pub(crate) fn since(op: &'static str, version: i64, first: i64) -> Result<(), crate::onnx::NoSpelling> {
     if version < first {
         Err(crate::onnx::NoSpelling { op, why: format!("it exists since opset {first}, the model has {version}") })

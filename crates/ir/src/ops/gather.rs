@@ -15,7 +15,7 @@ operator! {
     /// `(data, indices)`: the slices of `data` along `axis` at the integer `indices`, whose shape
     /// takes the axis' place.
     ///
-    /// Negative indices count from the end; one outside the axis is an error of evaluation.
+    /// Negative indices count from the end; an index outside the axis is an evaluation error.
     pub struct Gather {
         /// Axis of `data`, ≥ 0.
         pub axis: i64,

@@ -18,7 +18,7 @@ const TYPES: &[Since] = &[(7, Types::FLOATS), (13, Types::BF16)];
 
 operator! {
     /// `alpha * a' b' (+ beta * c) → [M, N]` with `a'` of `[M, K]` and `b'` of `[K, N]`, each given
-    /// transposed if its flag says so.
+    /// transposed if its flag is set.
     ///
     /// `c` broadcasts to `[M, N]`. Floating-point operands only.
     pub struct Gemm {
@@ -94,7 +94,7 @@ impl Operator for Gemm {
         Ok(node.import_with(op, if adds { &[0, 1, 2] } else { &[0, 1] }))
     }
 
-    /// Until opset 10 the addend is required: a zero takes its place.
+    /// Until opset 10 the addend is required: a zero stands in for it.
     fn spell(&self, inputs: &[TensorType], outputs: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         accepts::spelled("Gemm", TYPES, version, outputs[0].dtype)?;
         let mut spelling = OnnxSpelling::plain("Gemm", inputs.len())

@@ -50,7 +50,7 @@ impl Operator for GroupNormalization {
         &["GroupNormalization"]
     }
 
-    /// Until opset 20 scale and bias have one value per group: constants are spread over the
+    /// Until opset 20 scale and bias have one value per group: constants are expanded to the
     /// channels, others stay opaque.
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         let num_groups = node.int("num_groups").ok_or_else(|| Opaque("GroupNormalization without num_groups".into()))?;
@@ -91,10 +91,10 @@ impl Operator for GroupNormalization {
     }
 }
 
-/// Scales per group are spread over at most this many channels.
+/// Scales per group are expanded to at most this many channels.
 const MOST_CHANNELS: i64 = 1 << 20;
 
-/// A vector of one value per group as one of one value per channel.
+/// Expands a vector with one value per group to one value per channel.
 fn spread(value: &Const, groups: i64, channels: i64) -> Option<Const> {
     if value.shape() != [groups] || groups < 1 || channels % groups != 0 || channels > MOST_CHANNELS {
         return None;

@@ -1,4 +1,4 @@
-//! Operators that pass their operand on.
+//! Operators that pass their operand through.
 
 use crate::Op;
 use crate::dtype::Class;

@@ -1,4 +1,4 @@
-//! Nodes without operands, and nodes that are kept verbatim.
+//! Nodes without operands, and nodes kept verbatim.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -29,16 +29,16 @@ pub struct OpaqueOp {
     pub op_type: Arc<str>,
     /// Domain.
     pub domain: Arc<str>,
-    /// Which of the original inputs are given, in order (`false`: left out). Operands beyond it are
-    /// captured by subgraphs.
+    /// Which of the original inputs are present, in order (`false`: left out). Operands beyond them
+    /// are captured by subgraphs.
     pub given: Arc<[bool]>,
     /// Number of results.
     pub results: usize,
-    /// Why it is opaque, for people.
+    /// Why it is opaque, human-readable.
     pub why: Arc<str>,
     /// True if it draws at random, is in training mode, or has a body or calls a function that
-    /// contains such an operator. Then it is equal to nothing but itself, even on equal operands;
-    /// else it is a function of its operands.
+    /// contains such an operator. Then it is equal only to itself, even on equal operands;
+    /// otherwise it is a function of its operands.
     pub effects: bool,
     /// Identity: two opaque operators are equal only if they are the same original node.
     pub id: u32,

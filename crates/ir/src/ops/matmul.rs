@@ -11,7 +11,7 @@ use crate::ty::{TensorType, broadcast_shapes};
 
 operator! {
     /// `[.., M, K] × [.., K, N] → [.., M, N]`. Both operands have rank ≥ 2 here; vectors are
-    /// unsqueezed at the ONNX border.
+    /// unsqueezed at the ONNX boundary.
     pub struct MatMul {}
 }
 

@@ -21,7 +21,7 @@ operator! {
     ///
     /// Sizes as for [`Conv`](crate::ops::conv::Conv); with `ceil_mode` rounded up, except for
     /// windows that would start beyond the last element. Every pad is smaller than the kernel. A
-    /// window without any element has no value.
+    /// window without any element is undefined.
     pub struct MaxPool {
         /// Sizes of the window.
         pub kernel: Vec<i64>,
@@ -70,7 +70,7 @@ impl Operator for MaxPool {
 
     fn import(node: &OnnxNode) -> Result<Imported, Opaque> {
         one_result(node)?;
-        // It is about the indices, the second result.
+        // It concerns the indices, which are the second result.
         node.attrs.ignore(&["storage_order"]);
         let kernel = pool_kernel(node)?;
         let window = import_window(node, &kernel, node.ty(0).ok(), true)?;
@@ -153,7 +153,7 @@ fn largest<T: Clone>(
     Ok(Tensor::new(shape, data))
 }
 
-/// Raises each of `best` to the element of `from`, taken every `stride`, if that is greater.
+/// Raises each of `best` to the element of `from`, read at `stride`, if that is greater.
 fn raise<T>(best: &mut [T], from: &[T], stride: usize, raised: impl Fn(&mut T, &T) -> Result<(), EvalError>) -> Result<(), EvalError> {
     if stride == 1 {
         return best.iter_mut().zip(from).try_for_each(|(best, x)| raised(best, x));

@@ -1,5 +1,5 @@
-//! What data-movement operators share: strided block copies on any kind of value, checks of axes,
-//! sizes that are bound at run time.
+//! Shared by data-movement operators: strided block copies on any kind of value, checks of axes,
+//! sizes bound at run time.
 
 use crate::attr::Attr;
 use crate::dim::{Bindings, Dim};
@@ -42,7 +42,7 @@ pub(crate) fn axis_below(name: &str, axis: i64, rank: usize) -> Result<usize, Ty
         .ok_or_else(|| TypeError::invalid(format!("{name} has the axis {axis}, but rank {rank} allows 0 to {}", rank as i64 - 1)))
 }
 
-/// `axes` as ascending indices below `rank`, none twice.
+/// `axes` as ascending indices below `rank`, without duplicates.
 pub(crate) fn axes_below(name: &str, axes: &[i64], rank: usize) -> Result<Vec<usize>, TypeError> {
     if axes.windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(TypeError::invalid(format!("{name} needs ascending axes, none twice, not {axes:?}")));
@@ -50,7 +50,7 @@ pub(crate) fn axes_below(name: &str, axes: &[i64], rank: usize) -> Result<Vec<us
     axes.iter().map(|a| axis_below(name, *a, rank)).collect()
 }
 
-/// Shows that two sizes are equal for all symbol values; `what` starts the message otherwise.
+/// Shows that two sizes are equal for all symbol values; otherwise `what` starts the message.
 pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result<(), TypeError> {
     if a == b {
         return Ok(());
@@ -59,8 +59,8 @@ pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result
     Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
 }
 
-/// Shows that a size is at least 0 for all symbol values ≥ 1; `what` names it in the message
-/// otherwise.
+/// Shows that a size is at least 0 for all symbol values ≥ 1; otherwise `what` names it in the
+/// message.
 pub(crate) fn not_negative(size: &Dim, what: impl Fn() -> String) -> Result<(), TypeError> {
     if size.at_least(0) {
         return Ok(());
@@ -76,8 +76,8 @@ pub(crate) fn product(dims: &[Dim]) -> Dim {
 
 /// The numbers behind symbolic sizes at run time.
 ///
-/// Symbols are bound by the context, else from the operands' sizes where an operand's type has the
-/// bare symbol.
+/// Symbols are bound by the context, else from the operands' sizes if an operand's type contains
+/// the bare symbol.
 pub(crate) fn concrete<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<i64>, EvalError> {
     let at_once: Option<Vec<i64>> = dims.iter().map(|d| d.eval(context.bindings)).collect();
     if let Some(found) = at_once {
@@ -103,8 +103,7 @@ pub(crate) fn concrete_shape<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], conte
 /// Copies a strided view out of `data`: the element at index `i` of `shape` is `data[offset + Σ
 /// i·steps]`.
 ///
-/// Runs that lie together are copied as blocks. Every index that the view reaches must be inside
-/// `data`.
+/// Contiguous runs are copied as blocks. Every index that the view reaches must be inside `data`.
 pub(crate) fn read_strided<T: Clone>(data: &[T], shape: &[usize], steps: &[isize], offset: usize) -> Vec<T> {
     let total: usize = shape.iter().product();
     let mut out = Vec::with_capacity(total);
@@ -213,8 +212,8 @@ pub(crate) fn required_sizes(node: &OnnxNode, at: usize) -> Result<Vec<Dim>, Opa
     sizes_of(node, at)?.ok_or_else(|| Opaque(format!("{} leaves out input {at}", node.op_type)))
 }
 
-/// The axes of a node that takes them as an attribute before opset 13 and as input 1 since; `None`
-/// if left out.
+/// The axes of a node that takes them as an attribute before opset 13 and as input 1 from then on;
+/// `None` if left out.
 pub(crate) fn axes_of(node: &OnnxNode) -> Result<Option<Vec<i64>>, Opaque> {
     if node.version < 13 { Ok(node.ints("axes")) } else { node.constant_ints(1) }
 }

@@ -20,7 +20,7 @@ operator! {
     /// Negative indices count from the end; an index outside `-depth .. depth` gives `values[0]`
     /// everywhere.
     pub struct OneHot {
-        /// Where the new axis is in the result, ≥ 0.
+        /// Position of the new axis in the result, ≥ 0.
         pub axis: i64,
         /// Its size.
         pub depth: i64,
@@ -71,7 +71,7 @@ impl Operator for OneHot {
 
     fn spell(&self, inputs: &[TensorType], _: &[TensorType], version: i64) -> Result<OnnxSpelling, NoSpelling> {
         since("OneHot", version, 11)?;
-        // Runtimes have kernels for depths of the indices' own type.
+        // Runtimes have kernels for depths of the same type as the indices.
         let dtype = inputs.first().map_or(DType::I64, |t| t.dtype);
         let depth = Const::from_i64(dtype, &[], &[self.depth]).ok_or_else(|| no_spelling("OneHot", format!("a depth of type {dtype}")))?;
         let mut spelling = OnnxSpelling::plain("OneHot", 1).with("axis", Attr::Int(self.axis)).with_const(depth);

@@ -1,5 +1,5 @@
-//! Checks that many operators share: number and element type of operands, agreement of sizes,
-//! unused results.
+//! Checks shared by many operators: number and element type of operands, agreement of sizes, unused
+//! results.
 
 use std::ops::RangeInclusive;
 
@@ -12,10 +12,10 @@ use crate::tensor::{Tensor, Value};
 use crate::ty::TensorType;
 
 /// Largest window, stride, pad, dilation, factor or block size: keeps sums of products of two
-/// inside 64 bits.
+/// within 64 bits.
 pub(crate) const LARGEST_SIZE: i64 = 1 << 30;
 
-/// The one floating-point type of `count` operands.
+/// The single floating-point type of `count` operands.
 pub(crate) fn floats(name: &str, inputs: &[TensorType], count: RangeInclusive<usize>) -> Result<DType, TypeError> {
     let Some(first) = inputs.first().filter(|_| count.contains(&inputs.len())) else {
         return Err(TypeError::invalid(format!("{name} takes {} to {} operands, not {}", count.start(), count.end(), inputs.len())));
@@ -29,7 +29,7 @@ pub(crate) fn floats(name: &str, inputs: &[TensorType], count: RangeInclusive<us
     }
 }
 
-/// Fails unless two sizes are equal for all values of the symbols.
+/// Fails unless two sizes are equal for all symbol values.
 pub(crate) fn equal_sizes(name: &str, what: &str, a: &Dim, b: &Dim) -> Result<(), TypeError> {
     if a == b {
         return Ok(());

@@ -138,8 +138,8 @@ impl Operator for Pad {
 }
 
 impl Pad {
-    /// For every index along one axis of the result, the operand's index, or `None` where the value
-    /// goes.
+    /// For every index along one axis of the result, the operand's index, or `None` for a padded
+    /// element.
     fn source(&self, size: usize, before: i64, after: i64) -> Result<Vec<Option<usize>>, EvalError> {
         let n = size as i64;
         let misfit = || EvalError::value(format!("Pad ({}) of a size of {size} by {before} and {after}", self.mode));

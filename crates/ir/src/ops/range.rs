@@ -15,8 +15,8 @@ use crate::ty::{PartialType, Shape, TensorType};
 operator! {
     /// `(start, limit, delta)`, scalars: `start, start + delta, ..` before `limit`.
     ///
-    /// Types do not show how many numbers that are, so the length is an attribute; values that give
-    /// another one are an error of evaluation.
+    /// Types do not show how many numbers these are, so the length is an attribute; values that
+    /// give a different length are an evaluation error.
     pub struct Range {
         /// The result's shape: one size.
         pub shape: Vec<Dim>,
@@ -131,8 +131,7 @@ fn int_length(start: i64, limit: i64, delta: i64) -> Option<usize> {
     usize::try_from((span.max(0) + delta.abs() - 1) / delta.abs()).ok()
 }
 
-/// `ceil((limit - start) / delta)`, at least 0; `None` if that is no number or more than memory
-/// holds.
+/// `ceil((limit - start) / delta)`, at least 0; `None` if that is not a number or exceeds memory.
 fn real_length(start: f64, limit: f64, delta: f64) -> Option<usize> {
     let n = ((limit - start) / delta).ceil();
     if n.is_nan() || n > 1e15 { None } else { Some(n.max(0.0) as usize) }

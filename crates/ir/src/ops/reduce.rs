@@ -32,12 +32,12 @@ enum Kind {
 }
 
 impl Kind {
-    /// Reducing along no axis changes nothing (and does not take a logarithm, say).
+    /// Reducing along no axis changes nothing (it does not even take a logarithm, say).
     fn trivial_without_axes(self) -> bool {
         matches!(self, Kind::Sum | Kind::Mean | Kind::Max | Kind::Min | Kind::Prod)
     }
 
-    /// The opset since which the axes are an input.
+    /// The opset from which the axes are an input.
     fn axes_input_since(self) -> i64 {
         if self == Kind::Sum { 13 } else { 18 }
     }
@@ -51,7 +51,7 @@ const EXTREMES: &[Since] =
 macro_rules! reduction {
     ($($(#[$doc:meta])* $name:ident, $kind:ident, $types:expr, $kernel:ident, $flops:expr;)*) => {$(
         operator! { $(#[$doc])* pub struct $name {
-            /// Axes that are reduced: ≥ 0, ascending. None of them: nothing is reduced.
+            /// Axes to reduce: ≥ 0, ascending. If empty, nothing is reduced.
             pub axes: Vec<i64>,
             /// Reduced axes stay, with size 1.
             pub keepdims: bool
@@ -88,9 +88,9 @@ reduction! {
     ReduceSum, Sum, NUMBERS, Window, 1.0;
     /// The arithmetic mean; of integers, truncated.
     ReduceMean, Mean, NUMBERS, Window, 1.0;
-    /// The largest element; not-a-number if one is. Of nothing: the least value of the type.
+    /// The largest element; not-a-number if there is one. Over no elements: the type's minimum.
     ReduceMax, Max, EXTREMES, Window, 1.0;
-    /// The smallest element; not-a-number if one is. Of nothing: the greatest value of the type.
+    /// The smallest element; not-a-number if there is one. Over no elements: the type's maximum.
     ReduceMin, Min, EXTREMES, Window, 1.0;
     /// The product.
     ReduceProd, Prod, NUMBERS, Window, 1.0;
@@ -123,7 +123,7 @@ fn infer(name: &str, types: &[Since], axes: &[i64], keepdims: bool, inputs: &[Te
     Ok(vec![TensorType { dtype: operand.dtype, shape: shape.collect() }])
 }
 
-/// Axes and `keepdims` of an ONNX node. Axes left out are all axes, unless `noop_with_empty_axes`
+/// Axes and `keepdims` of an ONNX node. Missing axes mean all axes, unless `noop_with_empty_axes`
 /// asks for none.
 fn import(node: &OnnxNode, kind: Kind) -> Result<(Vec<i64>, bool), Opaque> {
     let ty = node.ty(0)?;
@@ -155,7 +155,7 @@ fn spell(
     let spelling = OnnxSpelling::plain(name, 1).with("keepdims", Attr::Int(i64::from(keepdims)));
     let as_input = version >= kind.axes_input_since();
     match (axes.is_empty(), inputs[0].rank()) {
-        // All axes of a scalar are no axes, and leaving them out says so.
+        // For a scalar, all axes are no axes, which omitting them expresses.
         (true, 0) => Ok(spelling),
         (true, _) if as_input && kind.trivial_without_axes() => Ok(spelling.with("noop_with_empty_axes", Attr::Int(1))),
         (true, _) => Err(NoSpelling { op: name, why: format!("reducing along no axes has no form at opset {version}") }),
@@ -211,8 +211,8 @@ fn reals<S: Scalar>(kind: Kind, x: &Tensor<S>, axes: &[i64], kept: &[usize], cou
         Kind::L2 => each(&sum(&squares(&x.data)?)?, &|v| Ok(v.apply(Function::Sqrt)?)),
         Kind::LogSum => each(&sum(&x.data)?, &|v| Ok(v.apply(Function::Log)?)),
         Kind::LogSumExp => {
-            // Shifted by the largest element so that nothing overflows; not where that is infinite
-            // or values have no order.
+            // Shifted by the largest element so that nothing overflows; not if it is infinite or
+            // values have no order.
             let zero = S::zero();
             let shift = match extreme(Ordering::Greater, f64::NEG_INFINITY) {
                 Ok(largest) => largest.into_iter().map(|v| if v.sub(&v) == zero { v } else { zero.clone() }).collect(),
@@ -246,8 +246,8 @@ fn ints(kind: Kind, x: &Tensor<i64>, axes: &[i64], count: usize, dtype: DType) -
     }
 }
 
-/// Least and greatest value of an integer type, as 64-bit integers (the unsigned 64-bit type with
-/// its bits).
+/// Minimum and maximum of an integer type, as 64-bit integers (the unsigned 64-bit type by its
+/// bits).
 fn int_range(dtype: DType) -> (i64, i64) {
     match dtype {
         DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
@@ -271,7 +271,7 @@ fn fold<T: Clone>(
     empty: &T,
     combine: &impl Fn(&T, &T) -> Result<T, EvalError>,
 ) -> Result<Vec<T>, EvalError> {
-    // Neighbouring axes of one fate are one axis.
+    // Neighbouring axes with the same role count as one axis.
     let mut groups: Vec<(usize, bool)> = Vec::new();
     for (at, size) in shape.iter().enumerate() {
         let reduced = axes.contains(&(at as i64));

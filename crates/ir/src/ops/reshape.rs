@@ -78,8 +78,8 @@ impl Operator for Reshape {
 }
 
 impl Reshape {
-    /// The sizes as numbers, where 0 copies the operand's size and one -1 is what is left; `None`
-    /// if that cannot say it.
+    /// The sizes as numbers, where 0 copies the operand's size and one -1 is the remaining size;
+    /// `None` if that cannot express them.
     fn sizes(&self, x: &TensorType) -> Option<Vec<i64>> {
         let mut inferred = self.shape.iter().any(|d| d.is(0));
         let mut sizes = Vec::with_capacity(self.shape.len());
@@ -98,7 +98,7 @@ impl Reshape {
 }
 
 /// The sizes that ONNX means by `wanted`: 0 copies the operand's size (unless `allow_zero`), one -1
-/// is what is left.
+/// is the remaining size.
 fn resolve(have: &[Dim], wanted: &[Dim], allow_zero: bool) -> Result<Vec<Dim>, Opaque> {
     let mut shape = Vec::with_capacity(wanted.len());
     let mut inferred = None;

@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::{PartialType, TensorType};
 
-/// Bounds from here on mean "to the end" even where the size is not known.
+/// Bounds from here on mean "to the end" even if the size is unknown.
 const FAR: i64 = i32::MAX as i64;
 const FAR_BACK: i64 = -FAR;
 
@@ -68,7 +68,7 @@ impl Operator for Slice {
         let [x] = operands("Slice", inputs)?;
         let mut result = x.clone();
         let axes = axes_below("Slice", &self.axes, x.rank())?;
-        // ONNX clamps bounds that are not inside of the tensor.
+        // ONNX clamps bounds outside the tensor.
         let sure = || {
             let size = |(at, size): (usize, &Dim)| (!axes.contains(&at)).then(|| size.clone());
             PartialType { dtype: x.dtype, shape: x.shape.iter().enumerate().map(size).collect() }
@@ -77,13 +77,13 @@ impl Operator for Slice {
             let (low, high) = range.span();
             let whole = &x.shape[axis];
             let length = high.clone() - low.clone();
-            // The size of an existing axis is no negative number, even where that cannot be shown.
+            // The size of an existing axis is not negative, even where that cannot be shown.
             let shown = if length == *whole { Dim::from(0) } else { length.clone() };
             not_negative(&low, || format!("the lower bound of Slice along axis {axis}"))
                 .and_then(|()| not_negative(&shown, || format!("the length of Slice along axis {axis}")))
                 .and_then(|()| not_negative(&(whole.clone() - high), || format!("what Slice leaves of axis {axis} of {x}")))
                 .map_err(|e| e.with_types([sure()]))?;
-            // A step beyond the range is as good as one of its length, and does not overflow.
+            // A step beyond the range acts like one of its length, and does not overflow.
             let step = length.known().map_or(i64::MAX, |n| n.max(1)).min(range.step.saturating_abs());
             result.shape[axis] = length.ceil_div(&Dim::from(step));
         }
@@ -108,7 +108,7 @@ impl Operator for Slice {
             shape[axis] = (high - low).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
             if shape[axis] > 0 {
                 offset += start as usize * own[axis];
-                // A range of one element never steps, and its step may be out of all proportion.
+                // A range of one element never steps, and its step may be arbitrarily large.
                 view[axis] = if shape[axis] == 1 { 0 } else { *step as isize * own[axis] as isize };
             }
         }
@@ -155,7 +155,7 @@ impl Operator for Slice {
         for (range, axis) in ranges.iter().zip(&self.axes) {
             let open = x.shape.get(*axis as usize).is_some_and(|size| size.known().is_none());
             if version == 10 && open && range.step.abs() != 1 {
-                // Inference forgets the step then, and runtimes plan memory by what it says.
+                // Inference then forgets the step, and runtimes plan memory by its result.
                 return Err(no_spelling("Slice", "opset 10 says wrong sizes of steps through an open size"));
             }
             let whole = x.shape.get(*axis as usize).ok_or_else(|| no_spelling("Slice", format!("axis {axis} is not there")))?;
@@ -186,8 +186,8 @@ impl Operator for Slice {
     }
 }
 
-/// A bound as ONNX writes it: the number, the far end, counted from the end, or a size that is no
-/// negative number.
+/// A bound as ONNX writes it: the number, the far end, counted from the end, or a size that is not
+/// negative.
 fn written(bound: &Dim, whole: &Dim) -> Result<Dim, NoSpelling> {
     if bound == whole {
         return Ok(Dim::from(i64::MAX));
@@ -237,7 +237,7 @@ fn clamp(whole: &Dim, start: &Dim, end: &Dim, step: i64) -> Result<Range, Opaque
 /// One bound along an axis of symbolic size, if it can be shown to lie inside; far bounds become
 /// `lowest` or `highest`.
 ///
-/// `room` is how much the size must exceed a bound counted from the front.
+/// `room` is by how much the size must exceed a bound counted from the front.
 fn bound(whole: &Dim, given: &Dim, lowest: Dim, highest: Dim, room: i64) -> Result<Dim, Opaque> {
     let doubt = || Opaque(format!("Slice at {given} may be outside a size of {whole}"));
     match given.known() {

@@ -20,7 +20,7 @@ const SOFTMAX: &[Since] = &[(1, Types::FLOATS), (13, Types::BF16)];
 macro_rules! softmax {
     ($($(#[$doc:meta])* $name:ident, $line:ident, $flops:expr;)*) => {$(
         operator! { $(#[$doc])* pub struct $name {
-            /// The axis that is normalized, ≥ 0.
+            /// The axis to normalize, ≥ 0.
             pub axis: i64
         } }
 
@@ -67,7 +67,7 @@ softmax! {
     LogSoftmax, log_softmax_line, 12.0;
 }
 
-/// From opset 13 on one axis is normalized; before, all axes from `axis` on together.
+/// From opset 13 on one axis is normalized; before, all axes from `axis` on jointly.
 fn import(node: &OnnxNode, op: impl Fn(i64) -> Op) -> Result<Imported, Opaque> {
     let ty = node.ty(0)?;
     if node.version >= 13 {
@@ -107,8 +107,8 @@ fn along<S: Scalar>(
     Ok(result)
 }
 
-/// What to subtract so that no exponential overflows: the largest element, or zero where values
-/// have no order.
+/// What to subtract so that no exponential overflows: the largest element, or zero if values have
+/// no order.
 fn shift<S: Scalar>(line: &[S], mut at: impl Iterator<Item = usize>) -> S {
     let Some(first) = at.next() else { return S::zero() };
     at.try_fold(line[first].clone(), |best, i| pick(Ordering::Greater, &best, &line[i])).unwrap_or_else(|_| S::zero())

@@ -94,7 +94,7 @@ impl Operator for Split {
     }
 }
 
-/// The sizes of parts that are not given: equal ones; since opset 18 the last may be smaller.
+/// The sizes of parts if not given: equal ones; since opset 18 the last may be smaller.
 fn equal_parts(node: &OnnxNode, whole: &Dim) -> Result<Vec<i64>, Opaque> {
     let parts = node.int("num_outputs").unwrap_or(node.outputs.len() as i64);
     let whole = whole.known().ok_or_else(|| Opaque("Split of a symbolic size into equal parts".into()))?;

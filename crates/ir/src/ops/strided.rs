@@ -2,7 +2,7 @@
 
 /// The dense row-major elements `data[sum(index[a] * strides[a])]` for every index of `shape`.
 ///
-/// The caller keeps every such position inside `data`.
+/// The caller guarantees that every such position is inside `data`.
 pub(crate) fn gather<T: Clone>(data: &[T], shape: &[usize], strides: &[usize]) -> Vec<T> {
     let count: usize = shape.iter().product();
     let mut out = Vec::with_capacity(count);

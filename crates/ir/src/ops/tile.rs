@@ -13,7 +13,7 @@ use crate::ty::TensorType;
 operator! {
     /// The operand `repeats[i]` times, one after another, along every axis `i`.
     pub struct Tile {
-        /// How often, one number ≥ 0 per axis.
+        /// Number of repeats, ≥ 0, per axis.
         pub repeats: Vec<i64>,
     }
 }
@@ -33,7 +33,7 @@ impl Operator for Tile {
         if self.repeats.len() != x.shape().len() {
             return Err(EvalError::value(format!("Tile of {:?} by {:?}", x.shape(), self.repeats)));
         }
-        // Every axis becomes two: the copies, which do not move, and the operand's own.
+        // Every axis becomes two: the copies, with stride 0, and the operand's own.
         let (mut view, mut steps, mut shape) = (Vec::new(), Vec::new(), Vec::new());
         for ((size, stride), repeat) in x.shape().iter().zip(strides(x.shape())).zip(&self.repeats) {
             view.extend([*repeat as usize, *size]);

@@ -30,9 +30,9 @@ pointwise! {
     Exp {}, FLOATS, Transcendental, 8.0, |_op, x| x.apply(Function::Exp)?;
     /// The natural logarithm.
     Log {}, FLOATS, Transcendental, 8.0, |_op, x| x.apply(Function::Log)?;
-    /// The largest integer not above.
+    /// The largest integer that is not greater.
     Floor {}, FLOATS, Elementwise, 1.0, |_op, x| x.apply(Function::Floor)?;
-    /// The smallest integer not below.
+    /// The smallest integer that is not less.
     Ceil {}, FLOATS, Elementwise, 1.0, |_op, x| x.apply(Function::Ceil)?;
     /// The nearest integer, halves to even.
     Round {}, ROUND, Elementwise, 1.0, |_op, x| x.apply(Function::Round)?;

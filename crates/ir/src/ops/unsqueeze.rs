@@ -12,7 +12,7 @@ use crate::ty::TensorType;
 operator! {
     /// The operand with axes of size 1 inserted.
     pub struct Unsqueeze {
-        /// Where the new axes are in the result, ascending.
+        /// Positions of the new axes in the result, ascending.
         pub axes: Vec<i64>,
     }
 }

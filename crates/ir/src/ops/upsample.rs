@@ -1,4 +1,4 @@
-//! Nearest-neighbour enlargement by whole factors.
+//! Nearest-neighbour upsampling by integer factors.
 
 use crate::attr::Attr;
 use crate::constant::Const;
@@ -20,7 +20,7 @@ const TYPES: &[Since] = &[(7, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), 
 operator! {
     /// `x[d..] → y[d * scale..]` with `y[i..] = x[floor(i / scale)..]`; any element type.
     pub struct Upsample {
-        /// Whole factor of every axis, ≥ 1.
+        /// Integer factor of every axis, ≥ 1.
         pub scales: Vec<i64>,
     }
 }
@@ -56,7 +56,7 @@ impl Operator for Upsample {
         if node.str("mode").unwrap_or("nearest") != "nearest" {
             return Err(Opaque(format!("{} between neighbours", node.op_type)));
         }
-        // They are about interpolation, and about positions outside of the operand.
+        // They concern interpolation, and positions outside the operand.
         node.attrs.ignore(&["antialias", "cubic_coeff_a", "exclude_outside", "extrapolation_value"]);
         if node.flag("antialias", false)? {
             return Err(Opaque("Resize with antialias".into()));
@@ -92,7 +92,7 @@ impl Operator for Upsample {
         if version < 11 {
             return Ok(spelling.with_const(floats(&scales)?));
         }
-        // The region of interest is a required input until opset 12, so it is given empty.
+        // The region of interest is a required input until opset 12, so an empty one is given.
         let mut spelling =
             spelling.with("coordinate_transformation_mode", Attr::Str("asymmetric".into())).with("nearest_mode", Attr::Str("floor".into()));
         spelling.inputs.push(if version < 13 { SpellingInput::Const(floats(&[])?) } else { SpellingInput::Missing });
@@ -139,7 +139,7 @@ fn resize_scales(node: &OnnxNode, x: &TensorType) -> Result<Vec<i64>, Opaque> {
     factors.ok_or_else(|| Opaque(format!("Resize of {x} to sizes that are no whole multiples")))
 }
 
-/// The constant scales at input `at` as whole numbers; `None` if they are left out or empty.
+/// The constant scales at input `at` as integers; `None` if they are left out or empty.
 fn constant_scales(node: &OnnxNode, at: usize) -> Result<Option<Vec<i64>>, Opaque> {
     let empty = |t: &TensorType| t.shape.as_slice() == [Dim::from(0)];
     if node.ty(at).is_ok_and(empty) {
@@ -191,7 +191,7 @@ fn on_all_axes(node: &OnnxNode, rank: usize, given: Vec<i64>) -> Result<Vec<i64>
 /// Sizes up to which single-precision coordinates are exact enough for the `align_corners` argument
 /// below.
 const EXACT_CORNERS: i64 = 1024;
-/// Factors up to which they are for half-pixel centres.
+/// Factors up to which they are exact enough for half-pixel centres.
 const EXACT_CENTRES: i64 = 64;
 
 /// True if the coordinate rule reads `x[floor(i / scale)]` at every position `i`.

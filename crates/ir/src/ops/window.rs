@@ -1,4 +1,4 @@
-//! What convolutions and pools share: output sizes, implicit pads made explicit, and the loops'
+//! Shared by convolutions and pools: output sizes, implicit pads made explicit, and the loops'
 //! index arithmetic.
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Window<'_> {
         Ok(())
     }
 
-    /// Fails unless every pad is smaller than the kernel, as pools need.
+    /// Fails unless every pad is smaller than the kernel, as pools require.
     pub fn check_pool_pads(&self, name: &str) -> Result<(), TypeError> {
         let rank = self.kernel.len();
         match (0..2 * rank).find(|at| self.pads[*at] >= self.kernel[at % rank]) {
@@ -146,8 +146,8 @@ impl Axis {
         first.min(end)..end
     }
 
-    /// The first input position that window `at` reads; `None` if it lies in the padding as a
-    /// whole.
+    /// The first input position that window `at` reads; `None` if the window lies entirely in the
+    /// padding.
     pub fn first(&self, at: usize) -> Option<usize> {
         (0..self.kernel).find_map(|tap| self.source(at, tap))
     }
@@ -194,7 +194,7 @@ impl Grid {
         (0..d * h * w).map(|t| [t / (h * w), t / w % h, t % w]).collect()
     }
 
-    /// True if output and input positions are the same and each window reads just its own position.
+    /// True if output and input positions are the same and each window reads only its own position.
     pub fn is_pointwise(&self) -> bool {
         self.axes.iter().all(|a| a.kernel == 1 && a.stride == 1 && a.begin == 0 && a.end == 0)
     }
@@ -229,15 +229,15 @@ pub(crate) struct ImportedWindow {
     pub strides: Vec<i64>,
     pub pads: Vec<i64>,
     pub dilations: Vec<i64>,
-    /// The node's `ceil_mode`, false where it makes no difference.
+    /// The node's `ceil_mode`, false if it makes no difference.
     pub ceil_mode: bool,
 }
 
 /// Reads `strides`, `dilations` and `pads` or `auto_pad` of a convolution or pool with this kernel.
 ///
 /// `SAME_UPPER` and `SAME_LOWER` depend on the input size unless the stride is 1 or shown to divide
-/// it; else the node stays opaque. Runtimes disagree on `SAME` with dilations, and on pools that
-/// would be padded negatively: those stay opaque too.
+/// it; otherwise the node stays opaque. Runtimes disagree on `SAME` with dilations, and on pools
+/// that would be padded negatively: those stay opaque too.
 pub(crate) fn import_window(node: &OnnxNode, kernel: &[i64], input: Option<&TensorType>, pool: bool) -> Result<ImportedWindow, Opaque> {
     let rank = kernel.len();
     if rank == 0 || rank > MOST_SPATIAL {
@@ -277,8 +277,7 @@ pub(crate) fn split_pad(total: i64, upper: bool) -> (i64, i64) {
     if upper { (small, large) } else { (large, small) }
 }
 
-/// Pads that `SAME` adds to one undilated axis; negative where the stride is longer than the
-/// kernel.
+/// Pads that `SAME` adds to one undilated axis; negative if the stride is longer than the kernel.
 fn same_total(node: &OnnxNode, kernel: i64, stride: i64, size: Option<&Dim>) -> Result<i64, Opaque> {
     let bounded = [kernel, stride].iter().all(|v| (1..=LARGEST_SIZE).contains(v));
     if !bounded {
@@ -319,8 +318,8 @@ pub(crate) fn weight_kernel(node: &OnnxNode) -> Result<Vec<i64>, Opaque> {
     }
 }
 
-/// The attributes of a window in ONNX: `kernel_shape`, `strides`, `pads`, and `dilations` where
-/// there are any.
+/// The attributes of a window in ONNX: `kernel_shape`, `strides`, `pads`, and `dilations` if there
+/// are any.
 pub(crate) fn spelled(window: &Window<'_>) -> Vec<(&'static str, Attr)> {
     let mut attrs = vec![
         ("kernel_shape", Attr::Ints(window.kernel.to_vec())),

@@ -1,4 +1,4 @@
-//! A position in a text that is being read: what every reader of a text format steps with.
+//! A position in a text being read: the basis of every reader of a text format.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The rest of a text, and where it is in the whole.
+/// The rest of a text, and its position in the whole.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     text: &'a str,
@@ -37,17 +37,17 @@ impl<'a> Cursor<'a> {
         Cursor { text, at: 0, position: Position::default() }
     }
 
-    /// What was not read yet.
+    /// The unread text.
     pub fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// Where the rest starts.
+    /// The position where the rest starts.
     pub fn position(&self) -> Position {
         self.position
     }
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         self.rest().chars().next()
     }
 
-    /// Steps over the next character.
+    /// Consumes the next character.
     pub fn bump(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += c.len_utf8();
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         Some(c)
     }
 
-    /// Steps over `word` if it comes next.
+    /// Consumes `word` if it comes next.
     pub fn take(&mut self, word: &str) -> bool {
         let found = self.rest().starts_with(word);
         if found {
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Steps over the characters that fit, and returns them.
+    /// Consumes the characters that fit, and returns them.
     pub fn take_while(&mut self, fits: impl Fn(char) -> bool) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(&fits) {
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         &self.text[start..self.at]
     }
 
-    /// Steps over the rest of the line, and returns a cursor over that alone.
+    /// Consumes the rest of the line, and returns a cursor over it.
     pub fn line(&mut self) -> Cursor<'a> {
         let start = self.clone();
         self.take_while(|c| c != '\n');
@@ -97,7 +97,7 @@ impl<'a> Cursor<'a> {
         line
     }
 
-    /// Steps over blanks.
+    /// Skips blanks.
     pub fn skip_blanks(&mut self) {
         self.take_while(char::is_whitespace);
     }

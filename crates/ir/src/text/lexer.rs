@@ -6,7 +6,7 @@ use super::parse::ParseError;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A plain word: a name or a word of the format.
+    /// A plain word: a name or a keyword of the format.
     Word(String),
     /// A name in backquotes.
     Quoted(String),
@@ -36,7 +36,7 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// Reads tokens one at a time, so that text after a graph need not be in this format.
+/// Reads tokens one at a time, so that text after a graph may be in another format.
 pub(super) struct Lexer<'a> {
     cursor: Cursor<'a>,
 }
@@ -46,12 +46,12 @@ impl<'a> Lexer<'a> {
         Lexer { cursor: Cursor::new(text) }
     }
 
-    /// Byte offset of the text that is not read yet.
+    /// Byte offset of the unread text.
     pub fn offset(&self) -> usize {
         self.cursor.offset()
     }
 
-    /// Steps over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         self.cursor.skip_blanks();
         while self.cursor.take(";") {
@@ -121,7 +121,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The text up to the closing `quote`, escapes resolved.
+    /// The text up to the closing `quote`, with escapes resolved.
     fn until(&mut self, quote: char, position: Position) -> Result<String, ParseError> {
         self.cursor.bump();
         let mut text = String::new();

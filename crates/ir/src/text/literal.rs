@@ -20,7 +20,7 @@ impl Number {
     }
 }
 
-/// The constant with these elements; `None` if their number or kind does not fit.
+/// The constant with these elements; `None` if their number or kind does not match.
 pub(super) fn constant(dtype: DType, shape: &[i64], numbers: &[Number]) -> Option<Const> {
     if dtype.is_float() {
         return Const::from_f64(dtype, shape, &numbers.iter().map(|n| n.as_f64()).collect::<Vec<_>>());
@@ -29,7 +29,7 @@ pub(super) fn constant(dtype: DType, shape: &[i64], numbers: &[Number]) -> Optio
     Const::from_i64(dtype, shape, &ints?)
 }
 
-/// The data that a constant without data has: it depends on the name, the type and nothing else.
+/// The data of a constant written without data: it depends only on the name and the type.
 pub(super) fn seeded(dtype: DType, shape: &[i64], name: &str) -> Option<Const> {
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(usize::try_from(*d).ok()?)).filter(|n| *n <= 1 << 28)?;
     let mut random = SplitMix64(xxhash_rust::xxh3::xxh3_64(name.as_bytes()));
@@ -44,7 +44,7 @@ pub(super) fn seeded(dtype: DType, shape: &[i64], name: &str) -> Option<Const> {
     }
 }
 
-/// The elements as text that reads back to the same bits (of a NaN only that it is one); `None` for
+/// The elements as text that reads back to the same bits (for a NaN, to some NaN); `None` for
 /// exotic types.
 pub(super) fn elements(constant: &Const) -> Option<Vec<String>> {
     Some(match constant.dtype().class() {
@@ -55,7 +55,7 @@ pub(super) fn elements(constant: &Const) -> Option<Vec<String>> {
     })
 }
 
-/// The shortest text that means this value in this type.
+/// The shortest text that denotes this value in this type.
 fn float(dtype: DType, value: f64) -> String {
     let short = format!("{:?}", value as f32);
     let back = short.parse::<f64>().is_ok_and(|v| (v as f32).to_bits() == (value as f32).to_bits());

@@ -25,13 +25,13 @@
 //!   `f32[2](0.5, 1)`.
 //! * Constants: `= number` (fills), `= [..]` (all elements, row-major), or nothing: pseudo-random
 //!   data that depends on the name alone, reals in `[-1, 1)`, integers 0 to 2, booleans.
-//! * An operand is a name or a call with one result. Results that nobody needs may be called `_`.
+//! * An operand is a name or a call with one result. Unused results may be called `_`.
 //! * Operators that Regraft does not define: `y = opaque:Name(x, _, z) -> f32[N], ?`. `_` is an
-//!   input left out, `?` an unknown type. In another domain: `opaque:com.example::Name(..)`. Values
-//!   that a subgraph captures follow a bar: `opaque:If(c | x)`. The attributes `id=` (identity,
-//!   else counted from 0) and `why=` may follow.
+//!   omitted input, `?` an unknown type. In another domain: `opaque:com.example::Name(..)`. Values
+//!   captured by a subgraph follow a bar: `opaque:If(c | x)`. The attributes `id=` (identity, else
+//!   counted from 0) and `why=` may follow.
 //! * `output v as name` returns `v` under another name.
-//! * A name that is no plain word, or is a word of the format, is put in backquotes.
+//! * A name that is not a plain word, or is a keyword of the format, is put in backquotes.
 
 mod cursor;
 mod lexer;

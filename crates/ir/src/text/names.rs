@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 
-/// Words that are no names unless quoted.
+/// Words that cannot be names unless quoted.
 const RESERVED: [&str; 13] = ["graph", "const", "output", "as", "opaque", "true", "false", "none", "floor", "broadcast", "inf", "NaN", "_"];
 
 /// True for characters that a plain word may start with.
@@ -10,12 +10,12 @@ pub(super) fn starts_word(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// True for characters that a plain word may go on with.
+/// True for characters that may continue a plain word.
 pub(super) fn continues_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '.'
 }
 
-/// The name as the text format writes it: as it is where it is a plain word, else in backquotes.
+/// The name as the text format writes it: as is if it is a plain word, otherwise in backquotes.
 pub fn quoted(name: &str) -> String {
     let reserved = RESERVED.contains(&name) || DType::from_name(name).is_some() || name.starts_with("dtype");
     let plain = name.starts_with(starts_word) && name.chars().all(continues_word) && !reserved;

@@ -12,10 +12,10 @@ use crate::text::lexer::{Lexer, Token};
 use crate::text::literal::{constant, seeded};
 use crate::text::names::nearest;
 
-/// Nesting of calls and sizes beyond this is refused, so that no text can exhaust the stack.
+/// Deeper nesting of calls and sizes is refused, so that no text can exhaust the stack.
 const MAX_DEPTH: usize = 200;
 
-/// Why a text is no graph. Always the text's fault.
+/// Why a text is not a graph. Always the text's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message} (hint: {hint})")]
 pub struct ParseError {
@@ -25,7 +25,7 @@ pub struct ParseError {
     pub column: usize,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
@@ -35,7 +35,7 @@ impl ParseError {
     }
 }
 
-/// Reads a text that is one graph.
+/// Reads a text that is a single graph.
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
     let mut parser = Parser::new(text)?;
     let graph = parser.graph()?;
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<Graph, ParseError> {
     }
 }
 
-/// Reads the graph that a text starts with; also the byte offset of the text after it.
+/// Reads the graph at the start of a text; also returns the byte offset of the text after it.
 pub fn parse_first(text: &str) -> Result<(Graph, usize), ParseError> {
     let mut parser = Parser::new(text)?;
     let graph = parser.graph()?;
@@ -56,12 +56,12 @@ pub fn parse_first(text: &str) -> Result<(Graph, usize), ParseError> {
 /// A value as written: a name or the result of a call.
 type Operand = (Position, ValueId);
 
-/// Reads tokens, and builds the graph as it goes.
+/// Reads tokens and builds the graph along the way.
 pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
     pub(super) position: Position,
     pub(super) current: Token,
-    /// The token after the current one, once looked at.
+    /// The token after the current one, if already peeked at.
     pub(super) ahead: Option<(Position, Token)>,
     graph: Graph,
     values: HashMap<String, ValueId>,

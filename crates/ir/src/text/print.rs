@@ -15,9 +15,9 @@ use crate::ty::TensorType;
 
 /// The graph in the text format. Reading it back gives the same graph, up to node ids.
 ///
-/// Values without a name of their own are called after the output that returns them, else `v0`,
-/// `v1`, ... Constants are written with their data, except where their name makes it. Not kept:
-/// where nodes came from, payloads of NaNs, data of exotic types.
+/// Unnamed values are called after the output that returns them, or else `v0`, `v1`, ... Constants
+/// are written with their data, unless it follows from their name. Not kept: where nodes came from,
+/// payloads of NaNs, data of exotic types.
 pub fn print(graph: &Graph) -> String {
     let order = graph.topological();
     let names = Names::new(graph, &order);
@@ -114,7 +114,7 @@ fn attr(value: &Attr) -> String {
     }
 }
 
-/// ` = ..`, or nothing where the name makes the data.
+/// ` = ..`, or nothing if the data follows from the name.
 fn data(constant: &Const, name: &str) -> String {
     if seeded(constant.dtype(), constant.shape(), name).is_some_and(|made| made == *constant) {
         return String::new();
@@ -126,14 +126,14 @@ fn data(constant: &Const, name: &str) -> String {
     }
 }
 
-/// A name for every value, none twice.
+/// A unique name for every value.
 struct Names(Vec<Vec<String>>);
 
 impl Names {
     fn new(graph: &Graph, order: &[NodeId]) -> Names {
         let mut names: Vec<Vec<Option<String>>> = vec![Vec::new(); graph.capacity()];
         let mut taken: HashSet<String> = HashSet::new();
-        // Inputs keep their names whatever else is called so.
+        // Inputs keep their names, whatever else has the same name.
         for id in graph.inputs() {
             let name = match &graph.node(*id).op {
                 Op::Input(input) => input.name.to_string(),

@@ -10,7 +10,7 @@ use crate::text::literal::{Number, constant};
 use crate::text::parse::{ParseError, Parser};
 use crate::ty::TensorType;
 
-/// One item of an attribute, before its list decides the kind.
+/// One item of an attribute, before its list determines the kind.
 enum Item {
     Size(Dim),
     Float(f64),
@@ -18,7 +18,7 @@ enum Item {
 }
 
 impl Parser<'_> {
-    /// Numbers between two marks, separated by commas.
+    /// Numbers between two delimiters, separated by commas.
     pub(super) fn numbers(&mut self, open: char, close: char) -> Result<Vec<Number>, ParseError> {
         self.expect(open, "the elements follow")?;
         let mut numbers = Vec::new();

@@ -1,5 +1,5 @@
-//! Helpers for operator tests: ONNX round trips, agreement of types with values, and short ways to
-//! make operands.
+//! Helpers for operator tests: ONNX round trips, agreement of types with values, and shorthands for
+//! operands.
 
 #![allow(dead_code, reason = "every test crate uses its own part of these helpers")]
 
@@ -10,7 +10,7 @@ use regraft_ir::{
     Attr, Bindings, Class, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, SplitMix64, Tensor, TensorType, TypeError, Value,
 };
 
-/// Opset versions that round trips are tried at.
+/// Opset versions tried in round trips.
 pub const VERSIONS: std::ops::RangeInclusive<i64> = 7..=21;
 
 /// The operator `name` with these attributes.
@@ -20,7 +20,7 @@ pub fn op(name: &str, attrs: &[(&str, Attr)]) -> Op {
     kind.with_attrs(&attrs).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A float attribute, rounded to the precision that ONNX files keep.
+/// A float attribute, rounded to the precision of ONNX files.
 pub fn float(value: f32) -> Attr {
     Attr::Float(Float(f64::from(value)))
 }
@@ -71,7 +71,7 @@ pub fn eval(op: &Op, types: &[TensorType], values: &[Value<f64>], bindings: &Bin
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// Data of a seed.
+    /// Data for a seed.
     pub fn new(seed: u64) -> Random {
         Random(SplitMix64(seed))
     }
@@ -98,7 +98,7 @@ impl Random {
     }
 }
 
-/// What a reader sees of a spelled node: attributes only of kinds and precision that files keep.
+/// A spelled node as its reader sees it: attributes only of the kinds and precision of files.
 pub fn as_read(spelling: &OnnxSpelling, inputs: &[TensorType], results: usize, version: i64) -> OnnxNode {
     let attrs: Attrs = spelling.attrs.iter().map(|(name, value)| (name.to_string(), stored(value))).collect();
     let inputs = spelling
@@ -145,7 +145,7 @@ fn stored(attr: &Attr) -> Attr {
     }
 }
 
-/// The type of an operand of an import, if it is known and inferred.
+/// The type of an import's operand, if it is known and inferred.
 fn operand_type(node: &OnnxNode, operand: &ImportOperand) -> Result<Option<TensorType>, TypeError> {
     Ok(match operand {
         ImportOperand::Input(at) => node.inputs[*at].as_ref().and_then(|input| input.ty.clone()),
@@ -159,7 +159,7 @@ fn inferred(node: &OnnxNode, imported: &Imported) -> Result<Option<Vec<TensorTyp
     operands.map(|types| imported.op.infer(&types)).transpose()
 }
 
-/// Imports a node as a reader does: the first operator that accepts its type and domain, and then
+/// Imports a node as a reader does: by the first operator that accepts its type and domain; then
 /// infers its types.
 pub fn import(node: &OnnxNode) -> Result<(Op, Vec<ImportOperand>), String> {
     let key = if node.domain.is_empty() { node.op_type.clone() } else { format!("{}:{}", node.domain, node.op_type) };
@@ -176,8 +176,8 @@ pub fn import(node: &OnnxNode) -> Result<(Op, Vec<ImportOperand>), String> {
     Err(why)
 }
 
-/// Checks that `op` survives being written and read at every version that it can be written at;
-/// returns those versions.
+/// Checks that `op` survives writing and reading at every version where it can be written; returns
+/// those versions.
 ///
 /// # Panics
 /// If a written node reads back as anything but `op` on the same operands in the same order.

@@ -65,19 +65,19 @@ pub fn axes(axes: &[i64], keepdims: bool) -> [(&'static str, Attr); 2] {
     [("axes", Attr::Ints(axes.to_vec())), ("keepdims", Attr::Bool(keepdims))]
 }
 
-/// The attributes of an extreme's position.
+/// The attributes of an arg-reduction.
 pub fn position(axis: i64, keepdims: bool, last: bool) -> [(&'static str, Attr); 3] {
     [("axis", Attr::Int(axis)), ("keepdims", Attr::Bool(keepdims)), ("select_last_index", Attr::Bool(last))]
 }
 
-/// Equal, or both not a number, or as near as double precision allows; zeros must agree in sign.
+/// Equal, both not-a-number, or within double precision; zeros must agree in sign.
 fn near(a: f64, b: f64) -> bool {
     (a.is_nan() && b.is_nan())
         || (a == b && a.is_sign_negative() == b.is_sign_negative())
         || (a != b && (a - b).abs() <= 1e-12 * a.abs().max(b.abs()))
 }
 
-/// Checks every row: the result, and that its shape and kind are the inferred ones.
+/// Checks every row: the result, and that its shape and kind match the inferred ones.
 pub fn check(cases: Vec<Case>) {
     for case in cases {
         let types: Vec<TensorType> =

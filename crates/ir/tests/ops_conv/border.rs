@@ -1,4 +1,4 @@
-//! What becomes of ONNX nodes: implicit pads, resize modes, old opsets, and what stays opaque.
+//! How ONNX nodes are imported: implicit pads, resize modes, old opsets, and what stays opaque.
 
 use regraft_ir::onnx::{Attrs, ImportOperand, OnnxInput, OnnxNode};
 use regraft_ir::{Attr, Const, DType, Dim, Float, Op, Tensor, TensorType};
@@ -6,7 +6,7 @@ use regraft_ir::{Attr, Const, DType, Dim, Float, Op, Tensor, TensorType};
 use crate::common::{f32s, import};
 use crate::naive::{close, ramp, run, typed};
 
-/// A node as a reader sees it, with inputs of known type and no known value.
+/// A node as seen by a reader, with inputs of known type and unknown value.
 fn node(op_type: &str, version: i64, attrs: &[(&str, Attr)], inputs: Vec<Option<OnnxInput>>) -> OnnxNode {
     let attrs: Attrs = attrs.iter().map(|(n, v)| (n.to_string(), v.clone())).collect();
     OnnxNode { op_type: op_type.into(), domain: String::new(), version, attrs, inputs, outputs: vec![true] }
@@ -87,8 +87,8 @@ fn same_pads_answer_as_onnx_runtime() {
             check(&of("Conv", 0, vec![input(), value(f32s(&[1, 1, kernel]))]), &[&x, &weights], sums);
         }
     }
-    // A stride longer than the kernel: convolutions pad nothing, pools are refused by the runtime
-    // and stay opaque.
+    // A stride longer than the kernel: convolutions pad nothing; the runtime rejects such pools,
+    // and they stay opaque.
     for mode in ["SAME_UPPER", "SAME_LOWER"] {
         let attrs = [("kernel_shape", ints(&[1])), ("strides", ints(&[3])), ("auto_pad", word(mode))];
         let conv = node("Conv", 12, &attrs, vec![value(f32s(&[1, 1, 6])), value(f32s(&[1, 1, 1]))]);
@@ -172,7 +172,7 @@ fn resize_modes_are_imported_only_where_they_repeat() {
                 for scale in 1..=8 {
                     let attrs =
                         [("coordinate_transformation_mode", word(transform)), ("nearest_mode", word(rounding)), ("mode", word("nearest"))];
-                    // Axes of size 1 and factor 1 repeat in all modes but those that never do.
+                    // Axes of size 1 and factor 1 repeat in all modes except those that never do.
                     let node = node("Resize", version, &attrs, vec![value(f32s(&[7])), floats(&[]), floats(&[scale as f64])]);
                     match import(&node) {
                         Ok((op, operands)) => {
@@ -293,7 +293,7 @@ fn scales_per_group_are_spread_over_channels() {
         panic!("{operands:?}");
     };
     assert_eq!((scale.to_f64(), bias.to_f64()), (Some(vec![1.0, 1.0, 2.0, 2.0]), Some(vec![0.0, 0.0, 1.0, 1.0])));
-    // The answer of ONNX Runtime on 1, 2, .., 8.
+    // ONNX Runtime's answer for 1, 2, .., 8.
     let want = [-1.341_635_5, -0.447_211_83, 0.447_211_83, 1.341_635_5, -1.683_270_9, 0.105_576_34, 1.894_423_7, 3.683_270_9];
     let vector = |c: &Const| Tensor::new(vec![4], c.to_f64().unwrap());
     let found = run(&op, &[&crate::naive::counted(&[1, 4, 2]), &vector(scale), &vector(bias)]).unwrap();
@@ -312,7 +312,7 @@ fn a_zero_addend_of_gemm_is_dropped() {
     assert_eq!(of(value(f32s(&[2])), 0.5), (Some(Attr::Float(Float(0.5))), 3));
 }
 
-/// Absurd numbers are refused or carried, never a panic.
+/// Absurd numbers are refused or carried; they never cause a panic.
 #[test]
 fn absurd_attributes_do_no_harm() {
     let extremes = [i64::MIN, -1, 0, 1, 2, 1 << 30, (1 << 30) + 1, 1 << 40, i64::MAX];

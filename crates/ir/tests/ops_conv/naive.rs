@@ -1,4 +1,4 @@
-//! Definitions written as directly as possible, and what the other tests share.
+//! Definitions written as directly as possible, and helpers shared by the other tests.
 
 use regraft_ir::{Attr, Bindings, DType, Dim, Op, Tensor, TensorType, Value};
 
@@ -15,7 +15,7 @@ pub struct Window {
 
 impl Window {
     /// A random window of `rank` axes: even and odd kernels, stride up to 3, dilation up to 2, pads
-    /// up to `most_pad`, each side its own.
+    /// up to `most_pad`, each side drawn separately.
     pub fn random(random: &mut Random, rank: usize, pool: bool) -> Window {
         let mut list = |bound: usize| (0..rank).map(|_| 1 + random.below(bound) as i64).collect::<Vec<_>>();
         let (kernel, strides, dilations) = (list(4), list(3), list(2));
@@ -53,7 +53,7 @@ impl Window {
         indices(&self.kernel)
     }
 
-    /// The position that tap `tap` of window `at` reads, counted from the first element; may lie
+    /// The position that `tap` of window `at` reads, counted from the first element; may lie
     /// outside.
     pub fn position(&self, at: &[i64], tap: &[i64]) -> Vec<i64> {
         (0..tap.len()).map(|a| at[a] * self.strides[a] + tap[a] * self.dilations[a] - self.begin(a)).collect()
@@ -87,7 +87,7 @@ pub fn tensor(random: &mut Random, shape: &[i64]) -> Tensor<f64> {
     Tensor::new(shape, (0..n).map(|_| random.real()).collect())
 }
 
-/// The result of `op` on these tensors in double precision, after checks of its type; single
+/// The result of `op` on these tensors in double precision, after checking its type; single
 /// precision must agree.
 pub fn run(op: &Op, tensors: &[&Tensor<f64>]) -> Result<Tensor<f64>, String> {
     let types: Vec<TensorType> = tensors.iter().map(|t| f32s(&signed(&t.shape))).collect();
@@ -107,8 +107,8 @@ pub fn run(op: &Op, tensors: &[&Tensor<f64>]) -> Result<Tensor<f64>, String> {
     Ok(wide.as_ref().clone())
 }
 
-/// Fails unless shapes agree, and elements within `tolerance` relative to the larger of 1 and their
-/// size.
+/// Fails unless shapes agree, and elements agree within `tolerance` relative to their magnitude or
+/// 1, whichever is larger.
 pub fn close(found: &Tensor<f64>, want: &Tensor<f64>, tolerance: f64, what: &str) {
     assert_eq!(found.shape, want.shape, "{what}: shape");
     for (i, (a, b)) in found.data.iter().zip(&want.data).enumerate() {
@@ -116,11 +116,11 @@ pub fn close(found: &Tensor<f64>, want: &Tensor<f64>, tolerance: f64, what: &str
     }
 }
 
-/// Types of symbolic sizes that concrete sizes replace must give the same result types as those
-/// concrete sizes.
+/// If symbolic sizes are replaced by concrete ones, the result types must be those for the concrete
+/// sizes.
 ///
-/// Sizes listed in `free` of operand 0 become symbols; a type rule may refuse to decide, but never
-/// decide otherwise.
+/// The sizes of operand 0 listed in `free` become symbols; a type rule may refuse to decide, but
+/// must never decide differently.
 pub fn check_symbolic(op: &Op, shapes: &[Vec<i64>], free: &[usize]) {
     let concrete: Vec<TensorType> = shapes.iter().map(|s| f32s(s)).collect();
     let mut symbolic = concrete.clone();
@@ -147,7 +147,7 @@ pub fn counted(shape: &[usize]) -> Tensor<f64> {
     Tensor::new(shape.to_vec(), (1..=n).map(|v| v as f64).collect())
 }
 
-/// A type of symbolic and known sizes.
+/// A type with symbolic and known sizes.
 pub fn typed(dims: &[&str]) -> TensorType {
     let dim = |d: &&str| d.parse::<i64>().map_or_else(|_| Dim::symbol(d), Dim::from);
     TensorType::new(DType::F32, dims.iter().map(dim))

@@ -143,7 +143,7 @@ fn lrn_matches_its_formula_and_onnx_runtime() {
         close(&run(&op, &[&x]).unwrap(), &want, 1e-12, &format!("size {size} on {shape:?}"));
         assert_eq!(round_trip(&op, &[f32s(&shape)]), (7..=21).collect::<Vec<_>>());
     }
-    // Answers of ONNX Runtime on 1, 2, .., 6 channels.
+    // ONNX Runtime's answers for 1, 2, .., 6 channels.
     for (size, want) in [
         (1, [0.666_666_69, 0.666_666_69, 0.545_454_56, 0.444_444_45, 0.370_370_39, 0.315_789_46]),
         (3, [0.545_454_56, 0.600_000_02, 0.514_285_68, 0.428_571_43, 0.361_445_81, 0.537_313_46]),

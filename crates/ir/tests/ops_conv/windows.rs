@@ -5,7 +5,8 @@ use regraft_ir::{Attr, Bindings, DType, Kernel, Op, Tensor, TensorType, Value};
 use crate::common::{Random, eval, f32s, op, round_trip};
 use crate::naive::{Window, at, check_symbolic, close, counted, indices, pool, ramp, run, signed, tensor, typed};
 
-/// A random case of a convolution: window, group, shapes of input and weights, bias or not.
+/// A random case of a convolution: window, group, shapes of input and weights, with or without
+/// bias.
 fn conv_case(random: &mut Random, transposed: bool) -> (Window, i64, Vec<i64>, Vec<i64>, bool) {
     let rank = 1 + random.below(3);
     let window = Window::random(random, rank, false);
@@ -176,7 +177,7 @@ fn conv_transpose_is_the_adjoint_of_conv_in_several_blocks() {
     assert!((dot(&forward, &y) - inner).abs() < 1e-6, "{} and {inner}", dot(&forward, &y));
 }
 
-/// The number of windows by ONNX Runtime's rule, written as it states it.
+/// The number of windows by ONNX Runtime's rule, in its own form.
 fn pool_size(window: &Window, axis: usize, size: i64, ceil: bool) -> i64 {
     let room = size + window.begin(axis) + window.end(axis) - window.extent(axis);
     let stride = window.strides[axis];

@@ -1,7 +1,7 @@
-//! Result types of nodes that stay opaque and that no definition infers, by the signatures in
-//! `signatures.txt`, which explains its notation: true whenever the node runs without an error.
+//! Result types of opaque nodes that no definition infers, by the signatures in `signatures.txt`,
+//! which explains its notation: correct whenever the node runs without an error.
 //!
-//! With types for their results, the graph below such nodes is still optimized.
+//! With their result types known, the graph below such nodes can still be optimized.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ mod tests;
 /// The first result's type by the definition of a standard operator.
 pub(crate) type Defined<'a> = &'a dyn Fn(&View<'_>) -> Option<PartialType>;
 
-/// The types of the node's results, `None` where nothing is sure; there may be fewer or more
+/// The types of the node's results, `None` where nothing is certain; there may be fewer or more
 /// entries than results.
 pub(crate) fn presume(view: &View<'_>, defined: Defined<'_>) -> Vec<Option<PartialType>> {
     let signatures = signatures().filter(|(names, _)| names.split(' ').any(|name| name == view.op_type));
@@ -32,7 +32,7 @@ fn signatures() -> impl Iterator<Item = (&'static str, &'static str)> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('('))
 }
 
-/// The types of the results by one signature, if it is one.
+/// The types of the results by one signature, if it applies.
 fn types(text: &str, view: &View<'_>, defined: Defined<'_>) -> Option<Vec<Option<PartialType>>> {
     let (left, results) = text.split_once(" -> ")?;
     let (inputs, conditions) = left.split_once(") if ").or_else(|| Some((left.strip_suffix(')')?, "")))?;
@@ -49,7 +49,7 @@ fn types(text: &str, view: &View<'_>, defined: Defined<'_>) -> Option<Vec<Option
             let numbers = [("version", view.version), ("results", view.results as i64), ("index", index as i64)];
             let values = numbers.map(|(name, number)| (name, vec![Dim::from(number)])).into();
             let mut call = Call { view, defined, repeats, index, inputs: HashMap::new(), values };
-            // An input may need a size that a later one tells.
+            // An input may need a size that a later one determines.
             let (_, fits) = (call.bind(&inputs), call.bind(&inputs));
             let fits = fits && conditions.iter().all(|condition| call.holds(condition) == Some(true));
             types.push(call.ty(result).filter(|_| fits).map(sizes::sure));
@@ -64,14 +64,14 @@ struct Call<'a> {
     defined: Defined<'a>,
     repeats: usize,
     index: usize,
-    /// Where the inputs of a name begin, and how many they are.
+    /// Where the inputs of a name begin, and their number.
     inputs: HashMap<&'a str, (usize, usize)>,
-    /// What the names of sizes stand for.
+    /// What the size names stand for.
     values: HashMap<&'a str, Vec<Dim>>,
 }
 
 impl<'a> Call<'a> {
-    /// Gives the names in the inputs their values; false if an input does not fit.
+    /// Binds the names in the inputs; false if an input does not fit.
     fn bind(&mut self, inputs: &[&'a str]) -> bool {
         let (mut next, mut fits) = (0, true);
         for text in inputs {
@@ -160,7 +160,7 @@ impl<'a> Call<'a> {
         let (name, arguments) = text.strip_suffix(')')?.split_once('(')?;
         let (mut types, mut sizes, mut given) = (Vec::new(), Vec::new(), Vec::new());
         for argument in arguments.split(',') {
-            // One past the inputs is none of them.
+            // An index past the inputs refers to none of them.
             let made = argument.contains('[').then_some((self.view.types.len(), 1));
             let (first, count) = made.or_else(|| self.inputs.get(argument.trim_end_matches('*')).copied())?;
             for at in first..first + count {

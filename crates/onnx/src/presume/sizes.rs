@@ -1,4 +1,4 @@
-//! Sizes in a signature. One that mentions a symbol with `?`, which no model has, is open.
+//! Sizes in a signature. A size that mentions a symbol with `?`, which no model has, is open.
 
 use regraft_ir::{Attr, Dim, PartialType, TensorType, broadcast_shapes};
 
@@ -7,18 +7,18 @@ use super::Call;
 /// Longest list of open sizes; a malformed model can ask for any number.
 const MAX_OPEN: usize = 64;
 
-/// As many open sizes; `place` tells them from those of another place.
+/// This many open sizes; `place` distinguishes them from those of other places.
 pub(super) fn open(place: usize, count: usize) -> Option<Vec<Dim>> {
     (count <= MAX_OPEN).then(|| (0..count).map(|at| Dim::symbol(&format!("?{place}:{at}"))).collect())
 }
 
-/// The sizes, with symbols for those that are open.
+/// The sizes, with symbols for the open ones.
 pub(super) fn complete(shape: Vec<Option<Dim>>) -> Option<Vec<Dim>> {
     let symbols = open(usize::MAX, shape.len())?;
     Some(shape.into_iter().zip(symbols).map(|(size, symbol)| size.unwrap_or(symbol)).collect())
 }
 
-/// What is sure of a type; no size is negative.
+/// The certain part of a type; no size is negative.
 pub(super) fn sure(ty: TensorType) -> PartialType {
     let known = |size: &Dim| {
         let mut symbols = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn sure(ty: TensorType) -> PartialType {
     PartialType { dtype: ty.dtype, shape: ty.shape.into_iter().map(|size| Some(size).filter(known)).collect() }
 }
 
-/// The sizes of each axis of a pattern; at most one of them, `*s`, takes any number.
+/// The sizes of each axis of a pattern; at most one of them, `*s`, takes any number of axes.
 pub(super) fn spread(axes: &[&str], have: &[Dim]) -> Option<Vec<Vec<Dim>>> {
     let single = axes.iter().filter(|axis| !axis.starts_with('*')).count();
     let spare = have.len().checked_sub(single).filter(|spare| *spare == 0 || single < axes.len())?;
@@ -37,7 +37,7 @@ pub(super) fn spread(axes: &[&str], have: &[Dim]) -> Option<Vec<Vec<Dim>>> {
     own.collect()
 }
 
-/// The only number of the list, as one of `length` places; negative ones count from the end.
+/// The only number in the list, as an index into `length` places; negative ones count from the end.
 pub(super) fn index(list: &[Dim], length: usize) -> Option<usize> {
     let [number] = list else { return None };
     let number = number.known()?;
@@ -125,7 +125,7 @@ fn function(name: &str, place: usize, arguments: &[Vec<Dim>]) -> Option<Vec<Dim>
     }
 }
 
-/// Axis by axis; a list of one size is as long as the other.
+/// Axis by axis; a list of one size is broadcast to the other.
 fn each(a: &[Dim], b: &[Dim], f: impl Fn(Dim, Dim) -> Option<Dim>) -> Option<Vec<Dim>> {
     let length = if a.len() == 1 { b.len() } else { a.len() };
     let pick = |list: &[Dim], at: usize| list.get(if list.len() == 1 { 0 } else { at }).cloned();

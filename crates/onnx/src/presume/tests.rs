@@ -3,7 +3,7 @@ use regraft_ir::Const;
 use super::*;
 use crate::symbolic::Sizes;
 
-/// Types, sizes and presence of the inputs that a signature asks for: every axis has two positions,
+/// Types, sizes and presence of the inputs that a signature requires: every axis has two positions,
 /// every list and every group two members, and all elements are 1.
 fn fitting(inputs: &str) -> (Vec<Option<TensorType>>, Vec<Option<Sizes>>, Vec<bool>) {
     let (mut types, mut sizes, mut given) = (Vec::new(), Vec::new(), Vec::new());
@@ -24,7 +24,7 @@ fn fitting(inputs: &str) -> (Vec<Option<TensorType>>, Vec<Option<Sizes>>, Vec<bo
     (types, sizes, given)
 }
 
-/// The attributes that it asks for; others are 1, or two of them where the name tells so.
+/// The attributes that it requires; others are 1, or two of them where the name suggests so.
 fn attribute(conditions: &str, name: &str) -> Option<Attr> {
     for condition in conditions.split(", ").filter_map(|condition| condition.strip_prefix('$')) {
         let (left, word) = condition.split_once("==").map_or((condition, None), |(left, word)| (left, Some(word)));
@@ -38,7 +38,7 @@ fn attribute(conditions: &str, name: &str) -> Option<Attr> {
     Some(if name.ends_with("shape") || name.ends_with("axes") { Attr::Ints(vec![1, 1]) } else { Attr::Int(1) })
 }
 
-/// The results of a node that is made after the signature.
+/// The results of a node constructed from the signature.
 fn results(text: &str) -> Option<Vec<Option<PartialType>>> {
     let (left, _) = text.split_once(" -> ")?;
     let (inputs, conditions) = left.split_once(") if ").unwrap_or((left.trim_end_matches(')'), ""));
@@ -59,7 +59,7 @@ fn every_signature_tells_all_results_of_a_node_that_fits() {
     }
 }
 
-/// An operator that others ask about asks about none, so that asking comes to an end.
+/// An operator consulted by others consults none itself, so that the recursion ends.
 #[test]
 fn operators_that_are_asked_about_ask_only_themselves() {
     let asked = |text: &'static str| {

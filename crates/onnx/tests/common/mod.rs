@@ -1,4 +1,4 @@
-//! Small models made by hand.
+//! Small hand-made models.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -106,7 +106,7 @@ pub fn read(proto: &ModelProto) -> Model {
     Model::from_bytes(proto.encode_to_vec().into(), None).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The nodes in one line each: `c = Add(a, b)`.
+/// The nodes, one line each: `c = Add(a, b)`.
 pub fn listing(proto: &ModelProto) -> Vec<String> {
     let graph = proto.graph.as_ref().expect("a graph");
     graph.node.iter().map(|n| format!("{} = {}({})", n.output.join(","), n.op_type(), n.input.join(","))).collect()

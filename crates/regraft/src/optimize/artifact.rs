@@ -1,4 +1,4 @@
-//! A written model, and the form in which the runtime opens it.
+//! A written model, in the form that the runtime opens.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::error::Failure;
 
-/// Models above this are handed over as files: one protobuf message ends at 2 GiB.
+/// Larger models are passed as files: a protobuf message is limited to 2 GiB.
 const IN_MEMORY: u64 = 1_800_000_000;
 
 /// A written model.
@@ -27,7 +27,7 @@ enum Form {
     Bytes(Bytes),
     /// A file with its data beside it, removed when dropped.
     File(PathBuf, #[expect(dead_code, reason = "keeps the folder alive")] TempDir),
-    /// Nothing: the whole model is not run.
+    /// Nothing: the whole model is never run.
     Unserialized,
 }
 
@@ -46,7 +46,7 @@ impl Artifact {
         Ok(Artifact { written, form: Form::File(path, folder) })
     }
 
-    /// A model that is not run as a whole.
+    /// A model that is never run as a whole.
     pub fn unserialized(written: Written) -> Artifact {
         Artifact { written, form: Form::Unserialized }
     }

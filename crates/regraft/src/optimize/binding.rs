@@ -1,4 +1,4 @@
-//! Bindings of symbolic sizes, at each of which a model is measured and checked.
+//! Bindings of symbolic sizes. A model is measured and checked at each.
 
 use regraft_onnx::Model;
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
@@ -9,26 +9,25 @@ use crate::optimize::request::Request;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
-/// Most bindings of one run: each is compared and checked on its own.
+/// Maximum number of bindings per run: each is compared and checked separately.
 const MOST: usize = 16;
 
 /// One binding: sizes of all inputs, and values to run with.
 pub struct Binding {
-    /// The symbols that were given several values, with those of this binding: `N=8`. Empty if
-    /// there is only one.
+    /// The symbols that have several values, with those of this binding: `N=8`. Empty if there is
+    /// only one binding.
     pub label: String,
     /// Sizes of all inputs.
     pub sizes: Sizes,
     /// Values to measure with.
     pub feeds: Feeds,
-    /// The user's own values, if they are of these sizes.
+    /// The user's own values, if they have these sizes.
     pub data: Vec<(String, Feeds)>,
 }
 
 impl Binding {
-    /// All bindings of a request, in the order in which they are given. The first is the one that
-    /// the search is about. With `run`, sizes that are left open are guessed by running the model;
-    /// without, from what it declares.
+    /// All bindings of a request, in the order given. The search runs at the first. With `run`,
+    /// open sizes are guessed by running the model; otherwise, from what it declares.
     pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Binding>, Failure> {
         let bindings = combinations(&request.binds)?;
         let several: Vec<&str> = request.binds.iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name.as_str()).collect();
@@ -46,7 +45,7 @@ impl Binding {
                 return Err(Failure::new(format!("--bind {} and {label} give the same sizes", same.label))
                     .hint("name a symbol that an input declares, or that --shape gives to one"));
             }
-            // The user's own values have sizes of their own: they belong to the first binding.
+            // The user's own values come with sizes: they belong to the first binding.
             let data = if bound.is_empty() { data.fitting(&sizes)? } else { Vec::new() };
             let feeds = data.first().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds.clone()))?;
             bound.push(Binding { label, sizes, feeds, data });
@@ -74,8 +73,8 @@ fn combinations(binds: &[(String, Vec<i64>)]) -> Result<Vec<Vec<(String, i64)>>,
     Ok(all)
 }
 
-/// The geometric mean of speed-ups; its interval is that of the ends. Timed as often as the one
-/// that was timed least.
+/// The geometric mean of speed-ups; its interval is that of the ends, and its number of pairs the
+/// smallest of theirs.
 pub fn geometric_mean(speedups: &[Speedup]) -> Speedup {
     let Some(pairs) = speedups.iter().map(|s| s.pairs).min() else { return Speedup::NONE };
     let mean = |part: &dyn Fn(&Speedup) -> f64| (speedups.iter().map(|s| part(s).ln()).sum::<f64>() / speedups.len() as f64).exp();

@@ -1,5 +1,5 @@
-//! A candidate that fails its check: which rewrite is to blame, and what a search finds without its
-//! rule.
+//! A candidate that failed its check: which rewrite is to blame, and what a search finds without
+//! its rule.
 
 use std::time::Instant;
 
@@ -15,11 +15,11 @@ use crate::optimize::tune::retrace;
 use crate::optimize::validate::examine;
 use crate::report::{Applied, Check};
 
-/// Rules that are left out of one candidate at most, one after the other.
+/// Maximum number of rules left out of one candidate, one after the other.
 const RULES: usize = 3;
 
-/// The candidate without the rules that were to blame, if one is found that passes its check. Warns
-/// of each of these rules.
+/// The candidate without the offending rules, if one is found that passes its check. Warns about
+/// each of these rules.
 ///
 /// The first rewrite after which the check fails is found by bisection over the script, unless the
 /// check names it.
@@ -58,7 +58,7 @@ impl Bisection<'_, '_> {
     }
 
     /// The first rewrite of a script after which the check fails: rule and place. `None` if it
-    /// cannot be found, or not in time.
+    /// cannot be found in time.
     fn culprit(&mut self, library: &Library, places: &[u64]) -> Result<Option<(String, String)>, Failure> {
         let (mut right, mut wrong) = (0, places.len());
         while wrong - right > 1 {
@@ -85,7 +85,7 @@ impl Bisection<'_, '_> {
         self.run.realize(name, proposal)
     }
 
-    /// What a search with fewer rules finds, under the prices as they are known now.
+    /// What a search with fewer rules finds, under the current prices.
     fn search(&mut self, library: &Library) -> Result<Option<Candidate>, Failure> {
         self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
         let deadline = self.run.clock.deadline();

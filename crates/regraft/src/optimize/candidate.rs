@@ -1,4 +1,4 @@
-//! A model that may be written: how it was made, and what is known of it.
+//! A model that may be written: how it was made, and what is known about it.
 
 use regraft_cost::Ns;
 use regraft_ir::Graph;
@@ -14,17 +14,17 @@ pub struct Candidate {
     pub name: String,
     /// Its graph.
     pub graph: Graph,
-    /// Rewrites that led to it; none if it is the input in normal form.
+    /// Rewrites that led to it; none if it is the input's normal form.
     pub script: Script,
     /// Its file.
     pub artifact: Artifact,
-    /// Cost under the prices of its time.
+    /// Cost under the prices at that time.
     pub predicted: Ns,
-    /// Time relative to the input in the profile, if it was measured.
+    /// Time relative to the input in the profile, if measured.
     pub profiled: Option<f64>,
-    /// End-to-end times at each binding, if it was compared.
+    /// End-to-end times at each binding, if compared.
     pub timings: Vec<Timed>,
-    /// What its check showed, if it was made.
+    /// Result of its check, if one was made.
     pub check: Option<Check>,
 }
 
@@ -38,7 +38,7 @@ pub struct Timed {
 }
 
 impl Timed {
-    /// Of what was not run.
+    /// For a model that was not run.
     pub const NEVER: Timed = Timed { median_ns: 0.0, speedup: Speedup::NONE };
 
     /// Geometric means over all bindings.
@@ -61,7 +61,7 @@ impl Candidate {
         Timed::mean(&self.timings)
     }
 
-    /// Why its check keeps it from being written, if it was made and does.
+    /// Why its check forbids writing it, if it does.
     pub fn fate(&self) -> Option<&'static str> {
         let check = self.check.as_ref().filter(|check| !check.passed)?;
         Some(if check.incomplete { "could not be checked" } else { "failed its check" })

@@ -1,4 +1,4 @@
-//! What is asked of a candidate's certificate before the candidate may be written.
+//! What a candidate's certificate must show before the candidate may be written.
 
 use regraft_certify::Trail;
 use regraft_ir::Trust;
@@ -14,23 +14,23 @@ use crate::optimize::proofs::{Proofs, Subject};
 use crate::optimize::script::Rewritten;
 use crate::report::{Check, Replayed};
 
-/// Constants of more elements are not computed again by the checker.
+/// The checker does not recompute constants with more elements than this.
 const COMPUTED: i64 = 1 << 27;
-/// Bytes per element that computing a constant again takes: the value and its operand in double
-/// precision, the written one likewise, and as stored.
+/// Bytes per element needed to recompute a constant: the value and its operand in double precision,
+/// the written one likewise, and as stored.
 const BYTES: i64 = 40;
 
 /// Replays certificates of candidates.
 pub struct Certifier<'a> {
     job: &'a Job,
     proofs: Proofs,
-    /// The input as the file has it, if it was brought to another opset.
+    /// The input as it is in the file, if it was converted to another opset.
     unconverted: Option<Model>,
-    /// Elements of the largest constant that can be computed again.
+    /// Elements of the largest constant that can be recomputed.
     computed: i64,
 }
 
-/// What was done to each graph of a candidate, as data; `None` if it cannot be said.
+/// The edits to each graph of a candidate, as data; `None` if they cannot be expressed.
 pub fn trails(rewritten: &[Rewritten], library: &Library) -> Option<Vec<Trail>> {
     rewritten.iter().map(|rewritten| rewritten.trail(library)).collect()
 }
@@ -49,21 +49,21 @@ impl<'a> Certifier<'a> {
         })
     }
 
-    /// Whether every step has to be proved.
+    /// Whether every step must be proved.
     fn is_strict(&self) -> bool {
         self.job.request.rules.require == Some(Trust::Proved)
     }
 
-    /// Whether a rewrite by this rule has to be proved where it is made: the rule is proved on
-    /// instances that may be narrower than what it matches.
+    /// Whether each rewrite by this rule must be proved where it applies: the rule is proved on
+    /// instances, which may be narrower than what it matches.
     fn is_own(&self, rule: &str) -> bool {
         self.job.rules.own.contains(rule)
     }
 
-    /// The candidate's check, which `numeric` makes, with what replaying the certificate shows. It
-    /// fails if the certificate is contradicted, or if a rewrite is not proved that has to be.
+    /// The candidate's check, made by `numeric`, with the replay of its certificate. It fails if
+    /// the certificate is contradicted, or if a rewrite that must be proved is not.
     pub fn examine(&self, candidate: &Candidate, numeric: impl FnOnce() -> Check) -> Check {
-        // What may well not be proved is not run first.
+        // A candidate that may well remain unproved is judged before it is run.
         let is_doubtful = candidate.script.rewrites().any(|rewrite| self.is_own(&rewrite.step.patch.cause));
         let judged = is_doubtful.then(|| self.judge(candidate));
         let check = match &judged {
@@ -80,7 +80,7 @@ impl<'a> Certifier<'a> {
         }
     }
 
-    /// What the replay shows, and why the candidate is refused for it.
+    /// What the replay shows, and why it rules out the candidate.
     fn judge(&self, candidate: &Candidate) -> (Option<Replayed>, Option<Refusal>) {
         let rewritten = candidate.script.graphs(self.job.input.model.graph());
         let Some(trails) = trails(&rewritten, &self.job.rules.library) else {
@@ -99,8 +99,8 @@ impl<'a> Certifier<'a> {
         }
     }
 
-    /// The first step that is not proved and has to be: by a rule of the user's, or outside of what
-    /// the proof of its rule covers.
+    /// The first step that must be proved and is not: by a user's rule, or outside what its rule's
+    /// proof covers.
     fn refusal(&self, replayed: &Replayed, rewritten: &[Rewritten]) -> Option<Refusal> {
         if self.is_strict() && replayed.bounded > 0 {
             return Some(Refusal::of(format!("{} of its rewrites are proved up to rounded constants only", replayed.bounded)));
@@ -135,12 +135,12 @@ impl<'a> Certifier<'a> {
 /// Why a candidate may not be written.
 struct Refusal {
     why: String,
-    /// The rewrite that is to blame, if it is known: rule and place.
+    /// The rewrite to blame, if known: rule and place.
     blamed: Option<(String, String)>,
 }
 
 impl Refusal {
-    /// One that no single rewrite is to blame for.
+    /// A refusal that no single rewrite is to blame for.
     fn of(why: String) -> Refusal {
         Refusal { why, blamed: None }
     }

@@ -9,7 +9,7 @@ use crate::optimize::run::Run;
 use crate::optimize::script::Script;
 use crate::report::{NotDone, Speedup};
 
-/// Candidates that are compared end to end at most, beside the input and its normal form.
+/// Maximum number of candidates compared end to end, besides the input and its normal form.
 pub const FINALISTS: usize = 3;
 
 /// The input and the candidates, timed.
@@ -18,11 +18,11 @@ pub struct Comparison {
     pub input: Vec<Timed>,
     /// Candidates, with their times.
     pub candidates: Vec<Candidate>,
-    /// Places of those that beat the input, best first.
+    /// Indices of those that beat the input, best first.
     pub ranking: Vec<usize>,
 }
 
-/// Times all candidates, and the input's normal form where that is affordable, against the input.
+/// Times all candidates, and the input's normal form if that is affordable, against the input.
 pub fn compare(run: &mut Run<'_>, mut candidates: Vec<Candidate>) -> Result<Comparison, Failure> {
     candidates.extend(cleaned(run, candidates.is_empty())?);
     let start = std::time::Instant::now();
@@ -38,8 +38,8 @@ pub fn compare(run: &mut Run<'_>, mut candidates: Vec<Candidate>) -> Result<Comp
     Ok(Comparison { input, candidates, ranking })
 }
 
-/// The input in normal form. Every candidate is: where a comparison is dear, it takes part only if
-/// there is nothing better.
+/// The input in normal form. Every candidate starts from it: if comparing is expensive, it takes
+/// part only if there is nothing better.
 fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure> {
     let input = &run.job.input;
     let affordable = if alone { run.clock.affords_comparison() } else { run.clock.finalists() == FINALISTS };
@@ -52,7 +52,7 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     Ok(Some(Candidate { name: "cleaned".into(), graph, script, artifact, predicted, profiled: None, timings, check: None }))
 }
 
-/// Times candidates against the input, at every binding; gives the times of the input.
+/// Times candidates against the input at every binding; returns the input's times.
 pub fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed>, Failure> {
     if candidates.is_empty() {
         return Ok(vec![Timed::NEVER; run.job.bindings.len()]);
@@ -61,8 +61,8 @@ pub fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed
     run.evaluator.time(candidates, until, &|| observer.interrupted())
 }
 
-/// Whether a candidate is better than the input on the whole, and slower at no binding, beyond
-/// noise. Notes where it is.
+/// Whether a candidate is better than the input overall, and slower at no binding, beyond noise.
+/// Notes where it is slower.
 pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     if !run.evaluator.wins(candidate) {
         return false;
@@ -77,8 +77,8 @@ pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     slower.is_none()
 }
 
-/// Slower than the input beyond noise: by its whole interval, or by more than two sessions of one
-/// model differ.
+/// Slower than the input beyond noise: by its whole interval, or by more than two sessions of the
+/// same model differ.
 fn is_slower(speedup: &Speedup) -> bool {
     speedup.high < 1.0 || speedup.median < 1.0 - MARGIN
 }

@@ -1,4 +1,4 @@
-//! A part of a written model as a model of its own.
+//! A part of a written model as a separate model.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,8 +15,8 @@ pub struct Cutter<'a> {
     initializers: HashMap<&'a str, &'a TensorProto>,
 }
 
-/// A value at which a model is cut: what it is called in the part, what it is in the whole, and its
-/// element type and sizes.
+/// A value where a model is cut: its name in the part, its value in the whole, and its element type
+/// and sizes.
 pub struct End {
     /// Name in the part.
     pub name: String,
@@ -46,7 +46,7 @@ impl<'a> Cutter<'a> {
         Cutter { written, names, nodes, initializers }
     }
 
-    /// True if the value can be an end: it is in the file, under a name.
+    /// True if the value can be an end: the file has it under a name.
     pub fn has(&self, value: ValueId) -> bool {
         let defined = |name: &&str| self.nodes.contains_key(name) || self.initializers.contains_key(name) || self.is_input(name);
         self.names.get(&value).is_some_and(defined)
@@ -56,8 +56,7 @@ impl<'a> Cutter<'a> {
         self.written.proto.graph.iter().any(|g| g.input.iter().any(|i| i.name() == name))
     }
 
-    /// The part that computes `outputs` from `inputs`; what it lacks, if it cannot be computed from
-    /// these.
+    /// The part that computes `outputs` from `inputs`; an error names what is missing.
     pub fn cut(&self, inputs: &[End], outputs: &[End]) -> Result<ModelProto, String> {
         let name = |end: &End| self.names.get(&end.value).copied().ok_or_else(|| format!("`{}` is not in the file", end.name));
         let ends: HashMap<&str, &str> = inputs.iter().map(|end| Ok((name(end)?, end.name.as_str()))).collect::<Result<_, String>>()?;
@@ -103,7 +102,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// Everything that a node reads; of its subgraphs every name, which may be one of their own.
+/// Everything a node reads; in its subgraphs every name, even one of their own.
 fn read<'a>(node: &'a NodeProto, into: &mut Vec<&'a str>) {
     into.extend(node.input.iter().map(String::as_str));
     for graph in node.attribute.iter().flat_map(|a| a.g.iter().chain(&a.graphs)) {

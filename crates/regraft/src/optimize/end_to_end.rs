@@ -9,11 +9,11 @@ use regraft_runtime::{
 use crate::error::Failure;
 use regraft_runtime::Feeds;
 
-/// A candidate must be faster by this much beyond its interval: two sessions of one model differ
-/// steadily by up to half a percent.
+/// A candidate must be faster by this margin beyond its interval: two sessions of one model differ
+/// consistently by up to half a percent.
 pub const MARGIN: f64 = 0.005;
 
-/// Sittings last at least this many times as long as opening their models takes.
+/// A sitting lasts at least this multiple of the time to open its models.
 const OPENING: f64 = 3.0;
 
 /// End-to-end times of several models against the first.
@@ -28,9 +28,9 @@ pub struct EndToEnd {
 /// How long a comparison may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Sessions are opened anew this many times, so that their place in memory averages out.
+    /// Sessions are reopened this many times, so that their placement in memory averages out.
     pub sittings: usize,
-    /// Rounds of each sitting at least and at most.
+    /// Minimum and maximum rounds per sitting.
     pub rounds: (usize, usize),
     /// When to stop adding rounds.
     pub until: Instant,
@@ -50,7 +50,7 @@ pub fn time_end_to_end(
     let mut longest = std::time::Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {
         let now = Instant::now();
-        // A sitting that would end too late is not begun.
+        // A sitting that would end too late is not started.
         if sitting > 0 && (now + longest > effort.until || stop()) {
             break;
         }
@@ -61,7 +61,7 @@ pub fn time_end_to_end(
             session.bind(feeds)?;
             sessions.push(session);
         }
-        // Each sitting gets an equal part of the time that is left, if opening the models takes
+        // Each sitting gets an equal share of the remaining time, if opening the models takes
         // little of it.
         let left = effort.until.saturating_duration_since(now);
         let affordable = (left.as_secs_f64() / (OPENING * now.elapsed().as_secs_f64()).max(1e-9)) as usize;

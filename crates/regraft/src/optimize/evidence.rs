@@ -1,5 +1,5 @@
-//! What a certificate says of a rewritten graph: every edit as data, what the rule's variables
-//! stood for, and the guards that held.
+//! What a certificate says about a rewritten graph: every edit as data, the bindings of the rule's
+//! variables, and the guards that held.
 
 use regraft_audit::coverage;
 use regraft_certify::{Step, Trail};
@@ -11,9 +11,9 @@ use regraft_search::Move;
 use crate::optimize::script::{Rewrite, Rewritten};
 
 impl Rewritten {
-    /// Its part of a certificate: how the graph was brought to its normal form, and what was
-    /// rewritten then. Dropping what no output needs is no step: the outputs do not depend on it.
-    /// `library` has the rules, in whatever order. `None` if an edit cannot be said as data.
+    /// Its part of a certificate: how the graph was brought to normal form, and what was rewritten
+    /// then. Removing dead nodes is not a step: the outputs do not depend on them. `library` has
+    /// the rules, in any order. `None` if an edit cannot be expressed as data.
     pub fn trail(&self, library: &Library) -> Option<Trail> {
         let mut graph = self.read.clone();
         let merges = normal::cse_steps(&mut graph);
@@ -30,8 +30,8 @@ impl Rewritten {
         Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
     }
 
-    /// Why the proof of its rule does not cover step `number` (from 1) of the trail; `None` if it
-    /// does, or if the step is by no rule.
+    /// Why its rule's proof does not cover step `number` (from 1) of the trail; `None` if it does,
+    /// or if the step applies no rule.
     pub fn uncovered(&self, library: &Library, number: usize) -> Option<String> {
         let mut graph = self.read.clone();
         let merges = normal::cse_steps(&mut graph).len();
@@ -50,7 +50,7 @@ impl Rewritten {
     }
 }
 
-/// The rewrite that `step` makes in `graph`; `None` if it cannot be said as data.
+/// The rewrite that `step` makes in `graph`; `None` if it cannot be expressed as data.
 fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
     let mut certified = Step::of(graph, &step.nodes, &step.patch)?;
     let Some(rule) = library.rules().iter().find(|rule| rule.name == step.patch.cause) else { return Some(certified) };
@@ -62,14 +62,14 @@ fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
     Some(certified)
 }
 
-/// The match behind a move: the reading of the operands that has its identity.
+/// The match behind a move: the operand order that has its identity.
 fn found(graph: &Graph, rule: &Rule, step: &Move) -> Option<Found> {
     let sources = sources_at(graph, rule, 0, *step.nodes.first()?);
     let mut found = sources.into_iter().find(|f| step.is_at(rule, f))?;
     accept(graph, rule, &mut found).then_some(found)
 }
 
-/// The rule's conditions as they are written.
+/// The rule's conditions as written.
 fn guards(rule: &Rule) -> Vec<String> {
     let forms = sexp::parse(&rule.file, &rule.text).unwrap_or_default();
     let clauses = forms.iter().filter_map(sexp::Sexp::list).flatten().filter(|form| form.head() == Some("when"));

@@ -1,4 +1,4 @@
-//! The rules of a run: shipped, the user's, less what is denied.
+//! The rules of a run: the shipped ones and the user's, minus denied ones.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use regraft_rules::{Library, Numeric, Proofs};
 use crate::error::Failure;
 use crate::optimize::request::denied;
 
-/// Instances of each kind of sizes on which a rule of a file is proved.
+/// Instances per kind of sizes on which a file's rule is proved.
 const INSTANCES: usize = 2;
 
 /// Which rules a run may apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Files of more rules, beside the shipped ones.
+    /// Files with more rules, in addition to the shipped ones.
     pub files: Vec<PathBuf>,
-    /// Names of rules and numeric classes that are not used.
+    /// Names of rules and numeric classes to leave out.
     pub deny: Vec<String>,
-    /// What will do beside [`Trust::Bounded`].
+    /// Accepted trust levels besides [`Trust::Bounded`].
     pub allow: Vec<Trust>,
-    /// The least that will do, whatever is allowed.
+    /// The least trust accepted, whatever is allowed.
     pub require: Option<Trust>,
 }
 
@@ -30,20 +30,20 @@ pub struct Choice {
 pub struct Usable {
     /// These rules.
     pub library: Library,
-    /// Rules of files that are not trusted far enough, and how far they are.
+    /// Rules of files that are not trusted enough, with their trust.
     pub left_out: Vec<(String, Trust)>,
-    /// Rules of files that are proved on their instances. Each of their rewrites has to be proved
-    /// where it is made.
+    /// Rules of files, proved on their instances. Each of their rewrites must be proved where it
+    /// applies.
     pub own: BTreeSet<String>,
 }
 
-/// The shipped rules and those of files. Rules of files are proved here; what the prover does not
-/// show is `tested`.
+/// The shipped rules and those of files. Rules of files are proved here; any the prover cannot show
+/// are `tested`.
 pub fn read_library(files: &[PathBuf]) -> Result<Library, Failure> {
     read(files).map(|(library, _)| library)
 }
 
-/// The same, and how many of the rules are shipped: they come first.
+/// The same, and the number of shipped rules: they come first.
 fn read(files: &[PathBuf]) -> Result<(Library, usize), Failure> {
     let mut library = Library::shipped()?;
     let shipped = library.rules().len();
@@ -56,8 +56,8 @@ fn read(files: &[PathBuf]) -> Result<(Library, usize), Failure> {
     Ok((library.trusting(|rule| proofs.of(rule).map_or(rule.trust, |proof| proof.trust)), shipped))
 }
 
-/// The shipped rules and those of files, without denied ones, those of other runtimes, and those
-/// that are not trusted far enough.
+/// The shipped rules and those of files, without denied rules, rules for other runtimes, and rules
+/// that are not trusted enough.
 pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     let (library, shipped) = read(&choice.files)?;
     let own = library.rules()[shipped..].iter().filter(|r| r.trust > Trust::Tested).map(|r| r.name.to_string()).collect();
@@ -82,7 +82,7 @@ pub fn load_library(choice: &Choice, runtime: &str) -> Result<Usable, Failure> {
     Ok(Usable { library: library.filter(|r| r.trust >= least), left_out, own })
 }
 
-/// The least trust that a rule needs.
+/// The least trust required of a rule.
 fn least(choice: &Choice) -> Trust {
     let allowed = choice.allow.iter().copied().fold(Trust::Bounded, Trust::min);
     choice.require.map_or(allowed, |required| required.max(allowed))
@@ -92,8 +92,8 @@ fn least(choice: &Choice) -> Trust {
 mod tests {
     use super::*;
 
-    /// A law that the prover does not know: f(x) = x where f is a softplus is false, but an
-    /// unproved rule is all that is needed here.
+    /// A law outside the prover's knowledge: f(x) = x is false for a softplus f, but any unproved
+    /// rule will do here.
     const UNPROVED: &str = ";; a\n(rule odd (softplus (relu ?x)) => (relu (softplus ?x)) (numeric exact) (doc \"d\") (instance (?x 2 3)))";
     const PROVED: &str = ";; a\n(rule even (relu (relu ?x)) => (relu ?x) (numeric exact) (doc \"d\") (instance (n 2 3) (?x n 3)))";
 

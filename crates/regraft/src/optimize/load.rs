@@ -1,4 +1,4 @@
-//! First stage: the model, the rules and the runtime are read, and what cannot be met is refused.
+//! First stage: reads the model, the rules and the runtime, and refuses what cannot be done.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ use crate::optimize::time_budget::TimeBudget;
 use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
-/// Kinds of kept nodes in the warning, at most.
+/// Maximum number of kinds of kept nodes listed in the warning.
 const KINDS_SHOWN: usize = 6;
 
-/// What is to be done, and all that it takes.
+/// The task, with everything it needs.
 pub struct Job {
-    /// The request, as far as it can be met: where memory is short, nothing is measured.
+    /// The request, as far as it can be met: if memory is short, nothing is measured.
     pub request: Request,
     /// The model to optimize.
     pub input: Input,
@@ -36,7 +36,7 @@ pub struct Job {
     pub rules: Usable,
     /// What the result is to run on.
     pub runtime: Arc<dyn Runtime>,
-    /// Sizes to decide at; searches are about the first.
+    /// Sizes to decide at; searches use the first.
     pub bindings: Vec<Binding>,
     /// Memory that the run may take.
     pub memory: MemoryBudget,
@@ -44,11 +44,11 @@ pub struct Job {
 
 /// The model to optimize.
 pub struct Input {
-    /// As the request wants it: at another opset than the file's, maybe.
+    /// As the request wants it, possibly at another opset than the file.
     pub model: Model,
-    /// Whether it is at another opset than its file.
+    /// Whether its opset differs from the file's.
     pub converted: bool,
-    /// What its file holds, for the certificate. The output may take the file's place.
+    /// Digest of the file's contents, for the certificate. The output may replace the file.
     pub digest: Option<ModelDigest>,
     /// Its graph in normal form: where searches start.
     pub graph: Graph,
@@ -62,17 +62,17 @@ impl Job {
         ModelSource::path(&self.request.input)
     }
 
-    /// Sizes that searches are about.
+    /// Sizes used by searches.
     pub fn sizes(&self) -> &Sizes {
         &self.bindings[0].sizes
     }
 
-    /// What the model can express, and the runtime run.
+    /// What the model can express and the runtime can run.
     pub fn writable(&self) -> InModel<'_> {
         InModel::new(&self.input.model, &*self.runtime)
     }
 
-    /// A rewritten graph as a model. Where memory is short, new constants wait in the output's
+    /// A rewritten graph as a model. If memory is short, new constants are kept in the output's
     /// folder.
     pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
         Ok(self.input.model.write(graph, &self.write_options())?)
@@ -85,14 +85,14 @@ impl Job {
     }
 }
 
-/// What a model can express, at its opset, and a runtime run.
+/// What a model can express, at its opset, and a runtime can run.
 pub struct InModel<'a> {
     speller: Speller,
     runtime: &'a dyn Runtime,
 }
 
 impl<'a> InModel<'a> {
-    /// What `model` can express and `runtime` run.
+    /// What `model` can express and `runtime` can run.
     pub fn new(model: &Model, runtime: &'a dyn Runtime) -> InModel<'a> {
         InModel { speller: model.speller(), runtime }
     }
@@ -111,11 +111,12 @@ impl Writable for InModel<'_> {
     }
 }
 
-/// Reads what a request names; the runtime is asked for last.
+/// Reads everything a request names; the runtime is loaded last.
 ///
 /// # Errors
 ///
-/// What cannot be read or would lose data, and requests that contradict the model or the memory.
+/// Input that cannot be read or would lose data, and requests contradicting the model or the
+/// memory.
 pub fn load(
     request: &Request,
     runtime: &dyn Fn() -> Result<Arc<dyn Runtime>, Failure>,
@@ -153,7 +154,7 @@ pub fn load(
     Ok((Job { request, input, rules, runtime, bindings, memory }, journal))
 }
 
-/// The model, at the opset that is asked for.
+/// The model, at the requested opset.
 fn read(request: &Request) -> Result<Input, Failure> {
     let model = Model::read(&request.input)?;
     if model.has_external_data() {
@@ -180,7 +181,7 @@ pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
     (graph, done)
 }
 
-/// What to tell the user before anything is done; refusals that would lose data are failures.
+/// Warnings for the user before work begins; refusals that would lose data are failures.
 fn warnings(model: &Model, rules: &Usable) -> Result<Vec<String>, Failure> {
     if let Some(field) = model.unknown_field() {
         return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data"))
@@ -195,7 +196,7 @@ fn warnings(model: &Model, rules: &Usable) -> Result<Vec<String>, Failure> {
     Ok(warnings)
 }
 
-/// What is said of nodes that no rule looks into, and why; the most frequent ones first.
+/// What is reported about nodes that no rule looks into, and why; the most frequent first.
 fn kept(nodes: &[OpaqueNode]) -> Option<String> {
     let mut kinds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     nodes.iter().for_each(|node| *kinds.entry((&node.op_type, &node.why)).or_default() += 1);

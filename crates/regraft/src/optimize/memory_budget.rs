@@ -4,18 +4,17 @@ use regraft_onnx::Model;
 
 use crate::units::show_bytes;
 
-/// Sizes of the model that a full run holds at its peak: four sessions in the final comparison,
-/// each with its weights twice (as read, and packed for the kernels), and the serialized candidates
-/// beside them.
+/// Model sizes that a full run holds at its peak: four sessions in the final comparison, each with
+/// its weights twice (as read, and packed for the kernels), plus the serialized candidates.
 const SIZES: u64 = 10;
 /// The same for the check of one region: its serialized form, and one session at a time.
 const SIZES_OF_REGION: u64 = 6;
-/// The same where the reference executor runs it in double precision, the original and the
-/// rewritten region.
+/// The same if the reference executor runs the original and the rewritten region in double
+/// precision.
 const SIZES_OF_REFERENCE: u64 = 16;
-/// Bytes of everything that does not grow with the weights: libraries, graph, rules, store.
+/// Bytes that do not grow with the weights: libraries, graph, rules, store.
 const BASE: u64 = 256 << 20;
-/// Part of the machine's available memory that a run takes if nothing else is asked for.
+/// Share of the machine's available memory that a run takes by default.
 const SHARE: f64 = 0.8;
 
 /// What a run may take, and what the model at hand would take.
@@ -23,13 +22,12 @@ const SHARE: f64 = 0.8;
 pub struct MemoryBudget {
     /// Bytes that the run may take.
     pub limit: u64,
-    /// Bytes that a full run takes, about.
+    /// Approximate bytes that a full run takes.
     pub need: u64,
 }
 
 impl MemoryBudget {
-    /// The budget for a model, within `asked` bytes or the default share of what the machine has
-    /// available.
+    /// The budget for a model, within `asked` bytes or the default share of the available memory.
     pub fn new(model: &Model, asked: Option<u64>) -> MemoryBudget {
         let limit = asked.or_else(|| available().map(|bytes| (bytes as f64 * SHARE) as u64)).unwrap_or(u64::MAX);
         MemoryBudget { limit, need: model.size().saturating_mul(SIZES).saturating_add(BASE) }
@@ -41,7 +39,7 @@ impl MemoryBudget {
         self.need > self.limit
     }
 
-    /// What is not done for want of memory, for the user.
+    /// What is skipped for lack of memory, for the user.
     pub fn explain(&self) -> String {
         let (need, limit) = (show_bytes(self.need), show_bytes(self.limit));
         format!(
@@ -61,7 +59,7 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes of memory that programs can still get without swapping, where the system tells.
+/// Bytes of memory still available without swapping, if the system reports them.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

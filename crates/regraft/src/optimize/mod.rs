@@ -77,13 +77,13 @@ use time_budget::TimeBudget;
 ///
 /// # Errors
 ///
-/// What cannot be read, run or written, and requests that contradict themselves. The output is then
-/// as it was.
+/// Input that cannot be read, run or written, and requests that contradict themselves. The output
+/// is then left untouched.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
     optimize_on(&|| runtime::load(request.runtime_library.as_deref()), request, observer)
 }
 
-/// The same on a runtime of the caller's choice, which is asked for once the model is read.
+/// The same on a runtime chosen by the caller, which is requested once the model is read.
 fn optimize_on(
     runtime: &dyn Fn() -> Result<Arc<dyn Runtime>, Failure>,
     request: &Request,

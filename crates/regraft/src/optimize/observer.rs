@@ -1,4 +1,4 @@
-//! What a run tells its caller while it runs, and how the caller stops it.
+//! What a run reports to its caller while it runs, and how the caller stops it.
 
 /// The stages of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,13 @@ impl Phase {
 
 /// Receives progress and answers whether to stop.
 pub trait Observer {
-    /// A stage begins, or goes on to something new.
+    /// A stage begins, or moves on to something new.
     fn phase(&mut self, phase: Phase, detail: &str);
     /// True when the user asked to stop: the best valid model so far is written.
     fn interrupted(&self) -> bool;
 }
 
-/// Says nothing, never stops.
+/// Reports nothing, never stops.
 pub struct Silent;
 
 impl Observer for Silent {

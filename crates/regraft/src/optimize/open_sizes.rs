@@ -1,5 +1,5 @@
-//! What is not done because sizes are open: rewrites that hold at the sizes of the run and cannot
-//! be shown for all.
+//! What is not done because sizes are open: rewrites that hold at the run's sizes but cannot be
+//! shown for all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,8 @@ use crate::sizes::Sizes;
 /// Longest list.
 const LONGEST: usize = 40;
 
-/// What applies to the model at `sizes` and not to `start`, which is the same model with open
-/// sizes; one entry per rule.
+/// Rewrites that apply to the model at `sizes` but not to `start`, the same model with open sizes;
+/// one entry per rule.
 pub fn not_shown(model: &Model, start: &Graph, sizes: &Sizes, library: &Library, writable: &dyn Writable) -> Vec<NotDone> {
     if sizes.symbols.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Inputs changed in their last digit: what a model makes of that, it makes of any rounding.
+//! Inputs changed in their last digit: the model amplifies any rounding as it amplifies this.
 
 use regraft_runtime::{DType, Feeds, HostTensor};
 
@@ -19,7 +19,7 @@ pub fn perturbed(feeds: &Feeds) -> Option<Feeds> {
     any.then_some(moved)
 }
 
-/// Flips the last bit of every second element of `SIZE` bytes, zeros and what is not finite aside.
+/// Flips the last bit of every second element of `SIZE` bytes, except zeros and non-finite values.
 fn by_one_bit<const SIZE: usize>(tensor: &HostTensor) -> (HostTensor, bool) {
     let mut bytes = tensor.bytes().to_vec();
     let mut changed = false;

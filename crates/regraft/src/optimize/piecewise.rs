@@ -1,5 +1,5 @@
-//! The numeric check where whole models do not fit into memory: every changed region alone, with
-//! its real weights.
+//! The numeric check when whole models do not fit into memory: every changed region separately,
+//! with its real weights.
 
 use prost::Message;
 use regraft_ir::{Bindings, Graph, eval};
@@ -20,8 +20,7 @@ use crate::ranges::integer_ranges;
 use crate::report::Check;
 use crate::sizes::Sizes;
 
-/// A rewritten model and the one that it was made from; both share the weights of the files that
-/// were read.
+/// A rewritten model and its original; both share the weights of the files read.
 pub struct Pieces<'a> {
     /// The original graph, and as a model file.
     pub before: (&'a Graph, &'a Written),
@@ -46,11 +45,11 @@ struct Piece {
     inputs: Vec<InputSpec>,
 }
 
-/// Why a region does not pass.
+/// Why a region fails.
 enum Fault {
-    /// It cannot be run: it is too large, or its types are not known.
+    /// It cannot be run: it is too large, or its types are unknown.
     Unable(Failure),
-    /// It cannot be run any more, or it computes something else.
+    /// It no longer runs, or it computes something else.
     Wrong(Failure),
 }
 
@@ -60,8 +59,8 @@ impl<E: Into<Failure>> From<E> for Fault {
     }
 }
 
-/// Checks every region in which the models differ. Where one cannot be checked, for its size or its
-/// types, the check is incomplete.
+/// Checks every region where the models differ. If one cannot be checked, because of its size or
+/// its types, the check is incomplete.
 pub fn verify_pieces(runtime: &dyn Runtime, pieces: &Pieces<'_>) -> Result<Check, Failure> {
     let (old, new) = (Cutter::new(pieces.before.1), Cutter::new(pieces.after.1));
     let typed = |value| pieces.before.0.ty(value).is_some_and(|ty| ty.bind(&pieces.sizes.symbols).is_some());
@@ -116,7 +115,7 @@ fn piece(pieces: &Pieces<'_>, old: &Cutter<'_>, new: &Cutter<'_>, region: &Regio
     Ok(Piece { before, after, inputs: specs })
 }
 
-/// What the region's outputs differ by, and what the runtime's own optimizer makes them differ by.
+/// The difference of the region's outputs, and the one caused by the runtime's own optimizer.
 fn run(runtime: &dyn Runtime, pieces: &Pieces<'_>, piece: &Piece, check: &mut Check) -> Result<(Agreement, Agreement), Fault> {
     let model = Model::from_proto(piece.before.clone())?;
     let (graph, ranges) = (model.graph().clone(), integer_ranges(&model, &Bindings::new()));
@@ -195,7 +194,7 @@ fn reference(after: &Graph, feeds: &Feeds, names: &[String], want: &[HostTensor]
     }
 }
 
-/// Bytes of all values that are computed, as far as their sizes are known.
+/// Bytes of all computed values whose sizes are known.
 fn values(graph: &Graph) -> u64 {
     let bytes = |ty: &regraft_ir::TensorType| ty.elements().known().map_or(0, |n| n.unsigned_abs().saturating_mul(ty.dtype.size() as u64));
     graph.ids().filter(|id| !graph.node(*id).constant).flat_map(|id| graph.node(id).types.iter().flatten()).map(bytes).sum()

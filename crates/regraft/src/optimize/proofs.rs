@@ -1,9 +1,9 @@
-//! A certificate replayed before its model is written: distinct steps are proved on all cores, and
-//! those of earlier runs are known from the store.
+//! Replays a certificate before its model is written: distinct steps are proved on all cores, and
+//! those of earlier runs come from the store.
 //!
-//! The replay is that of `regraft check`, by the same code; only who answers its questions differs:
-//! whether a region's sides are equal, and how far written constants are from their expressions.
-//! The store is the user's own, and believed here; `check` does not read it.
+//! The replay uses the code of `regraft check`; only the source of its answers differs: whether a
+//! region's sides are equal, and how far written constants are from their expressions. The store is
+//! the user's own and trusted here; `check` does not read it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,38 +24,38 @@ use crate::optimize::questions::Questions;
 use crate::optimize::script::Rewritten;
 use crate::report::Replayed;
 
-/// The version of all that decides a proof.
+/// The version of everything that determines a proof.
 const CHECKER: &str = env!("REGRAFT_CHECKER");
-/// Part of the budget that replaying one certificate may take, and the least that it is given.
+/// Share of the budget that replaying one certificate may take, and the least time it gets.
 const SHARE: f64 = 0.25;
 const LEAST: Duration = Duration::from_secs(20);
 /// Bytes of a constant's digest.
 const DIGEST: usize = 16;
 
-/// Proofs of steps: those of this run, and those of earlier ones in the store.
+/// Proofs of steps: from this run, and from earlier ones in the store.
 pub struct Proofs {
     store: Option<RefCell<Store>>,
     answers: RefCell<HashMap<ProofKey, Verdict>>,
     share: Duration,
 }
 
-/// A certificate, and the models that it is about.
+/// A certificate, and the models it is about.
 pub struct Subject<'a> {
-    /// The input as the file has it.
+    /// The input as it is in the file.
     pub input: &'a Model,
     /// Its digest, if the replay is to be remembered.
     pub digest: Option<&'a ModelDigest>,
-    /// The version of the standard opset that it was brought to first.
+    /// The version of the standard opset it was converted to first.
     pub opset: Option<i64>,
-    /// The rewritten graphs as they were read.
+    /// The rewritten graphs, as read.
     pub rewritten: &'a [Rewritten],
-    /// What was done to each of them.
+    /// The edits to each of them.
     pub trails: Vec<Trail>,
-    /// The model that would be written; or why it is not compared with where the rewrites lead.
+    /// The model to be written; or why it is not compared with the result of the rewrites.
     pub output: Result<Model, String>,
 }
 
-/// Asks the prover in other threads, and remembers.
+/// Queries the prover in other threads, and remembers.
 struct Asking<'a> {
     proofs: &'a Proofs,
     questions: &'a Questions,
@@ -84,12 +84,12 @@ impl Oracle for Asking<'_> {
 }
 
 impl Proofs {
-    /// With what this store remembers, for a run of this budget.
+    /// With what this store remembers, for a run with this budget.
     pub fn new(store: Option<Store>, budget: Duration) -> Proofs {
         Proofs { store: store.map(RefCell::new), answers: RefCell::default(), share: budget.mul_f64(SHARE).max(LEAST) }
     }
 
-    /// Replays a certificate; an error says what of it is contradicted.
+    /// Replays a certificate; an error names the part that is contradicted.
     pub fn replay(&self, subject: Subject<'_>) -> Result<Replayed, String> {
         let start = Instant::now();
         let nobody = ModelDigest(Vec::new());
@@ -131,7 +131,7 @@ impl Proofs {
                 questions.while_asking(follow)?
             }
         };
-        // Where an answer is not the one that was expected, more of the surroundings is looked at.
+        // If an answer is not the expected one, the replay asks about a larger region.
         while questions.was_wrong() {
             judged = questions.while_asking(follow)?;
         }
@@ -156,7 +156,7 @@ impl Proofs {
         self.store.as_ref()?.borrow().proof(key).ok().flatten()
     }
 
-    /// A store that cannot be written is no reason to fail: proofs in it save time only.
+    /// Failing to write the store is not an error: its proofs only save time.
     fn keep(&self, proofs: Vec<(ProofKey, String)>) {
         if let Some(store) = self.store.as_ref().filter(|store| !proofs.is_empty() && !store.borrow().is_frozen()) {
             let _ = store.borrow_mut().put_proofs(&proofs);
@@ -177,7 +177,7 @@ fn note(verdict: &Verdict) -> String {
     }
 }
 
-/// The verdict that a note is of; `None` if it is of none.
+/// The verdict recorded in a note; `None` if there is none.
 fn verdict(note: &str) -> Option<Verdict> {
     let mut words = note.split(' ');
     let rounding = match words.next()? {
@@ -203,18 +203,18 @@ fn numbers_note(numbers: &[f64]) -> String {
     numbers.iter().map(|number| format!("{number:e}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The differences that a note is of.
+/// The differences recorded in a note.
 fn numbers(note: &str) -> Option<Vec<f64>> {
     note.split(' ').map(|word| word.parse().ok()).collect()
 }
 
-/// What a region says, wherever it is: both sides in the text format, with what that leaves out.
+/// A region's content, wherever it is: both sides in the text format, with what that leaves out.
 fn region_key(region: &Region) -> ProofKey {
     let said = [&region.before, &region.after].map(said);
     key(&[b"step", said[0].as_slice(), said[1].as_slice()])
 }
 
-/// What constant expressions and those that were written for them say, weights by their digests.
+/// The content of constant expressions and of the values written for them, weights by digest.
 fn folded_key(folded: &Folded) -> ProofKey {
     let said = [&folded.expressions, &folded.written].map(|graph| {
         let mut said = Vec::new();
@@ -246,7 +246,7 @@ fn said(graph: &Graph) -> Vec<u8> {
     said
 }
 
-/// A model as it is written, with digests of its weights in their places.
+/// A model as written, with digests in place of its weights.
 fn skeleton(model: &Model) -> Vec<u8> {
     let graph = model.graph();
     let constants = graph.ids().filter_map(|id| if let Op::Constant(constant) = &graph.node(id).op { Some(&constant.value) } else { None });
@@ -255,14 +255,14 @@ fn skeleton(model: &Model) -> Vec<u8> {
     for tensor in proto.graph.iter_mut().flat_map(|graph| &mut graph.initializer) {
         let raw = tensor.raw_data.as_ref().filter(|raw| raw.len() > DIGEST);
         if let Some(value) = raw.and_then(|raw| constants.get(&(raw.as_ptr(), raw.len()))) {
-            // Shorter than its type needs: no tensor that can be read says the same.
+            // Shorter than its type requires, so it equals no readable tensor.
             tensor.raw_data = Some(value.fingerprint().to_le_bytes().to_vec().into());
         }
     }
     proto.encode_to_vec()
 }
 
-/// A digest of these parts and of the program that judges them.
+/// A digest of these parts and of the version of the checker.
 fn key(parts: &[&[u8]]) -> ProofKey {
     let mut hasher = blake3::Hasher::new();
     for part in [CHECKER.as_bytes()].iter().chain(parts) {

@@ -1,4 +1,4 @@
-//! Questions to the prover, answered on all cores while they are still being asked.
+//! Queries to the prover, answered on all cores while more are still coming.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,17 +10,17 @@ use regraft_certify::Region;
 use regraft_prove::{Premises, Verdict, equal, interruptible};
 use regraft_runtime::ProofKey;
 
-/// Threads that answer at most.
+/// Maximum number of threads that answer.
 const THREADS: usize = 8;
-/// Why a question has no answer.
+/// Why a query has no answer.
 const SPENT: &str = "the time for it was spent";
 
-/// Questions, and answers to some of them.
+/// Queries, and answers to some of them.
 pub struct Questions {
     state: Mutex<State>,
     changed: Condvar,
     until: Instant,
-    /// The time is spent.
+    /// Set when time is up.
     stop: Arc<AtomicBool>,
 }
 
@@ -28,16 +28,16 @@ pub struct Questions {
 struct State {
     waiting: Vec<(ProofKey, Region)>,
     answers: HashMap<ProofKey, Verdict>,
-    /// Keys of regions that were shown to be equal here.
+    /// Keys of regions that were shown equal here.
     fresh: Vec<ProofKey>,
-    /// Questions, and what was taken to be the answer until it is known.
+    /// Queries, and the answer assumed for each until it is known.
     guessed: Vec<(ProofKey, Verdict)>,
-    /// Nothing more will be asked.
+    /// No more queries will come.
     closed: bool,
 }
 
 impl Questions {
-    /// With these answers; no question is thought about after `until`.
+    /// With these answers; no query is worked on after `until`.
     pub fn new(answers: HashMap<ProofKey, Verdict>, until: Instant) -> Questions {
         Questions { state: Mutex::new(State { answers, ..State::default() }), changed: Condvar::new(), until, stop: Arc::default() }
     }
@@ -46,8 +46,8 @@ impl Questions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a question, if it is known; else it is taken to be the likeliest one, and will
-    /// be answered. `remembered` gives what was shown before.
+    /// The answer to a query, if it is known; otherwise the likeliest one is assumed, and the query
+    /// is queued. `remembered` returns what was shown before.
     pub fn ask(&self, key: ProofKey, region: &Region, remembered: impl Fn(&ProofKey) -> Option<Verdict>) -> Verdict {
         let known = self.state().answers.get(&key).cloned();
         if let Some(verdict) = known {
@@ -67,8 +67,8 @@ impl Questions {
         guess
     }
 
-    /// Answers questions on other threads while `asking` asks them, and those that are left on this
-    /// one as well.
+    /// Answers queries on other threads while `asking` poses them, and the remaining ones on this
+    /// thread too.
     pub fn while_asking<T>(&self, asking: impl FnOnce() -> T) -> T {
         let helpers = regraft_ir::parallel::cores().min(THREADS) - 1;
         self.state().closed = false;
@@ -95,12 +95,12 @@ impl Questions {
         })
     }
 
-    /// Answers until nothing more will be asked.
+    /// Answers until no more queries will come.
     fn answer(&self) {
         loop {
             let mut state = self.state();
             let (key, region) = loop {
-                // Small ones first: where the time does not suffice, most have their answer.
+                // Small ones first: if time runs out, most have their answer.
                 let smallest = (0..state.waiting.len()).min_by_key(|at| state.waiting[*at].1.after.len());
                 match smallest.map(|at| state.waiting.swap_remove(at)) {
                     Some(question) => break question,
@@ -121,15 +121,14 @@ impl Questions {
         }
     }
 
-    /// True if some answer is not what it was taken to be. Asked again, the question has its
-    /// answer.
+    /// True if some assumed answer was wrong. When asked again, the query has its answer.
     pub fn was_wrong(&self) -> bool {
         let mut state = self.state();
         let guessed = std::mem::take(&mut state.guessed);
         guessed.iter().any(|(key, guess)| state.answers.get(key) != Some(guess))
     }
 
-    /// All answers that hold beyond this time, and the keys of what was shown here.
+    /// All answers that stay valid beyond this time limit, and the keys of what was shown here.
     pub fn done(self) -> (HashMap<ProofKey, Verdict>, Vec<ProofKey>) {
         let State { mut answers, fresh, .. } = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         answers.retain(|_, verdict| !matches!(verdict, Verdict::Unproved(why) if why == SPENT));
@@ -137,7 +136,7 @@ impl Questions {
     }
 }
 
-/// Nothing more is asked when it is dropped, whatever happened.
+/// Closes the queue when dropped, whatever happened.
 struct Close<'q>(&'q Questions);
 
 impl Drop for Close<'_> {
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_question_ends_when_its_time_is_spent() {
-        // Tables that differ are multiplied out, case by case: that takes the prover long.
+        // Tables that differ are multiplied out case by case, which takes the prover long.
         let matrix = |from: i32| {
             let numbers: Vec<String> = (from..from + 64).map(|n| format!("{}", f64::from(n * n % 97) / 8.0)).collect();
             format!("const m{from}: f32[8,8] = [{}]", numbers.join(", "))

@@ -1,8 +1,8 @@
-//! Where a rewritten graph differs from the one that it was made from: small pairs of subgraphs
-//! that must compute the same.
+//! Where a rewritten graph differs from its original: small pairs of subgraphs that must compute
+//! the same.
 //!
-//! Nodes that survive a rewriting keep their ids. Wherever a surviving node, or an output, reads
-//! another value than before, the old and the new value must be equal. Both are computed from
+//! Nodes that survive a rewrite keep their ids. Wherever a surviving node, or an output, reads a
+//! different value than before, the old and the new value must be equal. Both are computed from
 //! surviving values, which are equal by the same argument further up. If every such pair is equal
 //! as a function of the surviving values (taken as free inputs), the graphs compute the same.
 
@@ -10,28 +10,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
 
-/// Two lists of values, of the graph before and after, that must be equal, as functions of
+/// Two lists of values, from the graph before and after, that must be equal as functions of
 /// `inputs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Region {
-    /// Values that exist in both graphs and are computed from constants by neither.
+    /// Values that exist in both graphs and are not computed from constants in either.
     pub inputs: BTreeSet<ValueId>,
-    /// Values of the graph before, and what stands for them after.
+    /// Values of the graph before, and their replacements after.
     pub pairs: Vec<(ValueId, ValueId)>,
 }
 
-/// Two graphs, one made from the other, and which of their values can be cut at.
+/// Two graphs, one made from the other, and the values where they can be cut.
 pub struct Regions<'a> {
     before: &'a Graph,
     after: &'a Graph,
     /// True if a value can be made an input of a region.
     cuttable: &'a dyn Fn(ValueId) -> bool,
-    /// Nodes that are in both graphs, less those whose operands cannot be told apart.
+    /// Nodes in both graphs, except those whose operands cannot be told apart.
     survivors: BTreeSet<NodeId>,
 }
 
-/// The regions in which `after` differs from `before`. A region ends only at values that are
-/// `cuttable` and at outputs.
+/// The regions in which `after` differs from `before`. Regions end only at `cuttable` values and at
+/// outputs.
 pub fn regions(
     before: &Graph,
     after: &Graph,
@@ -55,7 +55,7 @@ pub fn regions(
 }
 
 impl Regions<'_> {
-    /// Pairs of values that must be equal, and nodes that read one which has no name.
+    /// Pairs of values that must be equal, and nodes that read an unnamed one.
     fn pairs(&self, nameable: &dyn Fn(ValueId, ValueId) -> bool) -> (BTreeSet<(ValueId, ValueId)>, BTreeSet<NodeId>) {
         let (mut pairs, mut lost) = (BTreeSet::new(), BTreeSet::new());
         let differ = |a: ValueId, b: ValueId| a != b || !self.survivors.contains(&a.node);
@@ -76,8 +76,8 @@ impl Regions<'_> {
         (pairs, lost)
     }
 
-    /// Nodes that compute `value`, up to values to cut at, which go to `inputs`. What computes
-    /// `value` itself is always among them.
+    /// Nodes that compute `value`, up to the values to cut at, which go to `inputs`. The node that
+    /// computes `value` itself is always included.
     fn walk(&self, graph: &Graph, value: ValueId, inputs: &mut BTreeSet<ValueId>) -> BTreeSet<NodeId> {
         let (mut nodes, mut stack, mut seen) = (BTreeSet::new(), vec![value], BTreeSet::new());
         while let Some(at) = stack.pop() {
@@ -101,8 +101,8 @@ impl Regions<'_> {
         !graph.node(value.node).constant && self.survivors.contains(&value.node) && (self.cuttable)(value)
     }
 
-    /// The nodes that compute both sides of a pair, and their free inputs. Where one side is
-    /// computed from the other, it ends there.
+    /// The nodes that compute both sides of a pair, and their free inputs. If one side is computed
+    /// from the other, it ends there.
     fn sides(&self, a: ValueId, b: ValueId) -> (BTreeSet<ValueId>, Vec<(bool, NodeId)>) {
         let (mut left, mut right) = (BTreeSet::new(), BTreeSet::new());
         let mut old = self.walk(self.before, a, &mut left);
@@ -116,7 +116,7 @@ impl Regions<'_> {
         (left, old.into_iter().map(|id| (false, id)).chain(new.into_iter().map(|id| (true, id))).collect())
     }
 
-    /// Pairs that share nodes, together.
+    /// Pairs grouped by shared nodes.
     fn joined(&self, pairs: BTreeSet<(ValueId, ValueId)>) -> Vec<Region> {
         let mut regions: Vec<Region> = Vec::new();
         let mut owner: BTreeMap<(bool, NodeId), usize> = BTreeMap::new();
@@ -165,7 +165,7 @@ mod tests {
         let found = regions(&before, &after, &|_| true, &|_, _| true);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found.iter().all(|r| r.inputs.len() == 1 && r.pairs.len() == 1), "{found:?}");
-        // Where nothing can be cut, the whole is one region between the inputs and the outputs.
+        // If nothing can be cut, the whole is one region between the inputs and the outputs.
         let whole = regions(&before, &after, &|_| false, &|_, _| false);
         assert_eq!(whole.len(), 1, "{whole:?}");
         assert_eq!(whole[0].inputs.len(), 1);

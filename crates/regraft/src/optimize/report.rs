@@ -1,4 +1,4 @@
-//! Last stage: what is told of the run.
+//! Last stage: the report of the run.
 
 use std::collections::HashSet;
 
@@ -65,15 +65,15 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     }
 }
 
-/// The winner's check. What another candidate failed is told by a warning, and says nothing of a
-/// copy of the input.
+/// The winner's check. Another candidate's failure is reported by a warning, and says nothing about
+/// a copy of the input.
 fn check(comparison: &Comparison, winner: Option<&Candidate>) -> Check {
     let tolerance = comparison.candidates.iter().filter_map(|c| Some(c.check.as_ref()?.tolerance)).fold(0.0, f64::max);
     let own = winner.and_then(|winner| winner.check.clone());
     own.unwrap_or(Check { passed: true, tolerance, ..Check::default() })
 }
 
-/// Times of the input and of each candidate, over all bindings.
+/// Times of the input and each candidate, over all bindings.
 fn timings(comparison: &Comparison) -> Vec<Timing> {
     let timing = |model: &str, Timed { median_ns, speedup }: Timed| Timing { model: model.into(), median_ns, speedup };
     let input = timing("input", Timed::mean(&comparison.input));
@@ -95,7 +95,7 @@ fn at_bindings(run: &Run<'_>, comparison: &Comparison, winner: &Candidate) -> Ve
     run.job.bindings.iter().zip(times).map(one).collect()
 }
 
-/// Rules that the winner does not use, and what became of the candidates that did.
+/// Rules that the winner does not use, and what became of the candidates that used them.
 fn losers(comparison: &Comparison, winner: Option<&Candidate>) -> Vec<NotDone> {
     let mut told: HashSet<&str> = winner.into_iter().flat_map(|c| c.script.applied().map(|a| a.rule.as_str())).collect();
     let mut losers = Vec::new();

@@ -1,4 +1,4 @@
-//! What a caller asks of `optimize`.
+//! What a caller requests from `optimize`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,12 +35,12 @@ pub struct Request {
     pub input: PathBuf,
     /// Model to write.
     pub output: PathBuf,
-    /// Where to write how the result was made.
+    /// Where to write the record of how the result was made.
     pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
-    /// Values of symbols. The result is measured and checked at every combination, and searched for
-    /// at the first.
+    /// Values of symbols. The result is measured and checked at every combination; the search uses
+    /// the first.
     pub binds: Vec<(String, Vec<i64>)>,
     /// Strategy.
     pub search: SearchKind,
@@ -54,22 +54,22 @@ pub struct Request {
     pub seed: u64,
     /// Rules that may be applied.
     pub rules: Choice,
-    /// Least speed-up asked for.
+    /// Minimum speed-up required.
     pub min_speedup: Option<f64>,
     /// Bytes that the file may grow by.
     pub allow_growth: Option<u64>,
-    /// Version of the standard opset to write the model at, if another than its own.
+    /// Version of the standard opset to write the model at, if not its own.
     pub opset: Option<i64>,
-    /// Bytes of memory that the run may take; most of what the machine has available if not given.
-    /// See [`Room`](crate::optimize::Room).
+    /// Bytes of memory that the run may take; by default, most of what is available. See
+    /// [`MemoryBudget`](crate::optimize::MemoryBudget).
     pub memory: Option<u64>,
-    /// Inputs of the user's: a folder, or `input:file`.
+    /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Path of the runtime library.
     pub runtime_library: Option<PathBuf>,
     /// Path of the measurement store.
     pub cost_store: Option<PathBuf>,
-    /// Use the store as it is: measure nothing, decide by what it holds.
+    /// Use the store as is: measure nothing, and decide by its contents.
     pub frozen: bool,
     /// The command line, for the report.
     pub reproduce: String,

@@ -1,4 +1,4 @@
-//! A run: what all stages after loading share, and what they note on their way.
+//! A run: what all stages after loading share, and what they record along the way.
 
 use std::time::Instant;
 
@@ -18,21 +18,21 @@ use crate::report::{NotDone, Seconds};
 
 /// One run of `optimize`.
 pub struct Run<'a> {
-    /// What is to be done.
+    /// The task.
     pub job: &'a Job,
     /// How candidates are priced, timed and checked.
     pub evaluator: Box<dyn Evaluator + 'a>,
     /// How the time is divided.
     pub clock: TimeBudget,
-    /// What is known of this model from earlier runs, and will be to later ones.
+    /// What earlier runs learned about this model, to be passed on to later ones.
     pub record: TuningRecord,
-    /// What the report will tell.
+    /// Notes for the report.
     pub journal: Journal,
-    /// Who is told of progress, and may interrupt.
+    /// Receives progress, and may interrupt.
     pub observer: &'a mut dyn Observer,
 }
 
-/// What stages note for the report.
+/// What stages record for the report.
 #[derive(Default)]
 pub struct Journal {
     /// Warnings for the user.
@@ -43,7 +43,7 @@ pub struct Journal {
     pub seconds: Seconds,
     /// States that searches visited.
     pub visited: u64,
-    /// Whether the first search ran to its end, and no later one was kept from running.
+    /// Whether the first search completed, and no later one was prevented from running.
     pub complete: bool,
     /// Models profiled as wholes.
     pub measured: usize,
@@ -52,7 +52,7 @@ pub struct Journal {
 }
 
 impl<'a> Run<'a> {
-    /// A run that begins.
+    /// A run at its start.
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
         let record = TuningRecord::recall(job, evaluator.prices());
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
         self.observer.interrupted()
     }
 
-    /// Searches from a graph under the present prices, until then at most.
+    /// Searches from a graph under the current prices, until the given time at most.
     pub fn search(&mut self, start: &Graph, library: &Library, until: Instant) -> Proposals {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
         self.candidate(name, proposal.graph, Script { main: proposal.rewrites, bodies: Vec::new() }, written)
     }
 
-    /// A candidate that was written, or not; `None`, with a note, if it was not or is too large.
+    /// The written candidate; `None`, with a note, if it was not written or is too large.
     pub fn candidate(
         &mut self,
         name: String,

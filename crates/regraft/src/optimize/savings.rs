@@ -1,4 +1,4 @@
-//! What rules save in networks, at prices that were measured there.
+//! What rules save in networks, at prices measured there.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,18 +23,17 @@ use crate::optimize::tune::propose;
 use crate::runtime::{self, TARGET};
 use crate::sizes::Sizes;
 
-/// Checks of the budget of the search that settles a network: deterministic, so that equal stores
-/// give equal rankings.
+/// Budget checks of the search that settles a network: deterministic, so that equal stores give
+/// equal rankings.
 const STEPS: u64 = 500;
-/// Sittings in which the result of a search or of a rule may be measured, until its prices are
-/// known.
+/// Maximum number of sittings that measure the result of a search or a rule to learn its prices.
 const ROUNDS: usize = 3;
-/// Budget that the length of one sitting follows from.
+/// Budget that determines the length of one sitting.
 const SITTING: Duration = Duration::from_secs(10);
-/// A rule pays where it saves at least this part of a run beside the library.
+/// A rule pays if, on top of the library, it saves at least this fraction of a run.
 const PAYS: f64 = 0.01;
 
-/// What to rank rules by.
+/// How to rank rules.
 #[derive(Clone, Debug)]
 pub struct SavingsRequest {
     /// Model files.
@@ -49,7 +48,7 @@ pub struct SavingsRequest {
     pub runtime_library: Option<PathBuf>,
     /// Path of the measurement store.
     pub cost_store: Option<PathBuf>,
-    /// Use the store as it is: measure nothing.
+    /// Use the store as is: measure nothing.
     pub frozen: bool,
 }
 
@@ -60,28 +59,28 @@ pub struct Paid {
     pub rule: String,
     /// Name of the network.
     pub network: String,
-    /// Places in the network as it is.
+    /// Matches in the network as it is.
     pub places: usize,
     /// What the rule saves there by itself, ns of one run.
     pub alone_ns: u64,
-    /// Places in what the library makes of the network.
+    /// Matches in the library's result for the network.
     pub places_beside: usize,
     /// What the rule saves there, ns of one run.
     pub beside_ns: u64,
-    /// One run of what the library makes of the network, ns.
+    /// One run of the library's result, ns.
     pub run_ns: u64,
-    /// Whether every price that this rests on was measured.
+    /// Whether every price involved was measured.
     pub measured: bool,
 }
 
 impl Paid {
-    /// Whether it is enough to be told from noise, and measured.
+    /// Whether the saving is measured and exceeds noise.
     pub fn pays(&self) -> bool {
         self.measured && self.beside_ns > 0 && self.beside_ns as f64 >= PAYS * self.run_ns as f64
     }
 }
 
-/// Networks that rules are tried in: each as it is, and as the library leaves it.
+/// Networks that rules are tried on: each as it is, and as the library leaves it.
 pub struct Networks {
     list: Vec<Network>,
     runtime: Arc<dyn Runtime>,
@@ -97,13 +96,13 @@ struct Network {
     sizes: Sizes,
     /// In normal form.
     plain: Graph,
-    /// What a search with the library makes of it.
+    /// The result of a search with the library.
     settled: Graph,
 }
 
 impl Networks {
-    /// Reads the models, measures them and what the library makes of them, unless the store knows
-    /// both. The time for measuring begins here.
+    /// Reads the models, measures them and the library's results for them, unless the store knows
+    /// both. The measuring time starts here.
     pub fn open(request: &SavingsRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
         let runtime = runtime::load(request.runtime_library.as_deref())?;
         let library = load_library(&Choice::default(), TARGET)?.library;
@@ -119,13 +118,13 @@ impl Networks {
         Ok(networks)
     }
 
-    /// Whether the source of a rule is met in one of them.
+    /// Whether a rule's source matches in one of them.
     pub fn meets(&self, rule: &Rule) -> bool {
         self.list.iter().flat_map(|network| [&network.plain, &network.settled]).any(|graph| meets(graph, rule))
     }
 
-    /// What the rules save, network by network; only rules that are met. Measures what the store
-    /// does not know, as long as there is time.
+    /// What the rules save, network by network; only rules that match. Measures what the store does
+    /// not know, while time is left.
     pub fn rank(&self, rules: &[Rule], observer: &mut dyn Observer) -> Result<Vec<Paid>, Failure> {
         let mut paid = Vec::new();
         for network in &self.list {
@@ -165,13 +164,12 @@ impl Networks {
         Ok(Network { name, path: path.to_path_buf(), settled: plain.clone(), model, feeds, sizes, plain })
     }
 
-    /// The network with what a search under its prices makes of it.
+    /// The network with the result of a search under its prices.
     fn settled(&self, network: Network, library: &Library, observer: &mut dyn Observer) -> Result<Network, Failure> {
         let mut lab = self.lab(&network)?;
         self.learn(&network, &mut lab, &network.plain)?;
         let writable = InModel::new(&network.model, &*self.runtime);
-        // As `optimize` does: what may be best is measured first, then the most is made of what is
-        // known.
+        // As in `optimize`: first measure what may be best, then exploit what is known.
         let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
             prices.set_pricing(pricing);
@@ -200,8 +198,8 @@ impl Networks {
         Ok(Lab { request, prices })
     }
 
-    /// What a rule saves in a graph, and whether all prices that this rests on are measured. What
-    /// it might save at best is measured first.
+    /// What a rule saves in a graph, and whether all prices involved are measured. Its most
+    /// optimistic result is measured first.
     fn tried(&self, network: &Network, lab: &mut Lab, graph: &Graph, rule: &Rule) -> Result<(Savings, bool), Failure> {
         if !meets(graph, rule) {
             return Ok((Savings { before: lab.prices.total(graph), ..Savings::default() }, true));
@@ -220,8 +218,8 @@ impl Networks {
         Ok((savings, lab.prices.knows(graph) && after.is_none_or(|after| lab.prices.knows(&after))))
     }
 
-    /// Measures a graph if prices of it are missing; false if there was nothing to learn, or no
-    /// time.
+    /// Measures a graph if any of its prices are missing; false if there was nothing to learn, or
+    /// no time.
     fn learn(&self, network: &Network, lab: &mut Lab, graph: &Graph) -> Result<bool, Failure> {
         let until = self.until;
         if self.request.frozen || lab.prices.knows(graph) || Instant::now() >= until {
@@ -237,8 +235,8 @@ impl Networks {
         if prices.knows(graph) {
             return Ok(true);
         }
-        // What cannot be written or run is not measured; its prices stay guesses, and are said to
-        // be.
+        // A graph that cannot be written or run is not measured; its prices stay guesses and are
+        // reported as such.
         let Ok(written) = network.model.write(graph, &WriteOptions::default()) else { return Ok(false) };
         Ok(prices.observe(&profiler, graph, &Artifact::runnable(written)?, &go_on).is_ok())
     }

@@ -1,4 +1,4 @@
-//! How a model was rewritten: its own graph first, bodies of `If`, `Loop` and `Scan` behind it.
+//! How a model was rewritten: first its own graph, then bodies of `If`, `Loop` and `Scan`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::report::Applied;
 pub struct Rewrite {
     /// The edit.
     pub step: Arc<Move>,
-    /// What the report says of it.
+    /// Its entry in the report.
     pub applied: Applied,
 }
 
@@ -24,7 +24,7 @@ pub struct Rewritten {
     pub place: GraphPath,
     /// The same in words; empty for the model's own graph.
     pub label: String,
-    /// The graph as it was read.
+    /// The graph as read.
     pub read: Graph,
     /// Rewrites of its normal form, in order.
     pub rewrites: Vec<Rewrite>,
@@ -33,9 +33,9 @@ pub struct Rewritten {
 /// All rewrites of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// Those of its own graph.
+    /// Rewrites of its own graph.
     pub main: Vec<Rewrite>,
-    /// Those of bodies, inner bodies before those around them.
+    /// Rewrites of bodies, inner bodies before outer ones.
     pub bodies: Vec<Rewritten>,
 }
 
@@ -45,7 +45,7 @@ impl Script {
         self.main.iter().chain(self.bodies.iter().flat_map(|body| &body.rewrites))
     }
 
-    /// What the report says of them.
+    /// Their entries in the report.
     pub fn applied(&self) -> impl Iterator<Item = &Applied> {
         self.rewrites().map(|rewrite| &rewrite.applied)
     }
@@ -61,8 +61,7 @@ impl Script {
         self.main.iter().map(|rewrite| rewrite.step.match_id()).collect()
     }
 
-    /// The model's own graph and its bodies with their rewrites; `read` is the former as it was
-    /// read.
+    /// The model's own graph and its bodies with their rewrites; `read` is the own graph as read.
     pub fn graphs(&self, read: &Graph) -> Vec<Rewritten> {
         let main = Rewritten { place: GraphPath::default(), label: String::new(), read: read.clone(), rewrites: self.main.clone() };
         std::iter::once(main).chain(self.bodies.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! A runtime for tests: it computes on the reference executor, and takes as long as a script says.
+//! A runtime for tests: it computes on the reference executor and takes as long as a script says.
 
 use std::path::Path;
 
@@ -14,16 +14,16 @@ use regraft_runtime::{
 use crate::optimize::verify::to_values;
 use crate::sizes::value_info;
 
-/// Nanoseconds of every run that belong to no operator.
+/// Nanoseconds of every run that are not spent in any operator.
 const CALL: u64 = 1_000;
 
-/// What models take.
+/// How long models take.
 #[derive(Clone, Copy)]
 pub struct Scripted {
     /// Nanoseconds of one run of an operator of this type.
     pub operator: fn(&str) -> u64,
-    /// Nanoseconds that a run of a model with these operators takes besides: effects that reach
-    /// further than one operator.
+    /// Extra nanoseconds that a run of a model with these operators takes: effects that reach
+    /// beyond one operator.
     pub besides: fn(&[&str]) -> u64,
 }
 

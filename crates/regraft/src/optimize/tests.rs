@@ -17,8 +17,8 @@ use super::scripted::Scripted;
 use super::{Observer, Phase, Request, Silent, optimize_on};
 use crate::report::Report;
 
-/// A folder with a model of operators, each written as `Operator inputs > output`; constants are
-/// numbers.
+/// A folder with a model made of operators, each written as `Operator inputs > output`; constants
+/// are numbers.
 struct Scene {
     folder: TempDir,
 }
@@ -89,7 +89,7 @@ fn model(operators: &[&str]) -> ModelProto {
     ModelProto { graph: Some(graph), opset_import, ir_version: Some(9), ..ModelProto::default() }
 }
 
-/// GELU as it is exported.
+/// GELU as exporters write it.
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
@@ -120,7 +120,7 @@ fn a_fusion_that_is_slow_is_measured_and_not_kept() {
 
 #[test]
 fn a_rule_whose_gain_is_lost_elsewhere_is_left_out() {
-    // No operator is slower for it, but the whole is: without a Neg in it, a run takes half a
+    // No single operator gets slower, but the whole does: without a Neg, a run takes half a
     // millisecond more.
     let hidden = Scripted { besides: |kinds| if kinds.contains(&"Neg") { 0 } else { 500_000 }, ..EVEN };
     let scene = Scene::new(&["Relu x > a", "Relu a > b", "Neg b > c", "Neg c > d", "Tanh d > y"]);
@@ -136,7 +136,7 @@ fn without_time_the_input_is_written_and_said_so() {
     assert!(report.applied.is_empty() && report.speedup.pairs == 0);
 }
 
-/// Interrupts once so many models were measured.
+/// Interrupts after this many models were measured.
 struct After(usize, Cell<usize>);
 
 impl Observer for After {

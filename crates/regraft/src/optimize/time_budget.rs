@@ -4,23 +4,23 @@ use std::time::{Duration, Instant};
 
 use crate::optimize::compare::FINALISTS;
 
-/// Part of the budget that tuning may take; the rest is for comparing and checking.
+/// Share of the budget that tuning may take; the rest is for comparing and checking.
 const TUNING: f64 = 0.5;
-/// Part of the budget after which nothing new is compared.
+/// Share of the budget after which no new comparison starts.
 const COMPARING: f64 = 0.72;
-/// Part of the budget that one search may take.
+/// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
-/// Trials in a row that bring nothing before tuning ends.
+/// Trials in a row without progress before tuning ends.
 const PATIENCE: usize = 6;
-/// What counts as bringing something: the whole model's time falls by this part.
+/// What counts as progress: the whole model's time falls by this fraction.
 const PROGRESS: f64 = 0.003;
 /// How long the first trial, the first comparison and the check take, in units of the time that
-/// profiling the input took. Each opens about as many sessions as that.
+/// profiling the input took. Each opens about as many sessions as profiling does.
 const TRIAL: f64 = 1.8;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.6;
-/// Part of a trial that opening a model takes, and the runs that a comparison needs to tell
-/// candidates apart.
+/// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
+/// apart.
 const LOADING: f64 = 0.4;
 const TELLING: u32 = 16;
 
@@ -33,7 +33,7 @@ pub struct TimeBudget {
     profiling: Duration,
     /// How long one run of the input takes.
     run: Duration,
-    /// The longest that trying out one proposal took.
+    /// The longest time that trying one proposal took.
     trial: Duration,
     best: f64,
     barren: usize,
@@ -50,7 +50,7 @@ impl TimeBudget {
         self.start.elapsed()
     }
 
-    /// When all is to be done.
+    /// When everything must be done.
     pub fn deadline(&self) -> Instant {
         self.start + self.budget
     }
@@ -74,12 +74,12 @@ impl TimeBudget {
         self.tuning_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
     }
 
-    /// The input was profiled; one run of it takes `run`.
+    /// Records that the input was profiled; one run of it takes `run`.
     pub fn profiled(&mut self, took: Duration, run: Duration) {
         (self.profiling, self.run) = (took, run);
     }
 
-    /// A proposal was tried out; `ratio` is its time relative to the input's, if it was measured.
+    /// Records that a proposal was tried; `ratio` is its time relative to the input's, if measured.
     pub fn tried(&mut self, took: Duration, ratio: Option<f64>) {
         self.trial = self.trial.max(took);
         let Some(ratio) = ratio else { return };
@@ -91,24 +91,24 @@ impl TimeBudget {
         }
     }
 
-    /// Nothing has come of the last trials.
+    /// Whether the last trials brought no progress.
     pub fn is_stale(&self) -> bool {
         self.barren >= PATIENCE
     }
 
-    /// Begins to wait for progress anew.
+    /// Restarts the wait for progress.
     pub fn renew_patience(&mut self) {
         self.barren = 0;
     }
 
-    /// The least budget that would have left time for a trial, if this one does not.
+    /// The smallest budget that would have left time for a trial, if this one does not.
     pub fn too_short(&self) -> Option<Duration> {
         let least = self.start.elapsed() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK);
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
 
     /// True if one more trial would end in time. The first may take longer than its share of the
-    /// budget, if what must follow it still fits.
+    /// budget, if what must follow still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
             return Instant::now() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
@@ -121,8 +121,8 @@ impl TimeBudget {
         Instant::now() + self.profiling.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
     }
 
-    /// How many candidates can be compared with the input in the time that is left for it, with
-    /// enough rounds to tell them apart.
+    /// How many candidates can be compared with the input in the remaining time, with enough rounds
+    /// to tell them apart.
     pub fn finalists(&self) -> usize {
         let left = self.comparing_ends().saturating_duration_since(Instant::now()).as_secs_f64();
         let each = (self.trial.mul_f64(LOADING) + self.run * TELLING).as_secs_f64().max(1e-3);

@@ -1,5 +1,4 @@
-//! Fourth stage: the best candidate whose outputs are those of the input, and whose certificate
-//! holds.
+//! Fourth stage: the best candidate whose outputs match the input's and whose certificate holds.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,21 +14,21 @@ use crate::report::Check;
 
 /// What is written: a candidate, or the input.
 pub struct Decision {
-    /// All that were compared.
+    /// All models compared.
     pub comparison: Comparison,
-    /// The place of the candidate that is written; `None` stands for the input.
+    /// Index of the candidate to write; `None` stands for the input.
     pub winner: Option<usize>,
 }
 
 impl Decision {
-    /// The candidate that is written.
+    /// The candidate to write.
     pub fn winner(&self) -> Option<&Candidate> {
         self.winner.map(|at| &self.comparison.candidates[at])
     }
 }
 
-/// Checks candidates in their order, up to the first that passes. Of the first that fails, the rule
-/// to blame is left out.
+/// Checks candidates in order, up to the first that passes. If the best one fails, it is retried
+/// without the rule to blame.
 pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, Failure> {
     let start = Instant::now();
     let certifier = Certifier::new(run.job)?;
@@ -47,7 +46,7 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
             continue;
         }
         keep_for_report(candidate)?;
-        // Rewrites inside of bodies cannot be taken apart.
+        // Rewrites inside bodies cannot be taken apart.
         if turn > 0 || candidate.script.main.is_empty() || !candidate.script.bodies.is_empty() {
             continue;
         }
@@ -68,7 +67,7 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
     Ok(decision)
 }
 
-/// What was asked for is written even if it is slower: the input has another opset.
+/// An explicit request is honored even if the result is slower: the input has another opset.
 fn converted(run: &mut Run<'_>, certifier: &Certifier<'_>, candidates: &mut [Candidate]) -> Result<Option<usize>, Failure> {
     let Some(at) = candidates.iter().position(|candidate| candidate.script.is_empty()) else { return Ok(None) };
     run.phase(Phase::Check, &candidates[at].name);
@@ -79,7 +78,7 @@ fn converted(run: &mut Run<'_>, certifier: &Certifier<'_>, candidates: &mut [Can
     Err(Failure::new(cause).hint("leave --opset out to keep its version"))
 }
 
-/// Checks a candidate and its certificate, and keeps the check with it; whether it passed.
+/// Checks a candidate and its certificate, and stores the check with it; returns whether it passed.
 pub fn examine(run: &mut Run<'_>, certifier: &Certifier<'_>, candidate: &mut Candidate) -> bool {
     let check = certifier.examine(candidate, || run.evaluator.check(candidate, run.clock.deadline()));
     let passed = check.passed;
@@ -87,13 +86,13 @@ pub fn examine(run: &mut Run<'_>, certifier: &Certifier<'_>, candidate: &mut Can
     passed
 }
 
-/// What the check of a candidate notes.
+/// What the candidate's check remarked.
 fn notes(candidate: &Candidate) -> String {
     candidate.check.as_ref().map_or_else(String::new, |check: &Check| check.notes.join("; "))
 }
 
-/// A candidate that fails its check shows a defect. With `REGRAFT_KEEP_FAILED` naming a folder, it
-/// and its rewrites are kept for a report.
+/// A candidate that fails its check reveals a bug. If `REGRAFT_KEEP_FAILED` names a folder, it and
+/// its rewrites are kept there for a bug report.
 fn keep_for_report(candidate: &Candidate) -> Result<(), Failure> {
     let Some(folder) = std::env::var_os("REGRAFT_KEEP_FAILED") else { return Ok(()) };
     let path = Path::new(&folder).join(format!("{}.onnx", candidate.name.replace(' ', "-")));

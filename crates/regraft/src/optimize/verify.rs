@@ -21,36 +21,35 @@ use crate::optimize::perturb::perturbed;
 use crate::report::{Applied, Check};
 use crate::sizes::Sizes;
 
-/// Relative difference that is always tolerated, by the numerics of single precision over deep
-/// graphs.
+/// Relative difference that is always tolerated, given single-precision arithmetic in deep graphs.
 pub const TOLERANCE: f64 = 1e-4;
 /// The same where a fast bilinear algorithm was applied.
 pub const TOLERANCE_BILINEAR: f64 = 1e-3;
-/// Where nothing can be computed in double precision, a fill on which rounding may change an output
-/// by a tenth of a difference is set aside.
+/// If nothing can be computed in double precision, a fill is set aside when rounding may account
+/// for a tenth of an output's difference.
 pub(crate) const FLOOR_FACTOR: f64 = 10.0;
-/// Where rounding alone may change an output by this much of its largest magnitude, single
-/// precision does not tell right from wrong.
+/// If rounding alone may change an output by this fraction of its largest magnitude, single
+/// precision cannot tell right from wrong.
 pub(crate) const BLURRED: f64 = 0.05;
-/// The reference executor runs one fill of graphs above this many floating-point operations, and
-/// all fills below.
+/// For graphs above this many floating-point operations, the reference executor runs one fill;
+/// below, all.
 pub(crate) const HEAVY_FLOPS: f64 = 4e9;
 
-/// Floating-point operations per second of the reference executor, with room to spare.
+/// Floating-point operations per second of the reference executor, a conservative estimate.
 const REFERENCE_SPEED: f64 = 6e9;
-/// Seconds that may be spent on the reference executor for a difference beyond the tolerance,
-/// whatever is left.
+/// Seconds that the reference executor may spend on a difference beyond the tolerance, regardless
+/// of the time left.
 const CONFIRM_SECONDS: f64 = 20.0;
 
 /// A candidate to check, at one binding.
 pub struct Subject<'a> {
-    /// What is to be done: the original, the runtime, the seed.
+    /// The task: the original, the runtime, the seed.
     pub job: &'a Job,
     /// The candidate.
     pub candidate: &'a Candidate,
     /// The candidate as a file.
     pub rewritten: ModelSource<'a>,
-    /// Sizes to run at, and the user's own inputs of these sizes.
+    /// Sizes to run at, and the user's own inputs with these sizes.
     pub binding: &'a Binding,
     /// When the reference executor should be done.
     pub deadline: Instant,
@@ -65,20 +64,20 @@ impl<'a> Subject<'a> {
         self.job.request.threads
     }
 
-    /// Seconds that are left for the reference executor.
+    /// Seconds left for the reference executor.
     fn seconds_left(&self) -> f64 {
         self.deadline.saturating_duration_since(Instant::now()).as_secs_f64()
     }
 
-    /// What is rounding of a difference in double precision, where constants are not folded yet but
-    /// may have been rounded by rules.
+    /// The part of a difference in double precision that is rounding: constants are not folded yet
+    /// but may have been rounded by rules.
     fn roundoff(&self) -> f64 {
         let rounds = |a: &Applied| a.numeric == Numeric::RoundsConstants || a.trust == Trust::Bounded;
         if self.candidate.script.applied().any(rounds) { CONFIRMED_ROUNDED } else { CONFIRMED }
     }
 }
 
-/// What real outputs of a candidate may differ by, relative to their largest magnitude.
+/// Tolerated difference of a candidate's real outputs, relative to their largest magnitude.
 pub fn tolerance(candidate: &Candidate) -> f64 {
     let bilinear = candidate.script.applied().any(|a| a.numeric == Numeric::FastBilinear);
     if bilinear { TOLERANCE_BILINEAR } else { TOLERANCE }
@@ -88,7 +87,7 @@ pub fn tolerance(candidate: &Candidate) -> f64 {
 pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() });
-    // The original that says what is right also shows what its declared outputs hide.
+    // The original, which defines what is right, also exposes what its declared outputs hide.
     let shown = exposures(subject)?;
     let mut check = Check { tolerance, passed: true, ..Check::default() };
     if shown.is_none() && before_saturation(&subject.candidate.graph).is_some() {
@@ -120,7 +119,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
         if ours.non_finite {
             check.notes.push(format!("fill `{name}`: outputs overflow in both models alike"));
         }
-        // Where the runtime's own optimizer breaks a comparison, the fill shows nothing about ours.
+        // If the runtime's own optimizer breaks a comparison, the fill shows nothing about ours.
         if let Some(breach) = ours.breach(&name).filter(|_| here.breach(&name).is_none()) {
             check.passed = false;
             check.notes.push(format!("fill `{name}`: {breach}"));
@@ -174,8 +173,8 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     Ok(check)
 }
 
-/// Both graphs in double precision, with what goes into operators that saturate, and what may be
-/// rounding there; constants of ours are the expressions that they were folded from.
+/// Both graphs in double precision, including inputs of saturating operators, and what may be
+/// rounding there; constants of the candidate are the expressions they were folded from.
 fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), String> {
     let (before, after) = (subject.model().graph(), &subject.candidate.graph);
     let seconds = (flops(before, &subject.binding.sizes) + flops(after, &subject.binding.sizes)) / REFERENCE_SPEED;
@@ -208,19 +207,19 @@ struct Case {
     name: String,
     feeds: Feeds,
     want: Vec<HostTensor>,
-    /// What goes into operators that saturate, where it is exposed.
+    /// Inputs of saturating operators, where exposed.
     inner: Vec<HostTensor>,
-    /// Whether a difference would tell right from wrong: not where the original amplifies rounding.
+    /// Whether a difference would tell right from wrong: not if the original amplifies rounding.
     tells: bool,
 }
 
-/// Both models with what goes into the operators that saturate as further outputs.
+/// Both models with the inputs of saturating operators as further outputs.
 struct Exposed {
     original: Vec<u8>,
     rewritten: Vec<u8>,
 }
 
-/// `None` if no output saturates, or not in both models alike, or if the values have no names.
+/// `None` if no output saturates, if the models do not saturate alike, or if values lack names.
 fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
     let (Some(original), Some(rewritten)) = (before_saturation(subject.model().graph()), before_saturation(&subject.candidate.graph))
     else {
@@ -242,8 +241,8 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
     }
 }
 
-/// Outputs of softmax and sigmoid hide differences, or blow them up; what goes into them is
-/// compared as well.
+/// Outputs of softmax and sigmoid hide or inflate differences, so their inputs are compared as
+/// well.
 fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads(), ..SessionOptions::default() });
@@ -288,7 +287,7 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &
     Ok(())
 }
 
-/// What goes into saturating operators that compute outputs; `None` if no output saturates.
+/// Inputs of the saturating operators that compute outputs; `None` if no output saturates.
 pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>> {
     let mut values = Vec::new();
     for output in graph.outputs() {
@@ -301,12 +300,12 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
 }
 
 /// The original on the reference executor, in double precision, against the original on the runtime
-/// and so against ours.
+/// and thus against the candidate.
 ///
 /// The written model is read back with its inputs at fixed sizes: this checks the writer as well,
-/// and shapes that hang on open sizes, and so stay opaque in the graph, become known.
+/// and shapes that depend on open sizes, and so stay opaque in the graph, become known.
 ///
-/// A case that tells nothing in single precision may tell something in double.
+/// A case that is inconclusive in single precision may be conclusive in double.
 fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check: &mut Check) {
     let graph = match Model::from_proto(at_sizes(&subject.candidate.artifact.written.proto, &subject.binding.sizes)) {
         Ok(model) => model.graph().clone(),
@@ -338,8 +337,8 @@ fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check:
                 };
                 let agreement = compare(names, want, &have);
                 if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
-                    // Where single precision itself is that far off, both graphs in double
-                    // precision still agree.
+                    // If single precision itself is that far off, both graphs should still agree in
+                    // double precision.
                     let exact = original_values(subject, &values).map(|original| compare_values(names, &original, &results, want));
                     if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
                         *tells = true;
@@ -407,7 +406,7 @@ pub(crate) fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, 
     Some(values)
 }
 
-/// Integers as the reference executor has them: unsigned ones of 64 bits keep their bits.
+/// Integers as the reference executor represents them: unsigned 64-bit ones keep their bits.
 fn whole(tensor: &HostTensor) -> Vec<i64> {
     match (tensor.values::<i64>(), tensor.values::<u64>()) {
         (Some(values), _) => values.to_vec(),
@@ -449,8 +448,8 @@ pub(crate) fn at_sizes(model: &regraft_onnx::proto::ModelProto, sizes: &Sizes) -
             dim.value = Some(dimension::Value::DimValue(*size as i64));
         }
     }
-    // Declared sizes of other values hold for all inputs, and say less than what follows from
-    // these.
+    // Declared sizes of other values hold for all inputs, and say less than what follows from these
+    // sizes.
     graph.value_info.clear();
     model
 }

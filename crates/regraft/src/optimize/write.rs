@@ -1,5 +1,5 @@
-//! Fifth stage: the winner, or the input again, is written, with a certificate beside it; and the
-//! store keeps what was found.
+//! Fifth stage: writes the winner, or the input again, with a certificate beside it; and saves the
+//! findings in the store.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub struct Output {
     pub certificate: Option<String>,
 }
 
-/// Writes what was decided on. A certificate of an earlier output goes first.
+/// Writes the decision. The certificate of an earlier output is removed first.
 pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> {
     let (request, model) = (&run.job.request, &run.job.input.model);
     run.phase(Phase::Write, &request.output.display().to_string());
@@ -40,8 +40,8 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
         }
         None => {
             copy_input(model, &request.input, &request.output)?;
-            // A copy of the input is certified by no steps at all: what was done to it since is
-            // told as well.
+            // A certificate without steps covers a copy of the input: any tampering is reported as
+            // well.
             (model.size(), computing_nodes(model.proto()), Some(Vec::new()))
         }
     };
@@ -51,7 +51,7 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     Ok(Output { bytes, nodes, certificate })
 }
 
-/// Writes the certificate, if one is asked for.
+/// Writes the certificate, if requested.
 fn certify(run: &mut Run<'_>, trails: Option<Vec<Trail>>) -> Result<Option<String>, Failure> {
     let (request, input) = (&run.job.request, &run.job.input);
     let (Some(path), Some(digest)) = (&request.certificate, &input.digest) else { return Ok(None) };

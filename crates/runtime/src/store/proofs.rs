@@ -1,8 +1,8 @@
-//! Proofs that the store remembers, by a digest of what was proved and of the program that proved
+//! Proofs remembered by the store, under a digest of what was proved and of the program that proved
 //! it.
 //!
-//! Whoever can write the file can write proofs into it: they save a run its time, and are no
-//! evidence for anybody else.
+//! Anyone who can write the file can write proofs into it: they save time, and are evidence to
+//! nobody else.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -15,7 +15,7 @@ const CREATE: &str =
 pub type ProofKey = [u8; 32];
 
 impl Store {
-    /// What was noted beside this proof, if it was made before.
+    /// The note of this proof, if it was made before.
     pub fn proof(&self, key: &ProofKey) -> Result<Option<String>, StoreError> {
         if !self.has_proofs()? {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(at(&self.path))
     }
 
-    /// False for stores of versions that remembered none.
+    /// False for stores of versions that had none.
     fn has_proofs(&self) -> Result<bool, StoreError> {
         let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'proof'";
         let count: i64 = self.connection.query_row(sql, [], |row| row.get(0)).map_err(at(&self.path))?;

@@ -1,6 +1,6 @@
-//! How much the engine did.
+//! The amount of work the engine did.
 
-/// Counters of what the engine did.
+/// Counters of the engine's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Patches applied.

@@ -1,4 +1,4 @@
-//! `Facts`: what the engine knows of every node, and how it finds out.
+//! `Facts`: what the engine knows about every node, and how it finds out.
 
 use std::hash::{Hash, Hasher};
 use std::ops::{Index, IndexMut};
@@ -9,34 +9,34 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::hash::mix;
 
-/// What is known of one node.
+/// What is known about one node.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fact {
     /// Hash of operator, attributes and operand types.
     pub(super) core: u64,
     /// Structural identity: the core and the identities of the operands at creation.
     pub(super) identity: u128,
-    /// What this node adds to the state key under its present wiring.
+    /// What this node adds to the state key under its current wiring.
     pub(super) share: u128,
     /// What this node costs.
     pub(super) price: Ns,
 }
 
-/// A [`Fact`] for every node that a graph has or had.
+/// A [`Fact`] for every node that the graph has or had.
 pub(super) struct Facts<'a> {
     model: &'a dyn CostModel,
     of: Vec<Fact>,
-    /// Prices asked of the model so far, by what they depend on.
+    /// Prices obtained from the model so far, by what they depend on.
     prices: FxHashMap<u64, Ns>,
 }
 
 impl<'a> Facts<'a> {
-    /// Nothing is known yet.
+    /// No facts yet.
     pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
         Facts { model, of: Vec::new(), prices: FxHashMap::default() }
     }
 
-    /// Makes room for the nodes of this graph, and for no others.
+    /// Makes room for exactly the nodes of this graph.
     pub(super) fn fit(&mut self, graph: &Graph) {
         self.of.resize(graph.capacity(), Fact::default());
     }
@@ -55,7 +55,7 @@ impl<'a> Facts<'a> {
         self[id].identity = identity;
     }
 
-    /// Identity and present wiring of a node.
+    /// Identity and current wiring of a node.
     pub(super) fn share(&self, graph: &Graph, id: NodeId) -> u128 {
         let mut share = self[id].identity;
         for value in &graph.node(id).inputs {
@@ -72,7 +72,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The price of a node, remembered by its core and the kinds around it.
+    /// The price of a node, cached by its core and the kinds around it.
     pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> Ns {
         let node = graph.node(id);
         if node.constant || matches!(node.op.kind(), OpKind::Input) {

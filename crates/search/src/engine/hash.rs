@@ -1,4 +1,4 @@
-//! Hashes that identities and keys are made of: the same in every run.
+//! Hashes used for identities and keys: the same in every run.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,7 +14,7 @@ pub(super) fn core<'t>(op: &Op, types: impl Iterator<Item = Option<&'t TensorTyp
     hasher.finish()
 }
 
-/// A hasher whose result depends on nothing but what it was fed.
+/// A hasher whose result depends only on its input.
 struct Stable(xxhash_rust::xxh3::Xxh3);
 
 impl Hasher for Stable {

@@ -1,4 +1,4 @@
-//! The match index: the moves of a state, from scratch or from those of the state before.
+//! The match index: finds the moves of a state, from scratch or incrementally.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::matcher::{Matcher, Which};
 use super::rewrite::Move;
 use super::state::Engine;
 
-/// All moves of the present state, found from scratch.
+/// All moves of the current state, found from scratch.
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
     let anchors: Vec<(NodeId, usize)> = engine.graph().ids().map(|id| (id, 0)).collect();
     let mut seen = FxHashSet::default();
@@ -20,9 +20,9 @@ pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<
     moves
 }
 
-/// The moves of the present state, from those of the state before the latest move.
+/// The moves of the current state, from those of the state before the latest move.
 ///
-/// Those that the latest move touched are dropped, and rules are matched again only around the
+/// Moves that the latest move touched are dropped, and rules are matched again only around the
 /// change.
 pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[Arc<Move>]) -> Vec<Arc<Move>> {
     let dirty = engine.dirty();
@@ -43,8 +43,8 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     moves
 }
 
-/// Those of the moves before that the latest move left as they are, and the roots of those whose
-/// edit is another now.
+/// The previous moves that the latest move left intact, and the roots of those whose edit has
+/// changed.
 fn surviving(engine: &Engine<'_>, matcher: &Matcher<'_>, dirty: &[NodeId], before: &[Arc<Move>]) -> (Vec<Arc<Move>>, Vec<NodeId>) {
     let graph = engine.graph();
     // Only a move with several roots can close a cycle, and only through a path that a later move
@@ -52,7 +52,7 @@ fn surviving(engine: &Engine<'_>, matcher: &Matcher<'_>, dirty: &[NodeId], befor
     let merged = engine.last_step().is_some_and(|s| s.adds_paths);
     let ranks = if merged { graph.ranks() } else { Vec::new() };
     let touched = |id: &NodeId| dirty.binary_search(id).is_ok();
-    // Targets use nodes again that exist: one that came or went changes the edit at places that the
+    // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
     // change does not touch.
     let outdated = |m: &Move| {
         m.patch.reads().any(|v| graph.get(v.node).is_none())
@@ -77,10 +77,10 @@ fn surviving(engine: &Engine<'_>, matcher: &Matcher<'_>, dirty: &[NodeId], befor
 }
 
 /// Anchors of the matches that a change may have touched, each with its distance from the change,
-/// and `again` at distance 0.
+/// and those in `again` at distance 0.
 ///
-/// A match is anchored at its root; a change further above the root than the pattern is deep does
-/// not touch it.
+/// A match is anchored at its root; a change further upstream than the pattern is deep does not
+/// touch it.
 fn around(graph: &Graph, dirty: &[NodeId], radius: usize, again: Vec<NodeId>) -> Vec<(NodeId, usize)> {
     let mut distance: FxHashMap<NodeId, usize> = dirty.iter().filter(|id| graph.get(**id).is_some()).map(|id| (*id, 0)).collect();
     let mut frontier: Vec<NodeId> = distance.keys().copied().collect();

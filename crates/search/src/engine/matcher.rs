@@ -18,12 +18,12 @@ pub(super) enum Which {
     Merges,
 }
 
-/// Matches the rules of a library, and remembers why sources were not rewritten.
+/// Matches the rules of a library, and records why matches were not rewritten.
 pub struct Matcher<'a> {
     library: &'a Library,
     writable: &'a dyn Writable,
     radius: usize,
-    /// Sources that were found but not rewritten: `(rule, why)`, and at which places.
+    /// Matches that were not rewritten: `(rule, why)`, and where.
     pub refusals: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -38,14 +38,14 @@ impl<'a> Matcher<'a> {
         self.library
     }
 
-    /// How many nodes above a change the root of a match that it touches can be.
+    /// How many nodes downstream of a change the root of a match that it touches can be.
     pub(super) fn radius(&self) -> usize {
         self.radius
     }
 
-    /// Moves whose root is one of `anchors`, each place once.
+    /// Moves rooted at one of `anchors`, each match once.
     ///
-    /// An anchor's distance says how deep a pattern must be to be of interest.
+    /// Patterns no deeper than an anchor's distance are skipped there.
     pub(super) fn at(&mut self, graph: &Graph, anchors: &[(NodeId, usize)], which: Which, seen: &mut FxHashSet<u64>) -> Vec<Arc<Move>> {
         let mut moves = Vec::new();
         for (anchor, distance) in anchors {
@@ -59,8 +59,8 @@ impl<'a> Matcher<'a> {
                     continue;
                 }
                 let mut sources: Vec<_> = roots.iter().flat_map(|rooted| sources_at(graph, rule, rooted.root, *anchor)).collect();
-                // Of the ways to read a symmetric merge one counts: the same one, whichever of its
-                // roots is the anchor.
+                // Of the operand orders of a symmetric merge only one counts: the same one,
+                // whichever of its roots is the anchor.
                 if roots.len() > 1 {
                     sources.sort_by(|a, b| a.roots.cmp(&b.roots));
                 }
@@ -83,7 +83,7 @@ impl<'a> Matcher<'a> {
         moves
     }
 
-    /// Remembers why a source was not rewritten, once for each place.
+    /// Records why a match was not rewritten, once per place.
     fn refuse(&mut self, graph: &Graph, anchor: NodeId, rule: &str, why: String) {
         let node = graph.node(anchor);
         let name = node.names.iter().flatten().next();

@@ -1,4 +1,4 @@
-//! `Move`: a rewrite that can be applied in the state in which it was found.
+//! `Move`: a rewrite that can be applied in the state where it was found.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::hash::core;
 
-/// A rewrite that can be applied in the state in which it was found: one rule at one place.
+/// A rewrite that can be applied in the state where it was found: one rule at one place.
 #[derive(Debug)]
 pub struct Move {
     /// Index of the rule in the library.
@@ -26,7 +26,7 @@ pub struct Move {
 }
 
 impl Move {
-    /// The rewrite of what the rule with this index found, by this patch.
+    /// The rewrite of a match of the rule with this index, by this patch.
     pub(super) fn new(graph: &Graph, rule: usize, found: Found, patch: Patch, place: u64) -> Move {
         let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
         let adds_paths = patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v));
@@ -35,14 +35,14 @@ impl Move {
         Move { rule, nodes: found.nodes, patch, cores, adds_paths, drops_paths, place }
     }
 
-    /// Identity of the place: rule, operators, reading of the operands.
+    /// Identity of the match: rule, operators, operand order.
     ///
-    /// The same in every run from the same graph, with whatever other rules.
+    /// The same in every run from the same graph, regardless of the other rules.
     pub fn match_id(&self) -> u64 {
         self.place
     }
 
-    /// True if this move rewrites by `rule` what was found there, read like this.
+    /// Whether this move rewrites this match of `rule`, with the same operand order.
     pub fn is_at(&self, rule: &Rule, found: &Found) -> bool {
         self.place == place(rule, found)
     }
@@ -53,7 +53,7 @@ impl Move {
     }
 
     /// Readers of the result may depend on more than before: several roots became one, or an
-    /// existing node is used again.
+    /// existing node is reused.
     pub(super) fn adds_paths(&self) -> bool {
         self.adds_paths
     }
@@ -65,17 +65,17 @@ impl Move {
     }
 }
 
-/// Identity of a place: of a rule, by its name, and what it found.
+/// Identity of a match: the rule's name, and what it found.
 ///
-/// Libraries from which rules were left out have other indices.
+/// Indices differ between libraries, which may leave out rules.
 pub(super) fn place(rule: &Rule, found: &Found) -> u64 {
     let mut hasher = FxHasher::default();
     (&*rule.name, found.identity()).hash(&mut hasher);
     hasher.finish()
 }
 
-/// True if a replaced value depended, through the operators of the source, on an operand that what
-/// takes its place does not read.
+/// Whether a replaced value depended, through the operators of the source, on an operand that its
+/// replacement does not read.
 fn drops_paths(graph: &Graph, source: &[NodeId], patch: &Patch) -> bool {
     patch.replace.iter().any(|(old, new)| {
         let (before, after) = (operands(graph, source, patch, PatchValue::Old(*old)), operands(graph, source, patch, *new));
@@ -83,7 +83,7 @@ fn drops_paths(graph: &Graph, source: &[NodeId], patch: &Patch) -> bool {
     })
 }
 
-/// The nodes outside of the source and the new ones that a value is computed from; constants do not
+/// The nodes outside the source and the new ones that a value is computed from; constants do not
 /// count.
 fn operands(graph: &Graph, source: &[NodeId], patch: &Patch, value: PatchValue) -> SmallVec<[NodeId; 8]> {
     let mut operands: SmallVec<[NodeId; 8]> = SmallVec::new();

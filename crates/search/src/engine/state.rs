@@ -1,4 +1,4 @@
-//! `Engine`: a graph under rewriting, with its key and its cost by deltas.
+//! `Engine`: a graph under rewriting; its key and cost are updated by deltas.
 
 use std::hash::{Hash, Hasher};
 
@@ -44,7 +44,7 @@ impl<'a> Engine<'a> {
         Engine { graph, facts, key, outputs_share, cost, steps: Vec::new(), counters: Counters::default() }
     }
 
-    /// The present graph.
+    /// The current graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -54,7 +54,7 @@ impl<'a> Engine<'a> {
         self.cost
     }
 
-    /// The commutative 128-bit key of the present state: the same for every order of independent
+    /// The commutative 128-bit key of the current state: the same for every order of independent
     /// moves, and restored by inverse moves.
     pub fn key(&self) -> u128 {
         self.key.wrapping_add(self.outputs_share)
@@ -65,7 +65,7 @@ impl<'a> Engine<'a> {
         self.steps.len()
     }
 
-    /// What was done so far.
+    /// Work done so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -75,7 +75,7 @@ impl<'a> Engine<'a> {
         self.graph
     }
 
-    /// Counts anchors that were looked at, and matches found there.
+    /// Counts anchors examined, and matches found there.
     pub(super) fn count_matching(&mut self, anchors: u64, matches: u64) {
         self.counters.anchors += anchors;
         self.counters.matches += matches;
@@ -132,8 +132,8 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// What a move looks like: equal for moves of one rule at places whose operators, operand types
-    /// and near surroundings are alike.
+    /// The kind of a move: equal for moves of one rule at matches with the same operators, operand
+    /// types and near surroundings.
     pub fn kind_of(&self, step: &Move) -> u64 {
         let mut hasher = FxHasher::default();
         step.rule.hash(&mut hasher);

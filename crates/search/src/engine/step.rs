@@ -1,4 +1,4 @@
-//! `Step`: a move that was applied, and what it takes to undo it.
+//! `Step`: an applied move, and what is needed to undo it.
 
 use regraft_cost::Ns;
 use regraft_ir::{Applied, Graph, NodeId};
@@ -6,24 +6,24 @@ use smallvec::SmallVec;
 
 use super::facts::Fact;
 
-/// A short list of nodes, sorted, each once.
+/// A short list of nodes, sorted and without duplicates.
 pub(super) type Nodes = SmallVec<[NodeId; 24]>;
 
-/// A move that was applied.
+/// An applied move.
 pub(super) struct Step {
     /// What the patch changed.
     pub(super) applied: Applied,
-    /// As of the [`Move`](super::Move).
+    /// As in the [`Move`](super::Move).
     pub(super) adds_paths: bool,
-    /// As of the [`Move`](super::Move).
+    /// As in the [`Move`](super::Move).
     pub(super) drops_paths: bool,
-    /// Facts of nodes that this step changed, before it.
+    /// Previous facts of nodes that this step changed.
     pub(super) facts: SmallVec<[(NodeId, Fact); 16]>,
-    /// The key, before it.
+    /// The previous key.
     pub(super) key: u128,
-    /// The cost, before it.
+    /// The previous cost.
     pub(super) cost: Ns,
-    /// What outputs add to the key, before it.
+    /// What the outputs added to the key before.
     pub(super) outputs_share: u128,
 }
 
@@ -69,13 +69,13 @@ pub(super) fn repriced(graph: &Graph, applied: &Applied) -> Nodes {
     for (reader, _, old) in &applied.rewired {
         touched.push(*reader);
         touched.push(old.node);
-        // A value that was there before takes the place: its producer has more readers now.
+        // An existing value may be the replacement: its producer has more readers now.
         touched.extend(producers(graph, *reader));
     }
     sort(&mut touched);
     touched.retain(|id| graph.get(*id).is_some());
-    // An operator that lost or gained a reader may have its only one now, or no longer: that
-    // changes what the others cost.
+    // An operator that lost or gained a reader may now have a single one, or no longer: that
+    // changes the cost of its readers.
     for at in 0..touched.len() {
         let node = graph.node(touched[at]);
         if !node.constant {
@@ -86,7 +86,7 @@ pub(super) fn repriced(graph: &Graph, applied: &Applied) -> Nodes {
     touched
 }
 
-/// The nodes that a node reads; none if it is gone.
+/// The nodes that a node reads; none if it was removed.
 fn producers(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     graph.get(id).into_iter().flat_map(|n| n.inputs.iter().map(|v| v.node))
 }

@@ -14,8 +14,8 @@ use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
 const CONV: &str = "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1";
 const POINT: &str = "strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1";
 
-/// Small graphs with outputs inside, shared operands, several readers, and operators of all
-/// families of the library.
+/// Small graphs with inner outputs, shared operands, several readers, and operators of all families
+/// in the library.
 pub fn fixtures() -> Vec<(&'static str, Graph)> {
     let texts = [
         (
@@ -82,14 +82,14 @@ pub fn fixtures() -> Vec<(&'static str, Graph)> {
     texts.into_iter().map(|(name, text)| (name, normalized(text::parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"))))).collect()
 }
 
-/// A graph as searches get it.
+/// A graph as searches receive it.
 pub fn normalized(mut graph: Graph) -> Graph {
     normal::dce(&mut graph);
     normal::cse(&mut graph);
     graph
 }
 
-/// A network of the zoo with zeros for weights.
+/// A network of the zoo with zero weights.
 pub fn network(name: &str) -> Graph {
     let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
     let proto = regraft_zoo::build(name, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -104,7 +104,7 @@ pub fn roofline() -> Roofline {
     Roofline::new(Bindings::new())
 }
 
-/// Where a walk stands.
+/// The current position of a walk.
 pub struct Walk<'a> {
     pub engine: Engine<'a>,
     pub matcher: Matcher<'a>,
@@ -120,8 +120,8 @@ impl<'a> Walk<'a> {
         Walk { engine, matcher, moves, rng: SplitMix64(seed) }
     }
 
-    /// One of the moves of the present state: of a random rule first, so that rules with many
-    /// places do not drown the others.
+    /// One of the moves of the current state: a rule is drawn first, so that rules with many
+    /// matches do not drown out the others.
     pub fn pick(&mut self) -> Option<Arc<Move>> {
         let mut rules: Vec<usize> = self.moves.iter().map(|m| m.rule).collect();
         rules.sort_unstable();
@@ -134,13 +134,13 @@ impl<'a> Walk<'a> {
         Some(places[self.rng.below(places.len())].clone())
     }
 
-    /// Applies a move of the present state.
+    /// Applies a move of the current state.
     pub fn step(&mut self, step: &Move) {
         self.engine.apply(step);
         self.moves = next_moves(&mut self.engine, &mut self.matcher, &self.moves);
     }
 
-    /// What a move is called in a message.
+    /// How messages refer to a move.
     pub fn title(&self, step: &Move) -> String {
         let nodes: Vec<String> = step.nodes.iter().map(|n| format!("{}#{}", self.engine.graph().node(*n).op.kind().name(), n.0)).collect();
         format!("{} at {}", self.matcher.library().rules()[step.rule].name, nodes.join(" "))
@@ -166,11 +166,11 @@ pub fn exact(graph: &Graph) -> String {
     text
 }
 
-/// Outputs of the graph on the reference executor in double precision, for inputs that depend on
-/// the seed alone.
+/// Outputs of the graph on the reference executor in double precision, for inputs that depend only
+/// on the seed.
 ///
-/// Numbers are positive, as rules with square roots and quotients want them; constants are what the
-/// graph says.
+/// Inputs are positive, as rules with square roots and quotients require; constants are as in the
+/// graph.
 pub fn outputs(graph: &Graph, seed: u64) -> Vec<Value<f64>> {
     let mut rng = SplitMix64(seed);
     let mut feeds = HashMap::new();

@@ -1,4 +1,4 @@
-//! By what a frozen store remembers: nothing is measured, and a run repeats exactly.
+//! Uses only what a frozen store remembers: nothing is measured, and a run repeats exactly.
 
 use std::time::Instant;
 
@@ -11,18 +11,18 @@ use crate::optimize::load::Job;
 use crate::report::{Check, Speedup};
 
 /// Share of a candidate's price that may rest on guesses, and the gain that the price list must
-/// promise.
+/// predict.
 const GUESSED: f64 = 0.05;
 const LISTED_MARGIN: f64 = 0.02;
 
-/// An evaluator that remembers.
+/// An evaluator that only remembers.
 pub struct Frozen<'a> {
     job: &'a Job,
     prices: Prices,
 }
 
 impl<'a> Frozen<'a> {
-    /// With the prices of the store.
+    /// With the prices in the store.
     pub fn new(job: &'a Job, prices: Prices) -> Frozen<'a> {
         Frozen { job, prices }
     }
@@ -41,8 +41,8 @@ impl Evaluator for Frozen<'_> {
         false
     }
 
-    /// An earlier comparison counts first; else the price list does, where it knows the whole
-    /// candidate.
+    /// An earlier comparison takes precedence; otherwise the price list decides, if it covers the
+    /// whole candidate.
     fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
         let input = self.prices.total(&self.job.input.graph) as f64;
         for candidate in candidates {

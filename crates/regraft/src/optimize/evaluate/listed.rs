@@ -1,5 +1,5 @@
-//! By the price list alone: where memory is short, whole models are not run, and each changed
-//! region is checked by itself.
+//! Uses the price list alone: when memory is short, whole models are not run, and each changed
+//! region is checked separately.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::report::Check;
 pub struct Listed<'a> {
     job: &'a Job,
     prices: Prices,
-    /// The input as a file would hold it.
+    /// The input as it would be written to a file.
     untouched: Written,
 }
 
@@ -50,7 +50,7 @@ impl Evaluator for Listed<'_> {
         Ok(never)
     }
 
-    /// Each single rewrite, and the whole, must gain.
+    /// Every single rewrite, and the whole, must gain.
     fn wins(&self, candidate: &Candidate) -> bool {
         let input = self.prices.total(&self.job.input.graph);
         let cheaper = if candidate.script.is_empty() { candidate.predicted <= input } else { candidate.predicted < input };

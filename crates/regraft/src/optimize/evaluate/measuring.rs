@@ -1,4 +1,4 @@
-//! By measuring: candidates are profiled beside the input, and timed end to end.
+//! Measures: candidates are profiled beside the input, and timed end to end.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::optimize::load::Job;
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
 
-/// Sittings, and rounds of each at least and at most.
+/// Sittings, and the minimum and maximum rounds of each.
 const SITTINGS: usize = 3;
 const ROUNDS: (usize, usize) = (4, 24);
 
@@ -22,7 +22,7 @@ pub struct Measuring<'a> {
 }
 
 impl<'a> Measuring<'a> {
-    /// With the prices that are known so far.
+    /// With the prices known so far.
     pub fn new(job: &'a Job, prices: Prices) -> Measuring<'a> {
         Measuring { job, prices }
     }
@@ -67,7 +67,7 @@ impl Evaluator for Measuring<'_> {
         let job = self.job;
         let mut input = Vec::new();
         for (at, binding) in job.bindings.iter().enumerate() {
-            // Each binding gets an equal part of the time that is left.
+            // Each binding gets an equal share of the remaining time.
             let now = Instant::now();
             let until = now + until.saturating_duration_since(now) / (job.bindings.len() - at) as u32;
             let effort = Effort { sittings: SITTINGS, rounds: ROUNDS, until };
@@ -85,7 +85,7 @@ impl Evaluator for Measuring<'_> {
         Ok(input)
     }
 
-    /// A rewritten model must be faster beyond noise; the cleaned input must only not be slower.
+    /// A rewritten model must be faster beyond noise; the cleaned input need only not be slower.
     fn wins(&self, candidate: &Candidate) -> bool {
         let speedup = candidate.timed().speedup;
         if candidate.script.is_empty() {

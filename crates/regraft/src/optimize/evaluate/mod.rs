@@ -1,5 +1,5 @@
-//! How candidates are priced, timed and checked: by measuring, by what a frozen store remembers,
-//! or, where memory is short, by the price list.
+//! How candidates are priced, timed and checked: by measuring, from a frozen store, or, when memory
+//! is short, by the price list.
 
 mod frozen;
 mod listed;
@@ -27,37 +27,36 @@ pub trait Evaluator {
     /// Prices of operators.
     fn prices(&self) -> &Prices;
 
-    /// The same, to be corrected.
+    /// The same, mutable for corrections.
     fn prices_mut(&mut self) -> &mut Prices;
 
-    /// Whether the clock may end searches and trials. Without it a run repeats exactly.
+    /// Whether the clock may end searches and trials. If not, a run repeats exactly.
     fn is_timed(&self) -> bool {
         true
     }
 
-    /// Whether trying out candidates corrects prices, so that a later search may find others.
+    /// Whether trying candidates corrects prices, so that a later search may find others.
     fn learns(&self) -> bool {
         false
     }
 
-    /// Profiles the input, and keeps it open to run beside candidates. Gives the time of one run.
+    /// Profiles the input, and keeps it open to run beside candidates. Returns the time of one run.
     fn profile_input(&mut self, _go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
         Ok(Duration::ZERO)
     }
 
-    /// Profiles a candidate beside the input, unless its prices are known, and notes its time;
-    /// whether it did. An error is the candidate's.
+    /// Profiles a candidate beside the input, unless its prices are known, and records its time;
+    /// returns whether it did. An error is the candidate's fault.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         Ok(false)
     }
 
-    /// A written model, ready for what this does with it.
+    /// A written model, in the form this evaluator needs.
     fn artifact(&self, written: Written) -> Result<Artifact, Failure> {
         Artifact::runnable(written)
     }
 
-    /// Times candidates end to end at every binding, and notes their times; gives those of the
-    /// input.
+    /// Times candidates end to end at every binding and records their times; returns the input's.
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure>;
 
     /// Whether a candidate that was timed is better than the input.
@@ -67,7 +66,7 @@ pub trait Evaluator {
     fn check(&self, candidate: &Candidate, deadline: Instant) -> Check;
 }
 
-/// The one that a job needs.
+/// The evaluator that a job needs.
 pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     let prices = Prices::open(&job.request, &*job.runtime, job.sizes())?;
     Ok(if job.memory.is_tight() {
@@ -79,7 +78,7 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     })
 }
 
-/// Identity of the input and a candidate at a binding in the store.
+/// Key of the input and a candidate at a binding in the store.
 fn ratio_key(job: &Job, candidate: &Candidate, binding: &Binding) -> String {
     let graphs = [job.input.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
     let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.match_id());
@@ -88,7 +87,7 @@ fn ratio_key(job: &Job, candidate: &Candidate, binding: &Binding) -> String {
     format!("ratio:{:032x}:{:032x}{bodies}{binding}", graphs[0], graphs[1])
 }
 
-/// A check of each binding, up to the first that fails.
+/// Checks each binding, up to the first that fails.
 fn check_each(job: &Job, check: impl Fn(&Binding) -> Result<Check, Failure>) -> Check {
     let mut all = Check { passed: true, ..Check::default() };
     for binding in &job.bindings {

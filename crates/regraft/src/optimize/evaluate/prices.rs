@@ -1,5 +1,4 @@
-//! The price list of a run: the roofline, or what was measured on the runtime and what the store
-//! remembers.
+//! The price list of a run: the roofline, or measurements on the runtime and those from the store.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,15 +18,15 @@ use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
-/// Runs of a model in one sitting, at least and at most.
+/// Minimum and maximum runs of a model per sitting.
 const RUNS: (usize, usize) = (5, 100);
-/// Runs that are done even when the time is up.
+/// Runs that are done even if time is up.
 const FEWEST: usize = 3;
-/// Part of the budget that the runs of one sitting may take, profiled and not.
+/// Share of the budget that the runs of one sitting may take, profiled or not.
 const SITTING: f64 = 0.03;
-/// Seconds that they take at most.
+/// Maximum number of seconds that they take.
 const LONGEST: f64 = 1.2;
-/// Ratios are stored as millionths.
+/// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
 
 /// Where prices come from, and the store behind them.
@@ -42,7 +41,7 @@ enum Source {
     Measured(Box<Lab>),
 }
 
-/// Measured prices and the input model that all sittings share.
+/// Measured prices, and the input model that all sittings share.
 struct Lab {
     measured: Measured,
     input: Option<Input>,
@@ -67,7 +66,7 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
 }
 
 impl Prices {
-    /// Prices as the request wants them.
+    /// Prices as requested.
     pub fn open(request: &Request, runtime: &dyn Runtime, sizes: &Sizes) -> Result<Prices, Failure> {
         let target = Target::here(runtime, request.threads as u32);
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
@@ -108,7 +107,7 @@ impl Prices {
         }
     }
 
-    /// How prices that were not measured are guessed.
+    /// How unmeasured prices are guessed.
     pub fn set_pricing(&mut self, pricing: Pricing) {
         if let Source::Measured(lab) = &mut self.source {
             lab.measured.pricing = pricing;
@@ -149,7 +148,7 @@ impl Prices {
         }
     }
 
-    /// True if sittings can be held: the input was profiled in this run.
+    /// Whether sittings are possible: the input was profiled in this run.
     pub fn has_input(&self) -> bool {
         matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
     }
@@ -188,8 +187,7 @@ impl Prices {
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
         let names = names(&artifact.written);
-        // The input's first profile, scaled to how long it runs now, carries the drift of the
-        // machine.
+        // The input's first profile, scaled to its current run time, accounts for machine drift.
         lab.measured.observe(&[
             Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
             Observation { graph, names: &names, profile: &profile, run_ns: Some(after) },
@@ -205,7 +203,7 @@ impl Prices {
         Ok(())
     }
 
-    /// Closes the input's session: its memory is needed elsewhere.
+    /// Closes the input's session to free its memory.
     pub fn release(&mut self) {
         if let Source::Measured(lab) = &mut self.source {
             lab.input = None;
@@ -222,14 +220,14 @@ impl Prices {
         Ok(())
     }
 
-    /// What earlier runs found; nothing if there was none, or if it was kept by a version that
-    /// wrote it in another way.
+    /// What earlier runs found; empty if there was none, or if its format is that of another
+    /// version.
     pub fn recall_tuning(&self, key: &str) -> TuningRecord {
         let row = self.store.as_ref().and_then(|s| s.get(&self.target.key(key)).ok().flatten());
         row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
     }
 
-    /// Stores an end-to-end comparison, for frozen runs.
+    /// Stores an end-to-end comparison for frozen runs.
     pub fn remember_ratio(&mut self, key: &str, speedup: Speedup) -> Result<(), Failure> {
         let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
         let millionths = |ratio: f64| (ratio * RATIO_UNIT).round() as u64;
@@ -245,7 +243,7 @@ impl Prices {
         Ok(())
     }
 
-    /// An end-to-end comparison that the store remembers.
+    /// An end-to-end comparison from the store.
     pub fn recall_ratio(&self, key: &str) -> Option<Speedup> {
         let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{key}:{name}"))).ok().flatten();
         let ratio = |m: &regraft_runtime::Measurement| m.median_ns as f64 / RATIO_UNIT;
@@ -266,12 +264,12 @@ pub struct Profiler<'a> {
     pub feeds: &'a Feeds,
     /// Threads per operator.
     pub threads: usize,
-    /// Wall time of the whole run, of which a sitting takes a part.
+    /// Wall time of the whole run; a sitting takes a share of it.
     pub budget: Duration,
 }
 
 impl Profiler<'_> {
-    /// Opens and profiles a model. The session goes on without profiling; the number of runs is
+    /// Opens and profiles a model. The session continues without profiling; the number of runs is
     /// what a sitting affords, and the time is that of one run in ns.
     fn profile(&self, artifact: &Artifact, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
         let model = artifact.source().ok_or_else(|| Failure::new("a model that is not run as a whole cannot be profiled"))?;

@@ -1,4 +1,4 @@
-//! Rewriting inside of bodies: the graphs that `If`, `Loop` and `Scan` carry, inner ones first.
+//! Rewriting inside bodies: the graphs that `If`, `Loop` and `Scan` carry, inner ones first.
 
 use std::time::Instant;
 
@@ -24,24 +24,23 @@ pub struct Inside<'a> {
     pub start: &'a Graph,
     /// Where it is: `the then-branch of check`.
     pub label: &'a str,
-    /// Values of its symbols, as far as they are known.
+    /// Values of its symbols, where known.
     pub bindings: &'a Bindings,
 }
 
 /// A model whose bodies are rewritten, and what was done.
 #[derive(Clone, Debug)]
 pub struct Bodies {
-    /// The model. Its own graph is as it was.
+    /// The model. Its own graph is unchanged.
     pub model: Model,
-    /// Bodies with their rewrites, inner ones before those around them. The report names the body
-    /// that each rewrite is in.
+    /// Bodies with their rewrites, inner ones before outer ones. The report names the body of each
+    /// rewrite.
     pub rewritten: Vec<Rewritten>,
     /// Bodies that could not be written with their rewrites.
     pub not_done: Vec<NotDone>,
 }
 
-/// Rewrites all bodies of a model as `search` proposes. Nested bodies are rewritten before those
-/// around them.
+/// Rewrites all bodies of a model as `search` proposes, nested bodies before outer ones.
 pub fn rewrite_bodies(
     model: &Model,
     outer: &Bindings,
@@ -104,8 +103,8 @@ fn visit(
     done
 }
 
-/// A candidate whose bodies are rewritten too: `best`, or else the cleaned input. `None` if nothing
-/// in a body gets cheaper under the prices.
+/// A candidate whose bodies are rewritten too: `best`, or else the cleaned input. `None` if no body
+/// gets cheaper under the prices.
 pub fn with_bodies(run: &mut Run<'_>, best: Option<&Candidate>) -> Result<Option<Candidate>, Failure> {
     let job = run.job;
     if run.is_interrupted() || job.input.model.bodies().is_empty() {

@@ -1,4 +1,4 @@
-//! Second stage: propose under the present prices, measure the proposal as a whole, correct the
+//! Second stage: propose under the current prices, measure the proposal as a whole, correct the
 //! prices, propose again.
 
 mod bodies;
@@ -22,21 +22,21 @@ use crate::optimize::open_sizes::not_shown;
 use crate::optimize::run::Run;
 use crate::report::NotDone;
 
-/// Rounds of proposing and measuring at most.
+/// Maximum number of rounds of proposing and measuring.
 const ROUNDS: usize = 30;
-/// Every so many rounds, the prices of what was never measured are optimistic; of the others one
-/// explores, and one makes the most of what is known.
+/// In every cycle of this many rounds, one prices unmeasured operators optimistically, one
+/// explores, and one exploits what is known.
 const CYCLE: usize = 3;
 /// The first round that may build on a measured candidate instead of the input.
 const BUILDS_ON: usize = 4;
-/// Rounds in a row without a new proposal after which nothing more is expected.
+/// Rounds in a row without a new proposal after which tuning gives up.
 const BARREN: usize = 2;
-/// Bytes of serialized candidates that are held at a time.
+/// Bytes of serialized candidates held at a time.
 const HELD: u64 = 1 << 30;
-/// Proposals that promise less than this over the best one measured are not measured any more.
+/// Proposals predicted to gain less than this over the best measured one are no longer measured.
 const WORTHWHILE: f64 = 0.002;
 
-/// Finds candidates: the most promising first, as many as can be compared in the time that is left.
+/// Finds candidates: the most promising first, as many as can be compared in the remaining time.
 pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
     let mut candidates = Tuner::new(run).tuned()?;
     let job = run.job;
@@ -49,13 +49,13 @@ pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
     Ok(candidates)
 }
 
-/// Lets searches and measurements take turns.
+/// Alternates searches and measurements.
 struct Tuner<'r, 'a> {
     run: &'r mut Run<'a>,
     candidates: Vec<Candidate>,
-    /// Keys of proposals that were tried out.
+    /// Keys of proposals already tried.
     tried: HashSet<u128>,
-    /// Exploratory rules that were applied wherever they fit; the empty name stands for all of them
+    /// Exploratory rules already applied wherever they match; the empty name stands for all of them
     /// together.
     explored: HashSet<String>,
 }
@@ -91,12 +91,12 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.finish()
     }
 
-    /// Whether an earlier run found all that this one would.
+    /// Whether an earlier run found everything this one would.
     fn is_settled(&self) -> bool {
         self.run.evaluator.prices().is_measured() && self.run.record.is_settled_for(self.run.job)
     }
 
-    /// Keeps the prices, and the candidates that are worth a comparison.
+    /// Saves the prices, and the candidates worth comparing.
     fn finish(self) -> Result<Vec<Candidate>, Failure> {
         let Tuner { run, mut candidates, .. } = self;
         let prices = run.evaluator.prices_mut();
@@ -114,8 +114,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 
     fn profile_input(&mut self) -> Result<(), Failure> {
-        // A store that knows the whole input needs no profile of it, until a proposal holds
-        // something new.
+        // If the store knows the whole input, no profile is needed until a proposal holds something
+        // new.
         if !self.run.evaluator.learns() {
             return Ok(());
         }
@@ -128,8 +128,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(())
     }
 
-    /// Proposes and measures in turns until nothing comes of it any more; whether that came before
-    /// the time was up.
+    /// Proposes and measures in turn until nothing new turns up; whether that was before time was
+    /// up.
     fn rounds(&mut self) -> Result<bool, Failure> {
         let mut barren = 0;
         for round in 0..ROUNDS {
@@ -169,8 +169,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         self.run.is_interrupted() || self.run.evaluator.is_timed() && !self.run.clock.affords_trial()
     }
 
-    /// The best proposal of a search, if it is new and better than what was tried. Optimistic
-    /// prices find what is worth measuring; pessimistic ones make the most of what is known.
+    /// The best proposal of a search, if it is new and better than those tried. Optimistic prices
+    /// find what is worth measuring; pessimistic ones exploit what is known.
     fn search(&mut self, round: usize) -> Option<Proposal> {
         let (start, job) = (Instant::now(), self.run.job);
         let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
@@ -191,21 +191,21 @@ impl<'r, 'a> Tuner<'r, 'a> {
         proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p))
     }
 
-    /// The candidate that was measured to be the fastest, if it is faster than the input.
+    /// The fastest measured candidate, if it is faster than the input.
     fn fastest(&self) -> Option<usize> {
         let measured = self.candidates.iter().enumerate().filter_map(|(at, c)| Some((at, c.profiled?)));
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// One exploratory rule applied wherever it fits. Its prices are then known, and later rounds
-    /// combine it with others.
+    /// Applies one exploratory rule wherever it matches. Its prices are then known, and later
+    /// rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Run { job, evaluator, .. } = &*self.run;
         if !evaluator.learns() {
             return None;
         }
         let (start, prices, library) = (&job.input.graph, evaluator.prices().model(), &job.rules.library);
-        // All of them together first: where each pays, one trial is enough.
+        // All of them together first: if each pays, one trial is enough.
         if self.explored.insert(String::new()) {
             return everywhere(start, prices, library, &job.writable(), &|r| r.explore);
         }
@@ -215,9 +215,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
             .find_map(|rule| everywhere(start, prices, library, &job.writable(), &|r| r.name == rule.name))
     }
 
-    /// Prices mislead where effects reach further than one operator. With the time that is left,
-    /// rules of the best candidate are left out one after the other, the least useful first, and
-    /// stay out if the whole is faster without. False if the time ended it.
+    /// Prices mislead where effects reach beyond one operator. In the remaining time, rules of the
+    /// best candidate are left out one at a time, the least useful first, and stay out if the whole
+    /// is faster without. False if time ran out.
     fn prune(&mut self) -> Result<bool, Failure> {
         if !self.run.evaluator.learns() {
             return Ok(true);
@@ -243,7 +243,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(true)
     }
 
-    /// The rule of the fastest measured candidate that gains least by the prices, of those not
+    /// The rule of the fastest measured candidate that gains least by the prices, among those not
     /// asked about yet; and that candidate's time.
     fn least_useful(&self, asked: &HashSet<String>) -> Option<(String, f64)> {
         let measured = self.candidates.iter().filter_map(|c| Some((c, c.profiled?)));
@@ -256,8 +256,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Some((rule.to_string(), goal))
     }
 
-    /// Measures a proposal and keeps it. Its time relative to the input's, infinite if it was not
-    /// measured; `None` if it was tried out before.
+    /// Measures a proposal and keeps it. Returns its time relative to the input's, infinite if it
+    /// was not measured; `None` if it was tried before.
     fn try_out(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
         if !self.tried.insert(proposal.key) {
             return Ok(None);
@@ -278,7 +278,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(Some(ratio.unwrap_or(f64::INFINITY)))
     }
 
-    /// Profiles a candidate, if need be; false, with a note, if it does not run.
+    /// Profiles a candidate if needed; false, with a note, if it does not run.
     fn profile(&mut self, candidate: &mut Candidate) -> bool {
         let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
         match self.run.evaluator.profile(candidate, &|| Instant::now() < until && !observer.interrupted()) {
@@ -294,7 +294,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         true
     }
 
-    /// Serialized models take memory: beyond a bound, the slowest go.
+    /// Serialized models take memory: beyond a bound, the slowest are dropped.
     fn drop_slowest(&mut self) {
         let held = |candidates: &[Candidate]| candidates.iter().map(|c| c.artifact.written.size()).sum::<u64>();
         while self.candidates.len() > FINALISTS && held(&self.candidates) > HELD {
@@ -305,8 +305,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 }
 
-/// Searches from a candidate, so that what was measured to be good is built upon; its rewrites come
-/// first.
+/// Searches from a candidate, to build on what measured well; its rewrites come first.
 fn best_of(run: &mut Run<'_>, best: &Candidate) -> Proposals {
     let until = run.clock.search_ends();
     let mut found = run.search(&best.graph, &run.job.rules.library, until);

@@ -24,15 +24,15 @@ pub struct Proposal {
     pub key: u128,
 }
 
-/// What a search gave.
+/// The result of a search.
 pub struct Proposals {
     /// Cheapest first; the start graph is not among them.
     pub best: Vec<Proposal>,
     /// States visited.
     pub visited: u64,
-    /// Whether the search ran to its end.
+    /// Whether the search completed.
     pub complete: bool,
-    /// Sources that were found but could not be rewritten.
+    /// Matches that were found but could not be rewritten.
     pub refused: Vec<NotDone>,
 }
 
@@ -58,8 +58,7 @@ pub fn propose(
     Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
 }
 
-/// Rewrites at random, whatever it costs: what a search could do at worst. `None` if no rule fits
-/// anywhere.
+/// Rewrites at random, at any cost: the worst a search could do. `None` if no rule matches.
 pub fn scramble(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, walk: RandomWalk) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
@@ -67,7 +66,7 @@ pub fn scramble(start: &Graph, prices: &dyn CostModel, library: &Library, writab
     outcome.scripts.iter().filter(|s| !s.moves.is_empty()).find_map(|s| replay(&mut engine, library, s))
 }
 
-/// Applies every place of the rules that `wanted` names, one after the other, whatever they cost.
+/// Applies the rules that `wanted` names at every match, one after the other, at any cost.
 pub fn everywhere(
     start: &Graph,
     prices: &dyn CostModel,
@@ -80,7 +79,7 @@ pub fn everywhere(
     let mut moves = all_moves(&mut engine, &mut matcher);
     let mut script = Vec::new();
     let mut seen = std::collections::HashSet::from([engine.key()]);
-    // A respelling may match its own result: a bounded number of steps, and no state twice.
+    // An exploratory rule may match its own result: bound the number of steps, and repeat no state.
     for _ in 0..start.len() {
         let Some(step) = moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned() else { break };
         engine.apply(&step);
@@ -100,11 +99,11 @@ pub fn everywhere(
     replay(&mut engine, library, &script)
 }
 
-/// The graph that a script leads to, and what each of its moves did to the cost; `None` if it is no
-/// well-formed graph.
+/// The graph that a script leads to, and how each of its moves changed the cost; `None` if the
+/// graph is not well-formed.
 ///
-/// A script of checked moves always leads to one; a defect here must cost a candidate, never a
-/// wrong model.
+/// A script of checked moves always leads to a well-formed graph; a bug here must cost a candidate,
+/// never yield a wrong model.
 pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Option<Proposal> {
     let mut rewrites = Vec::new();
     for step in &script.moves {

@@ -1,4 +1,4 @@
-//! What the store keeps of earlier runs for the same model: rewrites that were good, and whether
+//! What the store keeps from earlier runs for the same model: rewrites that were good, and whether
 //! there was more to find.
 
 use regraft_cost::{CostModel, fingerprint};
@@ -14,18 +14,18 @@ use crate::optimize::evaluate::Prices;
 use crate::optimize::load::Job;
 use crate::optimize::tune::propose::{Proposal, replay};
 
-/// Scripts that are kept of one model.
+/// Scripts kept per model.
 const KEPT: usize = 3;
-/// A run with this many times the budget of an earlier one is not taken to find anything more.
+/// A run with up to this multiple of an earlier run's budget is not expected to find more.
 const SAME_BUDGET: f64 = 2.0;
 
 /// What is kept. It holds for one model at one set of sizes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuningRecord {
-    /// Which rules were searched with: rewrites that were good under others may be less than the
+    /// Which rules the search used: rewrites that were good under other rules may fall short of the
     /// best under these.
     pub library: u64,
-    /// Seconds that the run was given.
+    /// Seconds of the run's budget.
     pub budget: f64,
     /// True if tuning ended because nothing more was found.
     pub settled: bool,
@@ -34,7 +34,7 @@ pub struct TuningRecord {
 }
 
 impl TuningRecord {
-    /// What is known of a job's model under its rules; nothing, if it was tuned under others.
+    /// What is known about a job's model under its rules; empty if it was tuned under others.
     pub fn recall(job: &Job, prices: &Prices) -> TuningRecord {
         let (library, record) = (job.rules.library.fingerprint(), prices.recall_tuning(&key(job)));
         if record.library == library { record } else { TuningRecord { library, ..TuningRecord::default() } }
@@ -52,13 +52,13 @@ impl TuningRecord {
         prices.remember_tuning(&key(job), &self)
     }
 
-    /// Whether an earlier run, with not much less time than this, came to its end.
+    /// Whether an earlier run, with a similar budget, completed.
     pub fn is_settled_for(&self, job: &Job) -> bool {
         self.settled && self.budget * SAME_BUDGET >= job.request.budget.as_secs_f64()
     }
 
-    /// The proposals that were good. A script that does not come up any more is forgotten, and with
-    /// it that nothing else was found.
+    /// The proposals that were good. A script that no longer applies is forgotten, and with it the
+    /// claim that there was nothing else to find.
     pub fn proposals(&mut self, job: &Job, prices: &Prices) -> Vec<Proposal> {
         let (before, mut proposals) = (self.scripts.len(), Vec::new());
         self.scripts.retain(|script| {
@@ -72,15 +72,14 @@ impl TuningRecord {
     }
 }
 
-/// What records of a model are kept under: its graph with its weights, the sizes, and how it is
-/// searched.
+/// The key for a model's records: its graph with its weights, the sizes, and how it is searched.
 fn key(job: &Job) -> String {
     let search = format!("{:?}", job.request.search).to_lowercase();
     format!("tuning:{search}:{}:{:032x}", fingerprint(&job.input.graph, &job.sizes().symbols), canonical_key(job.input.model.graph()))
 }
 
-/// Takes the rewrites of a script again, from the same graph; `None` if one of its places does not
-/// come up.
+/// Repeats the rewrites of a script from the same graph; `None` if one of its places no longer
+/// occurs.
 pub fn retrace(script: &[u64], start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
