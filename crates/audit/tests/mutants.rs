@@ -179,8 +179,7 @@ fn rules_without_a_guard_that_they_need_are_not_proved() {
     check(WANTED_LOOSE, |_| true, of_guards);
 }
 
-/// Failing to prove false ones only means something within a work bound that suffices for true
-/// ones.
+/// Failing to prove false ones only counts within a work bound that suffices for true ones.
 #[test]
 fn false_fast_convolutions_are_not_proved() {
     let library = Library::shipped().unwrap();
