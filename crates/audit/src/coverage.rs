@@ -1,4 +1,4 @@
-//! What proofs of rules cover: what was general in their instances, and what was fixed.
+//! What proofs of rules cover: which aspects of their instances were general, and which were fixed.
 
 use regraft_prove::leading_axes;
 use regraft_rules::{Coverage, Draw, Proof, Proofs, Rule};
@@ -14,7 +14,7 @@ pub fn coverage(rule: &Rule, proof: &Proof) -> Coverage {
     coverage
 }
 
-/// The document that says so of every rule, as Markdown.
+/// The Markdown document that reports the coverage of every rule.
 pub fn coverage_document(rules: &[Rule], proofs: &Proofs) -> String {
     let covered: Vec<(&Rule, Option<Coverage>)> =
         rules.iter().map(|rule| (rule, proofs.of(rule).map(|proof| coverage(rule, proof)))).collect();

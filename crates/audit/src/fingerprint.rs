@@ -1,4 +1,4 @@
-//! Both sides of a rule at random elements of a prime field.
+//! Evaluates both sides of a rule at random elements of a prime field.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use regraft_prove::Field;
 use regraft_rules::Rule;
 use regraft_rules::sample::{Instance, Miss, draw};
 
-/// What the field says of a rule.
+/// What the field says about a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// Instances on which both sides were the same elements.
+    /// Instances on which both sides had the same elements.
     pub identical: usize,
-    /// Instances on which they were not. That refutes nothing: the field knows no order that goes
-    /// with sums, no laws of functions, and no constants that were rounded.
+    /// Instances on which they differed. That refutes nothing: the field has no order compatible
+    /// with sums, no laws of functions, and no rounded constants.
     pub different: usize,
-    /// Instances that the field cannot compute, because their operators ask for a double.
+    /// Instances that the field cannot compute, because their operators require a double.
     pub undecided: usize,
     /// The seed of the first instance that differed, or was not computed, and why.
     pub first: Option<String>,
 }
 
 impl Fingerprint {
-    /// Whether all instances were identical, and there were some.
+    /// Whether all instances were identical, and there was at least one.
     pub fn is_identical(&self) -> bool {
         self.identical > 0 && self.different + self.undecided == 0
     }
@@ -32,8 +32,8 @@ impl Fingerprint {
 /// Deterministic in `seed`.
 ///
 /// A false polynomial identity of degree d passes one instance with probability d / 2^61 at most;
-/// shapes and attributes are drawn as for [`regraft_rules::sample::exercise`], and are no proof for
-/// others.
+/// shapes and attributes are drawn as in [`regraft_rules::sample::exercise`], and other ones are
+/// not covered.
 pub fn fingerprint(rule: &Rule, wanted: usize, limit: usize, seed: u64) -> Fingerprint {
     let mut result = Fingerprint::default();
     for at in 0..limit as u64 {
@@ -82,7 +82,7 @@ fn sides(instance: &Instance, seed: u64) -> Result<(Results, Results), String> {
     Ok((run(&instance.before)?, run(&instance.after)?))
 }
 
-/// Real tensors of random elements in the constant's place; integers and booleans as they are.
+/// Replaces real tensors by random elements; integers and booleans stay as they are.
 fn element_wise(constant: &Const, random: &mut SplitMix64) -> Option<Value<Field>> {
     if constant.dtype().class() != Class::Real {
         return Value::from_const(constant);

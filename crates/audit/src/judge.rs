@@ -1,5 +1,4 @@
-//! A rule judged: proved on instances whose sizes are symbols, and on instances whose sizes are
-//! numbers.
+//! Judges a rule: proves it on instances with symbolic sizes, and on instances with numeric sizes.
 
 use regraft_ir::Graph;
 use regraft_ir::Trust;
@@ -8,20 +7,19 @@ use regraft_rules::sample::{Instance, Miss, Sizes};
 use regraft_rules::variants::{Effort, variants};
 use regraft_rules::{Draw, Proof, Rule};
 
-/// Draws for each instance that is wanted: guards refuse many.
+/// Draws per wanted instance: guards refuse many.
 const DRAWS: u64 = 120;
 
-/// What was shown of a rule.
+/// What was shown about a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// Proved instances some of whose sizes are symbols.
+    /// Proved instances with some symbolic sizes.
     pub open: usize,
-    /// Those of them in which a leading axis stands for any number of axes ([`leading_axes`]).
+    /// Those of the above in which a leading axis stands for any number of axes ([`leading_axes`]).
     pub any_rank: usize,
-    /// Proved instances all of whose sizes are numbers.
+    /// Proved instances with numeric sizes only.
     pub known: usize,
-    /// Those of all proved instances in which constants were read as the numbers that they were
-    /// rounded from.
+    /// Proved instances in which constants were read as the numbers they were rounded from.
     pub bounded: usize,
     /// Instances that were not proved.
     pub unproved: usize,
@@ -32,7 +30,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Adds an instance that was proved.
+    /// Adds a proved instance.
     fn add(&mut self, instance: &Instance, verdict: &Verdict) {
         self.bounded += usize::from(!verdict.is_proved());
         if !has_symbols(&instance.before) {
@@ -43,15 +41,15 @@ impl Judgement {
         self.any_rank += usize::from(!leading_axes(&instance.before, &instance.after).is_empty());
     }
 
-    /// What can be kept of it: the proof that a rule of this text has.
+    /// The part worth keeping: the proof of a rule with this text.
     pub fn proof(&self, rule: &Rule) -> Proof {
-        // What is not proved was at least drawn and computed.
+        // Unproved instances were at least drawn and computed.
         let trust = self.trust().max(Trust::Tested);
         Proof { rule: rule.name.clone(), digest: rule.digest(), trust, instances: self.instances.clone() }
     }
 
-    /// How far the rule is proved: in range, if all its instances have sizes that are numbers,
-    /// because guards or attributes ask for numbers.
+    /// How far the rule is proved: in range, if all its instances have numeric sizes because guards
+    /// or attributes require numbers.
     pub fn trust(&self) -> Trust {
         match (self.unproved, self.open, self.known) {
             (0, 1.., _) if self.bounded > 0 => Trust::Bounded,
@@ -64,7 +62,7 @@ impl Judgement {
 
 /// Asks the prover for `wanted` instances of each kind of sizes. Deterministic in `seed`.
 ///
-/// Ranks, attributes and numbers of operands are those of the instances: drawn as for
+/// Ranks, attributes and numbers of operands are those of the instances, drawn as in
 /// [`regraft_rules::sample::exercise`]. A proof on an instance holds for all values of its symbols,
 /// and where a leading axis is only passed over, for any number of axes in its place.
 pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
@@ -82,8 +80,8 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
                     Verdict::Unproved(why) => Err(why),
                     shown => Ok((instance, shown)),
                 },
-                // With symbols, a target may ask for what is not known; the guards of a match with
-                // numbers know it.
+                // With symbols, a target may ask for something unknown, which the guards of a match
+                // with numbers would know.
                 Err(Miss::Wrong(why)) if sizes == Sizes::Known => Err(why),
                 Err(_) => continue,
             };
@@ -103,23 +101,23 @@ pub fn judge(rule: &Rule, wanted: usize, seed: u64) -> Judgement {
     judgement
 }
 
-/// Variants that are not shown after which no more are asked for.
+/// Unproved variants after which the search stops.
 const GIVE_UP: usize = 8;
-/// What a variant may cost: where it is not shown for that, the proof does not speak of it.
+/// Budget of a variant: if it is not proved within this, the proof does not cover it.
 const BRIEF: Allowance = Allowance { closed: 100_000, by_cases: 300_000, by_tables: 300_000 };
 
-/// What was shown of instances that no clause draws.
+/// What was shown about instances that no clause draws.
 #[derive(Clone, Debug, Default)]
 pub struct Generated {
-    /// Those that were proved, with symbols for sizes where that can be.
+    /// The proved ones, with symbolic sizes where possible.
     pub proved: Vec<Draw>,
-    /// Those that were not, and why. The proof of the rule does not speak of them.
+    /// The unproved ones, and why. The proof of the rule does not cover them.
     pub outside: Vec<(Draw, String)>,
-    /// Those on which the rule is false, and how.
+    /// The ones on which the rule is false, and how.
     pub wrong: Vec<(Draw, String)>,
 }
 
-/// Looks for instances that guards admit and no clause draws, and asks the prover for each.
+/// Looks for instances that guards admit but no clause draws, and puts each to the prover.
 pub fn generate(rule: &Rule, effort: Effort) -> Generated {
     let found = variants(rule, effort);
     let mut generated = Generated { wrong: found.wrong, ..Generated::default() };
@@ -141,8 +139,8 @@ pub fn generate(rule: &Rule, effort: Effort) -> Generated {
     generated
 }
 
-/// Shows again what a proof says: draws its instances, without looking for any, and proves each.
-/// Says what does not hold, if something does not.
+/// Replays a proof: draws its instances, without searching for any, and proves each. The error is
+/// what does not hold.
 pub fn replay(rule: &Rule, proof: &Proof) -> Result<Judgement, String> {
     if proof.rule != rule.name || proof.digest != rule.digest() {
         return Err("the proof is of another text".into());

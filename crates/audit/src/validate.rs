@@ -8,28 +8,28 @@ use regraft_prove::{Exactness, settled};
 use regraft_rules::sample::Instance;
 use regraft_rules::{Case, Domain, Rule};
 
-/// What the combinations of a rule's parameters came to.
+/// The outcomes over all combinations of a rule's parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Instances whose sides are the same expressions.
     pub equal: u64,
     /// Combinations that the guards refuse.
     pub guarded: u64,
-    /// Combinations that the operators of the source refuse (a window larger than the image, or in
-    /// the padding as a whole).
+    /// Combinations that the operators of the source refuse (a window larger than the image, or
+    /// entirely in the padding).
     pub untyped: u64,
-    /// Combinations that are others with two axes exchanged, whole branches counted as one.
+    /// Combinations that equal others with two axes exchanged; whole branches count as one.
     pub mirrored: u64,
     /// Instances that expressions leave open, and on which numbers agree.
     pub undecided: u64,
     /// Instances whose sides differ, or whose target cannot be built.
     pub refuted: u64,
-    /// The first that was refuted, else the first that is undecided, and why.
+    /// The first refuted one, otherwise the first undecided one, and why.
     pub first: Option<String>,
 }
 
 impl Tally {
-    /// Combinations that were looked at, mirrored ones left out.
+    /// Combinations examined, without mirrored ones.
     pub fn obligations(&self) -> u64 {
         self.equal + self.undecided + self.refuted + self.guarded + self.untyped
     }
@@ -56,7 +56,7 @@ impl AddAssign for Tally {
 }
 
 /// Compares both sides of `rule` on every instance with sizes up to `bound` whose first choices are
-/// `prefix`. `None` if `stopped` says so on the way.
+/// `prefix`. `None` if `stopped` interrupts it.
 pub fn validate(rule: &Rule, bound: i64, prefix: &[u64], stopped: &dyn Fn() -> bool) -> Option<Tally> {
     let mut tally = Tally::default();
     for (at, case) in Domain::new(rule, bound, prefix).enumerate() {

@@ -1,4 +1,4 @@
-//! Which axioms the prover shows for all sizes, and that all of them hold on random instances.
+//! Which axioms are proved for all sizes, and that all of them hold on random instances.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use regraft_audit::{Tally, judge, validate};
 use regraft_ir::{Trust, parallel};
 use regraft_rules::{Library, Rule, parse, sample};
 
-/// Axioms that are about numbers, each with the reason.
+/// Axioms about numbers, each with the reason.
 const NUMERIC: &str = include_str!("numeric-axioms.txt");
-/// Axioms whose constants are rounded: those of GELU, and one over a number of taps.
+/// Axioms whose constants are rounded: those of GELU, and one that divides by a number of taps.
 const ROUNDED: [&str; 3] = ["gelu-is", "fast-gelu-is", "conv-by-average"];
 
 #[test]
@@ -68,7 +68,7 @@ fn tally(rule: &Rule, bound: i64) -> Tally {
     validate(rule, bound, &[], &|| false).unwrap()
 }
 
-/// The long campaign, with sizes up to 4 for all of them, is `regraft rules axioms`.
+/// The long campaign, with sizes up to 4 for all axioms, is `regraft rules axioms`.
 #[test]
 fn axioms_hold_on_every_small_instance() {
     let library = Library::axioms().unwrap();
@@ -95,7 +95,7 @@ fn axioms_hold_on_every_small_instance() {
     assert!(failures.is_empty(), "{} axioms do not hold:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// What TASO leaves unsaid, and what is false without it.
+/// What TASO leaves implicit, and what is false without it.
 #[test]
 fn axioms_without_their_guards_are_refuted() {
     let conv = "(size h n) (fixed s 1) (?s choice (list s s)) (?p choice (list 0 0 0 0)) (?d choice (list s s))";
@@ -113,19 +113,19 @@ fn axioms_without_their_guards_are_refuted() {
         // TASO 23 in two groups.
         format!("(concat (conv ?x ?v {attributes} :group 2) (conv ?x ?w {attributes} :group 2) :axis 1) => (conv ?x (concat ?v ?w :axis 0) {attributes} :group 2)
             (numeric exact) (instance {conv} (fixed c 2) (?x n c h h) (?v c s 1 1) (?w c s 1 1))"),
-        // TASO 38 where the average does not count pads.
+        // TASO 38 where the average excludes pads.
         "(average-pool ?x :kernel ?k :strides ?s :pads ?p :dilations ?d :ceil_mode false :count_include_pad false)
             => (conv ?x (fill (list 1 1 3 3) (/ 1.0 9) ?x) :strides ?s :pads ?p :dilations ?d :group 1)
             (numeric exact) (instance (size h n) (fixed i 1 3) (?k choice (list 3 3)) (?s choice (list 1 1)) (?p choice (list 1 1 1 1)) (?d choice (list 1 1)) (?x n 1 h h))".to_string(),
         // TASO 20 where an operand broadcasts along the axis.
         "(concat (add ?x ?z) (add ?y ?w) :axis 0) => (add (concat ?x ?y :axis 0) (concat ?z ?w :axis 0))
             (numeric exact) (instance (size a) (?x a a) (?y a a) (?z 1 a) (?w 1 a))".to_string(),
-        // A part that is not the first.
+        // A part other than the first.
         "(slice (concat ?x ?y :axis 0) :axes (list 0) :starts (list 1) :steps (list 1)) => ?y (numeric exact)
             (instance (size l m) (:ends (list (+ l m))) (?x l) (?y m))".to_string(),
-        // A rectifier is not odd.
+        // ReLU is not odd.
         "(relu (neg ?x)) => (neg (relu ?x)) (numeric exact) (instance (size a) (?x a))".to_string(),
-        // A mean of unequal parts is no mean of means.
+        // A mean over unequal parts is not a mean of means.
         "(reduce-mean (concat ?x ?y :axis 0) :axes (list 0) :keepdims true) => (mul (add (reduce-mean ?x :axes (list 0) :keepdims true) (reduce-mean ?y :axes (list 0) :keepdims true)) (scalar 0.5 ?x))
             (numeric exact) (instance (size l m) (?x l) (?y m))".to_string(),
         // A softmax along another axis.

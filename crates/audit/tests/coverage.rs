@@ -1,11 +1,11 @@
-//! The document about what proofs cover says what they cover.
+//! The coverage document agrees with the proofs.
 
 use std::path::Path;
 
 use regraft_audit::coverage_document;
 use regraft_rules::{Library, Proofs};
 
-/// With `REGRAFT_UPDATE_SNAPSHOTS=1` the document is written anew.
+/// `REGRAFT_UPDATE_SNAPSHOTS=1` rewrites the document.
 #[test]
 fn the_document_says_what_proofs_cover() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rule-coverage.md");

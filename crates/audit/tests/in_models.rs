@@ -1,13 +1,12 @@
-//! Rules at sizes and attributes that models have, as a certificate meets them: of fast
-//! convolutions, weights are any and groups are several; attributes are numbers of single
-//! precision.
+//! Rules at sizes and attributes that occur in models, as a certificate sees them: fast
+//! convolutions have arbitrary weights and several groups; attributes are single-precision numbers.
 
 use regraft_ir::{Graph, normal, text};
 use regraft_prove::{Allowance, Assumptions, equal, equal_within};
 use regraft_rules::{Anything, Library, instantiate, matches_at};
 
-/// A convolution of an image of 14 x 14 by kernels of 3 x 3, over weights that are numbers, so that
-/// rules which need constants apply.
+/// A convolution of a 14 x 14 image by 3 x 3 kernels, with numeric weights, so that rules that need
+/// constants apply.
 fn convolution(groups: usize, pads: &str) -> Graph {
     let (channels, filters) = (32 * groups, 32 * groups);
     let weights: Vec<String> = (0..filters * 32 * 9).map(|at| format!("{at}.5")).collect();
@@ -19,7 +18,7 @@ fn convolution(groups: usize, pads: &str) -> Graph {
     text::parse(&source).expect("a graph")
 }
 
-/// The graph after the rule was applied at its output.
+/// The graph after applying the rule at its output.
 fn rewritten(graph: &Graph, rule: &str) -> Graph {
     let library = Library::shipped().expect("rules");
     let rule = library.get(rule).expect("a rule");
@@ -41,8 +40,8 @@ fn with_any_weights(graph: &Graph, groups: usize) -> Graph {
 
 #[test]
 fn attributes_of_single_precision_are_read_as_decimals() {
-    // The number of single precision next to 0.0005, and what is left of a fifth of it, which is
-    // not the one next to 0.0001.
+    // The single-precision number next to 0.0005, and what remains of a fifth of it, which is not
+    // the one next to 0.0001.
     for (alpha, size) in [(0.0005f32, 5), (0.0001, 5), (0.0001, 3), (1.0, 4)] {
         let source = format!(
             "graph (x: f32[1,96,N,N]) {{\n  y = LRN(x, size={size}, alpha={:?}, beta=0.75, bias=2.0)\n  output y\n}}\n",
@@ -56,7 +55,7 @@ fn attributes_of_single_precision_are_read_as_decimals() {
 
 #[test]
 fn fast_convolutions_are_proved_for_any_weights() {
-    // The second graph is made from a convolution with these pads.
+    // The second graph is derived from a convolution with these pads.
     for (rule, groups, pads, equal) in [
         ("winograd-2-split", 1, "1, 1, 1, 1", true),
         ("winograd-2-split", 2, "1, 1, 1, 1", true),

@@ -1,4 +1,4 @@
-//! Leading axes that stand for several: computed there, nothing else comes out.
+//! Leading axes that stand for several: computing with several gives the same elements.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use regraft_prove::{Field, leading_axes, with_leading_axes};
 use regraft_rules::sample::Sizes;
 use regraft_rules::{Library, Proofs};
 
-/// What stands for the axis: several axes, one, and none where operators take that.
+/// What replaces the axis: several axes, one, and none where operators accept that.
 const AXES: [&[i64]; 4] = [&[2, 3], &[4], &[1, 2, 2], &[]];
 /// All other sizes.
 const SIZE: i64 = 3;
@@ -44,7 +44,7 @@ fn feeds(graph: &Graph, lifted: &Graph, bindings: &Bindings) -> Option<[HashMap<
     Some([ours, theirs])
 }
 
-/// The elements alone.
+/// The elements without their shape.
 fn elements(value: &Value<Field>) -> String {
     match value {
         Value::Real(t) => format!("{:?}", t.data),
@@ -53,11 +53,11 @@ fn elements(value: &Value<Field>) -> String {
     }
 }
 
-/// Compares a graph with what it is at other leading axes; false if it cannot be computed.
+/// Compares a graph with its version at other leading axes; false if that cannot be computed.
 fn is_the_same(name: &str, graph: &Graph, symbol: &str, axes: &[i64]) -> bool {
     let sizes: Vec<Dim> = axes.iter().map(|size| Dim::from(*size)).collect();
     let Some(lifted) = with_leading_axes(graph, symbol, &sizes) else {
-        // A matrix without its rows is no operand of a product.
+        // A matrix without its rows is not an operand of a product.
         assert!(axes.is_empty(), "{name}: {symbol} stands for two axes but not for {axes:?}");
         return false;
     };

@@ -9,8 +9,8 @@ use regraft_rules::Library;
 /// Instances per rule.
 const INSTANCES: usize = 20;
 
-/// Rules that are no identities of the field, each with the law of the reals that it needs.
-/// Reviewed by people.
+/// Rules that are not identities of the field, each with the law of the reals it needs. Reviewed by
+/// people.
 const BEYOND: &str = include_str!("beyond-the-field.txt");
 
 #[test]

@@ -1,4 +1,4 @@
-//! Rules that were made false on purpose are not proved.
+//! Rules made false on purpose are not proved.
 
 mod common;
 
@@ -12,50 +12,50 @@ use regraft_prove::{Allowance, Assumptions, equal, equal_within};
 use regraft_rules::sample::{Instance, Sizes, draw, draw_sized};
 use regraft_rules::{Library, Rule};
 
-/// False mutants that must be met, at least.
+/// Minimum number of false mutants to check.
 const WANTED: usize = 400;
-/// False mutants with symbolic sizes that must be met, at least.
+/// Minimum number of false mutants with symbolic sizes to check.
 const WANTED_OPEN: usize = 300;
-/// Rules with a guard less that must be met and be false, at least.
+/// Minimum number of false rules with one guard removed to check.
 const WANTED_LOOSE: usize = 15;
 /// Instances of each rule.
 const SEEDS: u64 = 2;
-/// Instances of each rule for whose domain the prover has laws of its own.
+/// Instances of each rule for whose domain the prover has special laws.
 const MORE_SEEDS: u64 = 6;
-/// Instances of each rule with a guard less: most of them fulfil the guard all the same.
+/// Instances of each rule with one guard removed: most of them satisfy the guard anyway.
 const LOOSE_SEEDS: u64 = 32;
-/// Mutants of one instance that are looked at until one is false.
+/// Mutants of one instance to try until one is false.
 const ATTEMPTS: usize = 20;
-/// Choices of sizes and numbers that an instance with symbolic sizes is computed with.
+/// Choices of sizes and numbers to evaluate an instance with symbolic sizes on.
 const FEEDS: u64 = 6;
 
-/// The same of rules about fast convolutions, whose proofs are long: mutants of each instance, and
-/// what a proof may cost.
+/// The same for fast convolution rules, whose proofs are long: mutants of each instance, and the
+/// budget of a proof.
 const FAST: &str = "winograd";
 const FAST_MUTANTS: u64 = 2;
 const FAST_ALLOWANCE: Allowance = Allowance { closed: 20_000, by_cases: 50_000, by_tables: 1_000_000 };
-/// True instances of these that must be proved within that, and false mutants of those that must be
-/// met, at least. The long ones need up to ten times as much.
+/// Minimum numbers of true instances of these to prove within the budget, and of false mutants to
+/// check. The long ones need up to ten times as much.
 const WANTED_FAST: (usize, usize) = (6, 10);
 
-/// Parts of the names of rules about windows, groups, powers and indices: what is known of them
-/// goes beyond sums of products.
+/// Parts of the names of rules about windows, groups, powers and indices: what the prover knows
+/// about them goes beyond sums of products.
 const KEEN: [&str; 7] = ["one-hot", "branches-as-groups", "merge-concat", "of-pointwise-conv", "max-pool-of", "lrn-", "conv-of-batch-norm"];
 
 fn seeds(rule: &Rule) -> u64 {
     if KEEN.iter().any(|part| rule.name.contains(part)) { MORE_SEEDS } else { SEEDS }
 }
 
-/// What became of the false claims that were met.
+/// The number of false claims checked, and those that were proved.
 type Count = (usize, Vec<String>);
 
-/// Numbers for inputs whose sizes are symbols; `None` if some size would be below 1.
+/// Numbers for inputs with symbolic sizes; `None` if some size would be below 1.
 fn feeds(graph: &Graph, rng: &mut SplitMix64) -> Option<HashMap<String, Const>> {
     let types: Vec<_> = graph.ids().flat_map(|id| graph.node(id).types.iter().flatten().cloned()).collect();
     let mut symbols = Vec::new();
     types.iter().flat_map(|ty| ty.shape.iter()).for_each(|dim| dim.symbols(&mut symbols));
     let symbols: BTreeSet<String> = symbols.into_iter().collect();
-    // Sizes that were written as numbers are those of images.
+    // Sizes written as numbers are those of images.
     let bindings: Bindings = symbols
         .into_iter()
         .map(|name| (name.clone(), if name.starts_with('S') { 3 + rng.below(6) } else { 1 + rng.below(3) } as i64))
@@ -81,12 +81,12 @@ fn feeds(graph: &Graph, rng: &mut SplitMix64) -> Option<HashMap<String, Const>> 
     Some(feeds)
 }
 
-/// An instance of the rule whose sizes are numbers.
+/// An instance of the rule with numeric sizes.
 fn known(rule: &Rule, seed: u64) -> Option<Instance> {
     (0..40).find_map(|t| draw(rule, (seed * 64 + t).wrapping_mul(0x9e37_79b9_7f4a_7c15)).ok())
 }
 
-/// False mutants of instances whose sizes are numbers, and those that were proved.
+/// False mutants of instances with numeric sizes, and those that were proved.
 fn of_numbers(rules: &[(usize, &Rule)]) -> Count {
     let (mut met, mut proved) = (0, Vec::new());
     for (at, rule) in rules {
@@ -104,8 +104,8 @@ fn of_numbers(rules: &[(usize, &Rule)]) -> Count {
     (met, proved)
 }
 
-/// False mutants of instances whose sizes are symbols, and those that were proved: shown to be
-/// false at some sizes.
+/// False mutants of instances with symbolic sizes, shown to be false at some sizes, and those that
+/// were proved.
 fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
     let (mut met, mut proved) = (0, Vec::new());
     for (at, rule) in rules {
@@ -126,8 +126,8 @@ fn of_symbols(rules: &[(usize, &Rule)]) -> Count {
     (met, proved)
 }
 
-/// Rules with one guard less that are false on some instance, and those of which that instance was
-/// proved.
+/// Rules with one guard removed that are false on some instance, and those for which that instance
+/// was proved.
 fn of_guards(rules: &[(usize, &Rule)]) -> Count {
     let (mut met, mut proved) = (0, Vec::new());
     for (_, rule) in rules {
@@ -145,8 +145,8 @@ fn of_guards(rules: &[(usize, &Rule)]) -> Count {
     (met, proved)
 }
 
-/// Which rules a test looks at: every second one with numbers, the others with symbols. With
-/// `REGRAFT_THOROUGH` in the environment, all of them with both.
+/// Which rules a test covers: every second one with numbers, the others with symbols.
+/// `REGRAFT_THOROUGH` in the environment selects all of them for both.
 fn takes(remainder: usize) -> impl Fn(usize) -> bool {
     let is_thorough = std::env::var_os("REGRAFT_THOROUGH").is_some();
     move |at| is_thorough || at % 2 == remainder
@@ -154,7 +154,7 @@ fn takes(remainder: usize) -> impl Fn(usize) -> bool {
 
 fn check(wanted: usize, takes: impl Fn(usize) -> bool, survivors: fn(&[(usize, &Rule)]) -> Count) {
     let library = Library::shipped().unwrap();
-    // The others have a test of their own: on them, the prover takes seconds whether it succeeds or
+    // The others have a test of their own: the prover takes seconds on them whether it succeeds or
     // not.
     let rules: Vec<(usize, &Rule)> = library.rules().iter().enumerate().filter(|(at, r)| takes(*at) && !r.name.starts_with(FAST)).collect();
     let counts = parallel::map(&rules.chunks(8).collect::<Vec<_>>(), 2, |some| survivors(some));
@@ -179,8 +179,7 @@ fn rules_without_a_guard_that_they_need_are_not_proved() {
     check(WANTED_LOOSE, |_| true, of_guards);
 }
 
-/// A bound on the work that is enough for true instances is what makes it tell that false ones are
-/// not proved.
+/// Failing to prove false ones only counts within a work bound that suffices for true ones.
 #[test]
 fn false_fast_convolutions_are_not_proved() {
     let library = Library::shipped().unwrap();

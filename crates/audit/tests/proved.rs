@@ -7,13 +7,12 @@ use regraft_ir::{Trust, parallel};
 use regraft_rules::variants::Effort;
 use regraft_rules::{Library, Proof, Proofs, Rule};
 
-/// Fast convolutions take a second each: one instance of each kind of sizes has to do.
+/// Fast convolutions take a second each: one instance of each kind of sizes must do.
 fn wanted(rule: &Rule) -> usize {
     if rule.name.starts_with("winograd") { 1 } else { 2 }
 }
 
-/// Calls `f` with every rule, on two threads, the costliest rules first; results in the order of
-/// the library.
+/// Calls `f` with every rule, on two threads, the costliest rules first; results in library order.
 fn for_all<T: Send>(rules: &[Rule], f: impl Fn(&Rule) -> T + Sync) -> Vec<T> {
     let mut order: Vec<usize> = (0..rules.len()).collect();
     order.sort_by_key(|at| wanted(&rules[*at]));
@@ -23,7 +22,7 @@ fn for_all<T: Send>(rules: &[Rule], f: impl Fn(&Rule) -> T + Sync) -> Vec<T> {
     all.into_iter().map(|(_, made)| made).collect()
 }
 
-/// A proof on instances of the rule's clause, and on what its guards admit beside these.
+/// A proof on instances of the rule's clause, and on the others that its guards admit.
 fn found(rule: &Rule) -> Proof {
     let mut proof = judge(rule, wanted(rule), 0).proof(rule);
     proof.instances.extend(generate(rule, Effort::default()).proved);
@@ -54,8 +53,7 @@ fn every_shipped_rule_has_a_proof_that_replays() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// What an instance clause says of operands makes random instances; what a rule may assume is said
-/// by its guards.
+/// An instance clause describes random operands; only guards state what a rule may assume.
 #[test]
 fn operands_that_are_drawn_positive_are_not_known_to_be() {
     let text = "(rule abs-of-positive (abs ?x) => ?x (numeric exact) (doc \"False.\") (instance (n 1 2) (?x positive n 3)))

@@ -5,13 +5,13 @@ use std::fmt;
 use crate::digest::ModelDigest;
 use crate::step::Step;
 
-/// Where a graph is in a model: for every body on the way, the place of its node and of the
-/// attribute that it is. Empty for the model's own graph.
+/// The path to a graph in a model: for each enclosing body, the indices of its node and attribute.
+/// Empty for the model's main graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphPath(pub Vec<(usize, usize)>);
 
 impl GraphPath {
-    /// The place of a body inside of this graph.
+    /// The path of a body inside this graph.
     pub fn inside(&self, body: (usize, usize)) -> GraphPath {
         GraphPath(self.0.iter().copied().chain([body]).collect())
     }
@@ -34,7 +34,7 @@ impl fmt::Display for GraphPath {
 pub struct Trail {
     /// Which graph.
     pub place: GraphPath,
-    /// The same in words, for people.
+    /// A human-readable label for the same graph.
     pub label: String,
     /// [`canonical_key`](regraft_ir::canonical_key) of the graph as it was read: another version of
     /// the reader may number nodes differently.
@@ -43,7 +43,7 @@ pub struct Trail {
     pub steps: Vec<Step>,
 }
 
-/// How one model was made from another.
+/// How one model was derived from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// The program that wrote it, and its version.
@@ -52,9 +52,9 @@ pub struct Certificate {
     pub input: ModelDigest,
     /// The model that was written.
     pub output: ModelDigest,
-    /// The version of the standard opset that the input was brought to first, if it was.
+    /// The standard opset version the input was first converted to, if it was.
     pub opset: Option<i64>,
-    /// Rewrites, graph by graph. Graphs that are not listed are as they were.
+    /// Rewrites, graph by graph. Graphs not listed are unchanged.
     pub trails: Vec<Trail>,
 }
 

@@ -6,15 +6,15 @@ use regraft_ir::{Attr, Dim, Folded, Graph, Misfit, NodeId, Op, ValueId};
 
 use crate::oracle::Oracle;
 
-/// Constants with more elements are not computed again.
+/// Constants with more elements are not recomputed.
 const MAX_ELEMENTS: i64 = 1 << 27;
 
-/// Values of constant expressions, computed again, and how far the written constants are from them.
+/// Rounding found by recomputing constant expressions and comparing them with the stored constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
     /// Constants that were folded, and parameters that were rounded to single precision.
     pub constants: usize,
-    /// The largest difference from double precision, relative to the tensor's largest magnitude.
+    /// The largest deviation from double precision, relative to the tensor's largest magnitude.
     pub bound: f64,
 }
 
@@ -29,25 +29,25 @@ impl Rounding {
     }
 }
 
-/// What tells whether two operators that are kept verbatim are the same, given their nodes in both
-/// graphs: the operands that must be equal then.
+/// Decides whether two operators kept verbatim are the same, given their nodes in both graphs, and
+/// which operands must then be equal.
 pub trait Verbatims {
     /// Pairs of operands that must be equal, or why the operators differ.
     fn same(&mut self, a: NodeId, b: NodeId) -> Result<Vec<(ValueId, ValueId)>, String>;
 }
 
-/// Two graphs, and what is known to be equal in them.
+/// Two graphs, and the equalities known between them.
 pub struct Congruence<'a> {
     a: &'a Graph,
     b: &'a Graph,
     seen: HashSet<(ValueId, ValueId)>,
-    /// Operators with effects that stand for each other, from either side: one for one.
+    /// Pairing of operators with effects, from either side: one to one.
     effects: [HashMap<NodeId, NodeId>; 2],
     /// What symbols of `b` are in `a`: sizes of verbatim results are named after the results.
     symbols: HashMap<String, Dim>,
     /// Sizes that must be equal, and where.
     sizes: Vec<(Vec<Dim>, Vec<Dim>, String)>,
-    /// Constant expressions and the constants that stand for them, by the constants that they need.
+    /// Pairs of constant expression and stored constant, grouped by the constants they depend on.
     folded: BTreeMap<Vec<NodeId>, Vec<(ValueId, ValueId)>>,
     /// What was rounded in `b`.
     pub rounding: Rounding,
@@ -60,11 +60,11 @@ impl<'a> Congruence<'a> {
         Congruence { a, b, seen, effects, symbols, sizes, folded, rounding: Rounding::default() }
     }
 
-    /// Whether these values are equal expressions of inputs of the same names and types.
+    /// Whether these values are equal expressions over inputs of the same names and types.
     ///
-    /// A constant of `b` may stand for a constant expression of `a`: it is computed again in double
-    /// precision, and must be that value, rounded. Identities count for nothing. It holds if
-    /// [`settle`](Self::settle) agrees in the end.
+    /// A constant of `b` may stand for a constant expression of `a`: recomputed in double
+    /// precision, the expression must round to it. Identities are ignored. The result holds only if
+    /// [`settle`](Self::settle) succeeds in the end.
     pub fn values(&mut self, a: ValueId, b: ValueId, verbatims: &mut dyn Verbatims) -> Result<(), String> {
         let mut todo = vec![(a, b)];
         while let Some((a, b)) = todo.pop() {
@@ -115,7 +115,7 @@ impl<'a> Congruence<'a> {
         Ok(())
     }
 
-    /// Whether constants are what they were computed from, and sizes among parameters the same.
+    /// Checks recomputed constants, and that sizes in attributes agree.
     pub fn settle(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
         self.recompute(oracle)?;
         let meaning = |symbol: &str| Some(self.symbols.get(symbol).cloned().unwrap_or_else(|| Dim::symbol(symbol)));
@@ -140,8 +140,8 @@ impl<'a> Congruence<'a> {
         }
     }
 
-    /// Asks how far the constants of `b` are from the expressions of `a`, those of the same
-    /// constants at once, and notes it.
+    /// Asks how far the constants of `b` are from the expressions of `a`, grouped by the constants
+    /// they depend on, and records the answer.
     fn recompute(&mut self, oracle: &mut dyn Oracle) -> Result<(), String> {
         let groups: Vec<_> = std::mem::take(&mut self.folded).into_values().collect();
         let folded: Vec<Folded> = groups.iter().map(|pairs| Folded::new(self.a, self.b, pairs)).collect();
@@ -153,7 +153,7 @@ impl<'a> Congruence<'a> {
     }
 }
 
-/// The constants that a constant expression needs; `None` if it is larger than the writer folds.
+/// The constants a constant expression depends on; `None` if it is larger than the writer folds.
 fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
     let (mut stack, mut seen) = (vec![value.node], BTreeSet::new());
     while let Some(id) = stack.pop() {
@@ -166,7 +166,7 @@ fn leaves(graph: &Graph, value: ValueId) -> Option<Vec<NodeId>> {
     Some(seen.into_iter().filter(|id| graph.node(*id).inputs.is_empty()).collect())
 }
 
-/// The value behind identities.
+/// The value behind any identities.
 fn named(graph: &Graph, mut value: ValueId) -> ValueId {
     while let Op::Identity(_) = &graph.node(value.node).op
         && let [operand] = graph.node(value.node).inputs[..]
@@ -176,15 +176,15 @@ fn named(graph: &Graph, mut value: ValueId) -> ValueId {
     value
 }
 
-/// A parameter of two operators that is the same only in a wider sense.
+/// An attribute that two operators share only in a wider sense.
 enum Loose {
     /// It was rounded, by this much relative to its magnitude.
     Rounded(f64),
-    /// Sizes that look different.
+    /// Sizes that are written differently.
     Sizes(Vec<Dim>, Vec<Dim>),
 }
 
-/// Parameters that differ, if the operators can be the same; `None` if they cannot.
+/// The attributes that differ, if the operators can be the same; `None` if they cannot.
 fn same_operator(a: &Op, b: &Op) -> Option<Vec<Loose>> {
     if a == b {
         return Some(Vec::new());
@@ -196,7 +196,7 @@ fn same_operator(a: &Op, b: &Op) -> Option<Vec<Loose>> {
     for ((_, x), (_, y)) in a.attrs().into_iter().zip(b.attrs()) {
         match (x, y) {
             (x, y) if x == y => {}
-            // The file holds parameters in single precision.
+            // The file stores attributes in single precision.
             (Attr::Float(x), Attr::Float(y)) if x.0 as f32 == y.0 as f32 => {
                 loose.push(Loose::Rounded((x.0 - y.0).abs() / x.0.abs().max(f64::MIN_POSITIVE)));
             }
@@ -207,7 +207,7 @@ fn same_operator(a: &Op, b: &Op) -> Option<Vec<Loose>> {
     Some(loose)
 }
 
-/// A parameter as sizes, if it is one.
+/// An attribute as a list of sizes, if it is one.
 fn sizes(attr: Attr) -> Option<Vec<Dim>> {
     match attr {
         Attr::Dims(sizes) => Some(sizes),

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use regraft_onnx::{LoadError, OpsetError};
 
-/// Why nothing can be said about a certificate; whether it holds is a [`Finding`](crate::Finding).
+/// Why a certificate could not be judged; whether it holds is a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertifyError {
-    /// A file cannot be read: the user's place, or the file system's fault.
+    /// A file cannot be read: a wrong path, or a file system error.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Which file.
@@ -16,21 +16,21 @@ pub enum CertifyError {
         /// Why.
         source: std::io::Error,
     },
-    /// One of the models cannot be understood.
+    /// One of the models cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The input cannot be brought to the opset that the certificate names.
+    /// The input cannot be converted to the opset the certificate names.
     #[error(transparent)]
     Opset(#[from] OpsetError),
-    /// The certificate has a layout of another version of the program.
+    /// The certificate uses the layout of another version of the program.
     #[error("the certificate has layout {found}, this version reads {}", crate::format::VERSION)]
     Version {
-        /// The layout that it names.
+        /// The layout it names.
         found: String,
     },
 }
 
-/// Why a text is no certificate, or not the one that was written.
+/// Why a text is not a certificate, or is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct Broken {

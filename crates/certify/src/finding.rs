@@ -6,33 +6,33 @@ use regraft_prove::Premises;
 use crate::congruence::Rounding;
 use crate::replay::Judged;
 
-/// What a certificate says of two models.
+/// What a certificate says about two models.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// The result is not the one that was certified, or the certificate contradicts itself.
     Tampered(String),
     /// The certificate belongs to this result, but to another input.
     OtherInput(String),
-    /// It could be replayed.
+    /// It was replayed.
     Replayed(Replay),
 }
 
-/// How far a replay came.
+/// How far a replay got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
     /// Steps of the certificate, in all graphs.
     pub steps: usize,
-    /// What is known of each that was replayed, in order.
+    /// What is known about each replayed step, in order.
     pub judged: Vec<Judged>,
-    /// What was rounded in the model that was written.
+    /// What was rounded in the output model.
     pub rounding: Rounding,
-    /// Whether the steps lead to the model that was written; else where they end elsewhere, or why
-    /// that cannot be told.
+    /// Whether the steps lead to the output model; otherwise where they diverge, or why that could
+    /// not be decided.
     pub arrival: Result<(), String>,
 }
 
 impl Replay {
-    /// What is known of the whole: no more than of its weakest part.
+    /// What is known of the whole: as much as of its weakest part.
     pub fn trust(&self) -> Trust {
         if self.arrival.is_err() || self.judged.len() < self.steps {
             return Trust::Unproved;
@@ -45,12 +45,12 @@ impl Replay {
         self.judged.iter().fold(Premises::default(), |all, judged| all.and(judged.premises))
     }
 
-    /// Number of steps that are known this well, or better.
+    /// Number of steps with at least this much trust.
     pub fn count(&self, trust: Trust) -> usize {
         self.judged.iter().filter(|j| j.trust >= trust).count()
     }
 
-    /// The steps that are not known by a proof.
+    /// The steps without a proof.
     pub fn open(&self) -> impl Iterator<Item = &Judged> {
         self.judged.iter().filter(|j| j.trust < Trust::Bounded)
     }

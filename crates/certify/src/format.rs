@@ -1,4 +1,4 @@
-//! Certificates as text: one fact a line, new nodes in the text format of graphs, and a digest.
+//! Certificates as text: one fact per line, new nodes in the text format of graphs, and a digest.
 
 use std::fmt::Write;
 
@@ -12,13 +12,13 @@ use crate::step::{self, Step};
 /// Version of the layout.
 pub const VERSION: &str = "1";
 
-/// What every certificate begins with, its version aside.
+/// What every certificate begins with, before its version.
 const HEADER: &str = "regraft certificate ";
 
 /// What the last line begins with.
 const SEAL: &str = "seal ";
 
-/// True if a file that starts so is a certificate, or was one.
+/// True if these are the first bytes of a certificate, intact or not.
 pub fn is_certificate(bytes: &[u8]) -> bool {
     bytes.starts_with(HEADER.as_bytes())
 }
@@ -45,7 +45,7 @@ impl Certificate {
         text
     }
 
-    /// The certificate of a file; the inner error says that it is not as it was written.
+    /// Parses a certificate; the inner error reports that the text is not as it was written.
     pub fn parse(bytes: &[u8]) -> Result<Result<Certificate, Broken>, CertifyError> {
         let whole = unseal(bytes);
         if let Ok(text) = &whole
@@ -57,7 +57,7 @@ impl Certificate {
     }
 }
 
-/// The text without its last line, if that is the digest of every byte before it.
+/// The text without its last line, if that line is the digest of all bytes before it.
 fn unseal(bytes: &[u8]) -> Result<&str, Broken> {
     let broken = |why: &str| Broken { line: bytes.split(|b| *b == b'\n').count().saturating_sub(1).max(1), why: why.into() };
     let text = std::str::from_utf8(bytes).map_err(|_| broken("it is no text"))?;
@@ -70,7 +70,7 @@ fn unseal(bytes: &[u8]) -> Result<&str, Broken> {
     Ok(&text[..start])
 }
 
-/// A text on one line.
+/// A text squeezed onto one line.
 fn line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -96,7 +96,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// What follows `word` on the next line, if that begins with it; and the line's number.
+    /// The rest of the next line and its number, if the line begins with `word`.
     fn take(&mut self, word: &str) -> Option<(usize, &'a str)> {
         let (at, rest) = self.lines.peek().and_then(|(at, line)| Some((at + 1, line.strip_prefix(word)?.strip_prefix(' ')?)))?;
         self.lines.next();

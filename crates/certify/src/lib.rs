@@ -1,14 +1,13 @@
-//! Replays certificates: how one model was made from another, step by step, checked by code that
-//! made none of it.
+//! Replays certificates: records of how one model was derived from another, checked step by step by
+//! code that took no part in the optimization.
 //!
-//! A [`Certificate`] holds every rewrite as data: which nodes it replaced and what stands in their
-//! place. [`Certificate::verify`] reads both models, cuts out of the graph the region before and
-//! after each step, asks the prover whether they are equal, does the step, and compares where all
-//! of them lead with the model that was written. It searches nothing, matches nothing and knows no
-//! rule.
+//! A [`Certificate`] holds every rewrite as data: which nodes it replaced, and with what.
+//! [`Certificate::verify`] reads both models, cuts out the region before and after each step, asks
+//! the prover whether the two are equal, applies the step, and finally compares the resulting graph
+//! with the output model. It does not search, does not match, and knows no rules.
 //!
-//! What must be trusted: the reader of ONNX files, the operators' definitions in `regraft-ir`, the
-//! prover in `regraft-prove`, and this crate. A wrong certificate proves nothing.
+//! Trusted: the ONNX reader, the operator definitions in `regraft-ir`, the prover in
+//! `regraft-prove`, and this crate. A wrong certificate proves nothing.
 //!
 //! ```
 //! use regraft_certify::Step;

@@ -1,4 +1,4 @@
-//! The part of a graph that a rewrite is about, before and after it, as two small graphs over the
+//! The part of a graph that a rewrite touches, before and after it, as two small graphs over the
 //! same inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,49 +7,49 @@ use regraft_ir::{Class, Const, Graph, NodeId, Op, Patch, PatchValue, TensorType,
 
 use crate::step::show;
 
-/// Real constants of more elements are free inputs of every region.
+/// Real constants with more elements are free inputs of every region.
 const CONTENT: usize = 1 << 12;
 
-/// Nodes in one region at most.
+/// Maximum number of nodes in a region.
 const LARGEST: usize = 400;
 
-/// Both sides of a rewrite. Their inputs are the same values of the graph, by the same names (`x0`,
-/// `x1` and so on); their outputs are the replaced values and what stands for them, in order.
+/// Both sides of a rewrite. Their inputs are the same values of the graph, under the same names
+/// (`x0`, `x1` and so on); their outputs are the replaced values and their replacements, in order.
 #[derive(Clone, Debug)]
 pub struct Region {
     /// Before.
     pub before: Graph,
     /// After.
     pub after: Graph,
-    /// Nodes and constants of the graph that it shows.
+    /// Number of nodes and constants of the graph that are visible in it.
     pub shown: usize,
 }
 
-/// What a region says, wherever it is: the operators, types and outputs of both sides.
+/// What a region claims, wherever it is: the operators, types and outputs of both sides.
 pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2];
 
-/// How much of a rewrite's surroundings its region shows. A value that is not shown is a free
-/// input, of its type: if the sides are equal then, they are equal whatever computes it.
+/// How much of a rewrite's surroundings its region includes. A value outside it is a free input of
+/// its type: if the sides are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The replaced nodes, and existing nodes that the new ones read. Real constants of several
-    /// elements are not shown.
+    /// The replaced nodes, and existing nodes that the new ones read. Real constants with several
+    /// elements are left out.
     Matched,
     /// Also these constants, unless they are large.
     Weights,
-    /// Also what depends on constants only.
+    /// Also everything that depends on constants only.
     Constants,
-    /// Also as many layers of the nodes above.
+    /// Also this many layers of the nodes above.
     Above(usize),
 }
 
 impl Region {
-    /// The region of `patch`, which was found at the nodes `matched`, or why it has none.
+    /// The region of `patch`, which was matched at the nodes `matched`, or why it has none.
     pub fn cut(graph: &Graph, patch: &Patch, matched: &[NodeId], scope: Scope) -> Result<Region, String> {
         let mut inside: BTreeSet<NodeId> = matched.iter().copied().filter(|id| shown(graph, *id)).collect();
         let boundary: BTreeSet<ValueId> = operands(graph, &inside).collect();
-        // What the new nodes read beyond the operands of the old ones exists already: it is shown
-        // what computes it.
+        // What the new nodes read beyond the operands of the old ones exists already: include what
+        // computes it.
         let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
         inside.extend(reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)).map(|v| v.node));
         let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
@@ -71,14 +71,14 @@ impl Region {
         Cutter { graph, inside: &inside, weights: scope != Scope::Matched }.region(patch)
     }
 
-    /// True if the new nodes read what the old ones do not: it takes more of the surroundings to
-    /// see how that is related.
+    /// True if the new nodes read something the old ones do not: relating the two takes more of the
+    /// surroundings.
     pub fn reads_more(&self) -> bool {
         let unread = |graph: &Graph, id: &NodeId| graph.node(*id).users.is_empty() && !graph.feeds_output(*id);
         self.before.inputs().iter().any(|id| unread(&self.before, id) && !unread(&self.after, id))
     }
 
-    /// What it says. Equal claims are true or false together.
+    /// What the region claims. Equal claims are true or false together.
     pub fn claim(&self) -> Claim {
         [&self.before, &self.after].map(|graph| {
             let node = |id: NodeId| (graph.node(id).op.clone(), graph.node(id).inputs.to_vec(), graph.node(id).types.to_vec());
@@ -87,7 +87,7 @@ impl Region {
     }
 }
 
-/// True for nodes that a region can show; inputs, constants and uninterpreted operators are leaves.
+/// True for nodes a region can include; inputs, constants and uninterpreted operators are leaves.
 fn shown(graph: &Graph, id: NodeId) -> bool {
     !matches!(graph.node(id).op, Op::Input(_) | Op::Constant(_) | Op::Opaque(_))
 }
@@ -96,7 +96,7 @@ fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator
     inside.iter().flat_map(|id| graph.node(*id).inputs.iter().copied()).filter(|v| !inside.contains(&v.node))
 }
 
-/// A graph and the nodes of it that are shown.
+/// A graph and those of its nodes to include.
 struct Cutter<'a> {
     graph: &'a Graph,
     inside: &'a BTreeSet<NodeId>,
@@ -159,7 +159,7 @@ impl Cutter<'_> {
         Ok(Region { before, after, shown })
     }
 
-    /// Nodes of the region that these values need, operands first.
+    /// Nodes of the region that these values depend on, operands first.
     fn order<'v>(&self, wanted: impl Iterator<Item = &'v ValueId>) -> Vec<NodeId> {
         let mut order = Vec::new();
         let mut seen: BTreeSet<NodeId> = BTreeSet::new();

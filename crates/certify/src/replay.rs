@@ -1,4 +1,4 @@
-//! Replaying the rewrites of one graph: each is judged by itself, then done.
+//! Replays the rewrites of one graph: each is judged on its own, then applied.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::oracle::{Oracle, Prover};
 use crate::region::{Claim, Region, Scope};
 use crate::trial::trial;
 
-/// How much of its surroundings a region shows from one attempt at a proof to the next.
+/// How much of the surroundings the region includes at each attempt at a proof.
 const SCOPES: [(Scope, &str); 4] = [
     (Scope::Matched, ""),
     (Scope::Weights, ", given its constants"),
@@ -19,29 +19,29 @@ const SCOPES: [(Scope, &str); 4] = [
     (Scope::Above(1), ", given what computes its operands"),
 ];
 
-/// Rewrites by one rule that the prover may fail to show in a row before the rule is given up.
+/// Consecutive unproved rewrites after which a rule is given up.
 const VAIN: usize = 3;
 
-/// What is known of one rewrite.
+/// What is known about one rewrite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// Which graph it is in, in words.
+    /// A human-readable label of its graph.
     pub graph: String,
-    /// Its number there, from 1.
+    /// Its number in that graph, from 1.
     pub number: usize,
     /// What made it.
     pub rule: String,
-    /// What it replaced, by names of the model where there are some.
+    /// What it replaced, by the model's own names where there are any.
     pub at: String,
-    /// How well it is known that nothing else is computed.
+    /// How well it is known that the result computes the same.
     pub trust: Trust,
     /// What a proof of it takes for granted.
     pub premises: Premises,
-    /// How that is known, or why no more is.
+    /// How that is known, or why nothing stronger is.
     pub why: String,
 }
 
-/// Why two models cannot be shown to be the same.
+/// Why two models cannot be shown to be equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The certificate contradicts itself or the input.
@@ -50,17 +50,17 @@ pub enum Stop {
     Differs(String),
 }
 
-/// Follows trails, with one allowance of work for all of them.
+/// Follows trails, with one work budget for all of them.
 pub struct Replayer<'o> {
-    /// Who is asked, and believed.
+    /// Answers the questions, and is trusted.
     pub(crate) oracle: Box<dyn Oracle + 'o>,
-    /// Operations that trials took.
+    /// Operations spent on trials.
     work: f64,
-    /// What the prover said of regions: repeated blocks are asked about once.
+    /// The prover's verdicts on regions: repeated blocks are proved once.
     known: HashMap<Claim, Verdict>,
-    /// Rewrites that it last failed to show in a row, by rule.
+    /// Consecutive unproved rewrites, by rule.
     vain: HashMap<String, usize>,
-    /// What was found so far.
+    /// What has been found so far.
     pub judged: Vec<Judged>,
 }
 
@@ -71,13 +71,13 @@ impl Default for Replayer<'_> {
 }
 
 impl<'o> Replayer<'o> {
-    /// One that asks `oracle`, and tries nothing on numbers.
+    /// A replayer that asks `oracle`, and runs no numeric trials.
     pub fn asking(oracle: impl Oracle + 'o) -> Replayer<'o> {
         Replayer { oracle: Box::new(oracle), work: f64::INFINITY, known: HashMap::new(), vain: HashMap::new(), judged: Vec::new() }
     }
 
-    /// Follows `trail` from `graph`, as it was read, to the graph that it leads to. What is not
-    /// proved is followed too. Another version of the reader may read another graph.
+    /// Follows `trail` from `graph`, as it was read, to the graph it leads to. Unproved steps are
+    /// applied too. Fails if the reader, being another version, reads another graph.
     pub fn follow(&mut self, graph: &mut Graph, trail: &Trail) -> Result<(), Stop> {
         if canonical_key(graph) != trail.start {
             return Err(Stop::Differs(format!("the graph {} is not read as it was", trail.place)));
@@ -136,7 +136,7 @@ impl<'o> Replayer<'o> {
         (Trust::Unproved, Premises::default(), untested.map_or(unproved.clone(), |why| format!("{unproved}; not tested: {why}")))
     }
 
-    /// What the prover says of a region, unless it was asked in vain too often.
+    /// The prover's verdict on a region, unless its rule has been given up.
     fn ask(&mut self, rule: &str, region: &Region) -> Verdict {
         let claim = region.claim();
         if let Some(known) = self.known.get(&claim) {
@@ -161,8 +161,8 @@ fn is_twin(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     a.port == b.port && x.op == y.op && operands
 }
 
-/// True if something that the patch reads is computed, by nodes that exist, from a value that the
-/// patch lets another stand for.
+/// True if something the patch reads is computed, by existing nodes, from a value that the patch
+/// replaces.
 fn reaches_replaced(graph: &Graph, patch: &Patch) -> bool {
     let mut seen = vec![false; graph.capacity()];
     let mut stack: Vec<NodeId> = patch.reads().map(|v| v.node).collect();

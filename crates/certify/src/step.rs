@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, ValueId, text};
 use smallvec::SmallVec;
 
-/// One rewrite: which nodes it replaced, and what stands in their place. Its replay needs no rule.
+/// One rewrite: which nodes it replaced, and with what. Its replay needs no rule.
 ///
-/// Values of the graph are called `n12.0`: result 0 of node 12. Ids are those of the graph as it is
-/// read; each step's new nodes take the next free ones, in the order in which they are written.
+/// Values of the graph are called `n12.0`: result 0 of node 12. Ids are those of the graph as read;
+/// each step's new nodes take the next free ids, in the order they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// What made it: a rule, or a normal form such as `cse`. For people; it proves nothing.
     pub rule: String,
     /// The nodes that were matched.
     pub replaces: Vec<NodeId>,
-    /// What the rule's variables stood for. For people.
+    /// What the rule's variables were bound to. For people.
     pub bindings: Vec<String>,
-    /// Guards of the rule that held. For people: what they guarantee is proved again for this
-    /// place, or not believed.
+    /// Guards of the rule that held. For people: what they guarantee is proved again at this site,
+    /// or not believed.
     pub guards: Vec<String>,
-    /// Values that another existing value stands for from now on.
+    /// Values that are replaced by another existing value.
     pub redirects: Vec<(ValueId, ValueId)>,
     /// The new nodes, in the text format of graphs: inputs are values of the graph, outputs are
-    /// called like the values that they stand for from now on. Empty if there are none.
+    /// named after the values they replace. Empty if there are none.
     pub fragment: String,
 }
 
@@ -64,11 +64,11 @@ impl Step {
         Some(Step { rule: patch.cause.to_string(), replaces, redirects, fragment, ..Step::default() })
     }
 
-    /// The edit of `graph` that this step stands for, or why it fits nowhere in it.
+    /// The edit of `graph` that this step describes, or why it does not apply.
     ///
-    /// What it guarantees: all values exist, new nodes are of operators that have a meaning and are
-    /// well typed, and every value has the type of the one that it stands for. It says nothing
-    /// about what is computed.
+    /// It guarantees that all values exist, that new nodes are well-typed interpreted operators,
+    /// and that every value has the type of the one it replaces. It says nothing about what is
+    /// computed.
     pub fn patch(&self, graph: &Graph) -> Result<Patch, String> {
         if let Some(gone) = self.replaces.iter().find(|id| graph.get(**id).is_none()) {
             return Err(format!("there is no node n{}", gone.0));
@@ -120,7 +120,7 @@ impl Step {
     }
 }
 
-/// A value of a fragment in the graph: one that exists, or a result of a new node.
+/// A value of a fragment in the graph: an existing one, or a result of a new node.
 fn resolve(values: &BTreeMap<NodeId, Result<ValueId, u32>>, value: ValueId) -> Option<PatchValue> {
     Some(match values.get(&value.node)? {
         Ok(old) => PatchValue::Old(*old),
@@ -144,7 +144,7 @@ pub(crate) fn read(name: &str) -> Option<ValueId> {
     Some(NodeId(number(node)?).port(number(port)?))
 }
 
-/// A number as it is written here: no sign, no leading zero.
+/// A number in canonical form: no sign, no leading zero.
 pub(crate) fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n: &u32| n.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! A region at random elements of a prime field: what is said of it where nothing is proved.
+//! A region evaluated at random elements of a prime field, for steps without a proof.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::region::Region;
 /// Sizes that stand for the symbols in the two rounds, in turn.
 const SIZES: [[i64; 3]; 2] = [[2, 3, 5], [3, 4, 2]];
 
-/// Operations that one certificate's trials may take in all.
+/// Operations that all trials of one certificate may take together.
 const WORK: f64 = 4e8;
 
-/// Whether both sides are the same elements in every round: `Ok` with the sizes that were tried,
-/// else what went wrong. Adds what it costs to `work`.
+/// Whether both sides have the same elements in every round: `Ok` with the sizes tried, otherwise
+/// what went wrong. Adds its cost to `work`.
 ///
 /// A false polynomial identity of degree d passes one round with probability d / (2^61 - 1).
-/// Functions are unknown functions here and the order is an arbitrary one, so a true equality that
-/// needs their laws does not pass.
+/// Functions are uninterpreted here and the order is arbitrary, so a true equality that needs their
+/// laws does not pass.
 pub fn trial(region: &Region, work: &mut f64) -> Result<String, String> {
     let types: Vec<TensorType> = region.before.inputs().iter().filter_map(|id| region.before.ty(id.out()).cloned()).collect();
     let mut symbols: Vec<String> = Vec::new();

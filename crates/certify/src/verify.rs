@@ -1,4 +1,4 @@
-//! A certificate against the two models that it is about.
+//! Verifies a certificate against its two models.
 
 use std::path::Path;
 
@@ -16,9 +16,8 @@ use crate::replay::{Replayer, Stop};
 impl Certificate {
     /// Replays the certificate on the models at `input` and `output`.
     ///
-    /// The digests of both are compared first, then what they declare to their callers; then every
-    /// step is judged by itself and done; then the graphs that the steps lead to are compared with
-    /// those of `output`.
+    /// The digests of both are compared first, then their interfaces; then every step is judged on
+    /// its own and applied; finally the resulting graphs are compared with those of `output`.
     pub fn verify(&self, input: &Path, output: &Path) -> Result<Finding, CertifyError> {
         if let Some(why) = self.output.difference(&ModelDigest::of(output)?) {
             return Ok(Finding::Tampered(format!("the result is not the model that was certified: {why}")));
@@ -29,21 +28,21 @@ impl Certificate {
         self.replay(&Model::read(input)?, &Model::read(output)?)
     }
 
-    /// The same for models that were read already; their digests are not looked at. What both
-    /// declare to their callers comes first.
+    /// The same for models already loaded; their digests are not compared. The interfaces of both
+    /// are compared first.
     pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         self.replay_by(Replayer::default(), input, output)
     }
 
-    /// The same, by this replayer.
+    /// The same, with this replayer.
     pub fn replay_by(&self, replayer: Replayer<'_>, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         if let Some(why) = Signature::of(input.proto()).difference(&Signature::of(output.proto())) {
             return Ok(Finding::Tampered(format!("the result does not declare what its input does: {why}")));
         }
         let mut reading = Reading { certificate: self, replayer, rounding: Rounding::default() };
         let converted = self.opset.map(|version| input.clone().at_opset(version)).transpose()?;
-        // Bringing a model to another opset writes it anew: that nothing changes is checked as for
-        // what was written.
+        // Converting a model to another opset writes it anew: check that it is unchanged, as for
+        // the output.
         let main = GraphPath::default();
         let unchanged = converted.as_ref().map_or(Ok(()), |converted| reading.same_models(input, input.graph(), converted, &main, false));
         let arrival = match unchanged.and_then(|()| reading.models(converted.as_ref().unwrap_or(input), output, &main)) {
@@ -63,7 +62,7 @@ struct Reading<'c, 'p> {
 }
 
 impl Reading<'_, '_> {
-    /// Follows the rewrites of `a` at `place`, and compares where they lead with `b`.
+    /// Follows the rewrites of `a` at `place`, and compares the result with `b`.
     fn models(&mut self, a: &Model, b: &Model, place: &GraphPath) -> Result<(), Stop> {
         let mut graph = a.graph().clone();
         if let Some(trail) = self.certificate.trail(place) {
@@ -72,8 +71,8 @@ impl Reading<'_, '_> {
         self.same_models(a, &graph, b, place, true)
     }
 
-    /// Whether `graph`, made from that of `a`, is the graph of `b`, up to names, order and
-    /// rounding, and the rest of the models is alike.
+    /// Whether `graph`, derived from that of `a`, is the graph of `b` up to names, order and
+    /// rounding, and the rest of the models agrees.
     fn same_models(&mut self, a: &Model, graph: &Graph, b: &Model, place: &GraphPath, same_opset: bool) -> Result<(), Stop> {
         let differs = |what: &str| Err(Stop::Differs(format!("{what} of graph {place} are not those of the input")));
         let names = |graph: &Graph| graph.outputs().iter().map(|o| o.name.clone()).collect::<Vec<_>>();
@@ -98,7 +97,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Operators that are kept verbatim, in a rewritten graph and in the model that was written.
+/// Operators kept verbatim, in a rewritten graph and in the output model.
 struct Sides<'r, 'c, 'p, 'm> {
     reading: &'r mut Reading<'c, 'p>,
     place: &'m GraphPath,
@@ -151,7 +150,7 @@ impl Verbatims for Sides<'_, '_, '_, '_> {
 }
 
 impl Sides<'_, '_, '_, '_> {
-    /// Compares two bodies that are not the same, byte for byte.
+    /// Compares two bodies that are not byte for byte the same.
     fn body(&mut self, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
         let bodies = self.bodies.get_or_insert_with(|| (self.a.bodies(), self.b.bodies()));
         let find = |bodies: &[Body], place| bodies.iter().find(|body| body.place() == place).cloned();

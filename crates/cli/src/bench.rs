@@ -19,7 +19,7 @@ use regraft::report::Speedup;
 use regraft::speed;
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
 
-/// Graph of the engine's benchmark unless another is named.
+/// Default graph of the engine's benchmark.
 const ENGINE_MODEL: &str = "resnext-50";
 
 /// Time models against each other, or the search engine itself

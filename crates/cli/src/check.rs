@@ -177,14 +177,14 @@ fn shown(report: &CheckReport, console: &Console) -> String {
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }
-    // The verdict names the first; all of them are worth a line.
+    // The verdict names the first difference; each of the others gets a line.
     for difference in report.differences.iter().skip(1) {
         text.push_str(&format!("also: {difference}\n"));
     }
     text + &verdict
 }
 
-/// Reads what is asked of a verdict.
+/// Parses a `--require`.
 fn requirement() -> impl TypedValueParser<Value = Requirement> {
     PossibleValuesParser::new(Requirement::ALL.map(Requirement::word)).try_map(|word| word.parse())
 }

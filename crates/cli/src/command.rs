@@ -1,4 +1,4 @@
-//! The grammar of the command line, and which command does what.
+//! The grammar of the command line, and the dispatch of commands.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,11 +56,10 @@ enum Command {
     Cost(cost::Command),
 }
 
-/// Freed memory that the process holds on to: models of some hundred megabytes are opened again and
-/// again.
+/// Freed memory that the process keeps: models of several hundred megabytes are opened repeatedly.
 const KEPT: usize = 2 << 30;
 
-/// Runs the command of this process's arguments.
+/// Runs the command given by this process's arguments.
 pub fn run() -> ExitCode {
     regraft_runtime::keep_freed_memory(KEPT);
     let args = shorthand(std::env::args_os().collect());
@@ -99,8 +98,8 @@ fn shorthand(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-/// Turns a panic of this program into an error like any other. With `RUST_BACKTRACE` the place is
-/// shown as usual.
+/// Turns a panic of this program into an ordinary error. `RUST_BACKTRACE` shows its location as
+/// usual.
 fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
     use std::sync::{Arc, Mutex};
     let seen: Arc<Mutex<Option<String>>> = Arc::default();

@@ -1,4 +1,4 @@
-//! What goes to the terminal, and how much of it.
+//! Terminal output, and its verbosity.
 
 use std::io::{self, Write};
 
@@ -35,7 +35,7 @@ pub enum ProgressKind {
 }
 
 impl Console {
-    /// Prints what was asked for. A reader that went away is no error.
+    /// Prints a result. A closed pipe is not an error.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
@@ -52,7 +52,7 @@ impl Console {
         self.print(&to_json(value)?)
     }
 
-    /// Tells the user what is odd but no error.
+    /// Prints a warning: something odd that is not an error.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
             line(&format!("regraft: warning: {}", Failure::new(text).cause));
@@ -67,12 +67,12 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Prints why the command failed, in one line.
+/// Prints why the command failed, on one line.
 pub fn error(failure: &Failure) {
     line(&format!("regraft: error: {failure}"));
 }
 
-/// One line on standard error. If that is closed there is nobody to tell.
+/// Prints a line on standard error. If that is closed, there is no one to report to.
 pub fn line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -1,11 +1,11 @@
-//! What the benchmark corpus says of rules.
+//! What the benchmark corpus shows about rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The results of `make bench`, as they were when this program was built.
+/// The results of `make bench` at the time this program was built.
 const RESULTS: &str = include_str!("../../../bench/results/corpus.json");
 
 /// Models that were optimized and timed.
@@ -31,24 +31,24 @@ struct Timing {
     speedup: f64,
 }
 
-/// A model whose fastest form needs a rule.
+/// A model whose fastest form uses a rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Use {
     /// Name of the model.
     pub model: String,
     /// How often the rule was applied to it.
     pub places: usize,
-    /// How many times as fast the whole model became, by all its rules together.
+    /// The speedup of the whole model by all its rules together.
     pub speedup: f64,
 }
 
 impl Corpus {
-    /// The results that came with this program.
+    /// The results shipped with this program.
     pub fn shipped() -> Result<Corpus, serde_json::Error> {
         serde_json::from_str(RESULTS)
     }
 
-    /// The models that the rule was applied to, the largest gain first.
+    /// The models the rule was applied to, the largest gain first.
     pub fn uses(&self, rule: &str) -> Vec<Use> {
         let used = |m: &Model| Some(Use { model: m.model.clone(), places: *m.rules.get(rule)?, speedup: m.independent.as_ref()?.speedup });
         let mut uses: Vec<Use> = self.models.iter().filter_map(used).collect();

@@ -22,11 +22,11 @@ use regraft::render::{count, lines, plain_table, seconds};
 use regraft::sizes::Sizes;
 use regraft::units::{ShapeArg, parse_duration, parse_shape, show_ns};
 
-/// Rows shown unless -v asks for all.
+/// Rows shown without -v.
 const ROWS_SHOWN: usize = 40;
-/// Errors of totals up to this are good.
+/// Errors of totals up to this count as good.
 const GOOD_TOTAL: f64 = 0.10;
-/// Errors of gains up to this many percentage points are good.
+/// Errors of gains up to this many percentage points count as good.
 const GOOD_GAIN: f64 = 5.0;
 
 /// What operators cost on this machine: show, measure, move to another machine
@@ -134,7 +134,7 @@ impl StoreArgs {
         self.cost_store.clone().map_or_else(|| default_store_path().map_err(Failure::from), Ok)
     }
 
-    /// The store as it is now; `None` if there is none yet. Reading must not create one.
+    /// The current store; `None` if there is none yet. Reading must not create one.
     fn read(&self) -> Result<(PathBuf, Option<Store>), Failure> {
         let path = self.path()?;
         let store = if path.exists() { Some(Store::open_frozen(&path)?) } else { None };
@@ -263,7 +263,7 @@ fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// A network of the zoo as a file.
+/// Writes a network of the zoo to a file.
 pub fn emit(name: &Path, folder: &Path, progress: &mut Progress) -> Result<PathBuf, Failure> {
     let word = name.to_string_lossy();
     if name.components().count() > 1 || name.extension().is_some_and(|e| e == "onnx") {
@@ -336,7 +336,7 @@ fn import(args: &FileArgs, console: &Console) -> Result<Exit, Failure> {
             file.map_err(|e| Failure::new(format!("cannot read {}: {e}", args.file.display())).hint("check the path"))?,
         ))
     };
-    // Read before the store is opened: a damaged file must not even create one.
+    // Read before the store is opened: a damaged file must not even create a store.
     let mut trial = Store::in_memory()?;
     trial.import(&mut input).map_err(in_file)?;
     let all = trial.list(&Filter::default())?;

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done, and every promise asked for was met.
+    /// Done, and every requested promise was met.
     Done = 0,
     /// Finished, but a promise was not met: `--min-speedup` or `--require`, a difference found by
     /// `check`, a rule that is refuted, unproved, or not true as it stands.
     Unmet = 1,
     /// The user's mistake, an I/O error, or an internal error. Nothing was written.
     Failed = 2,
-    /// Ctrl-C. `optimize` has written the best valid model found until then.
+    /// Ctrl-C. `optimize` has written the best valid model found so far.
     Interrupted = 130,
 }
 

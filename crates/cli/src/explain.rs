@@ -10,7 +10,7 @@ use regraft::render::{self, lines, plain_table};
 use regraft::report::{Report, SCHEMA};
 use regraft::units::show_bytes;
 
-/// Names listed per kind of change, unless -v asks for all.
+/// Names listed per kind of change without -v.
 const NAMES_SHOWN: usize = 10;
 
 /// Tell what was done to a model

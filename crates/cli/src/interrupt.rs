@@ -1,5 +1,5 @@
-//! Ctrl-C and the signals that ask a process to end (SIGTERM, SIGHUP): the first asks the command
-//! to finish with what it has, the second ends the process.
+//! Ctrl-C and the termination signals (SIGTERM, SIGHUP): the first asks the command to finish with
+//! what it has, the second ends the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on such a signal is a request. `promise` tells the user what happens next.
+/// Turns such signals into requests from now on. `promise` tells the user what happens next.
 pub fn catch(promise: &'static str) {
     let handler = move || {
         if REQUESTED.swap(true, Ordering::SeqCst) {
@@ -16,11 +16,11 @@ pub fn catch(promise: &'static str) {
         }
         console::line(&format!("regraft: interrupted: {promise} (Ctrl-C again ends at once)"));
     };
-    // Where signals cannot be caught, they end the process: nothing is half-written then either.
+    // Where signals cannot be caught, they end the process: even then nothing is half-written.
     let _ = ctrlc::set_handler(handler);
 }
 
-/// True once it came.
+/// True once a request arrived.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

@@ -192,7 +192,7 @@ enum Target {
     Onnxruntime,
 }
 
-/// Reads one of these words of trust.
+/// Parses one of these trust levels.
 fn trust(words: &[Trust]) -> impl TypedValueParser<Value = Trust> {
     PossibleValuesParser::new(words.iter().map(|trust| trust.word())).try_map(|word| word.parse())
 }
@@ -207,7 +207,7 @@ fn parse_ratio(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let request = request(args)?;
-    // Reading first: of two mistakes, that in the input is the one to tell.
+    // Reading first: of two mistakes, report the one in the input.
     if request.input.is_file() && is_same(&request.input, &request.output) && !args.force_overwrite {
         let failure = Failure::new(format!("{} is the input itself, and would be overwritten", request.output.display()));
         return Err(failure.hint("name another file with -o, or add --force-overwrite"));
@@ -287,7 +287,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
     })
 }
 
-/// True of a model that was made before: its certificate lies beside it.
+/// True for a model written earlier: its certificate lies next to it.
 fn is_result(model: &Path) -> bool {
     std::fs::read(beside(model)).is_ok_and(|bytes| regraft_certify::is_certificate(&bytes))
 }
@@ -320,7 +320,7 @@ fn shown(report: &Report, remarks: &[String], console: &Console) -> String {
     format!("{}\n{details}{verdict}", render::table(report))
 }
 
-/// A command line that a shell reads back as these arguments.
+/// A command line that a shell parses back into these arguments.
 fn command_line(args: impl Iterator<Item = std::ffi::OsString>) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:,=+@%".contains(c);
     let quoted = |arg: String| if !arg.is_empty() && arg.chars().all(plain) { arg } else { format!("'{}'", arg.replace('\'', r"'\''")) };

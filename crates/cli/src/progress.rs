@@ -9,10 +9,10 @@ use crate::console::{self, Console, ProgressKind};
 use crate::interrupt;
 use regraft::optimize::{Observer, Phase};
 
-/// Redrawing must not disturb measurements.
+/// Interval between redraws, which must not disturb measurements.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// Shows phases as they come.
+/// Shows phases as they begin.
 pub struct Progress {
     kind: ProgressKind,
     start: Instant,
@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress as the user wants it.
+    /// Progress in the form the user chose.
     pub fn new(console: &Console) -> Progress {
         let kind = if console.quiet { ProgressKind::None } else { console.progress };
         let bar = (kind == ProgressKind::Auto && std::io::stderr().is_terminal()).then(|| {
@@ -33,7 +33,7 @@ impl Progress {
         Progress { kind, start: Instant::now(), bar }
     }
 
-    /// A step begins.
+    /// Reports that a step begins.
     pub fn step(&mut self, phase: &str, detail: &str) {
         let elapsed = self.start.elapsed().as_secs_f64();
         match self.kind {
@@ -52,7 +52,7 @@ impl Progress {
 }
 
 impl Drop for Progress {
-    /// Leaves a clean line to the output that follows.
+    /// Leaves a clean line for the output that follows.
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

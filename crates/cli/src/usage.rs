@@ -1,4 +1,4 @@
-//! Mistakes in the arguments, in one line like all other errors.
+//! Mistakes in the arguments, reported on one line like all other errors.
 
 use std::ffi::OsString;
 
@@ -8,8 +8,7 @@ use crate::console;
 use crate::exit::Exit;
 use regraft::error::Failure;
 
-/// Prints help where it was asked for, and one line for a mistake in `args` (the program's name
-/// first).
+/// Prints help if requested, and one line for a mistake in `args` (the program's name first).
 pub fn report(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -27,7 +26,7 @@ pub fn report(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -
     }
 }
 
-/// The command that the first words name: `regraft zoo emit`.
+/// The command named by the first words: `regraft zoo emit`.
 fn command(grammar: &clap::Command, args: &[OsString]) -> String {
     let mut named = vec![grammar.get_name().to_string()];
     let mut at = grammar;
@@ -39,7 +38,7 @@ fn command(grammar: &clap::Command, args: &[OsString]) -> String {
     named.join(" ")
 }
 
-/// The paragraphs of the parser's message, folded: its cause, and its tips as the hint.
+/// The paragraphs of the parser's message, folded: its cause, with its tips as the hint.
 fn failure(message: &str, command: &str) -> Failure {
     let (mut cause, mut tips): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut usage = false;

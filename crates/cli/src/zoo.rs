@@ -89,8 +89,8 @@ fn show(json: bool, console: &Console) -> Result<Exit, Failure> {
 fn emit(args: &EmitArgs, console: &Console) -> Result<Exit, Failure> {
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.onnx", args.name)));
     let options = Options { seed: args.seed, dynamic_batch: args.dynamic, ..Options::default() };
-    // A mistaken name is told before a path that cannot be written, and before gigabytes of weights
-    // are made.
+    // A mistyped name is reported before an unwritable path, and before gigabytes of weights are
+    // generated.
     if list().iter().any(|e| e.name == args.name) {
         check_writable(&path, "-o")?;
     }

@@ -17,7 +17,7 @@ use crate::numbering::same;
 pub struct Link {
     /// The name of the law.
     pub law: Arc<str>,
-    /// The law leads from the later graph to the earlier one.
+    /// Whether the law leads from the later graph to the earlier one.
     pub reversed: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Derivation {
 /// Why a derivation shows nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// It does not lead from one of the graphs to the other.
+    /// It does not lead from one graph to the other.
     #[error("it {0}")]
     Ends(&'static str),
     /// There is no law of that name.
@@ -67,7 +67,7 @@ pub enum Flaw {
 }
 
 impl Derivation {
-    /// Names of the laws, in order. A law that is read from right to left has a `'`.
+    /// Names of the laws, in order. A law read from right to left has a `'`.
     pub fn names(&self) -> Vec<String> {
         self.links.iter().map(Link::to_string).collect()
     }
@@ -75,9 +75,9 @@ impl Derivation {
     /// Checks that it leads from `before` to `after` by these laws, and proves every step for all
     /// sizes.
     ///
-    /// A step is believed if its law, applied once, makes the one graph of the other, and if the
-    /// prover finds both equal. What both graphs have in common is any tensor for the prover, so
-    /// what is proved is small.
+    /// A step is accepted if a single application of its law turns one graph into the other, and if
+    /// the prover finds both equal. Parts that both graphs share are arbitrary tensors to the
+    /// prover, so proofs are small.
     ///
     /// # Errors
     /// The first flaw.
@@ -111,8 +111,8 @@ fn normal(graph: &Graph) -> Graph {
     graph
 }
 
-/// Whether two graphs of the same inputs are equal for all sizes, by what differs in them if that
-/// is enough.
+/// Whether two graphs of the same inputs are equal for all sizes, by their differences if those
+/// suffice.
 fn equal(a: &Graph, b: &Graph) -> Verdict {
     let mut verdict = Verdict::Unproved("they have different numbers of outputs".into());
     if a.outputs().len() != b.outputs().len() {

@@ -1,18 +1,18 @@
-//! What differs between two graphs.
+//! The differences between two graphs.
 
 use regraft_ir::{Graph, NodeId, Op, TensorType, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::numbering::{Number, Numbering};
 
-/// A value by the number of what computes it.
+/// A value by the number of the expression that computes it.
 type Numbered = (Number, u32);
 
-/// Pairs of graphs, each of which is enough to show that `a` and `b` are equal: the smaller first,
+/// Pairs of graphs, each of which suffices to show that `a` and `b` are equal: the smallest first,
 /// the graphs themselves last.
 ///
-/// In the first, only those operators are shown that the graphs do not share; values that both
-/// compute are inputs. In the second, what computes these is shown too.
+/// The first shows only operators that the graphs do not share; values that both compute are
+/// inputs. The second also shows what computes these.
 pub(crate) fn differences(a: &Graph, b: &Graph) -> Vec<(Graph, Graph)> {
     let mut numbering = Numbering::default();
     let sides = [a, b].map(|graph| Side { graph, numbers: numbering.number(graph) });
@@ -42,7 +42,7 @@ impl Side<'_> {
     }
 }
 
-/// The only operands in which two values of one operator differ, if there is one such pair.
+/// The only differing pair of operands of two values of one operator, if there is exactly one.
 fn operand([left, right]: &[Side<'_>; 2], (a, b): (ValueId, ValueId)) -> Option<(ValueId, ValueId)> {
     let (x, y) = (left.graph.node(a.node), right.graph.node(b.node));
     if x.op != y.op || a.port != b.port || x.inputs.len() != y.inputs.len() || left.number(a) == right.number(b) {
@@ -59,8 +59,8 @@ fn operand([left, right]: &[Side<'_>; 2], (a, b): (ValueId, ValueId)) -> Option<
     (left.graph.ty(v) == right.graph.ty(w)).then_some((v, w))
 }
 
-/// What computes these values in both graphs, from inputs and values with a `free` number, which
-/// are inputs of the same names on both sides. Constants are always shown.
+/// What computes these values in both graphs, from inputs and from values with a `free` number,
+/// which become inputs of the same names on both sides. Constants are always shown.
 fn cut(sides: &[Side<'_>; 2], roots: &[Vec<ValueId>; 2], free: &FxHashSet<Number>) -> Option<(Graph, Graph)> {
     let mut leaves: Vec<(Numbered, &TensorType)> = Vec::new();
     let mut shown: [FxHashSet<NodeId>; 2] = Default::default();

@@ -9,7 +9,7 @@ use crate::reverse::reverse;
 
 /// A set of rules to derive from, each read in both directions.
 ///
-/// Values that others read as well may be rewritten too: the old operators then stay beside the new
+/// Values with other readers may be rewritten too: the old operators then stay next to the new
 /// ones.
 #[derive(Clone, Debug, Default)]
 pub struct Laws {
@@ -18,22 +18,22 @@ pub struct Laws {
 }
 
 impl Laws {
-    /// The laws that these rules state.
+    /// The laws stated by these rules.
     ///
     /// # Errors
-    /// Two rules have one name.
+    /// Two rules have the same name.
     pub fn new(rules: impl IntoIterator<Item = Rule>) -> Result<Laws, RuleError> {
         let forward: Vec<Rule> = rules.into_iter().map(|rule| Rule { shared: true, ..rule }).collect();
         let backward = forward.iter().filter_map(reverse).collect();
         Ok(Laws { forward: Library::new(forward)?, backward: Library::new(backward)? })
     }
 
-    /// The rules, as they are applied from left to right.
+    /// The rules, applied from left to right.
     pub fn rules(&self) -> &[Rule] {
         self.forward.rules()
     }
 
-    /// The rules that can be proposed from right to left.
+    /// The rules that propose rewrites from right to left.
     pub fn reversed(&self) -> &[Rule] {
         self.backward.rules()
     }
@@ -43,7 +43,7 @@ impl Laws {
         self.forward.get(name)
     }
 
-    /// Those laws that `keep` wants.
+    /// The laws that `keep` accepts.
     #[must_use]
     pub fn filter(&self, keep: impl Fn(&Rule) -> bool) -> Laws {
         let names: FxHashSet<&str> = self.rules().iter().filter(|rule| keep(rule)).map(|rule| rule.name.as_ref()).collect();
@@ -51,8 +51,8 @@ impl Laws {
         Laws { forward: kept(&self.forward), backward: kept(&self.backward) }
     }
 
-    /// Those laws that speak of nothing but the operators of these graphs and of joining, cutting
-    /// and adding tensors; `wide`: of products and of moving elements as well.
+    /// The laws about only the operators of these graphs and about concatenating, cutting and
+    /// adding tensors; if `wide`, about products and moving elements as well.
     #[must_use]
     pub fn about(&self, graphs: &[&Graph], wide: bool) -> Laws {
         let mut kinds: FxHashSet<OpKind> = FxHashSet::from_iter([OpKind::Concat, OpKind::Split, OpKind::Slice, OpKind::Add]);
@@ -108,7 +108,7 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
         }
         Target::Each(_, inner) | Target::Repeat(_, _, inner) | Target::Out(_, inner) => kinds_of_target(inner, kinds),
         Target::With(_, value, body) => [value, body].into_iter().for_each(|part| kinds_of_target(part, kinds)),
-        // One branch may do without what the other one needs.
+        // One branch may not need what the other does.
         Target::If(_, yes, no) => {
             let (mut first, mut second) = (Vec::new(), Vec::new());
             kinds_of_target(yes, &mut first);

@@ -1,10 +1,10 @@
-//! Derives equations of tensor graphs from rules: chains of steps, each an application of a rule in
-//! one of its directions.
+//! Derives equations of tensor graphs from rules: chains of steps, each applying a rule in one of
+//! its directions.
 //!
-//! Whether a rule follows from others is a question of its own: a rule can be true, and proved, and
-//! still say nothing that a search with the others could not find. A [`Derivation`] is the answer
+//! Whether a rule follows from others is a separate question: a rule can be true and proved, and
+//! still add nothing that a search with the others could not find. A [`Derivation`] is the answer
 //! as an object: the graphs on the way and the law that leads from each to the next.
-//! [`Derivation::replay`] believes none of it: it applies every law again, and has the prover show
+//! [`Derivation::replay`] trusts none of it: it applies every law again, and has the prover show
 //! for all sizes that the graphs are equal.
 //!
 //! ```

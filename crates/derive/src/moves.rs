@@ -17,18 +17,18 @@ pub(crate) struct Move {
     pub key: u128,
     /// The law's name.
     pub law: std::sync::Arc<str>,
-    /// The law was read from right to left.
+    /// Whether the law was read from right to left.
     pub reversed: bool,
 }
 
-/// The key of the normal form of `graph`, which becomes that.
+/// Normalizes `graph` in place, and returns the key of its normal form.
 pub(crate) fn normalize(graph: &mut Graph) -> u128 {
     normal::dce(graph);
     normal::cse(graph);
     canonical_key(graph)
 }
 
-/// What one application of a rule leads to, if it fits there.
+/// The result of one application of a rule, if it fits there.
 fn apply(graph: &Graph, rule: &Rule, found: &Found, most: usize) -> Option<(Graph, u128)> {
     let patch = instantiate(graph, rule, found, &Anything).ok()?;
     if patch.create.len() > most {
@@ -40,11 +40,11 @@ fn apply(graph: &Graph, rule: &Rule, found: &Found, most: usize) -> Option<(Grap
     (next.len() <= most).then_some((next, key))
 }
 
-/// All applications of the rules of a library, as they are written.
+/// All applications of the rules of a library, as written.
 ///
-/// A pattern of several operators does not fit where two of them are one in the graph, and what is
-/// read twice is rewritten for all readers. With `copies`, single readers of a shared operator get
-/// one of their own, one reader at a time, which lifts both.
+/// A pattern of several operators does not fit where two of them are one in the graph, and a value
+/// with several readers is rewritten for all of them. With `copies`, single readers of a shared
+/// operator get their own copy, one reader at a time, which lifts both limits.
 fn applications(graph: &Graph, library: &Library, copies: bool, most: usize, into: &mut dyn FnMut(&Rule, Graph, u128)) {
     let mut on = |graph: &Graph| {
         for (id, rule, root) in anchors(library, graph) {
@@ -68,7 +68,7 @@ fn applications(graph: &Graph, library: &Library, copies: bool, most: usize, int
     }
 }
 
-/// The graph in which one operand of `reader` is computed by a copy of the node that computes it.
+/// The graph in which one operand of `reader` is computed by a copy of its node.
 fn with_copy(graph: &Graph, id: NodeId, reader: NodeId, slot: u32) -> Graph {
     let mut copied = Graph::new(&graph.name);
     let mut values: FxHashMap<ValueId, ValueId> = FxHashMap::default();
@@ -93,7 +93,7 @@ fn with_copy(graph: &Graph, id: NodeId, reader: NodeId, slot: u32) -> Graph {
     copied
 }
 
-/// Whether `rule`, applied once to `graph` from left to right, leads to the graph of this key.
+/// Whether `rule`, applied once to `graph` from left to right, leads to the graph with this key.
 pub(crate) fn leads_to(graph: &Graph, rule: &Rule, key: u128) -> bool {
     let Ok(library) = Library::new(vec![rule.clone()]) else { return false };
     let mut led = false;
@@ -101,9 +101,9 @@ pub(crate) fn leads_to(graph: &Graph, rule: &Rule, key: u128) -> bool {
     led
 }
 
-/// The graphs of at most `most` nodes that one step leads to and that `fresh` wants, by their keys.
+/// The graphs of at most `most` nodes that one step leads to and that `fresh` accepts by key.
 ///
-/// What a reversed law proposes counts only if the law leads back from there.
+/// A proposal of a reversed law counts only if the law leads back from it.
 pub(crate) fn moves(graph: &Graph, key: u128, laws: &Laws, copies: bool, most: usize, fresh: &mut dyn FnMut(u128) -> bool) -> Vec<Move> {
     let mut moves: Vec<Move> = Vec::new();
     applications(graph, laws.forward(), copies, most, &mut |rule, graph, key| {

@@ -1,4 +1,4 @@
-//! One numbering for the values of several graphs: equal expressions of equal inputs have equal
+//! One numbering for the values of several graphs: equal expressions over equal inputs get equal
 //! numbers.
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 /// The number of an expression.
 pub(crate) type Number = u32;
 
-/// What an expression is made of.
+/// The parts of an expression.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Expression {
     /// The input of this name.
     Input(Op),
-    /// An operator on numbered operands; those of commutative ones are sorted.
+    /// An operator on numbered operands, sorted if commutative.
     Node(Op, SmallVec<[(Number, u32); 3]>),
 }
 
-/// Numbers that were given so far.
+/// Numbers assigned so far.
 #[derive(Default)]
 pub(crate) struct Numbering {
     known: FxHashMap<Expression, Number>,
@@ -45,7 +45,7 @@ impl Numbering {
     }
 }
 
-/// Whether two graphs return the same expressions of the same inputs, in the same order.
+/// Whether two graphs return the same expressions over the same inputs, in the same order.
 pub(crate) fn same(a: &Graph, b: &Graph) -> bool {
     let mut numbering = Numbering::default();
     let (first, second) = (numbering.number(a), numbering.number(b));

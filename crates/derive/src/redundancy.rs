@@ -7,14 +7,14 @@ use crate::derivation::Derivation;
 use crate::laws::Laws;
 use crate::search::{Limits, derive, derive_by_all};
 
-/// Draws for each instance that is wanted: guards refuse many.
+/// Draws per wanted instance: guards refuse many.
 const DRAWS: u64 = 40;
 
-/// Derivations of a rule from laws, one for every instance, which do not use the rule itself;
-/// `None` if there is an instance without one, or no instance.
+/// Derivations of a rule from laws, one per instance, without using the rule itself; `None` if some
+/// instance has none, or there is no instance.
 ///
-/// Takes `wanted` instances whose sizes are symbols, and as many some of whose are. What the rule
-/// says on other ranks, attributes and numbers of operands is not shown by that. Deterministic in
+/// Takes `wanted` instances with symbolic sizes, and as many with some symbolic sizes. This shows
+/// nothing about the rule at other ranks, attributes and numbers of operands. Deterministic in
 /// `seed`. Every derivation was replayed.
 pub fn redundant(rule: &Rule, laws: &Laws, wanted: usize, seed: u64, limits: &Limits) -> Option<Vec<Derivation>> {
     let others = laws.filter(|law| law.name != rule.name);

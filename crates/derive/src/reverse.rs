@@ -5,12 +5,11 @@ use regraft_rules::expr::{Expr, Val};
 use regraft_rules::rule::{NodePattern, Pattern, Rule, Target, Var};
 use rustc_hash::FxHashSet;
 
-/// `rule` with its sides exchanged, if its target can be looked for and its source built from what
-/// is found there.
+/// `rule` with its sides swapped, if its target can be matched and its source built from the match.
 ///
-/// It proposes more than the rule allows: guards are dropped, and so are attributes of the target
-/// that are computed. Whether a proposal is really undone by the rule is for the caller to see.
-/// Optional operands are taken to be absent where the target asks whether they are given.
+/// It proposes more than the rule allows: guards are dropped, and so are computed attributes of the
+/// target. The caller must check that the rule undoes a proposal. Optional operands are assumed
+/// absent where the target asks whether they are given.
 pub fn reverse(rule: &Rule) -> Option<Rule> {
     let mut reverser = Reverser::new(rule);
     rule.source.iter().for_each(|pattern| reverser.survey(pattern));
@@ -28,30 +27,30 @@ struct Reverser<'a> {
     rule: &'a Rule,
     /// Names of all variables, those of the rule first.
     named: Vec<String>,
-    /// Variables of the source that stand for lists, and for operands that may be absent.
+    /// Variables of the source for lists, and for operands that may be absent.
     listed: FxHashSet<Var>,
     optional: FxHashSet<Var>,
     /// Variables of the source that name an operator.
     operators: FxHashSet<Var>,
-    /// Variables that a pattern made of the target binds.
+    /// Variables bound by a pattern made from the target.
     bound: FxHashSet<Var>,
-    /// A variable for a whole tensor among them.
+    /// One of them that stands for a whole tensor.
     tensor: Option<Var>,
-    /// `let` variables whose body is in a pattern already.
+    /// `let` variables whose body is already in a pattern.
     opened: FxHashSet<Var>,
     made: Vec<Made>,
-    /// Items of these lists are meant, inside of an `each`.
+    /// Inside an `each`: the lists whose items are meant.
     each: Vec<Var>,
 }
 
 /// An operator of the target.
 struct Made {
     kind: OpKind,
-    /// The operator of the source whose attributes it has.
+    /// The operator of the source whose attributes it copies.
     like: Option<Var>,
     /// The variable that names it in the pattern.
     name: Var,
-    /// There is one for every item of a list.
+    /// Whether there is one for every item of a list.
     listed: bool,
 }
 
@@ -71,7 +70,7 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// Notes what the variables of the source stand for.
+    /// Records what the variables of the source stand for.
     fn survey(&mut self, pattern: &Pattern) {
         match pattern {
             Pattern::Rest(var) => drop(self.listed.insert(*var)),
@@ -88,7 +87,7 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// The pattern that finds what `target` builds.
+    /// The pattern that matches what `target` builds.
     fn pattern(&mut self, target: &Target) -> Option<Pattern> {
         match target {
             Target::Use(var) => self.used(*var),
@@ -127,14 +126,14 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// A variable of the source, or a part of the target that has a name.
+    /// A variable of the source, or a named part of the target.
     fn used(&mut self, var: Var) -> Option<Pattern> {
         if let Some((_, body)) = self.rule.lets.iter().find(|(name, _)| *name == var) {
             if !self.opened.insert(var) {
                 return Some(Pattern::Any(var));
             }
             let Pattern::Node(mut node) = self.pattern(body)? else { return None };
-            // Later uses go by the name of the `let`.
+            // Later uses refer to the name of the `let`.
             let name = node.bind.replace(var)?;
             self.made.iter_mut().filter(|made| made.name == name).for_each(|made| made.name = var);
             return Some(Pattern::Node(node));
@@ -155,8 +154,8 @@ impl<'a> Reverser<'a> {
         Some(Pattern::Any(var))
     }
 
-    /// What an attribute that the target states must be: a known value, or what a variable is bound
-    /// to.
+    /// What an attribute stated by the target must match: a known value, or the value of a
+    /// variable.
     fn found(&mut self, value: &Expr) -> Option<Expr> {
         match value {
             Expr::Literal(_) => Some(value.clone()),
@@ -168,7 +167,7 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// What builds what `pattern` finds.
+    /// A target that builds what `pattern` matches.
     fn target(&self, pattern: &Pattern, listed: bool) -> Option<Target> {
         match pattern {
             Pattern::Any(var) | Pattern::Constant(var) | Pattern::Rest(var) | Pattern::Optional(var) => {
@@ -198,13 +197,13 @@ impl<'a> Reverser<'a> {
         }
     }
 
-    /// True for an operand of the target that is left out if all optional operands of the source
-    /// are absent.
+    /// True for an operand of the target that is omitted if all optional operands of the source are
+    /// absent.
     fn is_absent(&self, target: &Target) -> bool {
         matches!(target, Target::If(condition, _, None) if self.holds(condition) == Some(false))
     }
 
-    /// Whether a condition on what is given holds where nothing optional is.
+    /// Whether a condition on which operands are given holds if no optional one is.
     fn holds(&self, condition: &Expr) -> Option<bool> {
         let all = |parts: &[Expr]| parts.iter().map(|p| self.holds(p)).collect::<Option<Vec<bool>>>();
         match condition {
@@ -225,7 +224,7 @@ impl<'a> Reverser<'a> {
         match expr {
             Expr::Literal(_) => true,
             Expr::Var(var) => self.bound.contains(var),
-            // Attributes are read of operators, whose names differ.
+            // Attributes belong to operators, whose names differ.
             Expr::Attr(..) => false,
             Expr::If(parts) => parts.iter().all(|p| self.knows(p)),
             Expr::And(parts) | Expr::Or(parts) | Expr::Call(_, parts) => parts.iter().all(|p| self.knows(p)),

@@ -1,4 +1,4 @@
-//! Search for a derivation, from both ends at once.
+//! Bidirectional search for a derivation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,10 +11,10 @@ use crate::derivation::{Derivation, Link};
 use crate::laws::Laws;
 use crate::moves::{Move, moves, normalize};
 
-/// How far a search may go. Work is counted, so that a search ends the same way everywhere.
+/// Limits of a search. Work is counted, so that a search ends the same way everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Graphs that are rewritten at most, from both ends together, in each of three searches.
+    /// Maximum number of graphs to rewrite, from both ends together, in each of three searches.
     pub graphs: usize,
     /// Nodes that a graph on the way may have beyond those of the larger end.
     pub growth: usize,
@@ -32,19 +32,19 @@ pub enum Open {
     /// The graphs do not have the same inputs and numbers of outputs.
     #[error("the two sides have different inputs or outputs")]
     Interface,
-    /// No chain of steps within the limits on sizes exists.
+    /// No chain of steps exists within the size limits.
     #[error("all {0} graphs that the laws lead to were seen")]
     Exhausted(usize),
-    /// The work that was allowed is spent.
+    /// The work budget is spent.
     #[error("no chain of steps was found among {0} graphs")]
     Spent(usize),
 }
 
-/// A graph that was reached, and from where.
+/// A graph that was reached, and its predecessor.
 struct State {
     graph: Graph,
     key: u128,
-    /// Steps from the end where the search began.
+    /// Steps from the end of the search it was reached from.
     depth: usize,
     parent: Option<(usize, Arc<str>, bool)>,
 }
@@ -69,12 +69,12 @@ impl End {
     fn admit(&mut self, state: State) {
         let at = self.states.len();
         self.places.insert(state.key, at);
-        // Short ways over small graphs first.
+        // Short paths over small graphs first.
         self.open.push(Reverse((state.graph.len() + state.depth, at)));
         self.states.push(state);
     }
 
-    /// The way from the end to a state: the states on it, and the links between them.
+    /// The path from the end to a state: the states on it, and the links between them.
     fn way(&self, to: usize) -> (Vec<usize>, Vec<(Arc<str>, bool)>) {
         let (mut states, mut links) = (vec![to], Vec::new());
         let mut at = to;
@@ -89,11 +89,11 @@ impl End {
     }
 }
 
-/// A chain of steps that leads from `before` to `after`, each an application of one of the laws in
-/// one of its directions.
+/// A chain of steps from `before` to `after`, each applying one of the laws in one of its
+/// directions.
 ///
-/// Both must have the same inputs, by position, name and type. Two values of a graph that are
-/// computed alike are one. Laws about other operators than those of the graphs are left out first.
+/// Both must have the same inputs, by position, name and type. Values of a graph that are computed
+/// alike are identified. Laws about operators not in the graphs are left out at first.
 /// Deterministic. The steps are not proved here: see [`Derivation::replay`].
 ///
 /// # Errors
@@ -102,16 +102,16 @@ pub fn derive(before: &Graph, after: &Graph, laws: &Laws, limits: &Limits) -> Re
     if interface(before) != interface(after) {
         return Err(Open::Interface);
     }
-    // Rewriting what is shared for one reader alone is seldom needed, and there are many ways to do
-    // it; so are other operators.
+    // Rewriting a shared value for one reader only is seldom needed, and there are many ways to do
+    // it; the same goes for other operators.
     let near = laws.about(&[before, after], false);
     meet(before, after, &near, false, limits)
         .or_else(|_| meet(before, after, &near, true, limits))
         .or_else(|_| meet(before, after, &laws.about(&[before, after], true), true, limits))
 }
 
-/// As [`derive`], with all laws at every step, whatever they are about: there are more ways, so one
-/// search sees less of each.
+/// Like [`derive`], with all laws at every step: there are more paths, so one search explores less
+/// of each.
 ///
 /// # Errors
 /// No chain was found.
@@ -156,12 +156,12 @@ fn meet(before: &Graph, after: &Graph, laws: &Laws, copies: bool, limits: &Limit
     Err(Open::Spent(limits.graphs))
 }
 
-/// What the inputs are, and how many outputs there are.
+/// The inputs, and the number of outputs.
 fn interface(graph: &Graph) -> (Vec<&Op>, usize) {
     (graph.inputs().iter().map(|id| &graph.node(*id).op).collect(), graph.outputs().len())
 }
 
-/// The derivation over two states with one key.
+/// The derivation through two states with the same key.
 fn chain(ends: &[End; 2], meeting: [usize; 2]) -> Derivation {
     let [(first, down), (second, up)] = [0, 1].map(|side| ends[side].way(meeting[side]));
     let graph = |side: usize, at: usize| ends[side].states[at].graph.clone();

@@ -1,9 +1,9 @@
-//! Graphs with more operators in them, so that more laws apply.
+//! Graphs with additional operators, so that more laws apply.
 
 use regraft_ir::{Attr, Class, Dim, Graph, Op, OpKind, SplitMix64, TensorType, ValueId};
 
-/// Operators that are put around a graph. Those of two operands read one value twice, or two values
-/// of one type.
+/// Operators to add around a graph. Binary ones read one value twice, or two values of the same
+/// type.
 const AROUND: [OpKind; 12] = [
     OpKind::Add,
     OpKind::Mul,
@@ -19,7 +19,7 @@ const AROUND: [OpKind; 12] = [
     OpKind::Slice,
 ];
 
-/// The graph with up to `count` more operators, each of which reads values that are there and is an
+/// The graph with up to `count` more operators, each of which reads existing values and is an
 /// output of its own.
 pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut SplitMix64) -> Graph {
     let mut graph = graph.clone();
@@ -48,7 +48,7 @@ pub(crate) fn surrounded(graph: &Graph, count: usize, random: &mut SplitMix64) -
     graph
 }
 
-/// An operator of this kind that takes operands of this type, mostly.
+/// An operator of this kind that accepts operands of this type in most cases.
 fn operator(kind: OpKind, ty: &TensorType, random: &mut SplitMix64) -> Option<Op> {
     let axis = random.below(ty.rank()) as i64;
     let named = |name: &str, attr: Attr| (name.to_string(), attr);

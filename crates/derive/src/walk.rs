@@ -1,4 +1,4 @@
-//! Random chains of steps, and whether their ends have one value.
+//! Random chains of steps, and whether their ends agree.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -15,18 +15,17 @@ use crate::laws::Laws;
 use crate::moves::{Move, moves, normalize};
 use crate::surroundings::surrounded;
 
-/// Draws for each chain: guards refuse many.
+/// Draws per chain: guards refuse many.
 const DRAWS: u64 = 60;
 
-/// How far a random chain goes.
+/// Limits of a random chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Steps at most.
+    /// Maximum number of steps.
     pub steps: usize,
     /// Nodes that a graph on the way may have beyond those of the first.
     pub growth: usize,
-    /// Random operators that are put around an instance before the first step, so that more laws
-    /// apply.
+    /// Random operators added around an instance before the first step, so that more laws apply.
     pub around: usize,
 }
 
@@ -36,9 +35,8 @@ impl Default for Walk {
     }
 }
 
-/// A chain of random steps from `start`, each an application of one of the laws in one of its
-/// directions. No graph comes twice; the chain ends early where no law leads on. Deterministic in
-/// `seed`.
+/// A chain of random steps from `start`, each applying one of the laws in one of its directions. No
+/// graph repeats; the chain ends early where no law leads on. Deterministic in `seed`.
 pub fn walk(start: &Graph, laws: &Laws, how: &Walk, seed: u64) -> Derivation {
     let mut graph = start.clone();
     let mut key = normalize(&mut graph);
@@ -47,7 +45,7 @@ pub fn walk(start: &Graph, laws: &Laws, how: &Walk, seed: u64) -> Derivation {
     let mut seen = FxHashSet::from_iter([key]);
     let mut derivation = Derivation { graphs: vec![graph], links: Vec::new() };
     while let Some(graph) = derivation.graphs.last().filter(|_| derivation.links.len() < how.steps) {
-        // Every law that leads on has the same chance, wherever it applies.
+        // Every law that leads on is equally likely, wherever it applies.
         let mut found: BTreeMap<(Arc<str>, bool), Vec<Move>> = BTreeMap::new();
         for step in moves(graph, key, laws, true, most, &mut |key| !seen.contains(&key)) {
             found.entry((step.law.clone(), step.reversed)).or_default().push(step);
@@ -72,7 +70,7 @@ pub struct Consistency {
     pub steps: usize,
     /// Chains whose ends are the same expressions.
     pub equal: usize,
-    /// Chains whose ends expressions leave open, and on which numbers agree.
+    /// Chains whose ends expressions do not decide, and on which numbers agree.
     pub open: usize,
     /// How often each law was used.
     pub used: BTreeMap<Arc<str>, usize>,
@@ -93,7 +91,7 @@ impl AddAssign for Consistency {
 }
 
 /// Walks `wanted` random chains from random instances of `rule`, with random operators around them,
-/// and compares their ends exactly, as [`settled`] does. Deterministic in `seed`.
+/// and compares their ends exactly, like [`settled`]. Deterministic in `seed`.
 pub fn consistency(rule: &Rule, laws: &Laws, wanted: usize, how: &Walk, seed: u64) -> Consistency {
     let mut result = Consistency::default();
     for at in 0..wanted as u64 * DRAWS {

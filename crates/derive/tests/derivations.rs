@@ -1,4 +1,4 @@
-//! What follows from a few laws, what does not, and that only true derivations are believed.
+//! What follows from a few laws, what does not, and that only true derivations are accepted.
 
 use regraft_derive::{Derivation, Flaw, Laws, Limits, Open, derive};
 use regraft_ir::{Graph, text};
@@ -20,8 +20,8 @@ fn axioms() -> Laws {
     Laws::new(Library::axioms().unwrap().rules().iter().cloned()).unwrap()
 }
 
-/// Derives `after` from `before`, replays that, and replays it again from its text; the names of
-/// the laws.
+/// Derives `after` from `before`, replays the derivation, and replays it again from its text;
+/// returns the names of the laws.
 fn derived(laws: &Laws, inputs: &str, before: &str, after: &str) -> String {
     let (before, after) = (graph(inputs, before), graph(inputs, after));
     let derivation = derive(&before, &after, laws, &Limits::default()).unwrap_or_else(|e| panic!("{e}: {}", text::print(&before)));
@@ -66,7 +66,7 @@ fn equations_follow_from_the_axioms() {
             format!("output {} as y", conv("Concat(a, c, axis=0)", "b")),
             "conv-of-batches'",
         ),
-        // Both operands of the convolution are one tensor, which has to be taken for two.
+        // Both operands of the convolution are one tensor, which must be treated as two.
         (
             "a: f64[C,D,1,1], b: f64[C,E,1,1]",
             "x = Concat(a, b, axis=1) output Conv(x, x, strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1], group=1) as y".into(),
@@ -115,7 +115,7 @@ fn what_is_wrong_is_not_derived() {
         (vectors, "output Relu(Add(a, b)) as y".into(), "output Add(Relu(a), Relu(b)) as y".into()),
         (vectors, "output Add(Mul(a, b), c) as y".into(), "output Mul(a, Add(b, c)) as y".into()),
         (vectors, "output Concat(a, b, axis=0) as y".into(), "output Concat(b, a, axis=0) as y".into()),
-        // Merged filters of several groups stand in another order.
+        // Merged filters of several groups are in another order.
         (
             images,
             format!("output Concat(Conv(a, d, {like}, group=2), Conv(a, e, {like}, group=2), axis=1) as y"),
@@ -144,7 +144,7 @@ fn flaws_of_derivations_are_told() {
     assert!(matches!(derivation.replay(&before, &other, &laws), Err(Flaw::Ends(_))));
     let gap = Derivation { links: Vec::new(), ..derivation.clone() };
     assert!(matches!(gap.replay(&before, &after, &laws), Err(Flaw::Ends(_))));
-    // Another law, no law, and a law that is none.
+    // Another law, no law, and an unknown law.
     let mut renamed = derivation.clone();
     renamed.links[0].law = "mul-associates".into();
     assert!(matches!(renamed.replay(&before, &after, &laws), Err(Flaw::Astray { step: 1, .. })));

@@ -26,6 +26,6 @@ fn laws_that_follow_from_the_others_are_told_with_their_derivations() {
     assert_eq!(steps("distributes"), None);
     assert_eq!(steps("associates"), None);
     assert_eq!(steps("expands"), Some(3));
-    // Operands of commutative operators have no order: the law says nothing.
+    // Operands of commutative operators have no order: the law is trivial.
     assert_eq!(steps("swaps"), Some(0));
 }

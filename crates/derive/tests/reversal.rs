@@ -27,14 +27,14 @@ fn rules_are_read_from_right_to_left() {
             "output Add(Mul(a, b), Mul(a, c)) as y".into(),
             "output Mul(a, Add(b, c)) as y".into(),
         ),
-        // A part of the target that has a name, and is used twice.
+        // A named part of the target that is used twice.
         (
             "(rule r (mul ?a 4.0) => (add ?d ?d) (let (?d (add ?a ?a))) (numeric exact))",
             vectors,
             "output Add(Add(a, a), Add(a, a)) as y".into(),
             "const k: f64[] = 4 output Mul(a, k) as y".into(),
         ),
-        // Attributes are those of the operator that the new one is like.
+        // Attributes are copied from the operator that the new one is like.
         (
             "(rule r (add (as ?y (conv ?x ?w)) (as ?z (conv ?v ?w))) => (conv (add ?x ?v) ?w :like ?y) (when (same-shape ?x ?v) (same-op ?y ?z)) (numeric exact))",
             "a: f64[N,C,H,W], b: f64[N,C,H,W], w: f64[K,C,3,3]",
@@ -77,14 +77,14 @@ fn what_the_rule_does_not_lead_back_from_is_not_proposed() {
 #[test]
 fn rules_that_cannot_be_read_backwards_are_left_out() {
     for rule in [
-        // The target is no operator, or does not say what the source needs.
+        // The target is not an operator, or does not determine what the source needs.
         "(rule r (relu (relu ?x)) => ?x (numeric exact))",
         "(rule r (mul ?x (sub ?y ?y)) => (sub ?x ?x) (numeric exact))",
     ] {
         let rules = parse("t", rule).unwrap();
         assert!(reverse(&rules[0]).is_none(), "{rule}");
     }
-    // Most laws can.
+    // Most laws are reversible.
     let axioms = Library::axioms().unwrap();
     let laws = Laws::new(axioms.rules().iter().cloned()).unwrap();
     assert!(laws.reversed().len() * 3 > laws.rules().len() * 2, "{} of {}", laws.reversed().len(), laws.rules().len());

@@ -4,7 +4,7 @@ use regraft_derive::{Consistency, Laws, Walk, consistency, walk};
 use regraft_ir::text;
 use regraft_rules::{Library, parse};
 
-/// Laws that hold, and one that does not: `false-difference`.
+/// True laws, and a false one: `false-difference`.
 const LAWS: &str = "
 (rule distributes (mul (add ?x ?y) ?z) => (add (mul ?x ?z) (mul ?y ?z))
   (numeric reassociates) (instance (n 1 2 3) (?x n) (?y n) (?z n)))

@@ -22,14 +22,14 @@ use crate::read::{self, Mistake, mistake};
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 
-/// An expression of a specification's operators over its variables.
+/// An expression over a specification's operators and variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// A variable, by its place in the specification.
+    /// A variable, by index in the specification.
     Variable(usize),
     /// A result of an operator.
     Result {
-        /// The operator, by its place in the specification.
+        /// The operator, by index in the specification.
         operator: usize,
         /// Where it cuts.
         cut: Option<Dim>,
@@ -40,7 +40,7 @@ pub enum Written {
     },
 }
 
-/// Two lists of expressions that are believed to be equal, one by one.
+/// Two lists of expressions believed to be pairwise equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// One side.
@@ -130,7 +130,7 @@ impl Written {
     }
 }
 
-/// A size as specifications write it.
+/// A size in the notation of specifications.
 fn size(dim: &Dim) -> String {
     let products: Vec<String> = dim
         .products()
@@ -182,7 +182,7 @@ impl Candidate {
         out
     }
 
-    /// Reads pairs back. `inputs` are what the specification says, and are not looked at.
+    /// Parses pairs. `inputs` are determined by the specification, and ignored.
     pub fn parse(spec: &Spec, file: &str, text: &str) -> Result<Vec<Candidate>, RuleError> {
         let one = |form: &Sexp| {
             let items = form.list().unwrap_or_default();
@@ -204,17 +204,16 @@ impl Candidate {
     /// Both sides as graphs, over the specification's size parameters as symbols: the same inputs
     /// in the same order, outputs in the same order.
     ///
-    /// A size `n` that no variable has, but a constant does, is that of one more input `size.n`,
-    /// which nobody reads: sizes come with inputs.
+    /// A size `n` that occurs in a constant but in no variable gets an extra input `size.n`, which
+    /// nothing reads: sizes come with inputs.
     ///
-    /// Fails only for pairs that were written by hand, where an operator does not take its
-    /// operands.
+    /// Fails only for handwritten pairs in which an operator does not accept its operands.
     pub fn graphs(&self, spec: &Spec) -> Result<[Graph; 2], TypeError> {
         let types: Vec<TensorType> = spec.variables.iter().map(|v| v.ty.clone()).collect();
         self.graphs_over(spec, &types)
     }
 
-    /// As [`graphs`](Candidate::graphs), over variables of other types.
+    /// Like [`graphs`](Candidate::graphs), over variables of other types.
     pub fn graphs_over(&self, spec: &Spec, types: &[TensorType]) -> Result<[Graph; 2], TypeError> {
         let side = |side: &[Written]| {
             let mut builder = Builder { spec, graph: Graph::new(""), inputs: Vec::new(), done: Vec::new() };
@@ -239,7 +238,7 @@ impl Candidate {
     }
 }
 
-/// Size parameters that occur in graphs, but are not sizes of their inputs.
+/// Size parameters that occur in the graphs, but not as sizes of their inputs.
 fn unbound(graphs: &[Graph; 2]) -> BTreeSet<String> {
     let (mut met, mut bound) = (Vec::new(), BTreeSet::new());
     for graph in graphs {
@@ -256,7 +255,7 @@ fn unbound(graphs: &[Graph; 2]) -> BTreeSet<String> {
     met.into_iter().filter(|name| !bound.contains(name)).collect()
 }
 
-/// An operator application that is in the graph already.
+/// An operator application that is already in the graph.
 type Applied<'a> = (usize, &'a Option<Dim>, &'a [Written], Vec<GraphValue>);
 
 struct Builder<'a> {

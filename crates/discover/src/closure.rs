@@ -1,4 +1,4 @@
-//! Which values of the table are equal by some equations: the congruence closure (Downey, Sethi and
+//! Which values of the table are equal by some equations: congruence closure (Downey, Sethi and
 //! Tarjan, Variations on the common subexpression problem, 1980).
 
 use rustc_hash::{FxHashMap, FxHasher};
@@ -11,25 +11,25 @@ use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
 use crate::types::InstanceId;
 
-/// Classes of equal values. Two terms that apply the same to equal values are equal.
+/// Classes of equal values. Two terms that apply the same operator to equal values are equal.
 pub struct Closure<'a> {
     terms: &'a Terms,
     /// By operator of the specification.
     commutative: Vec<bool>,
-    /// The name of each value's class: one of its values.
+    /// The representative of each value's class.
     class: Vec<ValueId>,
-    /// The next value of the same class, in a circle.
+    /// The next value of the same class, in a cycle.
     next: Vec<ValueId>,
-    /// Values of a class and terms that read them, under its name.
+    /// Number of values of a class and of terms that read them, by representative.
     weight: Vec<u32>,
     readers: Rc<Readers>,
-    /// A term for what is applied to which classes, where that is not how the term is written.
+    /// A term for each instance and operand classes, where the term itself is written differently.
     applied: FxHashMap<u64, TermId>,
     open: Vec<(ValueId, ValueId)>,
 }
 
 impl<'a> Closure<'a> {
-    /// No two values are equal.
+    /// A closure in which no two values are equal.
     pub fn new(spec: &Spec, terms: &'a Terms, readers: Rc<Readers>) -> Closure<'a> {
         let mut closure = Closure {
             terms,
@@ -59,7 +59,7 @@ impl<'a> Closure<'a> {
         self.class[l as usize] == self.class[r as usize]
     }
 
-    /// Adds an equation, and all that follow from it.
+    /// Adds an equation and its consequences.
     pub fn merge(&mut self, l: ValueId, r: ValueId) {
         self.open.push((l, r));
         while let Some((l, r)) = self.open.pop() {
@@ -94,7 +94,7 @@ impl<'a> Closure<'a> {
         self.next.swap(keep as usize, lose as usize);
     }
 
-    /// Looks for a term that applies the same to the same classes.
+    /// Looks for a term with the same instance on the same classes.
     fn written_anew(&mut self, id: TermId) {
         let Some((instance, operands)) = self.written(id) else { return };
         let other = match self.terms.find(instance, &operands) {
@@ -106,7 +106,7 @@ impl<'a> Closure<'a> {
         self.open.extend(a.values().zip(b.values()));
     }
 
-    /// What a term applies, to which classes.
+    /// A term's instance, and its operand classes.
     fn written(&self, id: TermId) -> Option<(InstanceId, Operands)> {
         let term = self.terms.get(id);
         let instance = term.instance?;
@@ -117,7 +117,7 @@ impl<'a> Closure<'a> {
         Some((instance, operands))
     }
 
-    /// The term that is known to apply this; if there is none, it is `id` from now on.
+    /// The known term for this application; if there is none, `id` becomes it.
     fn met(&mut self, id: TermId, instance: InstanceId, operands: &Operands) -> Option<TermId> {
         let mut at = key(instance, operands);
         loop {

@@ -1,14 +1,14 @@
-//! Which fingerprints occur more than once, in two bits each.
+//! Which fingerprints occur more than once, with two bits per slot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots per expected fingerprint: about one in sixteen that occur once shares its slot with
+/// Slots per expected fingerprint: about one in sixteen unique fingerprints shares its slot with
 /// another.
 const SLOTS_PER_GRAPH: u64 = 16;
 const SLOTS_PER_WORD: u64 = 32;
 
-/// A table of what was seen once and what more often. It may take different fingerprints for one,
-/// never one for two.
+/// A table of what was seen once and what more often. It may confuse different fingerprints, but
+/// never misses a repetition.
 pub struct CountingFilter {
     words: Vec<AtomicU64>,
 }
@@ -21,13 +21,13 @@ impl CountingFilter {
     }
 
     fn place(&self, print: u64) -> (&AtomicU64, u32) {
-        // Shards differ in the first bits of fingerprints, so these choose no slot.
+        // The first bits of fingerprints select the shard, so they do not select the slot.
         let slots = self.words.len() as u128 * u128::from(SLOTS_PER_WORD);
         let slot = ((u128::from(print.rotate_left(32)) * slots) >> 64) as u64;
         (&self.words[(slot / SLOTS_PER_WORD) as usize], (slot % SLOTS_PER_WORD * 2) as u32)
     }
 
-    /// A graph with this fingerprint was met.
+    /// Records a graph with this fingerprint.
     pub fn mark(&self, print: u64) {
         let (word, bit) = self.place(print);
         if word.fetch_or(1 << bit, Ordering::Relaxed) >> bit & 1 == 1 {
@@ -35,7 +35,7 @@ impl CountingFilter {
         }
     }
 
-    /// Whether two graphs with this fingerprint may have been met.
+    /// Whether two graphs with this fingerprint may have been recorded.
     pub fn is_repeated(&self, print: u64) -> bool {
         let (word, bit) = self.place(print);
         word.load(Ordering::Relaxed) >> bit & 2 == 2

@@ -1,12 +1,11 @@
 //! Pairs that follow from others.
 //!
-//! Pairs are equations between values. A pair that is learned makes equal, in the whole table of
-//! terms, what its instances say: any values in the places of its variables, at any sizes, as long
-//! as both sides are in the table; and with them all that is made of equal values in the same way.
-//! A pair whose sides are equal by then follows from those that were learned: the closure under
-//! congruence is what replacing equals by equals gives (Birkhoff, On the structure of abstract
-//! algebras, 1935). Only proofs that need a value which the table lacks, because it is larger, are
-//! missed.
+//! Pairs are equations between values. A learned pair equates, in the whole table of terms, both
+//! sides of each of its instances: any values for its variables, at any sizes, as long as both
+//! sides are in the table. Everything built in the same way from equal values becomes equal too. A
+//! pair whose sides are then equal follows from the learned ones: congruence closure yields what
+//! replacing equals by equals does (Birkhoff, On the structure of abstract algebras, 1935). The
+//! only proofs it misses are those that need larger values than the table contains.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -24,7 +23,7 @@ use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 use crate::values::Values;
 
-/// Values that are equal by the pairs that it has learned.
+/// Values that are equal by the pairs learned so far.
 pub struct Derivation<'a> {
     terms: &'a Terms,
     values: &'a Values,
@@ -32,13 +31,13 @@ pub struct Derivation<'a> {
     heads: Heads,
     patterns: Patterns<'a>,
     closure: Closure<'a>,
-    /// What pairs say, in `equations`, once they were learned.
+    /// The instances of each learned pair, as a range of `equations`.
     said: FxHashMap<Pair, Range<usize>>,
     equations: Vec<(ValueId, ValueId)>,
 }
 
 impl<'a> Derivation<'a> {
-    /// Knows nothing yet.
+    /// A derivation that has learned nothing yet.
     pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> Derivation<'a> {
         let readers = Rc::new(Readers::new(terms));
         Derivation {
@@ -58,7 +57,7 @@ impl<'a> Derivation<'a> {
         self.instances.equations(pair).iter().all(|(l, r)| self.closure.equal(*l, *r))
     }
 
-    /// Makes equal what this pair says.
+    /// Equates what this pair states.
     pub fn learn(&mut self, pair: &Pair) {
         let said = match self.said.get(pair) {
             Some(said) => said.clone(),
@@ -79,7 +78,7 @@ impl<'a> Derivation<'a> {
         }
     }
 
-    /// Adds all instances of an equation whose sides are both in the table to the equations.
+    /// Adds all instances of an equation with both sides in the table.
     fn add_instances(&mut self, from: ValueId, to: ValueId) {
         let port = from - self.terms.get(self.terms.owner(from)).first;
         let mut matches = Vec::new();
@@ -88,8 +87,8 @@ impl<'a> Derivation<'a> {
             self.patterns.matches(from, value, &mut matches);
             for one in matches.drain(..) {
                 let Some(other) = self.patterns.rebuilt(to, &one) else { continue };
-                // Fingerprints only warn: what holds at the sizes of the specification need not
-                // hold at others.
+                // Fingerprints only warn: what holds at the specification's sizes may fail at
+                // others.
                 if other != value && !self.values.differ(value, other) {
                     self.equations.push((value, other));
                 }
@@ -97,13 +96,13 @@ impl<'a> Derivation<'a> {
         }
     }
 
-    /// Knows nothing again; what was learned before is learned faster.
+    /// Forgets all equations; pairs learned before are learned faster again.
     pub fn clear(&mut self) {
         self.closure.clear();
     }
 
-    /// The equation from the side that has all variables of the other; from the one that fewer
-    /// terms may match, if both do.
+    /// The equation, directed from the side that has all variables of the other; if both do, from
+    /// the one that fewer terms may match.
     fn directed(&self, l: ValueId, r: ValueId) -> Option<(ValueId, ValueId)> {
         let (left, right) = (self.variables(l), self.variables(r));
         let within = |a: &[ValueId], b: &[ValueId]| a.iter().all(|v| b.contains(v));

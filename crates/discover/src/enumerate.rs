@@ -1,5 +1,5 @@
-//! The passes over all graphs: count them, mark fingerprints that repeat, keep the graphs that have
-//! them, judge groups of equals.
+//! The passes over all graphs: count them, mark repeated fingerprints, keep the graphs that have
+//! them, judge groups of equal graphs.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -20,14 +20,14 @@ use crate::terms::Terms;
 use crate::values::Values;
 use crate::walk::{Size, Walk};
 
-/// Items between two lines of progress, for each thread.
+/// Items between two progress reports, per thread.
 const STRIDE: usize = 4;
-/// Items between two states of the work folder, for each thread.
+/// Items between two saved states of the work folder, per thread.
 const BETWEEN_STATES: usize = 16;
-/// Graphs that are judged at a time, for each thread.
+/// Graphs judged at a time, per thread.
 const JUDGED: usize = 1 << 16;
 
-/// How much of the machine an enumeration may use, and what it does.
+/// The resources of an enumeration, and its extent.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings<'a> {
     /// Operators of the largest graphs.
@@ -36,13 +36,13 @@ pub struct Settings<'a> {
     pub threads: usize,
     /// Bytes of memory: half for the terms, a quarter for marks, a quarter for records.
     pub memory: u64,
-    /// Of all random elements.
+    /// Seed of all random elements.
     pub seed: u64,
-    /// Which fingerprints.
+    /// Which fingerprints to enumerate.
     pub shard: Shard,
     /// An existing folder for records that do not fit into memory.
     pub work: &'a Path,
-    /// Save the state in the work folder again and again, and go on from one that is there.
+    /// Save the state in the work folder regularly, and resume from an existing one.
     pub checkpoint: bool,
 }
 
@@ -53,17 +53,17 @@ pub struct Enumerated {
     pub terms: Vec<u64>,
     /// All graphs.
     pub size: Size,
-    /// Graphs whose fingerprint seemed to repeat, and was in the shard.
+    /// Graphs in the shard whose fingerprint seemed to repeat.
     pub records: u64,
-    /// Bytes that were written to the work folder.
+    /// Bytes written to the work folder.
     pub spilled: u64,
     /// Pairs at each step.
     pub tally: Tally,
-    /// What is left.
+    /// The remaining pairs.
     pub pairs: Vec<Pair>,
 }
 
-/// The tables that an enumeration stands on.
+/// The tables an enumeration is based on.
 pub struct Tables {
     /// All terms.
     pub terms: Terms,
@@ -81,8 +81,8 @@ impl Tables {
         Ok(Tables { terms, values })
     }
 
-    /// Terms for these settings, and fingerprints of what these pairs and their first names are
-    /// made of: enough to [`finish`](crate::finish), at a fraction of the time.
+    /// Terms for these settings, and fingerprints of everything in these pairs and their first
+    /// names: enough to [`finish`](crate::finish), in a fraction of the time.
     pub fn of_pairs(spec: &Spec, settings: &Settings<'_>, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Tables, DiscoverError> {
         observer.step("terms", &format!("of up to {} operators", settings.size));
         let terms = Terms::generate(spec, settings.size, settings.memory / 2)?;
@@ -95,7 +95,7 @@ impl Tables {
 }
 
 impl Settings<'_> {
-    /// What an enumeration over a specification belongs to.
+    /// The identity of an enumeration over a specification.
     pub fn identity(&self, spec: &Spec) -> Identity {
         Identity { spec: spec.digest, size: self.size, seed: self.seed, shard: self.shard }
     }
@@ -103,7 +103,7 @@ impl Settings<'_> {
 
 /// Runs all passes.
 ///
-/// Interrupted with [`Settings::checkpoint`], it leaves a state from which the same call goes on.
+/// If interrupted with [`Settings::checkpoint`], it leaves a state from which a rerun resumes.
 pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Enumerated, DiscoverError> {
     let Tables { terms, values } = tables;
     let walk = Walk::new(terms, settings.size);
@@ -125,7 +125,7 @@ pub fn enumerate(spec: &Spec, tables: &Tables, settings: &Settings<'_>, observer
     Ok(found)
 }
 
-/// How many graphs there are over `terms`. Needs no values, and a small part of the time of
+/// How many graphs there are over `terms`. Needs no values, and takes a small part of the time of
 /// enumerating them.
 pub fn count(terms: &Terms, settings: &Settings<'_>, observer: &mut dyn Observer) -> Result<Size, DiscoverError> {
     let walk = Walk::new(terms, settings.size);
@@ -178,7 +178,7 @@ impl Passes<'_> {
         Ok(filter)
     }
 
-    /// Graphs whose fingerprint repeats: in runs, and the rest in memory.
+    /// Graphs with repeated fingerprints: in runs, and the rest in memory.
     fn keep(&mut self, filter: &CountingFilter, identity: Identity) -> Result<(Vec<Run>, Vec<Record>), DiscoverError> {
         let Settings { threads, work, checkpoint, shard, .. } = *self.settings;
         let mut state = if checkpoint { State::load(work, identity)? } else { State::new(identity) };
@@ -253,7 +253,7 @@ impl Passes<'_> {
     }
 }
 
-/// Enumerates items into buffers that go to disk when they are full.
+/// Enumerates items into buffers that are written to disk when full.
 struct Keeper<'a> {
     walk: &'a Walk<'a>,
     values: &'a Values,
@@ -261,7 +261,7 @@ struct Keeper<'a> {
     shard: Shard,
     work: &'a Path,
     size: usize,
-    /// Records that a buffer holds.
+    /// Capacity of a buffer in records.
     room: usize,
     runs: AtomicUsize,
 }
@@ -271,7 +271,7 @@ impl Keeper<'_> {
         Run::write(run_path(self.work, self.runs.fetch_add(1, Ordering::Relaxed)), buffer, self.size)
     }
 
-    /// Items `from` to before `to`, one thread per buffer; the runs that were written.
+    /// Enumerates the items in `from..to`, one thread per buffer; returns the runs written.
     fn items(&self, from: usize, to: usize, buffers: &mut [Vec<Record>]) -> Result<Vec<Run>, DiscoverError> {
         let next = AtomicU64::new(from as u64);
         let failed = AtomicBool::new(false);
@@ -307,7 +307,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Removes runs that a process which ended early left behind.
+/// Removes runs left behind by a process that ended early.
 fn remove_unlisted(work: &Path, listed: &[Run]) -> Result<(), DiscoverError> {
     for entry in std::fs::read_dir(work).map_err(DiscoverError::io(work))? {
         let path = entry.map_err(DiscoverError::io(work))?.path();

@@ -22,12 +22,12 @@ pub enum DiscoverError {
         /// What the evaluator says.
         why: String,
     },
-    /// More operators were asked for than a graph may have.
+    /// More operators were requested than a graph may have.
     #[error("graphs have 1 to {most} operators, not {asked}")]
     Size {
-        /// What was asked for.
+        /// The requested number.
         asked: usize,
-        /// The most.
+        /// The maximum.
         most: usize,
     },
     /// The table of terms, which stays in memory, is larger than the budget.
@@ -54,10 +54,10 @@ pub enum DiscoverError {
     State {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// What does not match.
         why: String,
     },
-    /// The user asked to stop; what was done so far is in the work folder.
+    /// The user asked to stop; the work so far is in the work folder.
     #[error("interrupted")]
     Interrupted,
 }
@@ -68,7 +68,7 @@ impl DiscoverError {
         |source| DiscoverError::Io { path: path.to_path_buf(), source }
     }
 
-    /// A file that does not fit.
+    /// A file that does not match.
     pub(crate) fn state(path: &Path, why: impl Into<String>) -> DiscoverError {
         DiscoverError::State { path: path.to_path_buf(), why: why.into() }
     }

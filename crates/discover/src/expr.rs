@@ -1,4 +1,4 @@
-//! What an operator of a specification computes, as an expression over the operators of
+//! The definition of a specification's operator, as an expression over the operators of
 //! `regraft-ir`.
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use regraft_ir::{Attr, Bindings, Const, DType, Dim, EvalContext, EvalError, Float, Op, OpKind, TensorType, TypeError, Value};
 use regraft_prove::Field;
 
-/// A size: over size parameters, sizes of operands, and the point of a cut.
+/// A size: over size parameters, sizes of operands, and the cut point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Size {
     /// A number.
@@ -21,12 +21,12 @@ pub enum Size {
     Sum(Vec<Size>),
     /// A product.
     Product(Vec<Size>),
-    /// The first less the second.
+    /// The first minus the second.
     Difference(Box<[Size; 2]>),
 }
 
 impl Size {
-    /// The symbolic size for these operands; `None` if an operand has no such axis, or nothing is
+    /// The symbolic size for these operands; `None` if an operand has no such axis, or there is no
     /// cut.
     pub fn resolve(&self, operands: &[TensorType], cut: Option<&Dim>) -> Option<Dim> {
         Some(match self {
@@ -44,9 +44,9 @@ impl Size {
 /// The value of an attribute, before sizes are known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrExpr {
-    /// As it is.
+    /// A fixed value.
     Given(Attr),
-    /// A list of sizes; a list of integers where all are numbers.
+    /// A list of sizes; a list of integers if all are numbers.
     Sizes(Vec<Size>),
 }
 
@@ -93,9 +93,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program that computes `results` of operands of these types.
+    /// The program that computes `results` from operands of these types.
     ///
-    /// Fails where the type rule of an operator does.
+    /// Fails if the type rule of an operator does.
     pub fn compile(results: &[Expr], operands: &[TensorType], cut: Option<&Dim>) -> Result<Program, TypeError> {
         let mut program = Program { steps: Vec::new(), results: Vec::new(), slots: operands.to_vec() };
         for result in results {
@@ -151,7 +151,7 @@ impl Program {
         Ok(self.slots.len() - 1)
     }
 
-    /// The results for these operands, in the prime field, with sizes as bound.
+    /// The results for these operands, in the prime field, with the bound sizes.
     pub fn run(&self, operands: &[&Value<Field>], bindings: &Bindings) -> Result<Vec<Value<Field>>, EvalError> {
         let mut slots: Vec<Value<Field>> = operands.iter().map(|v| (*v).clone()).collect();
         for step in &self.steps {
@@ -169,7 +169,7 @@ fn numbers_or_dims(dims: Vec<Dim>) -> Attr {
     numbers.map_or(Attr::Dims(dims), Attr::Ints)
 }
 
-/// A number as a constant of one element.
+/// A number as a constant with one element.
 pub fn scalar(dtype: DType, shape: &[i64], value: f64) -> Option<Const> {
     if dtype == DType::I64 { Const::from_i64(dtype, shape, &[value as i64]) } else { Const::from_f64(dtype, shape, &[value]) }
 }
@@ -189,7 +189,7 @@ pub fn word(text: &str) -> Attr {
     }
 }
 
-/// A size with other sizes in the place of its symbols; `None` if a symbol has none.
+/// A size with its symbols replaced; `None` if a symbol has no replacement.
 pub fn substitute(dim: &Dim, sizes: &HashMap<String, Dim>) -> Option<Dim> {
     use regraft_ir::dim::Factor;
     let mut sum = Dim::from(0);

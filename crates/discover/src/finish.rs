@@ -1,4 +1,4 @@
-//! From the pairs of all shards to candidates: the steps that must see all pairs at once.
+//! From the pairs of all shards to candidates: the steps that need all pairs at once.
 
 use std::collections::BTreeSet;
 
@@ -17,31 +17,31 @@ use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 use crate::values::Draws;
 
-/// Fresh drawings of the elements under each assignment, for pairs that are left.
+/// Fresh drawings of the elements under each assignment, for remaining pairs.
 const DRAWS: usize = 4;
-/// Apart from all seeds of [`Values::of`](crate::Values::of).
+/// Distinct from all seeds of [`Values::of`](crate::Values::of).
 const FRESH: u64 = 0x6a09_e667_f3bc_c908;
 
-/// Pairs between two lines of progress.
+/// Pairs between two progress reports.
 const REPORT: usize = 256;
 
 /// How to finish.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Of all random elements.
+    /// Seed of all random elements.
     pub seed: u64,
     /// Threads.
     pub threads: usize,
-    /// Leave out what rewriting derives.
+    /// Omit what rewriting derives.
     pub derive: bool,
 }
 
 /// Candidates, and the pairs at each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finished {
-    /// Pairs that are no renamings of each other.
+    /// Pairs up to renaming.
     pub named_once: u64,
-    /// Of these: no instances of others, by variables that are made equal or have other types.
+    /// Of these: not instances of others with variables identified or of other types.
     pub most_general: u64,
     /// Of these: equal in fresh drawings.
     pub confirmed: u64,
@@ -52,9 +52,9 @@ pub struct Finished {
 /// Removes renamings and instances among `pairs`, and what does not hold for fresh elements. Pairs
 /// of smaller graphs come first.
 ///
-/// What is left does not depend on the order of `pairs`, nor on how they were spread over shards.
-/// With [`Options::derive`], a pair that rewriting by others derives is left out too; what follows
-/// from others only by way of larger graphs is still there.
+/// The result does not depend on the order of `pairs`, nor on their distribution over shards. With
+/// [`Options::derive`], a pair that rewriting by others derives is omitted too; pairs that only
+/// follow from others by way of larger graphs remain.
 pub fn finish(
     spec: &Spec,
     tables: &Tables,
@@ -102,9 +102,9 @@ fn survivors(
     Ok((counts, held))
 }
 
-/// The pairs that are left when those that others derive are dropped: first by smaller ones, then,
-/// of what is left, those in which variables occur more often than once, by pairs in which fewer
-/// do. The latter may be larger, and are more general.
+/// The pairs that remain when derivable ones are dropped: first those derived by smaller pairs,
+/// then, among those with repeated variables, those derived by pairs with fewer repeats. The latter
+/// may be larger, and are more general.
 fn underived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Vec<Pair>, DiscoverError> {
     let mut derivation = Derivation::new(spec, &tables.terms, &tables.values);
     let all: Vec<usize> = (0..pairs.len()).collect();
@@ -116,7 +116,7 @@ fn underived(spec: &Spec, tables: &Tables, pairs: &[Pair], observer: &mut dyn Ob
     Ok(kept.into_iter().map(|at| pairs[at]).collect())
 }
 
-/// Those of the pairs, taken in order, that the ones before them do not derive.
+/// The pairs, taken in order, that earlier ones do not derive.
 fn spanning(
     derivation: &mut Derivation<'_>,
     pairs: &[Pair],
@@ -139,7 +139,7 @@ fn spanning(
     Ok(kept)
 }
 
-/// How often variables occur, beyond the first time of each.
+/// How often variables occur beyond their first occurrence.
 fn repeats(terms: &Terms, graph: &TermSet) -> usize {
     fn leaves(terms: &Terms, v: ValueId, found: &mut Vec<ValueId>) {
         if terms.is_variable(v) {
@@ -156,7 +156,7 @@ fn repeats(terms: &Terms, graph: &TermSet) -> usize {
     all - found.len()
 }
 
-/// The pair as expressions, outputs that are equal at the same place.
+/// The pair as expressions, with equal outputs at the same position.
 fn candidate(spec: &Spec, tables: &Tables, pair: &Pair) -> Candidate {
     let mut equations = Instances::new(spec, &tables.terms, &tables.values).equations(pair);
     equations.sort_unstable();
@@ -171,7 +171,7 @@ mod tests {
     use crate::observe::Unobserved;
     use crate::state::Shard;
 
-    /// Without conditions on places, so that what is equal can stand for each other everywhere in
+    /// Without conditions on operands, so that equal values can replace each other everywhere in
     /// the table.
     const SPEC: &str = "
         (sizes m k)
@@ -185,7 +185,7 @@ mod tests {
         (operator transpose (?a) (is (transpose ?a :perm (1 0))))
         (operator concat0 (?a ?b) (is (concat ?a ?b :axis 0)))";
 
-    /// Equal values of which each is the only output of its graph, as pairs with the first of them.
+    /// Equal values, each the only output of its graph, paired with the first of them.
     fn equalities(tables: &Tables) -> Vec<Pair> {
         let Tables { terms, values } = tables;
         let graph = |v: ValueId| terms.closed(&[terms.owner(v)]).filter(|graph| terms.outputs(graph).as_slice() == [v]);

@@ -1,5 +1,4 @@
-//! What rewriting one side of a pair to the other saves, and whether rules that are there save as
-//! much.
+//! What rewriting one side of a pair to the other saves, and whether existing rules save as much.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +11,17 @@ use crate::candidate::{Candidate, Written};
 use crate::lower::{Constants, lowered};
 use crate::spec::Spec;
 
-/// Sizes that parameters take in turn: of models, small to large.
+/// Sizes that parameters take in turn: typical of models, small to large.
 const TYPICAL: [i64; 4] = [8, 32, 128, 512];
-/// How many assignments of them are looked at.
+/// Number of assignments of these sizes to evaluate.
 const ASSIGNMENTS: usize = 8;
-/// Savings below a part of the cost are none: prices are not that exact.
+/// Savings below this part of the cost are ignored: prices are not that exact.
 const LEAST: f64 = 0.05;
-/// States that a search for what rules reach expands, and how much dearer than the best they may
-/// be.
+/// States expanded when searching for what rules reach, and how much more expensive than the best
+/// they may be.
 const EXPANSIONS: usize = 48;
 const ALPHA: f64 = 1.6;
-/// Checks of a search's budget.
+/// Budget checks per search.
 const STEPS: u64 = 4096;
 
 /// A pair read in one direction.
@@ -32,7 +31,7 @@ pub struct Rewrite {
     pub source: Vec<Written>,
     /// By what.
     pub target: Vec<Written>,
-    /// What has to be constant for it to save something.
+    /// What must be constant for it to save something.
     pub constants: Constants,
     /// Where it saves something.
     pub savings: Vec<Saving>,
@@ -50,14 +49,14 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// How many times as fast.
+    /// The speedup.
     pub fn factor(&self) -> f64 {
         self.before as f64 / self.after.max(1) as f64
     }
 }
 
 impl Rewrite {
-    /// Operators of the source, each once.
+    /// Distinct operators of the source.
     pub fn operators(&self) -> usize {
         fn add<'a>(written: &'a Written, met: &mut Vec<&'a Written>) {
             let Written::Result { operands, .. } = written else { return };
@@ -71,17 +70,17 @@ impl Rewrite {
         met.len()
     }
 
-    /// The geometric mean, over all sizes looked at, of how many times as fast it makes what it
-    /// rewrites; where it saves nothing, it need not be used.
+    /// The geometric mean of the speedup over all sizes evaluated; where it saves nothing, it need
+    /// not be used.
     pub fn gain(&self) -> f64 {
-        // A target that costs nothing at all is as good as a hundredfold saving.
+        // A target that costs nothing counts as a hundredfold saving.
         let sum: f64 = self.savings.iter().map(|saving| saving.factor().min(100.0).ln()).sum();
         (sum / ASSIGNMENTS as f64).exp()
     }
 }
 
-/// Assignments of typical sizes to the parameters of a specification: each parameter goes through
-/// all of them, at its own pace.
+/// Assignments of typical sizes to the parameters of a specification: each parameter cycles through
+/// all of them at its own pace.
 fn assignments(spec: &Spec) -> impl Iterator<Item = Bindings> {
     (0..ASSIGNMENTS).map(|at| {
         let size = |place: usize| TYPICAL[(at / TYPICAL.len() + at * (2 * place + 1) + place * (1 + at / TYPICAL.len())) % TYPICAL.len()];
@@ -90,7 +89,7 @@ fn assignments(spec: &Spec) -> impl Iterator<Item = Bindings> {
 }
 
 /// The directions of a pair that save something somewhere: with all operands unknown, or else with
-/// weights and scalars that are constants.
+/// constant weights and scalars.
 pub fn rewrites(spec: &Spec, candidate: &Candidate) -> Vec<Rewrite> {
     let directions = [(&candidate.left, &candidate.right), (&candidate.right, &candidate.left)];
     directions.into_iter().filter_map(|(source, target)| rewrite(spec, source, target)).collect()
@@ -108,8 +107,8 @@ fn rewrite(spec: &Spec, source: &[Written], target: &[Written]) -> Option<Rewrit
     })
 }
 
-/// The rules by which a library saves as much as a rewrite, wherever that saves something; `None`
-/// if somewhere it does not.
+/// The rules by which a library saves as much as a rewrite, wherever the rewrite saves something;
+/// `None` if it falls short somewhere.
 pub fn done_by(spec: &Spec, rewrite: &Rewrite, library: &Library) -> Option<BTreeSet<String>> {
     let mut used = BTreeSet::new();
     for saving in &rewrite.savings {
@@ -119,7 +118,7 @@ pub fn done_by(spec: &Spec, rewrite: &Rewrite, library: &Library) -> Option<BTre
     Some(used)
 }
 
-/// The rules on a way from a graph to one that costs no more than `goal`.
+/// The rules on a path from a graph to one that costs at most `goal`.
 fn reached(graph: Graph, library: &Library, goal: Ns) -> Option<Vec<String>> {
     let model = Roofline::new(Bindings::new());
     let mut engine = Engine::new(graph, &model);

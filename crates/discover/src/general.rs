@@ -1,10 +1,10 @@
-//! Pairs whose sides share a part that might be anything.
+//! Pairs whose sides share a part that could be anything.
 //!
 //! If both sides contain the same term and remain equal with a fresh variable in its place, the
 //! pair is an instance of a smaller one. The fresh variable has the term's type, say `[2m, k]`,
-//! which no variable of the specification need have; but pairs hold for all sizes, so it is enough
-//! that variables of the specification, at other sizes, have the types of all variables of the
-//! smaller pair.
+//! which need not be the type of any variable of the specification. But pairs hold for all sizes,
+//! so it suffices that the specification's variables, at other sizes, have the types of all
+//! variables of the smaller pair.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
 use crate::values::Values;
 
-/// Looks for smaller pairs with a variable in the place of a part.
+/// Looks for smaller pairs with a variable in place of a part.
 pub struct General<'a> {
     spec: &'a Spec,
     terms: &'a Terms,
@@ -28,12 +28,12 @@ pub struct General<'a> {
 pub type Sizes = HashMap<String, Dim>;
 
 impl<'a> General<'a> {
-    /// Over these terms.
+    /// Works over these terms.
     pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> General<'a> {
         General { spec, terms, values }
     }
 
-    /// Whether a pair follows from a smaller one that is among the enumerated.
+    /// Whether a pair follows from a smaller enumerated one.
     pub fn covers(&self, left: &TermSet, right: &TermSet) -> bool {
         let common = left.as_slice().iter().filter(|id| right.contains(**id) && self.terms.get(**id).instance.is_some());
         common.into_iter().any(|id| self.is_instance(left, right, *id))
@@ -47,7 +47,7 @@ impl<'a> General<'a> {
         self.assign(left, right, &unknown, &mut Vec::new(), &Sizes::new())
     }
 
-    /// Variables of what is left of a graph without `part`: the graph's own and the part's results.
+    /// Variables of the graph without `part`: the graph's own and the part's results.
     fn leaves(&self, graph: &TermSet, part: TermId, found: &mut SmallVec<[ValueId; 8]>) {
         let mut todo: SmallVec<[ValueId; 8]> = self.terms.outputs(graph);
         while let Some(v) = todo.pop() {
@@ -61,8 +61,8 @@ impl<'a> General<'a> {
         }
     }
 
-    /// Tries variables of the specification in the places of `unknown`, one after another; of
-    /// interchangeable ones only the first that is free.
+    /// Tries variables of the specification for `unknown`, one by one; of interchangeable ones only
+    /// the first free one.
     fn assign(&self, left: &TermSet, right: &TermSet, unknown: &[ValueId], given: &mut Vec<(ValueId, ValueId)>, sizes: &Sizes) -> bool {
         let Some(v) = unknown.get(given.len()) else { return self.holds(left, right, given, sizes) };
         let mut tried: SmallVec<[ValueId; 8]> = SmallVec::new();
@@ -104,14 +104,14 @@ impl<'a> General<'a> {
         let mut roots = roots.to_vec();
         outputs.sort_unstable();
         roots.sort_unstable();
-        // A variable that is passed through makes a graph only by itself.
+        // A variable passed through only forms a graph by itself.
         let passes = roots.iter().any(|v| self.terms.is_variable(*v));
         let only_passes = roots.iter().all(|v| self.terms.is_variable(*v));
         (outputs.as_slice() == roots && (!passes || only_passes)).then_some(graph)
     }
 
-    /// The value computed in the same way of other values in the places of those that are given, at
-    /// other sizes; `None` if the table lacks it, or a variable is not given.
+    /// The value rebuilt from replacements of the given values, at other sizes; `None` if the table
+    /// lacks it, or a variable has no replacement.
     pub fn rebuild(&self, v: ValueId, sizes: &Sizes, known: &mut Vec<(ValueId, ValueId)>) -> Option<ValueId> {
         if let Some((_, to)) = known.iter().find(|(from, _)| *from == v) {
             return Some(*to);
@@ -140,7 +140,7 @@ impl<'a> General<'a> {
     }
 }
 
-/// Sizes for which a type of the specification is `wanted`, beside those that are fixed already.
+/// Sizes for which a type of the specification is `wanted`, given those already fixed.
 pub fn fitted(general: &TensorType, wanted: &TensorType, sizes: &Sizes) -> Option<Sizes> {
     if general.rank() != wanted.rank() || general.dtype != wanted.dtype {
         return None;

@@ -1,5 +1,5 @@
-//! Terms by what they apply to what: all terms that a pattern may match, without looking at the
-//! others.
+//! An index of terms by operator and operand heads: finds all terms that a pattern may match
+//! without scanning the others.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use crate::set::TermId;
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 
-/// Operands that are told apart, at most.
+/// Maximum number of operands to distinguish.
 const OPERANDS: usize = 3;
-/// Bits for what an operand is.
+/// Bits per operand head.
 const BITS: u32 = 16;
 
-/// What a value is: 0 for a variable, else the operator and the number of the result.
+/// The head of a value: 0 for a variable, otherwise the operator and the result number.
 type Head = u16;
 
 /// The heads of a term's operands, the first of them lowest.
@@ -23,7 +23,7 @@ type Key = u64;
 
 /// Terms by operator and heads of operands.
 pub struct Heads {
-    /// For each operator, which operands there are, and where the terms are.
+    /// For each operator, the operand keys and the ranges of their terms.
     keys: Vec<Vec<(Key, std::ops::Range<usize>)>>,
     list: Vec<TermId>,
     commutative: Vec<bool>,
@@ -59,8 +59,7 @@ impl Heads {
         Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect(), readers }
     }
 
-    /// Terms of the pattern's operator to whose operands those of the pattern may be fitted, as far
-    /// as heads tell: its own, and those of one operand.
+    /// Terms of the pattern's operator whose operands may match the pattern's, judging by heads.
     pub fn like(&self, terms: &Terms, pattern: ValueId) -> Vec<TermId> {
         let all = || self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied());
         let term = terms.get(terms.owner(pattern));
@@ -77,7 +76,7 @@ impl Heads {
         found
     }
 
-    /// How many terms have the pattern's operator and operands like the pattern's.
+    /// Number of terms with the pattern's operator and operand heads.
     pub fn count(&self, terms: &Terms, pattern: ValueId) -> usize {
         self.ranges(terms, pattern).map(|range| range.len()).sum()
     }
@@ -92,7 +91,7 @@ impl Heads {
     }
 }
 
-/// Whether all operands that are no variables in a pattern have the pattern's heads.
+/// Whether all operands that are not variables in a pattern have the pattern's heads.
 fn fits(pattern: Key, have: Key) -> bool {
     (0..OPERANDS as u32).map(|at| at * BITS).all(|shift| {
         let wanted = (pattern >> shift) as Head;

@@ -1,4 +1,4 @@
-//! Pairs that are others with some variables made equal, or of other types.
+//! Pairs that are instances of others, with variables identified or of other types.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 use crate::values::Values;
 
-/// Drops pairs that are instances of others.
+/// Drops instances of other pairs.
 pub struct Instances<'a> {
     spec: &'a Spec,
     terms: &'a Terms,
@@ -21,7 +21,7 @@ pub struct Instances<'a> {
 /// Equal outputs of both sides, one after another.
 pub type Equations = SmallVec<[(ValueId, ValueId); 4]>;
 
-/// What variables of the general pair stand for, and at which sizes.
+/// What the variables of the general pair stand for, and at which sizes.
 #[derive(Clone, Default)]
 pub struct Match {
     /// Variables and values.
@@ -31,13 +31,13 @@ pub struct Match {
 }
 
 impl<'a> Instances<'a> {
-    /// Over these terms.
+    /// Works over these terms.
     pub fn new(spec: &'a Spec, terms: &'a Terms, values: &'a Values) -> Instances<'a> {
         Instances { spec, terms, values }
     }
 
-    /// The pairs that are no instances of others, in their order. Of pairs that are instances of
-    /// each other the first is kept.
+    /// The pairs that are not instances of others, in order. Of pairs that are instances of each
+    /// other the first is kept.
     pub fn most_general(&self, pairs: &[Pair]) -> Vec<Pair> {
         let mut shapes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, pair) in pairs.iter().enumerate() {
@@ -58,7 +58,7 @@ impl<'a> Instances<'a> {
         pairs.iter().zip(dropped).filter(|(_, dropped)| !dropped).map(|(pair, _)| *pair).collect()
     }
 
-    /// The pair without names: instances have the same.
+    /// The pair without names: its instances have the same shape.
     fn shape(&self, pair: &Pair) -> String {
         let mut sides: Vec<String> = pair
             .iter()
@@ -83,7 +83,7 @@ impl<'a> Instances<'a> {
         format!("({}.{} {})", operator.name, v - term.first, operands.join(" "))
     }
 
-    /// The pair as equations between outputs, by their fingerprints.
+    /// The pair as equations between outputs, matched by fingerprint.
     pub fn equations(&self, pair: &Pair) -> Equations {
         let sorted = |at: usize| {
             let mut outputs = self.terms.outputs(&pair[at]);
@@ -100,7 +100,7 @@ impl<'a> Instances<'a> {
             && [special, turned].iter().any(|special| self.matched(&general, special, &Match::default()).is_some())
     }
 
-    /// Matches every equation of the general pair with another one of the special pair.
+    /// Matches every equation of the general pair with a different one of the special pair.
     fn matched(&self, general: &[(ValueId, ValueId)], special: &[(ValueId, ValueId)], so_far: &Match) -> Option<Match> {
         let Some(((l, r), general)) = general.split_first() else { return Some(so_far.clone()) };
         special.iter().enumerate().find_map(|(at, (sl, sr))| {
@@ -110,7 +110,7 @@ impl<'a> Instances<'a> {
         })
     }
 
-    /// All ways in which `special` is `general` with other variables.
+    /// All ways in which `special` is `general` with its variables replaced.
     pub fn unified(&self, general: ValueId, special: ValueId, so_far: &Match) -> Vec<Match> {
         if self.terms.is_variable(general) {
             return self.named(general, special, so_far).into_iter().collect();

@@ -1,5 +1,4 @@
-//! What a pruning remembers of pairs: which ones are proved, so that an interrupted one goes on
-//! where it was.
+//! The verdicts of a pruning, kept so that an interrupted one can resume.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,13 +11,12 @@ use crate::candidate::Candidate;
 use crate::error::DiscoverError;
 use crate::spec::Spec;
 
-/// First word of the file, and the version of its form.
+/// First words of the file: its name and version.
 const HEADER: &str = "regraft journal 1";
 /// Digits of a pair's digest.
 const DIGITS: usize = 32;
 
-/// Verdicts on pairs, by the pairs' texts; on disk, a line for each, in the order in which they
-/// were reached.
+/// Verdicts on pairs, by the pairs' texts; on disk, one per line, in the order they were reached.
 #[derive(Debug, Default)]
 pub struct Journal {
     known: FxHashMap<u128, bool>,
@@ -26,14 +24,14 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal that is kept in memory only.
+    /// A journal in memory only.
     pub fn none() -> Journal {
         Journal::default()
     }
 
-    /// Opens a journal, or begins one. Verdicts depend on the specification and on the work that a
-    /// proof may cost: fails if the file was written for others, is no journal, or cannot be read
-    /// or written. A last line that was cut off is forgotten.
+    /// Opens or creates a journal. Verdicts depend on the specification and on the work budget of a
+    /// proof: fails if the file was written for others, is not a journal, or cannot be read or
+    /// written. A truncated last line is dropped.
     pub fn open(path: &Path, spec: &Spec, allowance: Allowance) -> Result<Journal, DiscoverError> {
         let Allowance { closed, by_cases, by_tables } = allowance;
         let head = format!("{HEADER} spec {:016x} work {closed} {by_cases} {by_tables}", spec.digest);
@@ -69,12 +67,12 @@ impl Journal {
         Ok(Journal { known, file: Some((path.to_path_buf(), file)) })
     }
 
-    /// How many verdicts there are.
+    /// Number of verdicts.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -84,7 +82,7 @@ impl Journal {
         self.known.get(&digest(spec, pair)).copied()
     }
 
-    /// Remembers verdicts, and writes them down.
+    /// Records verdicts, and writes them to disk.
     pub fn learn<'c>(&mut self, spec: &Spec, verdicts: impl Iterator<Item = (&'c Candidate, bool)>) -> Result<(), DiscoverError> {
         let mut text = String::new();
         for (pair, proved) in verdicts {
@@ -109,7 +107,7 @@ fn verdict(line: &str) -> Option<(u128, bool)> {
     }
 }
 
-/// A pair's digest: of its text, whatever its number.
+/// A digest of a pair's text, regardless of its number.
 fn digest(spec: &Spec, pair: &Candidate) -> u128 {
     xxhash_rust::xxh3::xxh3_128(pair.text(spec, 0).as_bytes())
 }
@@ -134,7 +132,7 @@ mod tests {
         assert!(journal.is_empty() && journal.get(&spec, &pairs[0]).is_none());
         journal.learn(&spec, [(&pairs[0], true)].into_iter()).unwrap();
         drop(journal);
-        // A line that was cut off.
+        // A truncated line.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"0123").unwrap();
         let mut journal = Journal::open(&path, &spec, work).unwrap();
         assert_eq!((journal.len(), journal.get(&spec, &pairs[0]), journal.get(&spec, &pairs[1])), (1, Some(true), None));

@@ -1,10 +1,10 @@
 //! Finds rewrite rules: enumerates all small graphs over a specification of operators and
 //! variables, and pairs those that compute the same.
 //!
-//! The idea is that of TASO (Jia et al., SOSP 2019, section 2). What differs: operators mean exact
-//! expressions over `regraft-ir`, elements are of a prime field, shapes are symbolic and an
-//! equality must hold at several sizes, graphs are enumerated once each and not once for every
-//! order of their operators, and a pair is left out only if it follows from others that are there.
+//! The idea is that of TASO (Jia et al., SOSP 2019, section 2). Differences: operators are defined
+//! by exact expressions over `regraft-ir`, elements come from a prime field, shapes are symbolic
+//! and an equality must hold at several sizes, each graph is enumerated once rather than once per
+//! order of its operators, and a pair is omitted only if it follows from others that are kept.
 //!
 //! ```
 //! use regraft_discover::{Options, Settings, Shard, Spec, Tables, Unobserved, enumerate, finish};

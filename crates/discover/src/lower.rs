@@ -1,5 +1,5 @@
-//! Sides of pairs as graphs of the operators that models have, at sizes that are numbers: what is
-//! cut in two is one split.
+//! Sides of pairs as graphs of model operators, at numeric sizes: a cut into two parts becomes one
+//! split.
 
 use regraft_ir::{Attr, Bindings, Dim, Graph, Op, OpKind, TensorType, TypeError, ValueId, ops};
 
@@ -18,16 +18,16 @@ pub enum Constants {
 }
 
 impl Constants {
-    /// Whether this variable is one.
+    /// Whether this variable is a constant.
     pub fn has(self, spec: &Spec, variable: usize) -> bool {
         let declared = &spec.variables[variable];
         self == Constants::Weights && (declared.weight || declared.ty.rank() == 0)
     }
 }
 
-/// The graph that computes `side` of variables of the specification, at sizes as bound.
+/// The graph that computes `side` from variables of the specification, at the bound sizes.
 ///
-/// Fails where an operator does not take its operands.
+/// Fails if an operator does not accept its operands.
 pub fn lowered(spec: &Spec, side: &[Written], bindings: &Bindings, constants: Constants) -> Result<Graph, TypeError> {
     let mut lowering = Lowering { spec, bindings, constants, graph: Graph::new(""), variables: Vec::new(), done: Vec::new() };
     for (at, written) in side.iter().enumerate() {
@@ -37,7 +37,7 @@ pub fn lowered(spec: &Spec, side: &[Written], bindings: &Bindings, constants: Co
     Ok(lowering.graph)
 }
 
-/// Whether an operator's program is a cut in two, one part the rest of the other: the axis.
+/// The axis of an operator's program that cuts in two, with one part the rest of the other.
 pub fn cut_axis(operator: &Operator, program: &Program) -> Option<i64> {
     let (_, axis) = operator.cut?;
     let is_slice =
@@ -57,7 +57,7 @@ fn one_size(attr: &Attr) -> Option<Dim> {
     }
 }
 
-/// An operator of the specification, where it cuts, its operands, and its results in the graph.
+/// An operator of the specification, its cut point, its operands, and its results in the graph.
 type Applied = (usize, Option<Dim>, Vec<ValueId>, Vec<ValueId>);
 
 struct Lowering<'a> {
@@ -131,7 +131,7 @@ impl Lowering<'_> {
         Ok(program.results.iter().map(|slot| slots[*slot]).collect())
     }
 
-    /// The operator with numbers for the sizes among its attributes.
+    /// The operator with its size attributes as numbers.
     fn with_numbers(&self, op: &Op) -> Result<Op, TypeError> {
         let mut attrs = Vec::new();
         for (name, attr) in op.attrs() {

@@ -1,8 +1,8 @@
-//! Who watches an enumeration.
+//! Observers of an enumeration.
 
-/// Is told how it goes, and may stop it.
+/// Receives progress reports, and may stop the enumeration.
 pub trait Observer {
-    /// A step begins, or has come this far.
+    /// A step begins, or has got this far.
     fn step(&mut self, phase: &str, detail: &str);
 
     /// Whether to stop as soon as possible.
@@ -11,7 +11,7 @@ pub trait Observer {
     }
 }
 
-/// Watches nothing.
+/// Ignores everything.
 pub struct Unobserved;
 
 impl Observer for Unobserved {

@@ -1,4 +1,4 @@
-//! Operators of a specification: what they take, when they apply, what they compute.
+//! Operators of a specification: their operands, conditions and definitions.
 
 use regraft_ir::dim::Factor;
 use regraft_ir::{Dim, TensorType};
@@ -12,44 +12,44 @@ pub enum Guard {
     Rank(usize, usize),
     /// Two operands have the same shape.
     SameShape(usize, usize),
-    /// An operand is no scalar.
+    /// An operand is not a scalar.
     Tensor(usize),
     /// An operand has these sizes; `None` where any will do.
     Sizes(usize, Vec<Option<Size>>),
 }
 
-/// A condition on an operand itself, beside its type.
+/// A condition on an operand itself, besides its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandGuard {
     /// A variable.
     Variable(usize),
-    /// Anything but a variable that is declared as a weight.
+    /// Anything but a variable declared as a weight.
     Data(usize),
     /// Two operands are not the same value.
     Distinct(usize, usize),
 }
 
-/// An operator that the generator applies: counts as one, whatever it is made of.
+/// An operator of the generator: counts as one, however many operators define it.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// Unique name.
     pub name: String,
     /// Names of the operands.
     pub operands: Vec<String>,
-    /// Swapping the two operands changes nothing.
+    /// Whether swapping the two operands changes nothing.
     pub commutative: bool,
     /// Conditions on types.
     pub guards: Vec<Guard>,
     /// Conditions on the operands themselves.
     pub operand_guards: Vec<OperandGuard>,
-    /// The operand and axis whose size is cut in two parts, in all ways in which it is a sum.
+    /// The operand and axis whose size is cut in two, in all ways to write it as a sum.
     pub cut: Option<(usize, usize)>,
     /// One expression per result.
     pub results: Vec<Expr>,
 }
 
 impl Operator {
-    /// Whether an operand may have this type, as far as it alone can tell.
+    /// Whether an operand may have this type, as far as it alone determines.
     pub fn admits(&self, operand: usize, ty: &TensorType) -> bool {
         self.guards.iter().all(|guard| match guard {
             Guard::Rank(at, rank) => *at != operand || ty.rank() == *rank,
@@ -70,8 +70,7 @@ impl Operator {
             })
     }
 
-    /// The points at which operands of these types are cut; `None` alone where the operator cuts
-    /// nothing.
+    /// The cut points for operands of these types; `None` alone if the operator has no cut.
     pub fn cuts(&self, types: &[TensorType]) -> Vec<Option<Dim>> {
         let Some((operand, axis)) = self.cut else { return vec![None] };
         let Some(size) = types.get(operand).and_then(|ty| ty.shape.get(axis)) else { return Vec::new() };
@@ -79,8 +78,8 @@ impl Operator {
     }
 }
 
-/// Whether a type has these sizes, as far as they can be told from `operands`: the sizes of
-/// operands that are not there fit anything.
+/// Whether a type has these sizes, as far as `operands` determine them: sizes of missing operands
+/// fit anything.
 fn fits(ty: &TensorType, sizes: &[Option<Size>], operands: &[TensorType]) -> bool {
     ty.rank() == sizes.len()
         && sizes.iter().zip(&ty.shape).all(|(want, have)| match want {
@@ -89,8 +88,8 @@ fn fits(ty: &TensorType, sizes: &[Option<Size>], operands: &[TensorType]) -> boo
         })
 }
 
-/// All ways to cut a size that is a sum of products of size parameters, with positive coefficients:
-/// the first parts, neither nothing nor all.
+/// All ways to cut a size that is a sum of products of size parameters with positive coefficients:
+/// the first parts, neither empty nor the whole.
 fn parts(size: &Dim) -> Vec<Dim> {
     let mut sums = vec![Dim::from(0)];
     for (coefficient, factors) in size.products() {

@@ -1,10 +1,10 @@
 //! Groups of graphs with equal outputs become pairs; pairs that follow from smaller ones are
-//! counted and left out.
+//! counted and dropped.
 //!
 //! A group is spanned by a star: its first graph paired with each other one, so all its equations
-//! follow from those pairs. A pair is left out only if it follows from pairs of fewer operators, of
-//! graphs of the same group that come earlier, or of another group by renaming; so what is left
-//! spans everything.
+//! follow from those pairs. A pair is dropped only if it follows from pairs with fewer operators,
+//! from earlier graphs of the same group, or from another group by renaming; so the remaining pairs
+//! span everything.
 
 use std::ops::AddAssign;
 
@@ -17,27 +17,27 @@ use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
 use crate::values::Values;
 
-/// Pairs at each step, each step after the one before.
+/// Number of pairs remaining after each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Pairs with equal outputs under the first assignment.
     pub pairs: u64,
     /// Of these: under all assignments.
     pub generic: u64,
-    /// Of these: no union of pairs of smaller graphs.
+    /// Of these: not a union of pairs of smaller graphs.
     pub single: u64,
-    /// Of these: do not end in the same operator on operands that are equal by smaller pairs.
+    /// Of these: not ending in the same operator on operands that are equal by smaller pairs.
     pub unlike_ends: u64,
-    /// Of these: no part can be replaced by an equal one that comes earlier.
+    /// Of these: without a part that an equal, earlier one can replace.
     pub irreducible: u64,
-    /// Of these: in one group of all that are renamings of each other.
+    /// Of these: from one group among all renamings of it.
     pub first_names: u64,
-    /// Of these: no common part of both sides can be a variable.
+    /// Of these: without a common part of both sides that can be a variable.
     pub unlike_starts: u64,
 }
 
 impl Tally {
-    /// The steps in order, with names for people.
+    /// The steps in order, with display names.
     pub fn steps(&self) -> [(&'static str, u64); 7] {
         [
             ("equal under the first assignment", self.pairs),
@@ -79,7 +79,7 @@ pub struct Pairing<'a> {
     values: &'a Values,
     renaming: Renaming<'a>,
     general: General<'a>,
-    /// For each value the first one that is equal.
+    /// For each value the first equal one.
     first_equal: Vec<ValueId>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Pairing<'a> {
         Pairing { terms, spec, values, renaming, general: General::new(spec, terms, values), first_equal }
     }
 
-    /// Adds what is left of a group of graphs with equal fingerprints (first assignment) to
+    /// Adds the remaining pairs of a group of graphs with equal fingerprints (first assignment) to
     /// `pairs`.
     pub fn group(&self, graphs: &[TermSet], tally: &mut Tally, pairs: &mut Vec<Pair>) {
         tally.pairs += graphs.len().saturating_sub(1) as u64;
@@ -123,8 +123,8 @@ impl<'a> Pairing<'a> {
         pairs.extend(left.iter().map(|r| [*first.graph(), *r.graph()]));
     }
 
-    /// Whether the outputs fall into two parts that are equal each for itself: then both parts are
-    /// pairs of smaller graphs.
+    /// Whether the outputs split into two parts that are each equal on their own: then both parts
+    /// are pairs of smaller graphs.
     fn is_union(&self, left: &TermSet, right: &TermSet) -> bool {
         let (ls, rs) = (self.terms.sinks(left), self.terms.sinks(right));
         if ls.len() < 2 || rs.len() < 2 {
@@ -168,18 +168,18 @@ impl<'a> Pairing<'a> {
     }
 
     /// Whether each operand is the only output of the graph that computes it, so that its equality
-    /// is a pair by itself.
+    /// is a pair of its own.
     fn operands_stand_alone(&self, id: TermId) -> bool {
         self.terms.get(id).operands.iter().all(|v| self.stands_alone(*v))
     }
 
-    /// A result of a split does not: what computes it returns the other one too.
+    /// A result of a split does not: the graph that computes it returns the other result too.
     fn stands_alone(&self, v: ValueId) -> bool {
         self.terms.is_variable(v) || self.terms.outputs(&self.terms.get(self.terms.owner(v)).closure).as_slice() == [v]
     }
 
-    /// Whether a proper part is equal to a value that comes earlier, and the graph with that in its
-    /// place comes earlier too.
+    /// Whether a proper part is equal to an earlier value, and the graph with that in its place
+    /// comes earlier too.
     fn reduces(&self, rank: &Rank) -> bool {
         let graph = rank.graph();
         let sinks = self.terms.sinks(graph);
@@ -194,7 +194,7 @@ impl<'a> Pairing<'a> {
         })
     }
 
-    /// The graph with another value in the place of one that it does not return.
+    /// The graph with a value that it does not return replaced by another.
     fn replaced(&self, graph: &TermSet, value: ValueId, by: ValueId) -> Option<TermSet> {
         let mut mapped: Vec<(TermId, TermId)> = Vec::new();
         let mut new_sinks: Vec<TermId> = Vec::new();

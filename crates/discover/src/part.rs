@@ -1,4 +1,4 @@
-//! What one shard found, as a text file: to be merged with the others.
+//! The findings of one shard as a text file, to be merged with others.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ use crate::walk::Size;
 /// The first line of a file.
 const HEADER: &str = "regraft-discover part 1";
 
-/// What one shard found.
+/// The findings of one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it belongs to.
+    /// The enumeration it belongs to.
     pub identity: Identity,
     /// What was found.
     pub found: Enumerated,
@@ -74,9 +74,9 @@ impl Part {
         Err(damaged())
     }
 
-    /// All parts of one enumeration as a whole.
+    /// Merges all parts of one enumeration.
     ///
-    /// Fails if one is missing, is there twice, or belongs to another enumeration.
+    /// Fails if one is missing, duplicated, or belongs to another enumeration.
     pub fn merge(parts: Vec<Part>) -> Result<Part, PartError> {
         let mut parts = parts.into_iter();
         let Some(mut whole) = parts.next() else { return Err(PartError("there are no parts to merge".into())) };

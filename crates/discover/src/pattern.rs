@@ -1,4 +1,4 @@
-//! Patterns matched against values of the table, and values made after patterns.
+//! Patterns matched against values of the table, and values built from patterns.
 
 use smallvec::SmallVec;
 
@@ -14,26 +14,25 @@ pub struct Patterns<'a> {
     sizes: SizeTable<'a>,
 }
 
-/// What variables of a pattern stand for, and at which sizes.
+/// What the variables of a pattern stand for, and at which sizes.
 #[derive(Clone)]
 pub struct Match {
     names: SmallVec<[(ValueId, ValueId); 8]>,
     sizes: SizesId,
-    /// What cuts in the pattern, and what in its place.
+    /// Cut instances in the pattern, and their counterparts.
     cuts: SmallVec<[(InstanceId, InstanceId); 2]>,
 }
 
-/// Parts of a pattern and what they have to match.
+/// Parts of a pattern and the values they must match.
 type Todo = SmallVec<[(ValueId, ValueId); 12]>;
 
 impl<'a> Patterns<'a> {
-    /// Over these terms.
+    /// Works over these terms.
     pub fn new(spec: &'a Spec, terms: &'a Terms) -> Patterns<'a> {
         Patterns { spec, terms, sizes: SizeTable::new(terms) }
     }
 
-    /// All ways in which a value is a pattern with other values in the places of variables, added
-    /// to `found`.
+    /// Adds to `found` all ways in which a value is a pattern with its variables replaced.
     pub fn matches(&mut self, pattern: ValueId, value: ValueId, found: &mut Vec<Match>) {
         let none = Match { names: SmallVec::new(), sizes: OPEN, cuts: SmallVec::new() };
         self.all(Todo::from_slice(&[(pattern, value)]), none, found);
@@ -83,7 +82,7 @@ impl<'a> Patterns<'a> {
         }
     }
 
-    /// The value computed like a pattern of what a match gives; `None` if the table lacks it.
+    /// The value built by a pattern from a match; `None` if the table lacks it.
     pub fn rebuilt(&mut self, pattern: ValueId, of: &Match) -> Option<ValueId> {
         if self.terms.is_variable(pattern) {
             return of.names.iter().find(|(name, _)| *name == pattern).map(|(_, value)| *value);
@@ -99,7 +98,7 @@ impl<'a> Patterns<'a> {
         }
         let special = self.sizes.instance(instance, &operands, of.sizes)?;
         let value = self.terms.get(self.terms.find(special, &operands)?).first + (pattern - term.first);
-        // What takes nothing does not show in the types of operands at which sizes it stands.
+        // Without operands, types do not determine the sizes.
         (!operands.is_empty() || self.sizes.fitted(pattern, value, of.sizes) == Some(of.sizes)).then_some(value)
     }
 }

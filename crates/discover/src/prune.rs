@@ -1,5 +1,5 @@
-//! From pairs to rules: what is proved, saves something, is not done by other rules, and can be
-//! stated.
+//! From pairs to rules: those that are proved, save something, are not covered by other rules, and
+//! can be stated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,53 +19,53 @@ use crate::spec::Spec;
 use crate::statement::Statement;
 use crate::typing::generalized;
 
-/// Instances of each kind of sizes that a rule is judged by.
+/// Instances of each kind of sizes on which a rule is judged.
 const INSTANCES: usize = 6;
-/// Pairs that are proved, per thread, between two looks at the observer.
+/// Pairs proved per thread between two checks of the observer.
 const BATCH: usize = 32;
-/// Part of the work for the proof of a pair that a proof at more general sizes may cost: thousands
-/// are tried, and most fail.
+/// Divisor of the work budget for a proof at more general sizes: thousands are tried, and most
+/// fail.
 const GENERAL: u64 = 10;
 
-/// What became of one direction of a pair.
+/// The outcome for one direction of a pair.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
-    /// It is a rule, of this name.
+    /// It became the rule of this name.
     Rule(String),
-    /// Rules save as much already: these.
+    /// These rules already save as much.
     Done(BTreeSet<String>),
     /// It cannot be stated as a rule, and why.
     Unstated(String),
     /// The rule that states it is not proved, and why.
     Unproved(String),
-    /// Its source is met nowhere.
+    /// Its source occurs nowhere.
     Unmet,
 }
 
-/// A proved pair in a direction that is wanted.
+/// A proved pair in a wanted direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// Its place among the pairs.
+    /// Its index among the pairs.
     pub pair: usize,
     /// The direction, and what it saves.
     pub rewrite: Rewrite,
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
 }
 
-/// What became of all pairs.
+/// The outcome for all pairs.
 #[derive(Clone, Debug, Default)]
 pub struct Pruned {
-    /// For each pair whether it is proved.
+    /// Whether each pair is proved.
     pub proved: Vec<bool>,
-    /// Directions that are wanted, those that save most by the roofline first.
+    /// Wanted directions, those with the largest savings by the roofline first.
     pub ranked: Vec<Ranked>,
     /// The rules as text, those with smaller sources first.
     pub rules: Vec<String>,
 }
 
 impl Pruned {
-    /// The rules as a rule file, whose head says from which specification it was made.
+    /// The rules as a rule file, whose header names the specification.
     pub fn file(&self, spec: &str) -> String {
         let head = format!(
             ";; Found by machine, from the pairs of the specification `{spec}`; docs/guide/generating-rules.md says how. Not to be edited: `make generated-rules`\n\
@@ -74,7 +74,7 @@ impl Pruned {
         self.rules.iter().fold(head, |text, rule| text + "\n" + rule)
     }
 
-    /// How many directions each set of rules does, most first.
+    /// How many directions each set of rules covers, most first.
     pub fn done(&self) -> Vec<(usize, String)> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for ranked in &self.ranked {
@@ -91,22 +91,21 @@ impl Pruned {
 /// How to prune.
 #[derive(Clone, Copy, Debug)]
 pub struct Pruning {
-    /// Operators of the sources of rules, at most.
+    /// Maximum number of operators of a rule's source.
     pub operators: usize,
     /// Threads.
     pub threads: usize,
-    /// Seed of the instances by which rules are judged.
+    /// Seed of the instances on which rules are judged.
     pub seed: u64,
-    /// Work that the proof of a pair may cost.
+    /// Work budget for the proof of a pair.
     pub allowance: Allowance,
 }
 
 impl Pruning {
-    /// Any sources, on one thread.
+    /// Sources of any size, on one thread.
     pub const DEFAULT: Pruning = Pruning { operators: usize::MAX, threads: 1, seed: 0, allowance: ALLOWANCE };
 
-    /// As it is, but for so much work for the closed forms of a proof, and for the rest in
-    /// proportion.
+    /// The same with this much work for the closed forms of a proof, and the rest in proportion.
     pub fn within(self, closed: u64) -> Pruning {
         let Allowance { by_cases, by_tables, .. } = ALLOWANCE;
         let part = |all: u64| (u128::from(all) * u128::from(closed) / u128::from(ALLOWANCE.closed)) as u64;
@@ -114,25 +113,24 @@ impl Pruning {
     }
 }
 
-/// Work that the proof of a pair may cost: a part of what proofs get elsewhere, because a pair that
-/// is not proved costs all of it.
+/// Work budget for the proof of a pair: less than proofs get elsewhere, because an unproved pair
+/// costs all of it.
 const ALLOWANCE: Allowance = Allowance { closed: 200_000, by_cases: 500_000, by_tables: 2_000_000 };
 
-/// Which directions of proved pairs are made rules of.
+/// Which directions of proved pairs become rules.
 pub enum Wanted<'a> {
     /// Those that save something by the roofline, unless other rules save as much.
     Saving,
-    /// Those whose source is met somewhere, as this says of a rule without guards; whatever they
-    /// save.
+    /// Those whose source occurs somewhere, as this function decides for a rule without guards,
+    /// whatever they save.
     Met(&'a dyn Fn(&Rule) -> bool),
 }
 
-/// Proves, ranks and prunes pairs of a specification against a library. Nothing but rules that
-/// [`judge`] calls proved comes out as a rule.
+/// Proves, ranks and prunes pairs of a specification against a library. Only rules that [`judge`]
+/// reports as proved are returned.
 ///
-/// Verdicts that the journal has are not looked for again. Fails if the observer interrupts it or
-/// the journal cannot be written; or if a rule that was written here cannot be read back, which is
-/// a defect.
+/// Verdicts in the journal are reused. Fails if the observer interrupts it or the journal cannot be
+/// written; or if a rule written here cannot be read back, which is a defect.
 pub fn prune(
     spec: &Spec,
     pairs: &[Candidate],
@@ -153,7 +151,7 @@ pub fn prune(
     };
     let mut rewrites: Vec<(usize, Rewrite)> =
         kept.iter().zip(found).flat_map(|(at, found)| found.into_iter().map(|rewrite| (*at, rewrite))).collect();
-    // Smaller sources first: rules for them may do larger ones. Then larger savings.
+    // Smaller sources first: their rules may cover larger ones. Then larger savings.
     let by_size = |a: &(usize, Rewrite), b: &(usize, Rewrite)| a.1.operators().cmp(&b.1.operators());
     rewrites.sort_by(|a, b| by_size(a, b).then(b.1.gain().total_cmp(&a.1.gain())).then(a.0.cmp(&b.0)));
     let mut pruned = Pruned { proved, ..Pruned::default() };
@@ -190,7 +188,7 @@ pub fn prune(
     Ok(pruned)
 }
 
-/// Has the journal know of all pairs whether they are proved.
+/// Makes sure that the journal has a verdict on every pair.
 fn prove(spec: &Spec, pairs: &[Candidate], how: Pruning, journal: &mut Journal, observer: &mut dyn Observer) -> Result<(), DiscoverError> {
     let open: Vec<&Candidate> = pairs.iter().filter(|pair| journal.get(spec, pair).is_none()).collect();
     let known = pairs.len() - open.len();
@@ -219,8 +217,8 @@ fn directions(pair: &Candidate) -> Vec<Rewrite> {
     vec![rewrite(&pair.left, &pair.right), rewrite(&pair.right, &pair.left)]
 }
 
-/// Why a direction is not stated because of its source: too large, with constants of the
-/// specification, or met nowhere. What is met is remembered by sources.
+/// Why a direction's source keeps it from being stated: too large, with constants of the
+/// specification, or occurring nowhere. Occurrences are cached by source.
 fn unmet(
     spec: &Spec,
     rewrite: &Rewrite,
@@ -263,8 +261,8 @@ fn narrow<'a>(spec: &'a Spec, rewrite: &'a Rewrite, types: &'a [TensorType]) -> 
     Statement { spec, types, source: &rewrite.source, target: &rewrite.target, constants: rewrite.constants }
 }
 
-/// What is known without stating it: that it is too large, that it has constants of the
-/// specification, or that a library does it.
+/// The fate that is known without stating it: too large, with constants of the specification, or
+/// covered by a library.
 fn fate_by(spec: &Spec, rewrite: &Rewrite, library: &Library, operators: usize) -> Option<Fate> {
     match unfit(spec, rewrite, operators) {
         Some(why) => Some(Fate::Unstated(why)),
@@ -272,7 +270,7 @@ fn fate_by(spec: &Spec, rewrite: &Rewrite, library: &Library, operators: usize) 
     }
 }
 
-/// Whether a value is made of an operator without operands.
+/// Whether a value contains an operator without operands.
 fn takes_nothing(spec: &Spec, written: &Written) -> bool {
     match written {
         Written::Variable(_) => false,
@@ -288,7 +286,7 @@ fn stated(spec: &Spec, rewrite: &Rewrite, library: &mut Library, rules: &mut Vec
     let types = types(spec);
     let statement = narrow(spec, rewrite, &types);
     let base = format!("found-{}", statement.words());
-    // What cannot be stated at the specification's sizes cannot be at any.
+    // What cannot be stated at the specification's sizes cannot be stated at any.
     if let Err(why) = statement.rule(&base, "", "") {
         return Ok(Fate::Unstated(why));
     }

@@ -12,10 +12,10 @@ use regraft_rules::sexp::Sexp;
 use crate::expr::{AttrExpr, Expr, Size, scalar, word};
 use crate::operator::{Guard, OperandGuard, Operator};
 
-/// How deep definitions may use each other.
+/// Maximum nesting of definitions.
 const DEEPEST: usize = 32;
 
-/// A mistake in a file that is not named yet.
+/// A mistake in a file whose name is not yet known.
 #[derive(Debug)]
 pub struct Mistake {
     at: Position,
@@ -30,7 +30,7 @@ impl Mistake {
     }
 }
 
-/// A mistake at a place.
+/// A mistake at a position.
 pub fn mistake(at: Position, message: impl Display, hint: impl Display) -> Mistake {
     Mistake { at, message: message.to_string(), hint: hint.to_string() }
 }
@@ -43,7 +43,7 @@ pub fn name(item: &Sexp) -> Result<String, Mistake> {
     }
 }
 
-/// The one number of a form.
+/// The single number of a form.
 pub fn number(items: &[Sexp], at: Position, range: RangeInclusive<usize>) -> Result<usize, Mistake> {
     let found = match items {
         [item] => item.atom().and_then(|word| word.parse().ok()),
@@ -53,7 +53,7 @@ pub fn number(items: &[Sexp], at: Position, range: RangeInclusive<usize>) -> Res
     found.filter(|n| range.contains(n)).ok_or_else(|| mistake(at, "not a number that fits here", hint))
 }
 
-/// A size over size parameters alone.
+/// A size over size parameters only.
 pub fn dim(item: &Sexp, sizes: &[String]) -> Result<Dim, Mistake> {
     let size = Scope { operands: &[], cut: None, sizes }.size(item)?;
     size.resolve(&[], None).ok_or_else(|| mistake(item.position(), "no operand can be meant here", "use sizes and numbers"))
@@ -160,7 +160,7 @@ fn index(operands: &[String], item: &Sexp) -> Result<usize, Mistake> {
     found.ok_or_else(|| mistake(item.position(), format!("`{item}` is no operand"), format!("one of {}", operands.join(" "))))
 }
 
-/// What names mean inside of an operator.
+/// What names mean inside an operator.
 struct Scope<'a> {
     operands: &'a [String],
     cut: Option<&'a str>,

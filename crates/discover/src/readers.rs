@@ -3,7 +3,7 @@
 use crate::set::TermId;
 use crate::terms::{Term, Terms, ValueId};
 
-/// For each value the terms that have it among their operands, each once, by operator.
+/// For each value the terms that have it as an operand, without repeats, by operator.
 pub struct Readers {
     /// Readers of `v` are `list[starts[v]..starts[v + 1]]`.
     starts: Vec<u32>,
@@ -11,7 +11,7 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// Of all values.
+    /// The readers of all values.
     pub fn new(terms: &Terms) -> Readers {
         let mut starts = vec![0u32; terms.values() + 1];
         let applied = || (0..).zip(terms.list()).filter(|(_, term)| term.instance.is_some());
@@ -54,7 +54,7 @@ fn operator(terms: &Terms, id: TermId) -> Option<usize> {
     terms.get(id).instance.map(|i| terms.types.instance(i).operator)
 }
 
-/// Operands, each once.
+/// Distinct operands.
 fn operands(term: &Term) -> impl Iterator<Item = ValueId> {
     let all = term.operands.as_slice();
     all.iter().enumerate().filter(|(at, v)| !all[..*at].contains(v)).map(|(_, v)| *v)

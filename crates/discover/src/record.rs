@@ -11,13 +11,13 @@ use crate::set::{MOST_OPERATORS, TermId, TermSet};
 
 /// Bytes of a read or write to a run.
 const BLOCK: usize = 1 << 20;
-/// Marks an unused place of a record.
+/// Marks an unused slot of a record.
 const NONE: TermId = TermId::MAX;
 
 /// A graph and the fingerprint of its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
-    /// Of the multiset of outputs, under the first assignment.
+    /// The fingerprint of the multiset of outputs, under the first assignment.
     pub print: u64,
     /// The graph.
     pub graph: TermSet,
@@ -33,12 +33,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// Bytes of a record of graphs of up to `size` operators.
+    /// Bytes of a record for graphs of up to `size` operators.
     pub fn record_bytes(size: usize) -> u64 {
         8 + 4 * size.max(2) as u64
     }
 
-    /// Sorts `records` and writes them, then forgets them. Graphs have up to `size` operators.
+    /// Sorts `records`, writes them and clears the list. Graphs have up to `size` operators.
     pub fn write(path: PathBuf, records: &mut Vec<Record>, size: usize) -> Result<Run, DiscoverError> {
         records.sort_unstable();
         let file = File::create(&path).map_err(DiscoverError::io(&path))?;
@@ -105,7 +105,7 @@ impl Reader {
     }
 }
 
-/// Records of several runs in one order: those with equal fingerprints come together.
+/// Records of several runs in one order: equal fingerprints are adjacent.
 pub struct Merge {
     readers: Vec<Reader>,
     memory: std::vec::IntoIter<Record>,
@@ -133,7 +133,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The smallest record left.
+    /// The smallest remaining record.
     pub fn next(&mut self) -> Result<Option<Record>, DiscoverError> {
         let Some(Reverse((record, source))) = self.heads.pop() else { return Ok(None) };
         self.refill(source)?;

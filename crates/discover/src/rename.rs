@@ -1,5 +1,4 @@
-//! Variables are interchangeable where their types are the same: graphs and pairs up to such
-//! renamings.
+//! Variables of the same type are interchangeable: graphs and pairs up to such renamings.
 
 use smallvec::SmallVec;
 
@@ -7,10 +6,10 @@ use crate::set::{TermId, TermSet};
 use crate::spec::Spec;
 use crate::terms::{Operands, Terms, ValueId};
 
-/// What each used variable is called instead.
+/// The new name of each used variable.
 pub type Names = SmallVec<[(ValueId, ValueId); 8]>;
 
-/// Renames variables within their classes: those of equal type, weights apart from others.
+/// Renames variables within their classes: those of equal type, with weights separate.
 pub struct Renaming<'a> {
     spec: &'a Spec,
     terms: &'a Terms,
@@ -48,7 +47,7 @@ impl<'a> Renaming<'a> {
         used
     }
 
-    /// All ways to rename these variables one to one, the identity among them.
+    /// All ways to rename these variables one to one, including the identity.
     pub fn all(&self, used: &[ValueId]) -> Vec<Names> {
         let mut all = vec![Names::new()];
         for v in used {
@@ -62,8 +61,8 @@ impl<'a> Renaming<'a> {
         all
     }
 
-    /// The graph with its variables renamed; `None` only if the table lacks it, which a table over
-    /// interchangeable variables does not.
+    /// The graph with its variables renamed; `None` only if the table lacks it, which cannot happen
+    /// over interchangeable variables.
     pub fn apply(&self, graph: &TermSet, names: &Names) -> Option<TermSet> {
         let renamed = |v: ValueId| names.iter().find(|(from, _)| *from == v).map_or(v, |(_, to)| *to);
         let mut mapped: SmallVec<[(TermId, TermId); 6]> = SmallVec::new();
@@ -96,8 +95,8 @@ impl<'a> Renaming<'a> {
     }
 }
 
-/// Graphs in the order in which they are preferred: fewer operators, then a list of what is applied
-/// to what types, which renaming does not change, then the terms themselves.
+/// Order of preference of graphs: fewer operators, then the list of instances, which renaming does
+/// not change, then the terms themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     operators: usize,
@@ -123,7 +122,7 @@ impl Rank {
         &self.graph
     }
 
-    /// Whether renaming can make one graph of the other, as far as operators and types tell.
+    /// Whether renaming might turn one graph into the other, judging by operators and types.
     pub fn alike(&self, other: &Rank) -> bool {
         self.applied == other.applied
     }
@@ -131,7 +130,7 @@ impl Rank {
 
 impl Renaming<'_> {
     /// Whether no renaming of a graph of the group comes before the first of them: of all groups
-    /// that are renamings of each other this holds for one. `ranks` is sorted.
+    /// that are renamings of each other, this holds for one. `ranks` is sorted.
     pub fn is_first(&self, ranks: &[Rank]) -> bool {
         let Some(first) = ranks.first() else { return true };
         ranks.iter().take_while(|rank| rank.alike(first)).all(|rank| {
@@ -141,7 +140,7 @@ impl Renaming<'_> {
         })
     }
 
-    /// The first of all renamings of a pair, whichever side is called left.
+    /// The first of all renamings of a pair, in either orientation.
     pub fn first_pair(&self, left: &TermSet, right: &TermSet) -> [TermSet; 2] {
         let all = self.all(&self.used(&[left, right]));
         let renamed = all.iter().filter_map(|names| {

@@ -1,9 +1,9 @@
-//! Small sorted sets of terms: what a graph is to the generator.
+//! Small sorted sets of terms: the generator's graphs.
 
-/// Most operators that a graph may have.
+/// Maximum number of operators of a graph.
 pub const MOST_OPERATORS: usize = 6;
 
-/// A term's place in the table of terms.
+/// A term's index in the table of terms.
 pub type TermId = u32;
 
 /// Marks an unused slot; larger than every id, so that sets compare like lists.
@@ -25,7 +25,7 @@ impl TermSet {
         ids.iter().try_fold(TermSet::EMPTY, |set, id| set.with(*id))
     }
 
-    /// Ascending.
+    /// The terms, ascending.
     pub fn as_slice(&self) -> &[TermId] {
         &self.ids[..usize::from(self.len)]
     }
@@ -45,17 +45,17 @@ impl TermSet {
         self.as_slice().last().copied()
     }
 
-    /// Whether the term is among them.
+    /// Whether it contains the term.
     pub fn contains(&self, id: TermId) -> bool {
         self.as_slice().contains(&id)
     }
 
-    /// Whether all of these are among the others.
+    /// Whether the other set contains all of these.
     pub fn is_subset(&self, of: &TermSet) -> bool {
         self.as_slice().iter().all(|id| of.contains(*id))
     }
 
-    /// The set with one more term; itself if it has it already; `None` if it is full.
+    /// The set with one more term; unchanged if it contains it; `None` if it is full.
     pub fn with(mut self, id: TermId) -> Option<TermSet> {
         let n = self.len();
         let at = self.as_slice().partition_point(|have| *have < id);
@@ -81,7 +81,7 @@ impl TermSet {
         rest
     }
 
-    /// The terms of both; `None` if these are too many.
+    /// The terms of both; `None` if there are too many.
     pub fn union(self, other: &TermSet) -> Option<TermSet> {
         other.as_slice().iter().try_fold(self, |set, id| set.with(*id))
     }

@@ -1,5 +1,4 @@
-//! Sizes at which an instance of a pair stands, numbered, and what follows from them, each looked
-//! up once.
+//! Numbered sizes of instances of a pair, with cached consequences.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -14,13 +13,13 @@ use crate::types::{InstanceId, TypeId};
 /// Number of an assignment of sizes to size parameters.
 pub type SizesId = u32;
 
-/// An instance for operands of other types at some sizes.
+/// An instance applied to operands of other types at some sizes.
 type Application = (InstanceId, SmallVec<[TypeId; 3]>, SizesId);
 
-/// No size is given yet.
+/// No size is fixed yet.
 pub const OPEN: SizesId = 0;
 
-/// All assignments met so far.
+/// All assignments so far.
 pub struct SizeTable<'a> {
     terms: &'a Terms,
     list: Vec<Sizes>,
@@ -31,7 +30,7 @@ pub struct SizeTable<'a> {
 }
 
 impl<'a> SizeTable<'a> {
-    /// Over these terms.
+    /// Works over these terms.
     pub fn new(terms: &'a Terms) -> SizeTable<'a> {
         SizeTable {
             terms,
@@ -43,8 +42,7 @@ impl<'a> SizeTable<'a> {
         }
     }
 
-    /// The sizes for which the type of `general` is that of `special`, beside those that are fixed
-    /// already.
+    /// The sizes for which the type of `general` is that of `special`, given those already fixed.
     pub fn fitted(&mut self, general: ValueId, special: ValueId, sizes: SizesId) -> Option<SizesId> {
         let key = (self.terms.type_id(general), self.terms.type_id(special), sizes);
         if let Some(known) = self.fitted.get(&key) {
@@ -64,7 +62,7 @@ impl<'a> SizeTable<'a> {
     }
 
     /// The operator of `general` for operands of other types, cut where `general` cuts at these
-    /// sizes; `None` if it was not met.
+    /// sizes; `None` if it did not occur.
     pub fn instance(&mut self, general: InstanceId, operands: &[ValueId], sizes: SizesId) -> Option<InstanceId> {
         let types: SmallVec<[TypeId; 3]> = operands.iter().map(|o| self.terms.type_id(*o)).collect();
         let key = (general, types, sizes);

@@ -9,12 +9,12 @@ use crate::operator::Operator;
 use crate::read;
 use crate::set::MOST_OPERATORS;
 
-/// Elements of the largest tensor that is looked at, where the file sets no other limit.
+/// Elements of the largest tensor to evaluate, unless the file sets another limit.
 const MOST_ELEMENTS: usize = 512;
-/// Operators of the largest graph, where neither the file nor the command sets another limit.
+/// Operators of the largest graph, unless the file or the command sets another limit.
 const OPERATORS: usize = 3;
 
-/// Specifications that come with Regraft, by name.
+/// Specifications shipped with Regraft, by name.
 pub const SHIPPED: &[(&str, &str)] =
     &[("taso", include_str!("../../../rules/specs/taso.spec")), ("dense", include_str!("../../../rules/specs/dense.spec"))];
 
@@ -32,12 +32,12 @@ pub struct Variable {
 /// What to enumerate graphs over.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Digest of the text: work folders and shards belong to one.
+    /// Digest of the text: work folders and shards belong to one specification.
     pub digest: u64,
     /// Names of the size parameters.
     pub sizes: Vec<String>,
-    /// Values of all size parameters, one set after another. Candidates hold under all; the first
-    /// is the one that pairs are formed with.
+    /// Sets of values of all size parameters. Candidates hold under all of them; pairs are formed
+    /// with the first.
     pub assignments: Vec<Bindings>,
     /// Input variables.
     pub variables: Vec<Variable>,
@@ -45,7 +45,7 @@ pub struct Spec {
     pub operators: Vec<Operator>,
     /// Elements that a tensor may have under the first assignment.
     pub limit_elements: usize,
-    /// Operators that a graph may have, if nobody says otherwise.
+    /// Default limit on the operators of a graph.
     pub limit_operators: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a work folder knows: how far an enumeration has come.
+//! The state of a work folder: how far an enumeration has got.
 
 use std::fmt::Write;
 use std::fs;
@@ -15,12 +15,12 @@ const NAME: &str = "state";
 pub struct Shard {
     /// Which range.
     pub index: u32,
-    /// How many there are.
+    /// Number of ranges.
     pub count: u32,
 }
 
 impl Shard {
-    /// All of it.
+    /// The whole range.
     pub const WHOLE: Shard = Shard { index: 0, count: 1 };
 
     /// Whether a fingerprint is in the range.
@@ -29,14 +29,14 @@ impl Shard {
     }
 }
 
-/// What an enumeration belongs to.
+/// The identity of an enumeration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// [`Spec::digest`](crate::Spec::digest).
     pub spec: u64,
     /// Operators of the largest graphs.
     pub size: usize,
-    /// Of all random elements.
+    /// Seed of all random elements.
     pub seed: u64,
     /// Which fingerprints.
     pub shard: Shard,
@@ -60,29 +60,29 @@ impl Identity {
     }
 }
 
-/// How far an enumeration has come.
+/// How far an enumeration has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    /// What it belongs to.
+    /// The enumeration it belongs to.
     pub identity: Identity,
-    /// The first item that is not enumerated yet.
+    /// The first item not yet enumerated.
     pub next: usize,
-    /// Records of the items before.
+    /// Records of the items before it.
     pub runs: Vec<Run>,
 }
 
 impl State {
-    /// The beginning.
+    /// The initial state.
     pub fn new(identity: Identity) -> State {
         State { identity, next: 0, runs: Vec::new() }
     }
 
-    /// Where the state of a work folder is.
+    /// The path of a work folder's state.
     pub fn path(work: &Path) -> PathBuf {
         work.join(NAME)
     }
 
-    /// Writes the state, in one step.
+    /// Writes the state atomically.
     pub fn save(&self, work: &Path) -> Result<(), DiscoverError> {
         let mut text = format!("{}\nnext {}\n", self.identity.line(), self.next);
         for run in &self.runs {
@@ -95,8 +95,8 @@ impl State {
         fs::rename(&fresh, &path).map_err(DiscoverError::io(&path))
     }
 
-    /// Reads the state of a work folder; the beginning if there is none. Fails if it belongs to
-    /// something else.
+    /// Reads the state of a work folder; the initial one if there is none. Fails if it belongs to
+    /// another enumeration.
     pub fn load(work: &Path, identity: Identity) -> Result<State, DiscoverError> {
         let path = State::path(work);
         let text = match fs::read_to_string(&path) {

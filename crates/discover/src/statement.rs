@@ -1,8 +1,8 @@
-//! Pairs read in one direction as rules of the rule language (`rules/README.md`).
+//! States pairs, read in one direction, as rules of the rule language (`rules/README.md`).
 //!
-//! The guards state the types at which the pair is proved, whole: ranks, sizes that are numbers,
-//! and sizes that agree. What matches is then an instance of the proved pair, and nothing is left
-//! to what the operators at hand would refuse.
+//! The guards state the types at which the pair is proved in full: ranks, numeric sizes, and equal
+//! sizes. Any match is then an instance of the proved pair, and nothing relies on operators
+//! rejecting other operands.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -30,21 +30,21 @@ pub struct Statement<'a> {
     pub constants: Constants,
 }
 
-/// Text of one side, and what it needs.
+/// Text of one side, and its requirements.
 struct Side<'a> {
     of: &'a Statement<'a>,
     is_source: bool,
-    /// Values that the source has more than once, once they are written.
+    /// Repeated values of the source that have been written already.
     named: Vec<&'a Written>,
     repeated: Vec<&'a Written>,
     guards: Vec<String>,
     instance: Vec<String>,
-    /// Points of cuts that have a name.
+    /// Cut points that have a name.
     cuts: Vec<(String, String)>,
 }
 
 impl<'a> Statement<'a> {
-    /// Names of the specification's operators on both sides: what a rule may be called after.
+    /// Names of the specification's operators on both sides, from which a rule's name is built.
     pub fn words(&self) -> String {
         fn add<'w>(spec: &'w Spec, written: &Written, words: &mut Vec<&'w str>) {
             if let Written::Result { operator, operands, .. } = written {
@@ -62,8 +62,8 @@ impl<'a> Statement<'a> {
         format!("{}-as-{}", side(self.source), if target.is_empty() { "operand".into() } else { target })
     }
 
-    /// The rule under a name, with a line of documentation and a comment; why it cannot be stated
-    /// otherwise.
+    /// The rule under a name, with a line of documentation and a comment; otherwise why it cannot
+    /// be stated.
     pub fn rule(&self, name: &str, comment: &str, doc: &str) -> Result<String, String> {
         let variables = variables(self.source);
         if let Some(free) = variables_of(self.target).difference(&variables_of(self.source)).next() {
@@ -121,7 +121,7 @@ impl<'a> Statement<'a> {
         labels
     }
 
-    /// Ranks, sizes that are numbers, sizes that agree.
+    /// Ranks, numeric sizes, equal sizes.
     fn guards(&self, variables: &[usize]) -> Vec<String> {
         let mut guards: Vec<String> =
             variables.iter().map(|at| format!("(= (rank {}) {})", self.variable(*at), self.types[*at].rank())).collect();
@@ -142,7 +142,7 @@ impl<'a> Statement<'a> {
         guards
     }
 
-    /// A size as an expression over what the source matches.
+    /// A size as an expression over the match.
     fn size(&self, size: &Dim) -> Result<String, String> {
         let variables = variables(self.source);
         let place = |name: &str| {
@@ -166,7 +166,7 @@ impl<'a> Statement<'a> {
         Ok(if sum.len() == 1 { sum.remove(0) } else { format!("(+ {})", sum.join(" ")) })
     }
 
-    /// How floating point may differ, at most.
+    /// The largest floating-point difference.
     fn numeric(&self) -> &'static str {
         let moves = |spec: &Spec, w: &Written| moves_only(spec, w);
         let both = || self.source.iter().chain(self.target);
@@ -216,12 +216,12 @@ fn variables_of(side: &[Written]) -> BTreeSet<usize> {
     found
 }
 
-/// Whether a value is made of another.
+/// Whether a value contains another.
 fn contains(whole: &Written, part: &Written) -> bool {
     whole == part || matches!(whole, Written::Result { operands, .. } if operands.iter().any(|o| contains(o, part)))
 }
 
-/// A size as instance clauses write it.
+/// A size in the notation of instance clauses.
 fn plain(size: &Dim) -> String {
     let products: Vec<String> = size
         .products()
@@ -333,7 +333,7 @@ impl<'a> Side<'a> {
         Ok(text)
     }
 
-    /// A constant: only targets can make one.
+    /// A constant: only targets can create one.
     fn constant(&self, op: &Op) -> Result<String, String> {
         if self.is_source {
             return Err("its source has a constant of the specification".into());
@@ -370,7 +370,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Values that occur again, in the order in which a side is written.
+/// Values that recur, in the order a side is written.
 fn count<'a>(written: &'a Written, met: &mut Vec<&'a Written>, repeated: &mut Vec<&'a Written>) {
     let Written::Result { operands, .. } = written else { return };
     if met.contains(&written) {
@@ -381,7 +381,7 @@ fn count<'a>(written: &'a Written, met: &mut Vec<&'a Written>, repeated: &mut Ve
     met.push(written);
 }
 
-/// `MaxPool` as rule files write it.
+/// A name such as `MaxPool` in the notation of rule files.
 fn kebab(name: &str) -> String {
     let mut text = String::new();
     for (at, c) in name.chars().enumerate() {

@@ -1,8 +1,8 @@
-//! Terms: operators applied to variables and to results of other terms, each written once.
+//! Terms: operators applied to variables and to results of other terms, each stored once.
 //!
-//! A graph of the generator is a set of terms that contains what they are applied to ([`TermSet`]).
-//! As equal applications are one term and commutative operands have one order, a graph has no two
-//! equal operators, and no order of its operators.
+//! A graph of the generator is a set of terms closed under operands ([`TermSet`]). As equal
+//! applications are one term and commutative operands have a fixed order, a graph has no two equal
+//! operators, and no order of its operators.
 
 use regraft_ir::TensorType;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -24,15 +24,15 @@ pub type Operands = SmallVec<[ValueId; 3]>;
 /// An operator application, or a variable passed through.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// What is applied; `None` for a variable that is passed through.
+    /// The applied instance; `None` for a variable passed through.
     pub instance: Option<InstanceId>,
-    /// What it is applied to.
+    /// Its operands.
     pub operands: Operands,
     /// The first result; others follow.
     pub first: ValueId,
     /// Number of results.
     pub results: u32,
-    /// Itself and all terms that it is made of; empty for a variable.
+    /// Itself and all terms it is built from; empty for a variable.
     pub closure: TermSet,
 }
 
@@ -50,8 +50,8 @@ struct ValueInfo {
     owner: TermId,
 }
 
-/// All terms of up to some number of operators. The first terms are the variables, in the order of
-/// the specification, and so are the first values.
+/// All terms of up to a given number of operators. The first terms, and the first values, are the
+/// variables, in the specification's order.
 #[derive(Debug)]
 pub struct Terms {
     /// Types and instances.
@@ -59,7 +59,7 @@ pub struct Terms {
     list: Vec<Term>,
     values: Vec<ValueInfo>,
     index: FxHashMap<u64, TermId>,
-    /// First term of every size, and one beyond the last.
+    /// First term of every size, and one past the last.
     starts: Vec<TermId>,
     variables: usize,
 }
@@ -109,12 +109,12 @@ impl Terms {
         &self.list[id as usize]
     }
 
-    /// Numbers of the terms made of `size` operators.
+    /// Numbers of the terms built from `size` operators.
     pub fn of_size(&self, size: usize) -> std::ops::Range<TermId> {
         self.starts[size]..self.starts[size + 1]
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn values(&self) -> usize {
         self.values.len()
     }
@@ -149,13 +149,13 @@ impl Terms {
         self.get(id).instance.map(|i| &spec.operators[self.types.instance(i).operator])
     }
 
-    /// The terms of a graph that no other term of it reads: those that no other's closure contains.
+    /// The terms of a graph that no other term of it reads: those in no other term's closure.
     pub fn sinks(&self, graph: &TermSet) -> SmallVec<[TermId; MOST_OPERATORS]> {
         let read = |id: TermId| graph.as_slice().iter().any(|other| *other != id && self.get(*other).closure.contains(id));
         graph.as_slice().iter().copied().filter(|id| !read(*id)).collect()
     }
 
-    /// The results of a graph: those of its terms that no other term of it reads.
+    /// The results of a graph: those that no term of it reads.
     pub fn outputs(&self, graph: &TermSet) -> SmallVec<[ValueId; 8]> {
         let read = |value: ValueId| {
             let reads = |id: &TermId| self.get(*id).instance.is_some() && self.get(*id).operands.contains(&value);
@@ -164,7 +164,7 @@ impl Terms {
         graph.as_slice().iter().flat_map(|id| self.get(*id).values()).filter(|value| !read(*value)).collect()
     }
 
-    /// The smallest graph that has these terms.
+    /// The smallest graph that contains these terms.
     pub fn closed(&self, ids: &[TermId]) -> Option<TermSet> {
         ids.iter().try_fold(TermSet::EMPTY, |set, id| {
             let closure = &self.get(*id).closure;
@@ -202,13 +202,13 @@ impl Terms {
         Ok(())
     }
 
-    /// Bytes of the tables, about.
+    /// Approximate size of the tables in bytes.
     fn bytes(&self) -> u64 {
         let map = self.index.capacity() * (size_of::<(u64, TermId)>() + 1);
         (self.list.capacity() * size_of::<Term>() + self.values.capacity() * size_of::<ValueInfo>() + map) as u64
     }
 
-    /// Adds all terms of `size` operators to those of fewer.
+    /// Adds all terms of `size` operators to the smaller ones.
     fn grow(&mut self, spec: &Spec, size: usize, budget: u64) -> Result<(), DiscoverError> {
         let pools = Pools::of(self, size);
         for (at, operator) in spec.operators.iter().enumerate() {
@@ -245,7 +245,7 @@ fn key(instance: InstanceId, operands: &[ValueId]) -> u64 {
     hasher.finish()
 }
 
-/// Values by type and by the number of operators that they are made of.
+/// Values by type and by the number of operators they are built from.
 struct Pools {
     by_type: Vec<Vec<Vec<ValueId>>>,
 }
@@ -259,7 +259,7 @@ impl Pools {
         Pools { by_type }
     }
 
-    /// Tuples of types that have values and that the operands, each for itself, admit.
+    /// Tuples of types that have values and that each operand on its own admits.
     fn tuples(&self, terms: &Terms, operator: &Operator) -> Vec<SmallVec<[TypeId; 3]>> {
         let mut tuples = vec![SmallVec::new()];
         for operand in 0..operator.operands.len() {
@@ -277,7 +277,7 @@ impl Pools {
     }
 }
 
-/// Operands of given types that are together made of exactly `rest` operators.
+/// Operands of given types that are together built from exactly `rest` operators.
 struct Choice<'a> {
     pools: &'a Pools,
     operator: &'a Operator,
@@ -301,7 +301,7 @@ impl Choice<'_> {
         let pool = &pools.by_type[self.types[at] as usize];
         let variable_only = self.operator.operand_guards.contains(&OperandGuard::Variable(at));
         for (made_of, values) in pool.iter().enumerate() {
-            // What a larger value adds is at least the difference.
+            // A larger value adds at least the difference.
             if (variable_only && made_of > 0) || made_of > self.rest || (last && union.len() + made_of < self.rest) {
                 continue;
             }
@@ -310,7 +310,7 @@ impl Choice<'_> {
                 continue;
             }
             if made_of > 0 && missing == 0 {
-                // Only what is there already.
+                // Only existing values.
                 let inside = union.as_slice().iter().flat_map(|id| terms.get(*id).values());
                 let fitting: SmallVec<[ValueId; 8]> =
                     inside.filter(|v| terms.type_id(*v) == self.types[at] && terms.get(terms.owner(*v)).closure.len() == made_of).collect();
@@ -328,7 +328,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Pairs whose second operand is made of all that is asked for, and so of the first one too:
+    /// Pairs whose second operand is built from all required operators, and so contains the first:
     /// found from the second.
     fn contained(&mut self, terms: &Terms, spec: &Spec) {
         let [first, second] = *self.types else { return };

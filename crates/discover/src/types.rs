@@ -12,10 +12,10 @@ pub type TypeId = u32;
 /// Number of an operator applied to operand types.
 pub type InstanceId = u32;
 
-/// An operator for operands of certain types, cut at a certain point if it cuts.
+/// An operator for operands of certain types, cut at a certain point if it has a cut.
 #[derive(Debug)]
 pub struct Instance {
-    /// The operator, by its place in the specification.
+    /// The operator, by index in the specification.
     pub operator: usize,
     /// The point of the cut.
     pub cut: Option<Dim>,
@@ -25,7 +25,7 @@ pub struct Instance {
     pub results: Vec<TypeId>,
 }
 
-/// All types and instances met so far.
+/// All types and instances so far.
 #[derive(Debug, Default)]
 pub struct Types {
     list: Vec<TensorType>,
@@ -46,7 +46,7 @@ impl Types {
         id
     }
 
-    /// The number of a type, if it was met.
+    /// The number of a type, if it occurred.
     pub fn find(&self, ty: &TensorType) -> Option<TypeId> {
         self.index.get(ty).copied()
     }
@@ -56,7 +56,7 @@ impl Types {
         &self.list[id as usize]
     }
 
-    /// How many there are.
+    /// Number of types.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -66,13 +66,13 @@ impl Types {
         &self.instances[id as usize]
     }
 
-    /// Instances of an operator that were met for operands of these types.
+    /// Known instances of an operator for operands of these types.
     pub fn known(&self, operator: usize, operands: &[TypeId]) -> &[InstanceId] {
         self.applied.get(&(operator, SmallVec::from_slice(operands))).map_or(&[], Vec::as_slice)
     }
 
-    /// Instances of an operator for operands of these types: none where a guard, a type rule or the
-    /// limit of elements forbids it.
+    /// Instances of an operator for operands of these types: none if a guard, a type rule or the
+    /// limit on elements forbids it.
     pub fn apply(&mut self, spec: &Spec, operator: usize, operands: &[TypeId]) -> &[InstanceId] {
         let key = (operator, SmallVec::from_slice(operands));
         if !self.applied.contains_key(&key) {

@@ -1,9 +1,9 @@
 //! The most general sizes at which a pair is proved.
 //!
-//! A specification has few size parameters, so what need not agree does: `x` of `[m, k]` and
-//! weights of `[k, k]`. Every place where a parameter stands, an axis of a variable or a term of a
-//! point of a cut, is given a parameter of its own, alone or together with others, as long as the
-//! prover still proves the pair.
+//! A specification has few size parameters, so sizes agree that need not: `x` of `[m, k]` and
+//! weights of `[k, k]`. Every site of a parameter, an axis of a variable or a term of a cut point,
+//! is given a parameter of its own, alone or together with others, as long as the prover still
+//! proves the pair.
 
 use regraft_ir::dim::Factor;
 use regraft_ir::{Dim, TensorType};
@@ -12,41 +12,41 @@ use regraft_prove::{Allowance, Assumptions, equal_within};
 use crate::candidate::{Candidate, Written};
 use crate::spec::Spec;
 
-/// Places that are renamed together, at most.
+/// Maximum number of sites renamed together.
 const TOGETHER: usize = 4;
-/// Renamings that are tried for a pair.
+/// Maximum number of renamings tried for a pair.
 const TRIES: usize = 3000;
 
 /// A pair over more general sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct General {
-    /// The pair, cut at points over these sizes.
+    /// The pair, with cut points over these sizes.
     pub pair: Candidate,
     /// Types of the specification's variables.
     pub types: Vec<TensorType>,
 }
 
-/// Where a size parameter stands.
+/// A site of a size parameter.
 #[derive(Clone, Debug, PartialEq)]
 enum Site {
     /// An axis of a variable.
     Axis(usize, usize),
-    /// A term of the point of a cut: which cut, which term.
+    /// A term of a cut point: which cut, which term.
     Cut(usize, usize),
 }
 
-/// Sites, and the parameters at them.
+/// Sites, and their parameters.
 struct Sites<'a> {
     spec: &'a Spec,
     pair: &'a Candidate,
-    /// Applications that cut: what is cut, and the terms of the point.
+    /// Applications with a cut: the value, and the terms of the cut point.
     cuts: Vec<(Written, Vec<String>, i64)>,
     sites: Vec<Site>,
     names: Vec<String>,
 }
 
-/// The most general sizes for a pair that is proved at those of the specification. No try costs
-/// more than `allowance`.
+/// The most general sizes for a pair proved at those of the specification. No attempt costs more
+/// than `allowance`.
 pub fn generalized(spec: &Spec, pair: &Candidate, allowance: Allowance) -> General {
     let mut sites = Sites::new(spec, pair);
     let (mut tries, mut fresh) = (0, 0);
@@ -109,8 +109,7 @@ impl<'a> Sites<'a> {
         self.cuts.push((written.clone(), terms, number));
     }
 
-    /// Sets of sites that have one parameter, and are no more than half of those that have it:
-    /// small ones first.
+    /// Sets of sites that share a parameter, at most half of those that have it, small ones first.
     fn subsets(&self) -> Vec<Vec<usize>> {
         let mut sets = Vec::new();
         let mut seen: Vec<&str> = Vec::new();
@@ -121,7 +120,7 @@ impl<'a> Sites<'a> {
             seen.push(name);
             let all: Vec<usize> = (0..self.names.len()).filter(|at| self.names[*at] == *name).collect();
             let most = (all.len() / 2).min(TOGETHER);
-            // Where a constant has the parameter too, all sites may be given another.
+            // If a constant has the parameter too, all sites may be given another.
             sets.extend(
                 (1u32..1 << all.len().min(16))
                     .filter(|mask| mask.count_ones() as usize <= most)
@@ -132,7 +131,7 @@ impl<'a> Sites<'a> {
         sets
     }
 
-    /// The pair over the parameters as they are named now.
+    /// The pair over the parameters as currently named.
     fn general(&self) -> Option<General> {
         let mut types: Vec<TensorType> = self.spec.variables.iter().map(|v| v.ty.clone()).collect();
         for (site, name) in self.sites.iter().zip(&self.names) {

@@ -1,4 +1,4 @@
-//! What terms evaluate to, as fingerprints.
+//! Fingerprints of the values of terms.
 //!
 //! Elements are of the field of 2^61 - 1, where sums and products are exact; variables are random
 //! elements. Two values that are equal as polynomials have equal fingerprints; others of degree d
@@ -22,20 +22,20 @@ use crate::set::{TermId, TermSet};
 use crate::spec::Spec;
 use crate::terms::{Terms, ValueId};
 
-/// Terms that a thread takes at a time.
+/// Terms per unit of work of a thread.
 const SHARE: usize = 64;
-/// Shares whose results are collected at a time.
+/// Units whose results are collected at a time.
 const BLOCK: usize = 512;
 
 /// How many of [`SAMPLES`] elements are negative under the orders that are drawn, in turn: at least
 /// and at most. Windows of many elements are all negative only where nearly all elements are.
 const NEGATIVE: [(usize, usize); 4] = [(112, 144), (236, 246), (180, 200), (250, 254)];
-/// Elements whose sign is looked at.
+/// Elements whose sign is sampled.
 const SAMPLES: u64 = 256;
 /// Fresh drawings for values that agree with others.
 const REDRAWN: usize = 12;
 
-/// The fingerprint of what was not evaluated.
+/// The fingerprint of values that were not evaluated.
 const UNKNOWN: u64 = 0;
 
 /// Fingerprints of values.
@@ -47,7 +47,7 @@ pub struct Values {
     all: Vec<u64>,
 }
 
-/// Collects elements into a word.
+/// Hashes elements into a word.
 struct Digest(u64);
 
 impl Hasher for Digest {
@@ -77,8 +77,8 @@ impl Values {
         Values::drawn(spec, terms, seed, threads, None)
     }
 
-    /// Fingerprints of what these graphs compute and no other: which values of theirs are equal is
-    /// as for [`of`](Values::of).
+    /// Fingerprints of the values in these graphs only, which are equal exactly when those of
+    /// [`of`](Values::of) are.
     pub fn of_graphs<'g>(
         spec: &Spec,
         terms: &Terms,
@@ -91,7 +91,7 @@ impl Values {
         Values::drawn(spec, terms, seed, threads, Some(&wanted))
     }
 
-    /// `wanted` has, with a term, what it is made of.
+    /// `wanted` contains, with each term, everything it is built from.
     fn drawn(spec: &Spec, terms: &Terms, seed: u64, threads: usize, wanted: Option<&[bool]>) -> Result<Values, DiscoverError> {
         let types: Vec<u64> =
             (0..terms.types.len()).map(|id| xxhash_rust::xxh3::xxh3_64(terms.types.get(id as u32).to_string().as_bytes())).collect();
@@ -126,7 +126,7 @@ impl Values {
         Ok(values)
     }
 
-    /// Under the first assignment. Layout does not matter, type and elements do.
+    /// The fingerprint under the first assignment. Layout does not matter, type and elements do.
     pub fn first(&self, value: ValueId) -> u64 {
         self.first[value as usize]
     }
@@ -137,7 +137,7 @@ impl Values {
         a != b && a != UNKNOWN && b != UNKNOWN
     }
 
-    /// Under all assignments.
+    /// The fingerprint under all assignments.
     pub fn all(&self, value: ValueId) -> u64 {
         self.all[value as usize]
     }
@@ -154,7 +154,7 @@ impl Values {
     }
 }
 
-/// Fresh drawings to put graphs to the test.
+/// Fresh drawings to test graphs with.
 pub struct Draws<'a>(Vec<Draw<'a>>);
 
 impl<'a> Draws<'a> {
@@ -185,16 +185,15 @@ struct Draw<'a> {
     terms: &'a Terms,
     assignment: usize,
     key: u64,
-    /// Words that stand for types, by their numbers; types make no difference where they are
-    /// missing.
+    /// Words that stand for types, by number; if missing, types make no difference.
     types: &'a [u64],
 }
 
-/// Fingerprints of a term's results, and the results themselves where they will be operands.
+/// Fingerprints of a term's results, and the results themselves if they serve as operands.
 type Evaluated = SmallVec<[(u64, Option<Value<Field>>); 2]>;
 
 impl<'a> Draw<'a> {
-    /// The first key after `seed` whose order has so many negative elements.
+    /// Uses the first key after `seed` whose order has this many negative elements.
     fn new(spec: &'a Spec, terms: &'a Terms, assignment: usize, seed: u64, negative: (usize, usize), types: &'a [u64]) -> Draw<'a> {
         let start = mix(seed ^ mix(assignment as u64 + 1));
         let is_negative = |at: &u64| Field::new(mix(*at)).compare(&Field::zero()) == Ok(Some(Ordering::Less));
@@ -206,7 +205,7 @@ impl<'a> Draw<'a> {
         Draw { spec, terms, assignment, key, types }
     }
 
-    /// Of all values, or of the results of those terms that are `wanted` and [`UNKNOWN`] for the
+    /// Fingerprints of all values, or of the results of `wanted` terms and [`UNKNOWN`] for the
     /// others.
     fn fingerprints(&self, threads: usize, wanted: Option<&[bool]>) -> Result<Vec<u64>, DiscoverError> {
         let mut prints = vec![UNKNOWN; self.terms.values()];

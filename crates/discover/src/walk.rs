@@ -1,7 +1,7 @@
 //! All graphs, each once.
 //!
-//! A graph is a closed set of terms. It is built by adding terms in ascending order, so it is met
-//! once, whatever orders its operators could have; the terms that may follow a set are those whose
+//! A graph is a closed set of terms. It is built by adding terms in ascending order, so it occurs
+//! once, whatever orders its operators could have; the terms that may extend a set are those whose
 //! other parts are all in it, looked up by these parts.
 
 use rustc_hash::FxHashMap;
@@ -11,23 +11,23 @@ use crate::set::{MOST_OPERATORS, TermId, TermSet};
 use crate::terms::{Terms, ValueId};
 use crate::values::Values;
 
-/// Most variables that a graph without operators returns.
+/// Maximum number of variables returned by a graph without operators.
 const MOST_PASSED: usize = 2;
 
-/// How many graphs there are.
+/// The number of graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Graphs.
     pub graphs: u64,
     /// Orders in which their operators can be written, summed over all graphs: what an enumeration
-    /// without a canonical order meets.
+    /// without a canonical order would visit.
     pub orders: u64,
 }
 
 /// The graphs over a table of terms.
 pub struct Walk<'a> {
     terms: &'a Terms,
-    /// Terms by what else they are made of, ascending.
+    /// Terms by their other parts, ascending.
     followers: FxHashMap<TermSet, Vec<TermId>>,
     size: usize,
     orders: Orders,
@@ -75,8 +75,8 @@ impl<'a> Walk<'a> {
         size
     }
 
-    /// `below`: for each term of the graph, which earlier ones it is made of, packed as [`Orders`]
-    /// wants it.
+    /// `below`: for each term of the graph, which earlier ones it is built from, packed as
+    /// [`Orders`] expects.
     fn count_from(&self, graph: &TermSet, below: usize, size: &mut Size) {
         let n = graph.len();
         if n == self.size {
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Numbers of linear extensions of orders of a few elements.
+/// Numbers of linear extensions of partial orders of a few elements.
 struct Orders {
     tables: Vec<Vec<u64>>,
 }
@@ -174,13 +174,12 @@ impl Orders {
         Orders { tables: (0..=size).map(table).collect() }
     }
 
-    /// Where the bits of element `n` begin: it has one for each earlier element.
+    /// Where the bits of element `n` start: it has one for each earlier element.
     fn offset(n: usize) -> usize {
         n * n.saturating_sub(1) / 2
     }
 
-    /// The number of orders of `n` elements in which each comes after those that are set in its
-    /// bits.
+    /// The number of orders of `n` elements in which each comes after those set in its bits.
     fn of(&self, n: usize, below: usize) -> u64 {
         self.tables[n][below]
     }
@@ -206,7 +205,7 @@ mod tests {
 
     #[test]
     fn orders_are_counted() {
-        // Three apart; a chain; one below two others.
+        // Three incomparable ones; a chain; one below two others.
         assert_eq!(extensions(3, 0), 6);
         assert_eq!(extensions(3, 0b111), 1);
         assert_eq!(extensions(3, 0b011), 2);

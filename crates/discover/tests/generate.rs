@@ -9,7 +9,7 @@ use regraft_discover::{
 use regraft_ir::eval::{NoOpaque, run};
 use regraft_ir::{Bindings, Graph, Op, Tensor, Value};
 
-/// Dense layers: sums, products, splits, joints.
+/// Dense layers: sums, products, splits, concatenations.
 const DENSE: &str = "
     (sizes m k)
     (assignment (m 4) (k 5))
@@ -67,7 +67,7 @@ fn sides(spec: &Spec, candidate: &Candidate) -> [String; 2] {
 #[test]
 fn graphs_are_met_once_each() {
     // Over two functions of one variable, a graph of n operators is a binary tree of n + 1 nodes:
-    // Catalan numbers. In all orders: increasing binary trees, factorials.
+    // Catalan numbers. Counting all orders: increasing binary trees, factorials.
     let spec = spec("(sizes m) (assignment (m 30)) (variable x m) (operator f (?a) (is (exp ?a))) (operator g (?a) (is (tanh ?a)))");
     let folder = tempfile::tempdir().unwrap();
     for (size, graphs, orders) in [(1, 2, 2), (2, 2 + 5, 2 + 6), (3, 2 + 5 + 14, 2 + 6 + 24), (4, 2 + 5 + 14 + 42, 2 + 6 + 24 + 120)] {
@@ -112,8 +112,8 @@ fn what_holds_at_one_size_only_is_dropped() {
         let (tables, found) = enumerated(&spec, &settings(folder.path(), 2));
         (found.tally.pairs, found.tally.generic, candidates(&spec, &tables, &found).len())
     };
-    // Of a plane of one element, the maximum is the element. Of a small one, twice is as often as
-    // thrice, but not as once.
+    // The maximum of a plane of one element is the element. In a small one, twice is as often as
+    // three times, but not as once.
     assert_eq!(pool("(c 20) (h 1) (w 1)"), (2, 0, 0));
     assert_eq!(pool("(c 5) (h 3) (w 5)"), (0, 0, 0));
 }
@@ -129,7 +129,7 @@ fn candidates_hold_for_real_numbers_and_are_read_back() {
     found.iter().for_each(|candidate| assert_holds(&spec, candidate, &sizes));
 }
 
-/// Both sides give the same doubles, up to rounding.
+/// Asserts that both sides give the same doubles, up to rounding.
 fn assert_holds(spec: &Spec, candidate: &Candidate, sizes: &Bindings) {
     let text = || candidate.text(spec, 0);
     let graphs = candidate.graphs(spec).unwrap_or_else(|e| panic!("{e}: {}", text()));
@@ -262,8 +262,8 @@ fn the_shipped_specification_finds_what_it_found() {
     ] {
         assert!(candidates.contains(&law.map(str::to_string)), "{law:?} is not among\n{candidates:#?}");
     }
-    // False where the pool counts no padding, where the constant is dense, where the identity is
-    // depthwise.
+    // False because the pool excludes padding, because the constant is dense, because the identity
+    // is depthwise.
     for lie in [["(avgpool3x3 i1)", "(conv3x3 i1 (const-pool))"], ["(depthwise3x3 i1 (const-conv-identity))", "i1"]] {
         assert!(!candidates.contains(&lie.map(str::to_string)), "{lie:?}");
     }

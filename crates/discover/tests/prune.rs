@@ -1,15 +1,15 @@
-//! From the shipped specification to the shipped rules that were found by machine.
+//! From the shipped specification to the shipped machine-discovered rules.
 
 use regraft_discover::{
     Candidate, Fate, Journal, Options, Pruning, SHIPPED, Settings, Shard, Spec, Tables, Unobserved, Wanted, enumerate, finish, prune,
 };
 use regraft_rules::Library;
 
-/// The file of the rules that were found by machine.
+/// The file of the machine-discovered rules.
 const GENERATED: &str = "generated.rules";
 
-/// What the whole way makes of graphs of up to two operators, which takes seconds; `make
-/// generated-rules` goes to three.
+/// What the whole pipeline derives from graphs of up to two operators, which takes seconds; `make
+/// generated-rules` goes up to three.
 #[test]
 fn shipped_rules_are_what_is_found() {
     let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "taso").unwrap();
@@ -29,7 +29,7 @@ fn shipped_rules_are_what_is_found() {
     assert!(pruned.rules.len() > 2, "{} rules", pruned.rules.len());
     let missing: Vec<&String> = pruned.rules.iter().filter(|rule| !shipped.contains(rule.as_str())).collect();
     assert!(missing.is_empty(), "not in rules/{GENERATED}; `make generated-rules` writes it anew:\n{missing:?}");
-    // What becomes a rule was proved and saves something; what the library does is none.
+    // Every rule was proved and saves something; what the library covers becomes no rule.
     for ranked in &pruned.ranked {
         assert!(pruned.proved[ranked.pair] && ranked.rewrite.gain() > 1.0);
     }
@@ -41,8 +41,8 @@ fn shipped_rules_are_what_is_found() {
 fn what_is_met_is_stated_whatever_it_saves() {
     let (name, text) = SHIPPED.iter().find(|(name, _)| *name == "taso").unwrap();
     let spec = Spec::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
-    // The first is true, saves nothing in either direction, and is met where there are two of its
-    // operators; the second is false; the third is met nowhere.
+    // The first is true, saves nothing in either direction, and occurs where its two operators do;
+    // the second is false; the third occurs nowhere.
     let pairs = "(pair 1 (inputs (x1 m k)) (left (relu (transpose x1))) (right (transpose (relu x1))))
                  (pair 2 (inputs (x1 m k)) (left (relu (transpose x1))) (right (relu (transpose (relu (relu (transpose (transpose x1))))))))
                  (pair 3 (inputs (x1 m k) (x2 m k)) (left (ewadd x1 x2)) (right (relu (ewadd x1 x2))))

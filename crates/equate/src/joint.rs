@@ -1,4 +1,4 @@
-//! Both models as one graph, in which values that are known to be equal are one value.
+//! Both models as one graph, in which values known to be equal are a single value.
 
 use regraft_ir::op::{EvalContext, OpKind};
 use regraft_ir::{Bindings, Class, Const, DType, Graph, NodeId, Op, TensorType, Value, ValueId, eval, typed};
@@ -6,21 +6,21 @@ use rustc_hash::FxHashMap;
 
 use crate::rounded::{self, Nearness, Rounded};
 
-/// Constants of more elements are not computed with bounds.
+/// Constants with more elements are not evaluated with error bounds.
 const LARGEST: i64 = 1 << 22;
-/// Constants of more elements are not moved about.
+/// Constants with more elements are not moved.
 const LARGEST_MOVED: i64 = 1 << 27;
 
-/// The joint graph. Nodes are only added, operands first; no two are the same operator on the same
-/// operands.
+/// The joint graph. Nodes are only added, operands first; no two nodes have the same operator and
+/// the same operands.
 #[derive(Default)]
 pub(crate) struct Joint {
-    /// All nodes. Some are dead: what they computed turned out to be known.
+    /// All nodes. Some are dead: their values turned out to be known.
     pub graph: Graph,
     known: FxHashMap<(Op, Vec<ValueId>), Vec<ValueId>>,
     functions: FxHashMap<(Vec<u8>, Vec<ValueId>), NodeId>,
     cones: FxHashMap<ValueId, Option<Value<Rounded>>>,
-    /// Constants that were computed, and what computes them.
+    /// Computed constants, and the expressions that compute them.
     unfolded: FxHashMap<NodeId, ValueId>,
     /// Values that turned out to be earlier ones.
     merged: FxHashMap<ValueId, ValueId>,
@@ -30,13 +30,13 @@ pub(crate) struct Joint {
 pub(crate) struct Placed {
     /// Its results.
     pub values: Vec<ValueId>,
-    /// True if nothing of it was there before.
+    /// True if none of it existed before.
     pub new: bool,
 }
 
 impl Joint {
-    /// The results of an operator that is defined on values of the joint graph. Constant
-    /// expressions that nothing rounds are computed.
+    /// The results of an interpreted operator on values of the joint graph. Constant expressions
+    /// that are exact in floating point are folded.
     pub fn place(&mut self, op: Op, mut operands: Vec<ValueId>, types: &[Option<TensorType>]) -> Placed {
         if let (Op::Identity(_), [operand]) = (&op, &operands[..]) {
             return Placed { values: vec![*operand], new: false };
@@ -59,7 +59,7 @@ impl Joint {
             new = false;
             for (value, constant) in values.iter_mut().zip(constants) {
                 let folded = self.constant(constant);
-                // Operands must stay before what reads them.
+                // Operands must precede what reads them.
                 if folded.node > value.node {
                     self.unfolded.entry(folded.node).or_insert(*value);
                 }
@@ -70,7 +70,7 @@ impl Joint {
         Placed { values, new }
     }
 
-    /// From now on, an earlier value that it is equal to stands for a value.
+    /// Replaces a value, from now on, by an earlier value it is equal to.
     pub fn merge(&mut self, value: ValueId, earlier: ValueId) {
         self.merged.insert(value, earlier);
     }
@@ -86,13 +86,13 @@ impl Joint {
         added
     }
 
-    /// The expression that a constant was computed from, if it was.
+    /// The expression a constant was computed from, if any.
     pub fn unfolded(&self, constant: NodeId) -> Option<ValueId> {
         self.unfolded.get(&constant).copied()
     }
 
-    /// The results of an operator of which nothing is known but that it is a function, by its name;
-    /// of one without a name nothing is known at all.
+    /// The results of an uninterpreted function, identified by its name; without a name, nothing is
+    /// known about the operator.
     pub fn place_opaque(&mut self, op: Op, function: Option<Vec<u8>>, operands: &[ValueId], types: &[Option<TensorType>]) -> Placed {
         let known = function.as_ref().and_then(|name| self.functions.get(&(name.clone(), operands.to_vec())));
         let (id, new) = match known {
@@ -106,7 +106,7 @@ impl Joint {
         Placed { values: (0..results).map(|port| id.port(port)).collect(), new }
     }
 
-    /// What a node computes from constants, if no step rounds, or from sizes that are known.
+    /// What a node computes from constants if no step rounds, or from known sizes.
     fn folded(&self, id: NodeId) -> Option<Vec<Const>> {
         let node = self.graph.node(id);
         if let (Op::Shape(of), [operand]) = (&node.op, &node.inputs[..]) {
@@ -136,7 +136,7 @@ impl Joint {
         results.iter().zip(&types).map(|(value, ty)| rounded::exact(value, ty.dtype).filter(|c| c.ty() == *ty)).collect()
     }
 
-    /// A constant expression's elements with bounds on their rounding, if it is not too large.
+    /// A constant expression's elements with bounds on their rounding, if it is small enough.
     pub fn cone(&mut self, value: ValueId) -> Option<Value<Rounded>> {
         if let Some(known) = self.cones.get(&value) {
             return known.clone();
@@ -153,7 +153,7 @@ impl Joint {
     }
 
     /// How near the elements of two constant expressions are to each other, whatever their shapes,
-    /// if rounding explains what differs.
+    /// if rounding explains the difference.
     pub fn nearness(&mut self, x: ValueId, y: ValueId) -> Option<Nearness> {
         let (dtype, elements) = self.graph.ty(x).map(|ty| (ty.dtype, ty.elements()))?;
         if self.graph.ty(y).is_none_or(|ty| ty.dtype != dtype || ty.elements() != elements) || dtype.class() == Class::Other {
@@ -163,8 +163,8 @@ impl Joint {
         rounded::nearness(&x, &y, dtype)
     }
 
-    /// Whether all that the cone computes has few elements, and is in types that hold as many
-    /// digits as `dtype`, to which its steps are taken to be rounded.
+    /// Whether everything the cone computes has few elements, and types with at least as many
+    /// digits as `dtype`, to which its steps are assumed to round.
     fn is_bounded(&self, value: ValueId, dtype: DType) -> bool {
         let finest = if dtype.is_float() { dtype } else { DType::F32 };
         let is_coarser = |ty: &TensorType| ty.dtype.is_float() && !finest.embeds(ty.dtype);
@@ -183,7 +183,7 @@ impl Joint {
     }
 }
 
-/// True for operators that move elements about and compute none.
+/// True for operators that only move elements.
 fn moves(kind: OpKind) -> bool {
     use OpKind::{Concat, Flatten, Reshape, Slice, Split, Squeeze, Transpose, Unsqueeze};
     matches!(kind, Concat | Flatten | Reshape | Slice | Split | Squeeze | Transpose | Unsqueeze)

@@ -1,12 +1,12 @@
-//! Whether two tensor graphs are equal, whoever made them.
+//! Whether two tensor graphs are equal, wherever they come from.
 //!
-//! Nothing is known of how one was made from the other. So both are put into one graph, in which
-//! equal operators on equal operands are one value; values that look alike on random inputs are cut
-//! out with what both depend on, and the prover is asked whether they are equal for all inputs and
-//! sizes (the sweeping of equivalence checkers of circuits: Kuehlmann and Krohm, DAC 1997;
-//! Mishchenko et al., "FRAIGs", 2005). A constant that was computed ahead of time may be the
-//! rounded value of a constant expression, also of one that only appears after rules have been
-//! applied: such an answer is bounded, and no proof.
+//! Nothing is known about how one was derived from the other. So both are merged into one graph, in
+//! which equal operators on equal operands are one value; values that look alike on random inputs
+//! are cut out together with their common inputs, and the prover is asked whether they are equal
+//! for all inputs and sizes (as in the sweeping of combinational equivalence checkers: Kuehlmann
+//! and Krohm, DAC 1997; Mishchenko et al., "FRAIGs", 2005). A folded constant may be the rounded
+//! value of a constant expression, even of one that only appears after rules have been applied:
+//! such an answer is bounded, not proved.
 //!
 //! ```
 //! use regraft_equate::{Effort, NoOpaques, equate};

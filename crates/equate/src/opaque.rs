@@ -1,4 +1,4 @@
-//! Operators that are not looked into.
+//! Opaque operators.
 
 use regraft_ir::{NodeId, ValueId};
 
@@ -16,19 +16,18 @@ pub enum Side {
 pub struct Function {
     /// A name that two operators share only if they give the same results on the same operands.
     pub name: Vec<u8>,
-    /// The operands, by their places among the node's, in the order that the name stands for.
+    /// The operands, by index among the node's, in the order that the name stands for.
     pub operands: Vec<usize>,
 }
 
-/// Knows opaque operators of both graphs.
+/// Identifies opaque operators of both graphs.
 pub trait Opaques {
-    /// What the opaque node `id` computes; its operands are `operands`, where equal ones are the
-    /// same. `None` if that may differ from run to run or is not known: then it is equal to
-    /// nothing.
+    /// What the opaque node `id` computes; in `operands`, equal operands have equal ids. `None` if
+    /// the result may differ from run to run or is unknown: the operator then equals no other.
     fn function(&mut self, side: Side, id: NodeId, operands: &[ValueId]) -> Option<Function>;
 }
 
-/// Knows none.
+/// Identifies none.
 pub struct NoOpaques;
 
 impl Opaques for NoOpaques {

@@ -1,5 +1,5 @@
-//! Whether two values of the joint graph are equal: by structure, by proof, or up to rounded
-//! constants.
+//! Decides whether two values of the joint graph are equal: by structure, by proof, or up to
+//! rounded constants.
 
 use regraft_ir::{Class, NodeId, Op, ValueId};
 use regraft_prove::{Allowance, Premises, Verdict, equal_within};
@@ -10,7 +10,7 @@ use crate::region::{Claim, Content, Cut, Region, Scope};
 use crate::rewrite::Rewriter;
 use crate::rounded::Nearness;
 
-/// How much is shown, from one attempt at a proof to the next.
+/// How much is shown at each attempt at a proof.
 const SCOPES: [Scope; 6] = [
     Scope { above: 0, content: false, cones: false, nodes: 24 },
     Scope { above: 0, content: true, cones: false, nodes: 24 },
@@ -19,23 +19,23 @@ const SCOPES: [Scope; 6] = [
     Scope { above: 2, content: true, cones: true, nodes: 64 },
     Scope { above: 4, content: true, cones: true, nodes: 96 },
 ];
-/// The attempts that are made first.
+/// The number of attempts in a brief try.
 const BRIEF: usize = 2;
-/// The attempts that are made for values of one graph that look alike.
+/// The attempts for values of one graph that look alike.
 const LOOK: [Scope; 2] = [SCOPES[0], SCOPES[3]];
-/// What one question may cost: many are asked, and most regions are small.
+/// Budget of one question: many are asked, and most regions are small.
 const WORK: Allowance = Allowance { closed: 200_000, by_cases: 300_000, by_tables: 300_000 };
 /// Levels of operators that are compared up to rounded constants.
 const DEPTH: usize = 12;
 
-/// Constants of the second model, what they stand for in the first, and how far they are from it.
+/// Constants of the second model, their counterparts in the first, and how far apart they are.
 pub(crate) type Roundings = FxHashMap<(ValueId, ValueId), f64>;
 
 /// How far constants are, relative to themselves, from the numbers that a proof reads them as;
-/// `None` where it reads them as they are.
+/// `None` if it reads them as stored.
 type Shown = Option<f64>;
 
-/// The one rounding of a proof that these values are equal, if it needs one.
+/// The one rounding that a proof of these values' equality needs, if any.
 fn rounded(pair: (ValueId, ValueId), shown: Shown) -> Roundings {
     shown.into_iter().map(|relative| (pair, relative)).collect()
 }
@@ -43,20 +43,20 @@ fn rounded(pair: (ValueId, ValueId), shown: Shown) -> Roundings {
 /// How two values are known to be equal.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// For all inputs and sizes, if these constants are what they stand for; a proof where there
-    /// are none.
+    /// For all inputs and sizes, if these constants equal their counterparts; a proof if there are
+    /// none.
     Equal(Roundings),
-    /// It was not shown, and why.
+    /// Not shown, and why.
     Open(String),
 }
 
-/// Asks the prover, within an allowance.
+/// Asks the prover, within a budget.
 pub(crate) struct Asker<'r> {
-    /// Questions that may still go unanswered.
+    /// Unanswered questions that are still allowed.
     pub allowance: usize,
-    /// Questions that were asked.
+    /// Questions asked so far.
     pub asked: usize,
-    /// What the proofs that were found take for granted.
+    /// What the proofs so far assume.
     pub premises: Premises,
     known: FxHashMap<Claim, Result<Shown, String>>,
     rewriter: Rewriter<'r>,
@@ -67,7 +67,7 @@ impl<'r> Asker<'r> {
         Asker { allowance, asked: 0, premises: Premises::default(), known: FxHashMap::default(), rewriter }
     }
 
-    /// Whether `q` is `p` for all inputs, with all constants as they are.
+    /// Whether `q` equals `p` for all inputs, with all constants as stored.
     pub fn proved(&mut self, joint: &Joint, p: ValueId, q: ValueId, brief: bool) -> Result<(), String> {
         match self.attempts(joint, p, q, if brief { &LOOK } else { &SCOPES }, &FxHashMap::default())? {
             Some(_) => Err("constants are rounded".into()),
@@ -75,8 +75,8 @@ impl<'r> Asker<'r> {
         }
     }
 
-    /// Whether `q` is `p`, if constants may be rounded. What fails on the way to an answer costs
-    /// nothing in the end: models have many like values.
+    /// Whether `q` equals `p` if constants may be rounded. Failures on the way to an answer are
+    /// refunded: models have many similar values.
     pub fn equal(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Answer {
         let allowance = self.allowance;
         let answer = self.answer(joint, p, q);
@@ -94,8 +94,7 @@ impl<'r> Asker<'r> {
             Ok(shown) => return Answer::Equal(rounded((p, q), shown)),
             Err(why) => why,
         };
-        // The same with constants of one side in the place of those of the other side that they
-        // are, rounded.
+        // The same with constants of one side replaced by those of the other side that they round.
         let cut = Cut::new(joint, p, q, SCOPES[0]);
         let (instead, roundings) = substitutes(joint, &cut);
         if !instead.is_empty()
@@ -117,13 +116,13 @@ impl<'r> Asker<'r> {
         Answer::Open(why)
     }
 
-    /// Rules tell how constants might have been combined; that they are right here is proved.
+    /// Rules suggest how constants might have been combined; that this is right here is proved.
     fn rewritten(&mut self, joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
         let none = FxHashMap::default();
         for (from, to) in [(p, q), (q, p)] {
             let Some(mut forms) = self.rewriter.forms(joint, from, to) else { continue };
             let wanted = joint.graph.node(to.node).op.clone();
-            // What ends in the same operator first: to compute large constants takes time.
+            // Forms that end in the same operator first: computing large constants takes time.
             forms.graphs.sort_by_key(|form| form.outputs().first().is_none_or(|o| form.node(o.value.node).op != wanted));
             for form in &forms.graphs {
                 let Some(value) = forms.place(joint, form) else { continue };
@@ -133,7 +132,7 @@ impl<'r> Asker<'r> {
                 {
                     return Some(roundings.into_iter().chain(rounded((from, value), shown)).collect());
                 }
-                // It may take more than constants: then all of them must have a counterpart before
+                // Constants alone may not suffice: then all of them must have a counterpart before
                 // anything is asked.
                 let cut = Cut::new(joint, value, to, SCOPES[0]);
                 let (instead, roundings) = substitutes(joint, &cut);
@@ -205,8 +204,8 @@ impl<'r> Asker<'r> {
     }
 }
 
-/// Constants that only the second of two values needs, with those that only the first one needs and
-/// that they are, rounded, in any shape.
+/// Pairs constants that only the second of two values needs with constants that only the first one
+/// needs and that they round, in any shape.
 fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Roundings) {
     let only = |joint: &Joint, side: [bool; 2]| -> Vec<ValueId> {
         cut.constants.iter().filter(|(id, from)| *from == side && is_real(joint, *id)).map(|(id, _)| id.out()).collect()
@@ -226,13 +225,13 @@ fn substitutes(joint: &mut Joint, cut: &Cut) -> (FxHashMap<ValueId, ValueId>, Ro
     (instead, roundings)
 }
 
-/// True for reals.
+/// True for real values.
 fn is_real(joint: &Joint, id: NodeId) -> bool {
     joint.graph.ty(id.out()).is_some_and(|ty| ty.dtype.class() == Class::Real)
 }
 
-/// Whether two values are the same operators on the same operands but for constants, which may be
-/// rounded.
+/// Whether two values have the same operators on the same operands, except for constants, which may
+/// be rounded.
 pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundings> {
     let mut roundings = Roundings::default();
     let mut todo = vec![(p, q, DEPTH)];
@@ -262,8 +261,7 @@ pub(crate) fn alike(joint: &mut Joint, p: ValueId, q: ValueId) -> Option<Roundin
     Some(roundings)
 }
 
-/// True if the operands of two commutative operators fit each other crosswise rather than as they
-/// stand.
+/// True if the operands of two commutative operators match crosswise rather than in order.
 fn is_crossed(joint: &Joint, p: ValueId, q: ValueId) -> bool {
     let (x, y) = (&joint.graph.node(p.node).inputs, &joint.graph.node(q.node).inputs);
     let fits = |a: ValueId, b: ValueId| {

@@ -8,42 +8,42 @@ use rustc_hash::FxHashMap;
 
 use crate::joint::Joint;
 
-/// Real constants of more elements are free inputs of every region.
+/// Real constants with more elements are free inputs of every region.
 const CONTENT: usize = 1 << 12;
-/// Real constants of more elements are not looked at for their signs.
+/// Real constants with more elements are not checked for their signs.
 const SIGNS: usize = 1 << 20;
 
-/// How much of what computes two values is shown. A value that is not shown is a free input, of its
-/// type: if both are equal then, they are equal whatever computes it.
+/// How much of the computation of two values is shown. A value that is not shown is a free input of
+/// its type: if both are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// Layers above the values that both depend on.
     pub above: u8,
     /// Elements of real constants.
     pub content: bool,
-    /// How constants are computed.
+    /// The expressions that compute constants.
     pub cones: bool,
-    /// Nodes at most.
+    /// Maximum number of nodes.
     pub nodes: usize,
 }
 
-/// What a region says, wherever it is: operators with their operands and types, and outputs, of
-/// both sides.
+/// What a region claims, wherever it is: the operators with their operands and types, and the
+/// outputs, of both sides.
 pub(crate) type Claim = (Vec<String>, [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId>); 2]);
 
-/// Two values, what computes them, and what both are computed from.
+/// Two values, what computes them, and their common inputs.
 pub(crate) struct Region {
     /// The first value, as the only output.
     pub before: Graph,
-    /// The second one.
+    /// The second value.
     pub after: Graph,
     /// Which values the inputs and constants stand for.
     pub leaves: Vec<(ValueId, ValueId)>,
-    /// Inputs whose elements are all above 0.
+    /// Inputs whose elements are all positive.
     pub assumptions: Assumptions,
 }
 
-/// What a node is seen from.
+/// Which of the two values need a node.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     from: [bool; 2],
@@ -58,20 +58,20 @@ impl Seen {
     }
 }
 
-/// Nodes between two values and what both depend on.
+/// The nodes between two values and their common inputs.
 pub(crate) struct Cut {
     /// Nodes that are shown, operands first.
     shown: Vec<NodeId>,
-    /// Constants that are not shown, by which of the values they are needed for.
+    /// Constants that are not shown, with the values that need them.
     pub constants: Vec<(NodeId, [bool; 2])>,
-    /// Constants in whose place the expression stands that computes them.
+    /// Constants replaced by the expressions that compute them.
     unfolded: FxHashMap<NodeId, ValueId>,
 }
 
 impl Cut {
     /// The nodes of `scope` around `p` and `q`.
     ///
-    /// Nodes are looked at from the latest to the earliest, so when it is a node's turn it is known
+    /// Nodes are visited from the latest to the earliest, so that on reaching a node it is known
     /// which of the two values need it.
     pub fn new(joint: &Joint, p: ValueId, q: ValueId, scope: Scope) -> Cut {
         let graph = &joint.graph;
@@ -108,8 +108,8 @@ impl Cut {
         cut
     }
 
-    /// Both values over what is not shown. A leaf that `instead` names is taken to be another one,
-    /// of as many elements.
+    /// Both values over what is not shown. A leaf in `instead` is replaced by another one with as
+    /// many elements.
     pub fn region(&self, joint: &Joint, p: ValueId, q: ValueId, content: Content, instead: &FxHashMap<ValueId, ValueId>) -> Option<Region> {
         let shown = self.shown.iter().copied().collect();
         let mut builder = Builder {
@@ -141,12 +141,12 @@ impl Cut {
     }
 }
 
-/// Which constants a region holds; the others are free inputs.
+/// Which constants a region contains; the others are free inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Integers, booleans and single numbers.
     Needed,
-    /// Also reals, unless they are many.
+    /// Also reals, unless they have many elements.
     Elements,
     /// All.
     All,
@@ -162,12 +162,12 @@ struct Builder<'a> {
     values: FxHashMap<ValueId, ValueId>,
     leaves: Vec<(ValueId, ValueId)>,
     positive: Vec<String>,
-    /// Constants that others may be made of.
+    /// Constants that others may be expressed by.
     contents: Vec<(Const, ValueId)>,
 }
 
 impl Builder<'_> {
-    /// The copy of a value; leaves come into being when they are first read.
+    /// The copy of a value; leaves are created when they are first read.
     fn value(&mut self, value: ValueId) -> Option<ValueId> {
         let mut value = value;
         while let Some(other) = self.cut.unfolded.get(&value.node) {
@@ -207,7 +207,7 @@ impl Builder<'_> {
         Some(copy)
     }
 
-    /// A leaf that is like no other.
+    /// A leaf unlike any other.
     fn free(&mut self, value: ValueId, ty: &TensorType, constant: Option<&Const>) -> ValueId {
         if let Some(constant) = constant.filter(|c| self.content == Content::Elements && c.elements() <= CONTENT) {
             return self.graph.add_const(constant.clone());
@@ -216,7 +216,7 @@ impl Builder<'_> {
         if constant.is_some_and(is_positive) {
             self.positive.push(name.clone());
         }
-        // Whether it depends on constants only matters to rules.
+        // Only rules care whether it depends on constants only.
         if self.joint.graph.is_constant(value) {
             self.graph.add_parameter(&name, ty.clone())
         } else {
@@ -224,7 +224,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A constant in terms of one with the same elements in another shape or order.
+    /// A constant expressed by one with the same elements in another shape or order.
     fn twin(&mut self, constant: &Const) -> Option<ValueId> {
         let alike = |other: &Const| other.dtype() == constant.dtype() && other.elements() == constant.elements();
         let candidates: Vec<(Const, ValueId)> = self.contents.iter().filter(|(other, _)| alike(other)).cloned().collect();
@@ -249,13 +249,13 @@ impl Builder<'_> {
     }
 }
 
-/// True for constants that every region holds: integers and booleans, and reals that are one number
-/// everywhere.
+/// True for constants that every region contains: integers and booleans, and reals with a single
+/// value.
 fn is_flat(constant: &Const) -> bool {
     constant.dtype().class() != Class::Real || constant.elements() == 1 || constant.splat().is_some()
 }
 
-/// The permutation of axes that makes `from` the constant `to`.
+/// The permutation of axes that turns `from` into the constant `to`.
 fn permutation(from: &Const, to: &Const) -> Option<Vec<i64>> {
     let (shape, rank, size) = (from.shape(), from.shape().len(), from.dtype().size());
     if !(2..=4).contains(&rank) || to.shape().len() != rank || from.elements() > SIGNS {
@@ -280,7 +280,7 @@ fn permutation(from: &Const, to: &Const) -> Option<Vec<i64>> {
         .map(|perm| perm.into_iter().map(|axis| axis as i64).collect())
 }
 
-/// All orders of so many axes but the given one.
+/// All orders of this many axes except the identity.
 fn permutations(rank: usize) -> Vec<Vec<usize>> {
     let mut all: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..rank {
@@ -298,7 +298,7 @@ fn is_positive(constant: &Const) -> bool {
 }
 
 impl Region {
-    /// What it says. Equal claims are true or false together.
+    /// What the region claims. Equal claims are true or false together.
     pub fn claim(&self) -> Claim {
         let sides = [&self.before, &self.after].map(|graph| {
             let node = |id: NodeId| (graph.node(id).op.clone(), graph.node(id).inputs.to_vec(), graph.node(id).types.to_vec());

@@ -1,8 +1,7 @@
-//! What constants of one model might have been computed from: rules that combine constants, applied
-//! to a region.
+//! How constants of one model might have been computed: rules that combine constants, applied to a
+//! region.
 //!
-//! Rules only propose. Whether what they propose is equal is asked of the prover, like everything
-//! else.
+//! Rules only propose. Whether a proposal is equal is put to the prover, like everything else.
 
 use std::collections::VecDeque;
 
@@ -13,11 +12,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::joint::Joint;
 use crate::region::{Content, Cut, Scope};
 
-/// Rewritten forms of one region at most.
+/// Maximum number of rewritten forms of one region.
 const FORMS: usize = 48;
-/// Rewrites in a row at most.
+/// Maximum number of consecutive rewrites.
 const STEPS: usize = 3;
-/// What is rewritten.
+/// The region that is rewritten.
 const SCOPE: Scope = Scope { above: 0, content: true, cones: false, nodes: 16 };
 
 /// Rewrites regions.
@@ -30,7 +29,7 @@ impl<'r> Rewriter<'r> {
         Rewriter { rules }
     }
 
-    /// Other forms of `from`, the nearest first, over values that it shares with `to`.
+    /// Other forms of `from`, the nearest first, over values it shares with `to`.
     pub fn forms(&self, joint: &Joint, from: ValueId, to: ValueId) -> Option<Forms> {
         let cut = Cut::new(joint, from, to, SCOPE);
         let region = cut.region(joint, from, to, Content::All, &FxHashMap::default())?;
@@ -55,7 +54,7 @@ impl<'r> Rewriter<'r> {
         Some(Forms { graphs, leaves })
     }
 
-    /// All graphs that one rule makes of this one.
+    /// All graphs that one rule derives from this one.
     fn steps(&self, form: &Graph) -> Vec<Graph> {
         let mut next = Vec::new();
         for id in form.ids() {
@@ -78,7 +77,7 @@ impl<'r> Rewriter<'r> {
 pub(crate) struct Forms {
     /// The forms, each with one output.
     pub graphs: Vec<Graph>,
-    /// Which values of the joint graph their leaves are.
+    /// The values of the joint graph behind their leaves.
     leaves: FxHashMap<ValueId, ValueId>,
 }
 

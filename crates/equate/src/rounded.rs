@@ -1,8 +1,8 @@
-//! Numbers with a bound on what rounding can do to them.
+//! Numbers with a bound on their rounding error.
 //!
-//! A running error analysis to first order (Higham, Accuracy and Stability of Numerical Algorithms,
-//! section 3.3): beside every number stands how far a computation in floating point can be from it,
-//! in units of the roundoff. Sums count the magnitudes of their parts, so the bound holds in any
+//! A first-order running error analysis (Higham, Accuracy and Stability of Numerical Algorithms,
+//! section 3.3): every number carries a bound on the distance of a floating-point computation from
+//! it, in units of roundoff. Sums count the magnitudes of their parts, so the bound holds in any
 //! order.
 
 use std::cell::Cell;
@@ -11,29 +11,26 @@ use std::cmp::Ordering;
 use regraft_ir::scalar::{Function, Scalar, Unsupported};
 use regraft_ir::{Class, Const, DType, EvalContext, EvalError, Op, Value};
 
-/// What the bound is multiplied by: for terms of higher order, and for another order of the same
-/// operations.
+/// Safety factor of the bound: for higher-order terms, and for other orders of the same operations.
 const SLACK: f64 = 4.0;
-/// The largest unit of roundoff of all types (that of `bf16`), for telling what rounding cannot
-/// turn around.
+/// The largest unit of roundoff of all types (that of `bf16`), to decide what rounding cannot flip.
 const COARSEST: f64 = 1.0 / 256.0;
-/// Whole powers up to it are products.
+/// Integer powers up to this are products.
 const LARGEST_POWER: f64 = 8.0;
-/// Roundoffs of a library function.
+/// Error of a library function, in units of roundoff.
 const LIBRARY: f64 = 2.0;
 
 thread_local! {
-    /// Bits that the type of the results holds of a number.
+    /// Significant bits of the result type.
     static BITS: Cell<u32> = const { Cell::new(24) };
 }
 
-/// What `work` gives where results are rounded to `dtype`, in this thread.
+/// Runs `work` with results rounded to `dtype`, in this thread.
 pub(crate) fn rounding_to<T>(dtype: DType, work: impl FnOnce() -> T) -> T {
     let bits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
-        // Double precision is not relied on: what one library computes in it, another one computes
-        // in single precision.
+        // Double precision is not relied on: other libraries compute in single precision instead.
         _ => 24,
     };
     let before = BITS.replace(bits);
@@ -42,13 +39,13 @@ pub(crate) fn rounding_to<T>(dtype: DType, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// True if the type of the results holds this number, but for its range.
+/// True if the result type represents this number, apart from its range.
 fn is_held(value: f64) -> bool {
     let low = (1u64 << (53 - BITS.get())) - 1;
     value.to_bits() & low == 0
 }
 
-/// The smallest normal number of the type of the results.
+/// The smallest normal number of the result type.
 fn smallest() -> f64 {
     if BITS.get() == 11 { f64::from_bits(0x3f10 << 48) } else { f64::from(f32::MIN_POSITIVE) }
 }
@@ -58,39 +55,39 @@ fn smallest() -> f64 {
 pub(crate) struct Rounded {
     /// The number, in double precision.
     value: f64,
-    /// How far single precision can be from it, divided by the unit of roundoff; 0 if no step
-    /// rounds.
+    /// How far a single-precision result can be from it, divided by the unit of roundoff; 0 if no
+    /// step rounds.
     spread: f64,
 }
 
 impl Rounded {
-    /// A result: `inherited` from its operands, and `own` if the operation rounds. What is too
-    /// small for its type may become 0.
+    /// A result: `inherited` error from its operands, and `own` error if the operation rounds. What
+    /// underflows its type may become 0.
     fn new(value: f64, inherited: f64, own: f64, exact: bool) -> Rounded {
         let (exact, smallest) = (exact && is_held(value), smallest());
         let flushed = if value != 0.0 && value.abs() < smallest { smallest / COARSEST } else { 0.0 };
         Rounded { value, spread: inherited + flushed + if exact { 0.0 } else { own } }
     }
 
-    /// A function of slope `slope` here.
+    /// A function with slope `slope` here.
     fn function(&self, value: f64, slope: f64) -> Rounded {
         let inherited = if self.spread == 0.0 { 0.0 } else { slope.abs() * self.spread };
         Rounded::new(value, inherited, library(value), false)
     }
 
-    /// A function that jumps, the nearest time so far from here.
+    /// A step function whose nearest step is `distance` away.
     fn step(&self, value: f64, distance: f64) -> Rounded {
         let safe = self.spread == 0.0 || distance > SLACK * COARSEST * self.spread;
         Rounded { value, spread: if safe { 0.0 } else { f64::INFINITY } }
     }
 }
 
-/// `a * b`, where a number that is exactly 0 bounds anything.
+/// `a * b`, where an exact 0 times any bound is 0.
 fn times(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
-/// How far a library function's result can be from the number that it stands for.
+/// How far a library function's result can be from the true value.
 fn library(value: f64) -> f64 {
     LIBRARY * value.abs()
 }
@@ -170,7 +167,7 @@ impl Scalar for Rounded {
                 let inherited = if self.spread == 0.0 { 0.0 } else { self.spread / (2.0 * y) };
                 return Ok(Rounded::new(y, inherited, y, y.mul_add(y, -x) == 0.0));
             }
-            // What is too small for its type is not 0.
+            // A value that underflows its type is not 0.
             Function::Exp => return Ok(Rounded { spread: self.function(y, y).spread.max(f64::MIN_POSITIVE), value: y }),
             Function::Log => 1.0 / x,
             Function::Erf => std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp(),
@@ -212,7 +209,7 @@ fn unit(dtype: DType) -> f64 {
     }
 }
 
-/// The constant that a value is, if no step rounded and the type holds all its elements.
+/// The value as a constant, if no step rounded and the type represents all elements.
 pub(crate) fn exact(value: &Value<Rounded>, dtype: DType) -> Option<Const> {
     let constant = value.to_const(dtype)?;
     if let Value::Real(tensor) = value {
@@ -226,15 +223,14 @@ pub(crate) fn exact(value: &Value<Rounded>, dtype: DType) -> Option<Const> {
 /// How near two constants are to each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Nearness {
-    /// The same numbers, and no step to them rounds, or what one rounded made no difference to the
-    /// numbers.
+    /// The same numbers, and the steps to them do not round, or their rounding makes no difference.
     Same,
-    /// Within this, relative to the largest magnitude, which rounding explains.
+    /// Within this, relative to the largest magnitude, and explained by rounding.
     Within(f64),
 }
 
-/// How near the elements of two values are, in order, if rounding to `dtype` in the steps that led
-/// to them explains what differs.
+/// How near the elements of two values are, in order, if rounding to `dtype` in the steps leading
+/// to them explains the difference.
 pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> Option<Nearness> {
     let (x, y) = match (x, y) {
         (Value::Real(x), Value::Real(y)) if dtype.class() == Class::Real && x.data.len() == y.data.len() => (x, y),
@@ -250,20 +246,20 @@ pub(crate) fn nearness(x: &Value<Rounded>, y: &Value<Rounded>, dtype: DType) -> 
     let mut worst: f64 = 0.0;
     for (x, y) in x.data.iter().zip(&y.data) {
         let spread = x.spread + y.spread;
-        // -0 is not 0: its reciprocal is another one.
+        // -0 is not 0: its reciprocal differs.
         if spread == 0.0 && x.value == y.value && x.value.to_bits() != y.value.to_bits() {
             return None;
         }
-        // A step that rounding may have taken another way is not the same for being the same here.
+        // A step that rounding may have flipped is not settled by agreeing here.
         let jumped = spread.is_infinite() && x.value.is_finite();
         if (x.value == y.value && !jumped) || (x.value.is_nan() && y.value.is_nan()) {
             continue;
         }
         let off = (x.value - y.value).abs();
-        // The last term is for numbers below the smallest normal one.
+        // The last term covers numbers below the smallest normal one.
         let bound = SLACK * (unit(dtype) * (spread + x.value.abs()) + f64::from(f32::from_bits(1)));
-        // Where digits cancel, rounding explains much: beyond half of all digits, nothing is
-        // believed.
+        // Where digits cancel, rounding explains almost anything: a loss of more than half of all
+        // digits is not accepted.
         let bound = bound.min(unit(dtype).sqrt() * largest);
         if spread == 0.0 || !spread.is_finite() || off.is_nan() || off > bound {
             return None;

@@ -1,15 +1,14 @@
-//! What values look like on one random input: values that look different are not compared any
-//! further.
+//! What values look like on one random input: values that look different are not compared further.
 
 use regraft_ir::op::EvalContext;
 use regraft_ir::{Bindings, Class, DType, Graph, NodeId, Op, SplitMix64, Tensor, TensorType, Value, ValueId};
 use rustc_hash::FxHashMap;
 
-/// Weighted sums that are kept of a value.
+/// Weighted sums kept for a value.
 const SUMS: usize = 4;
 /// Relative difference of weighted sums that may come from rounded constants.
 const TOLERANCE: f64 = 1e-4;
-/// Sizes that stand for symbols, in turn.
+/// Sizes assigned to symbols, in turn.
 const SIZES: [i64; 4] = [4, 3, 5, 2];
 
 /// A value on one random input: sums of its elements under random weights, and the size of the
@@ -31,7 +30,7 @@ impl Sample {
         };
         let (mut sums, mut scale) = ([0.0; SUMS], 0.0);
         for (at, element) in elements.iter().enumerate() {
-            // What is no number, or overflowed, is compared by its place alone.
+            // NaN and overflow only count by their position.
             let element = if element.is_finite() { *element } else { 0.5 };
             scale += element.abs();
             for (which, sum) in sums.iter_mut().enumerate() {
@@ -49,12 +48,12 @@ impl Sample {
     }
 }
 
-/// A number of at most 1, which depends on its arguments and follows no rule.
+/// A pseudorandom number of magnitude at most 1, determined by its arguments.
 fn weight(at: u64, which: u64) -> f64 {
     (mix(at.wrapping_mul(SUMS as u64).wrapping_add(which)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// A word that depends on another and follows no rule.
+/// A pseudorandom word determined by another.
 fn mix(word: u64) -> u64 {
     SplitMix64(word).word()
 }

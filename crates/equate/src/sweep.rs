@@ -1,5 +1,4 @@
-//! From the inputs to the outputs: every value is the known one that it is shown to be, or a new
-//! one.
+//! From inputs to outputs: every value is either shown to equal a known one, or new.
 
 use regraft_ir::{Graph, NodeId, Op, TensorType, ValueId};
 use regraft_rules::{Library, Numeric};
@@ -13,17 +12,17 @@ use crate::rewrite::Rewriter;
 use crate::sample::{self, Sample};
 use crate::symbols::Symbols;
 
-/// Known values that one value is compared with at most.
+/// Maximum number of known values to compare one value with.
 const GUESSES: usize = 3;
-/// Gaps that are kept.
+/// Maximum number of gaps to report.
 const GAPS: usize = 20;
 
-/// How much may be done. Work is counted and not timed: an answer is the same on every machine.
+/// Work limits. Work is counted, not timed: an answer is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Questions that the prover may fail to answer.
+    /// Questions the prover may fail to answer.
     pub failures: usize,
-    /// Operations for random inputs, per graph.
+    /// Operations on random inputs, per graph.
     pub work: f64,
 }
 
@@ -35,14 +34,14 @@ impl Default for Effort {
 
 /// Whether `a` and `b` give equal outputs, by position, for equal inputs, by name.
 ///
-/// `rules` propose how constants might have been combined; nothing is believed because of them.
-/// Both graphs are read over the real numbers, and sizes are at least 1. Equal constants are known
-/// by their 128-bit digests.
+/// `rules` suggest how constants might have been combined; no conclusion rests on them. Both graphs
+/// are read over the real numbers, and sizes are at least 1. Constants with equal 128-bit digests
+/// count as equal.
 pub fn equate(a: &Graph, b: &Graph, opaques: &mut dyn Opaques, rules: &Library, effort: &Effort) -> Equivalence {
     equate_over(a, b, &namesakes(a, b), opaques, rules, effort)
 }
 
-/// As [`equate`], for pairs of inputs that stand for each other. Every input of `b` must be in one.
+/// Like [`equate`], for given pairs of corresponding inputs. Every input of `b` must be in a pair.
 pub fn equate_over(
     a: &Graph,
     b: &Graph,
@@ -94,13 +93,13 @@ struct Sweep<'r> {
     /// Names of values of the joint graph.
     names: FxHashMap<ValueId, String>,
     roundings: Roundings,
-    /// Nodes below it are those of the first graph.
+    /// Nodes below this id belong to the first graph.
     first: u32,
     found: Equivalence,
 }
 
 impl Sweep<'_> {
-    /// Looks at the values of both graphs on random inputs.
+    /// Evaluates both graphs on random inputs.
     fn look(&mut self, a: &Graph, b: &Graph, inputs: &[(NodeId, NodeId)], effort: &Effort) {
         let bindings = sample::sizes(a);
         let mut ours = sample::sizes(b);
@@ -126,7 +125,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Inputs of the same name are the same.
+    /// Unifies inputs of the same name.
     fn inputs(&mut self, a: &Graph, b: &Graph, inputs: &[(NodeId, NodeId)]) -> Result<(), String> {
         if a.outputs().len() != b.outputs().len() {
             return Err(format!("{} outputs instead of {}", b.outputs().len(), a.outputs().len()));
@@ -165,7 +164,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Takes one operator of a graph into the joint one.
+    /// Adds one operator of a graph to the joint one.
     fn node(&mut self, side: Side, graph: &Graph, id: NodeId) {
         let node = graph.node(id);
         let operands: Option<Vec<ValueId>> = node.inputs.iter().map(|v| self.sides[side as usize].get(v).copied()).collect();
@@ -179,7 +178,7 @@ impl Sweep<'_> {
                     None => Some(operands),
                 };
                 let Some(order) = order else { return };
-                // The identity counts in one graph only.
+                // Operators have an identity in one graph only.
                 let op = if side == Side::A { node.op.clone() } else { apart(&node.op) };
                 self.joint.place_opaque(op, function.map(|f| f.name), &order, &types)
             }
@@ -207,7 +206,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Finds out what the results of an operator are.
+    /// Determines what the results of an operator are.
     fn settle(&mut self, side: Side, graph: &Graph, id: NodeId, placed: &Placed) {
         for (port, value) in (0..).zip(&placed.values) {
             let own = id.port(port);
@@ -230,7 +229,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Remembers what a value of a graph is.
+    /// Records the joint value for a value of a graph.
     fn note(&mut self, side: Side, graph: &Graph, own: ValueId, value: ValueId) {
         self.sides[side as usize].insert(own, value);
         if let Some(name) = name(graph, own) {
@@ -250,13 +249,13 @@ impl Sweep<'_> {
         }
     }
 
-    /// A value that others may turn out to be.
+    /// A value that later ones may turn out to equal.
     fn enter(&mut self, side: Side, own: ValueId, value: ValueId) {
         let (Some(sample), Some(ty)) = (self.samples.get(&(side, own)), self.joint.graph.ty(value)) else { return };
         self.by_type.entry(ty.clone()).or_default().push((value, sample.clone()));
     }
 
-    /// The known value that a new one is, if that is shown.
+    /// The known value that a new one equals, if that is shown.
     fn known(&mut self, side: Side, graph: &Graph, own: ValueId, value: ValueId) -> Option<ValueId> {
         if matches!(self.joint.graph.node(value.node).op, Op::Opaque(_)) || self.joint.graph.is_constant(value) {
             return None;
@@ -269,8 +268,8 @@ impl Sweep<'_> {
                 }
             } else if let Answer::Equal(roundings) = self.asker.equal(&mut self.joint, guess, value) {
                 self.roundings.extend(roundings);
-                // Guesses that were wrong before the right one cost nothing: activations often
-                // change nothing on the sample.
+                // Wrong guesses before the right one are refunded: activations often change nothing
+                // on the sample.
                 self.asker.allowance = allowance;
                 return Some(guess);
             }
@@ -278,7 +277,7 @@ impl Sweep<'_> {
         None
     }
 
-    /// Known values that a new one may be, the likeliest first.
+    /// Known values that a new one may equal, the likeliest first.
     fn guesses(&self, side: Side, graph: &Graph, own: ValueId, value: ValueId) -> Vec<ValueId> {
         let Some(ty) = self.joint.graph.ty(value) else { return Vec::new() };
         let sample = self.samples.get(&(side, own));
@@ -287,17 +286,16 @@ impl Sweep<'_> {
         let Some(sample) = sample else { return self.neighbours(namesake, ty) };
         let near = typed.iter().rev().filter(|(known, other)| *known != value && sample.is_near(other));
         let mut guesses: Vec<ValueId> = near.map(|(known, _)| *known).collect();
-        // Values that are the same number everywhere say too little of where they come from.
+        // Values that are constant across all elements say too little about their origin.
         let most = if sample.flat { 1 } else { GUESSES };
-        // The latest ones, and of these what others are computed from comes first.
+        // Prefers the latest guesses, but tries them in topological order.
         guesses.sort_by_key(|known| Some(*known) != namesake);
         guesses.truncate(most);
         guesses.sort_by_key(|known| (Some(*known) != namesake, *known));
         guesses
     }
 
-    /// Where nothing could be computed: the value of the same name, and what directly follows from
-    /// it.
+    /// Where nothing could be computed: the value of the same name, and its direct users.
     fn neighbours(&self, namesake: Option<ValueId>, ty: &TensorType) -> Vec<ValueId> {
         let Some(namesake) = namesake else { return Vec::new() };
         let graph = &self.joint.graph;
@@ -343,8 +341,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// The values below an output at which the proof stops: no value of the first graph, on
-    /// operands that are.
+    /// The values below an output at which the proof stops: unmatched in the first graph, on
+    /// matched operands.
     fn gaps(&mut self, b: &Graph, p: ValueId, q: ValueId, differ: bool) {
         let first: rustc_hash::FxHashSet<ValueId> = self.sides[0].values().copied().collect();
         let place = |sweep: &Self, value: ValueId| {
@@ -402,7 +400,7 @@ fn namesakes(a: &Graph, b: &Graph) -> Vec<(NodeId, NodeId)> {
     b.inputs().iter().filter_map(|id| Some((*ours.get(&named(b, *id)?)?, *id))).collect()
 }
 
-/// An opaque operator of the second graph, as no operator of the first.
+/// An opaque operator of the second graph, made distinct from all operators of the first.
 fn apart(op: &Op) -> Op {
     match op {
         Op::Opaque(opaque) => Op::Opaque(regraft_ir::ops::OpaqueOp { id: opaque.id | 1 << 31, ..opaque.clone() }),

@@ -3,13 +3,12 @@
 use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 use rustc_hash::FxHashMap;
 
-/// What symbols of the second graph stand for. One that is not known is a symbol that the first
-/// graph does not have.
+/// What symbols of the second graph stand for. An unknown symbol is one that the first graph does
+/// not have.
 #[derive(Debug)]
 pub(crate) struct Symbols {
     known: FxHashMap<String, Dim>,
-    /// What is put behind symbols that only the second graph has: no symbol of the first one ends
-    /// in it.
+    /// Suffix of symbols that only the second graph has: no symbol of the first one ends in it.
     mark: String,
 }
 
@@ -29,14 +28,14 @@ impl Symbols {
         Symbols { known: FxHashMap::default(), mark }
     }
 
-    /// Learns from two types that must be equal; false if they cannot be, or if sizes would have to
-    /// be equal that the first graph does not know to be.
+    /// Learns from two types that must be equal; false if they cannot be, or if that would equate
+    /// sizes that the first graph does not know to be equal.
     pub fn declare(&mut self, a: &TensorType, b: &TensorType) -> bool {
         self.learn(a, b);
         a.dtype == b.dtype && self.ty(b) == *a
     }
 
-    /// Learns from the types of two values that are equal.
+    /// Learns from the types of two equal values.
     pub fn learn(&mut self, a: &TensorType, b: &TensorType) {
         if a.rank() != b.rank() {
             return;
@@ -70,7 +69,7 @@ impl Symbols {
         TensorType { dtype: ty.dtype, shape: ty.shape.iter().map(|d| self.dim(d)).collect() }
     }
 
-    /// An operator in terms of the first graph; `None` if it cannot be.
+    /// An operator in terms of the first graph; `None` if that is impossible.
     pub fn op(&self, op: &Op) -> Option<Op> {
         let attrs = op.attrs();
         if !attrs.iter().any(|(_, value)| matches!(value, Attr::Dims(_))) {
@@ -105,7 +104,7 @@ mod tests {
         assert!(symbols.declare(&ty(&["N", "M"]), &ty(&["batch", "M"])));
         assert_eq!(symbols.ty(&ty(&["batch", "M"])), ty(&["N", "M"]));
         assert_eq!(symbols.ty(&ty(&["K"])), ty(&["K\u{2032}\u{2032}"]), "another size than any of the first graph");
-        // Two sizes that the second graph takes to be equal, and the first one does not.
+        // Two sizes that the second graph assumes to be equal, and the first one does not.
         let mut symbols = Symbols::new(&a);
         assert!(!symbols.declare(&ty(&["N", "M"]), &ty(&["s", "s"])));
         assert!(!Symbols::new(&a).declare(&ty(&["N", "M"]), &ty(&["4", "M"])));

@@ -1,4 +1,4 @@
-//! Pairs of small graphs: what is proved, what is bounded, and what never may be.
+//! Pairs of small graphs: what is proved, what is bounded, and what must never be.
 
 use regraft_equate::{Effort, Equivalence, Function, NoOpaques, Side, equate};
 use regraft_ir::text::parse;
@@ -27,13 +27,13 @@ fn the_same_in_other_words_is_proved() {
         Trust::Proved,
         "x: f32[N,4,6], c: f32[4,1]",
         &[
-            // Identities, commuted operands, and what cancels.
+            // Identities, commuted operands, and cancelling operators.
             ("y = Add(Mul(x, c), x) output y", "i = Identity(x) y = Add(i, Mul(c, i)) output y"),
             ("y = Relu(Transpose(Transpose(x, perm=[2, 0, 1]), perm=[1, 2, 0])) output y", "y = Relu(x) output y"),
             ("y = Transpose(Transpose(x, perm=[0, 2, 1]), perm=[2, 1, 0]) output y", "y = Transpose(x, perm=[1, 2, 0]) output y"),
             ("y = Relu(Relu(x)) output y", "y = Relu(x) output y"),
             ("const s: f32[] = 1 y = Exp(Mul(x, s)) output y", "y = Exp(x) output y"),
-            // Two ways to compute one value, of which the other model has either.
+            // Two ways to compute one value; the other model has one of them.
             ("t = Relu(x) u = Relu(Relu(x)) y = Add(t, u) output y", "t = Relu(x) y = Add(t, t) output y"),
             // Constants that no step rounds.
             ("const s: f32[] = 3 const t: f32[] = 0.5 y = Mul(x, Mul(s, t)) output y", "const s: f32[] = 1.5 y = Mul(x, s) output y"),
@@ -69,7 +69,7 @@ fn other_functions_are_never_proved() {
             ("y = Softmax(x, axis=1) output y", "y = Softmax(x, axis=2) output y"),
             ("const s: f32[] = 1 y = Mul(x, s) output y", "const s: f32[] = 1.0000002 y = Mul(x, s) output y"),
             ("const w: f32[4,4] y = MatMul(x, w) output y", "const v: f32[4,4] y = MatMul(x, v) output y"),
-            // The same random function twice is not the same numbers.
+            // Two runs of the same random function give different numbers.
             ("y = opaque:RandomNormalLike(x) -> f32[N,4,4] output y", "y = opaque:RandomNormalLike(x) -> f32[N,4,4] output y"),
         ],
     );
@@ -87,7 +87,7 @@ fn folded_constants_are_bounded_and_wrong_ones_are_not() {
 fn what_no_step_rounds_or_rounding_does_not_reach_is_proved() {
     let inputs = "x: f32[N,4]";
     let pairs = [
-        // The sum is rounded, and what is next to it is not.
+        // The sum is rounded, and its neighbour is not.
         (
             "const s: f32[4] = [0, 1, 2, 3] const t: f32[] = 0.7 const u: f32[] = 0.13 y = Mul(x, Round(Add(Mul(s, t), u))) output y",
             "const s: f32[4] = [0, 1, 2, 2] y = Mul(x, s) output y",
@@ -100,7 +100,7 @@ fn what_no_step_rounds_or_rounding_does_not_reach_is_proved() {
     check(Trust::Proved, inputs, &pairs);
     let near = "const s: f32[4] = [0, 1, 2, 2.0000002] y = Mul(x, s) output y";
     check(Trust::Unproved, inputs, &[(pairs[0].0, near)]);
-    // Where a step is that close, it is not known.
+    // So close to a step, the result is unknown.
     let close = "const s: f32[4] = [0.1, 1, 2, 3] const t: f32[] = 5 y = Mul(x, Round(Mul(s, t))) output y";
     check(Trust::Unproved, inputs, &[(close, "const s: f32[4] = [1, 5, 10, 15] y = Mul(x, s) output y")]);
 }

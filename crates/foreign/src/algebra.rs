@@ -1,18 +1,17 @@
-//! Rules as algebra: for people, and to find rules that are the same up to the names of their
-//! variables.
+//! Rules in algebraic notation: for people, and to find rules that are equal up to variable names.
 //!
-//! `@` is the matrix product, `+ - * /` go element by element. `conv` is a convolution with stride
-//! 1 and `SAME` padding, other windows are told as in `conv[2x2 valid]`; `conv.relu` ends with an
-//! activation. `cat1/4(a, b)` joins tensors of four axes along axis 1, and `split1(x).0` is the
-//! first part of `x` where it was joined last along axis 1. `Kavg`, `Kid`, `I` and `One` are
-//! constants.
+//! `@` is the matrix product, `+ - * /` are elementwise. `conv` is a convolution with stride 1 and
+//! `SAME` padding, other windows are written as in `conv[2x2 valid]`; `conv.relu` ends with an
+//! activation. `cat1/4(a, b)` concatenates rank-4 tensors along axis 1, and `split1(x).0` is the
+//! first part of `x`, cut where it was last concatenated along axis 1. `Kavg`, `Kid`, `I` and `One`
+//! are constants.
 
 use std::fmt::Write;
 
 use crate::operator::{Activation, Binary, Operator, Padding, Unary};
 use crate::rule::{Ref, Rule, Side};
 
-/// Longest algebra that is written out: shared parts are repeated, so it could grow without bound.
+/// Longest algebra to write out: shared parts are repeated, so it could grow without bound.
 const LONGEST: usize = 4000;
 
 /// Both sides, with the variables named `a, b, ..` in the order of their first use. Outputs are
@@ -24,7 +23,7 @@ pub fn algebra(rule: &Rule) -> String {
     format!("{before} => {after}")
 }
 
-/// The names that [`algebra`] gives to the rule's variables, and others to those that it does not
+/// The names that [`algebra`] gives to the rule's variables, and other names for those it does not
 /// reach.
 pub fn names(rule: &Rule) -> Vec<String> {
     let mut names = vec![None; rule.variables.len()];

@@ -1,5 +1,4 @@
-//! Arguments of a term of a text format: leading numbers and operands in the order that each
-//! operator has.
+//! Arguments of a term in a text format: leading numbers and operands, in each operator's order.
 
 use crate::operator::{Activation, Padding};
 use crate::rule::Ref;
@@ -12,7 +11,7 @@ pub(crate) enum Argument {
     Value(Ref),
 }
 
-/// Arguments that are taken one after another.
+/// Arguments consumed one by one.
 pub(crate) struct Arguments(std::vec::IntoIter<Argument>);
 
 impl Arguments {
@@ -63,7 +62,7 @@ impl Arguments {
         }
     }
 
-    /// All that are left; they must be values.
+    /// All remaining arguments, which must be values.
     pub fn values(&mut self) -> Result<Vec<Ref>, String> {
         let mut values = Vec::new();
         while !self.is_done() {
@@ -72,7 +71,7 @@ impl Arguments {
         Ok(values)
     }
 
-    /// The values among those that are left.
+    /// The values among the remaining arguments.
     pub fn only_values(self) -> Vec<Ref> {
         self.0.filter_map(|a| if let Argument::Value(value) = a { Some(value) } else { None }).collect()
     }

@@ -1,10 +1,9 @@
-//! All families of a rule, where they can be counted: one instance for every way in which its
-//! operands can be broadcast.
+//! All families of a rule, where they can be enumerated: one instance for every way to broadcast
+//! its operands.
 //!
-//! Without convolutions, pools and constants the only thing that sizes decide is which operand of
-//! an element-wise operator is broadcast along which axis. Every way to decide it that occurs at
-//! all occurs with small sizes: free sizes may be 1, or 2 where they must not be, and the others
-//! are sums of them.
+//! Without convolutions, pools and constants, sizes only decide which operand of an elementwise
+//! operator is broadcast along which axis. Every possible way occurs with small sizes: free sizes
+//! may be 1, or 2 where they must not be, and the others are sums of them.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +16,16 @@ use crate::plan::{Leaf, Plan};
 use crate::reading::Reading;
 use crate::size::Size;
 
-/// Sizes of single leaves that are tried at most.
+/// Maximum number of sizes of single leaves to try.
 const MOST_CHECKS: usize = 20_000;
-/// Ways that are told at most.
+/// Maximum number of ways to distinguish.
 const MOST_WAYS: usize = 256;
 
-/// What every element-wise operator does along every axis.
+/// What every elementwise operator does along every axis.
 type Way = Vec<u8>;
 
-/// One instance for every way of broadcasting that fulfils `guards`; `None` if sizes decide more
-/// than that, or if there are too many to look at.
+/// One instance for every way of broadcasting that satisfies `guards`; `None` if sizes decide more
+/// than that, or if there are too many.
 pub(crate) fn census(plan: &Plan, kinds: &[Kind], guards: Guards) -> Option<Vec<Instance>> {
     let free = |operator: &Operator| {
         use Operator::{Binary, Concat, MatMul, Scale, Split, Transpose, Unary};
@@ -52,7 +51,7 @@ pub(crate) fn census(plan: &Plan, kinds: &[Kind], guards: Guards) -> Option<Vec<
         count.leaf(&shapes)?;
         return Some(count.found.into_values().collect());
     }
-    // No operator moves an axis, so each is decided for itself.
+    // No operator moves an axis, so the axes are independent.
     let mut product: Vec<Vec<Vec<i64>>> = vec![ranks.iter().map(|rank| vec![1; *rank]).collect()];
     for axis in 0..rank {
         let along = |n: i64, rank: usize| (0..rank).map(|at| if at == axis { n } else { 1 }).collect::<Vec<i64>>();
@@ -93,7 +92,7 @@ struct Census<'a> {
 }
 
 impl Census<'_> {
-    /// Tries all shapes of the next leaf; `None` if there is too much to try.
+    /// Tries all shapes of the next leaf; `None` if there are too many.
     fn leaf(&mut self, shapes: &[Vec<Vec<i64>>]) -> Option<()> {
         let leaf = self.chosen.len();
         for shape in &shapes[leaf] {
@@ -135,7 +134,7 @@ mod tests {
     use crate::guard::Guard;
     use crate::kind::typings;
 
-    /// How many ways each typing of a rule has.
+    /// The number of ways for each typing of a rule.
     fn ways(rule: &str, guards: Guards) -> Vec<Option<usize>> {
         let rules = Format::Equations.read(rule.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
         let plan = Plan::new(&rules[0]);
@@ -145,13 +144,13 @@ mod tests {
     #[test]
     fn every_way_of_broadcasting_is_found_once() {
         let same = Guards::NONE.with(Guard::SameShape);
-        // Along each axis equal, or one of them 1.
+        // Along each axis, both are equal or one of them is 1.
         assert_eq!(ways("ewadd(transpose(a),b)==ewadd(b,transpose(a))", Guards::NONE)[0], Some(9));
         assert_eq!(ways("ewadd(transpose(a),b)==ewadd(b,transpose(a))", same)[0], Some(1));
         assert_eq!(ways("matmul(a,matmul(b,c))==matmul(matmul(a,b),c)", Guards::NONE), [Some(1), Some(1)]);
-        // The rows may be broadcast; the columns are those of the shared factor.
+        // The rows may be broadcast; the columns must match the shared factor.
         assert_eq!(ways("ewadd(matmul(a,b),matmul(c,b))==matmul(ewadd(a,c),b)", Guards::NONE)[0], Some(3));
-        // What is joined crosswise has one shape but along the axis.
+        // Tensors concatenated crosswise have the same shape except along the axis.
         let crossed = "ewadd(concat(1,a,b),concat(1,c,d))==ewadd(concat(1,c,b),concat(1,a,d))";
         assert!(ways(crossed, Guards::NONE).iter().all(|n| *n == Some(1)), "{:?}", ways(crossed, Guards::NONE));
         assert_eq!(ways("conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,b)", Guards::NONE), [None]);

@@ -1,21 +1,21 @@
-//! The text of foreign rules that is being read.
+//! A cursor over the text of foreign rules.
 
 use regraft_ir::text::{self, Position};
 
 use crate::error::{ImportError, Location};
 
-/// Terms nested deeper are refused: reading them recurses.
+/// Maximum nesting of terms: reading them recurses.
 pub(crate) const DEEPEST: usize = 48;
 
-/// The rest of a text of rules, and where it is in the whole.
+/// The rest of a text of rules, and its position in the whole.
 pub(crate) struct Cursor<'a> {
     inner: text::Cursor<'a>,
-    /// Number of the rule that is being read.
+    /// Number of the rule being read.
     pub rule: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// What `inner` has not read yet.
+    /// A cursor over what `inner` has not read yet.
     pub fn new(inner: text::Cursor<'a>) -> Cursor<'a> {
         Cursor { inner, rule: 0 }
     }

@@ -1,4 +1,4 @@
-//! Judging many rules: in parallel, and each of those that are the same up to names once.
+//! Judges many rules in parallel, each class of rules that are equal up to names once.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use crate::judge::judge;
 use crate::judgement::Judgement;
 use crate::rule::Rule;
 
-/// Judges all rules with this many threads, in the order of the file, as [`judge`] does. The result
-/// does not depend on the number of threads.
+/// Judges all rules with this many threads, in file order, like [`judge`]. The result does not
+/// depend on the number of threads.
 ///
-/// `before` is told how many rules were begun before each one; when it says no, the rest is left
-/// out.
+/// Before each rule, `before` receives the number of rules begun so far; if it returns false, the
+/// rest is left out.
 pub fn judge_all(rules: &[Rule], threads: usize, proofs: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Judgement> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let originals: Vec<usize> = rules.iter().enumerate().map(|(at, rule)| *first.entry(algebra(rule)).or_insert(at)).collect();

@@ -1,8 +1,7 @@
 //! The equations of TENSAT's verification mode: `f(x, g(y)) == h(x, y)`, one after another, with or
-//! without white space between them.
+//! without white space in between.
 //!
-//! Their terms carry no ranks, and an equation may have variables on its right that its left has
-//! not.
+//! Their terms carry no ranks, and the right side may have variables that the left does not.
 
 use regraft_ir::text;
 
@@ -14,7 +13,7 @@ use crate::rule::{Ref, Rule, Side, variable};
 use crate::tensat::result;
 
 const HINT: &str = "an equation reads `operator(number, .., operand, ..)==operator(..)`";
-/// Names that the format has.
+/// Names in the format.
 const NAMES: &str = "ewadd, ewmul, smul, transpose, matmul, conv2d, enlarge, relu, poolmax, poolavg, concat, split_0, split_1, Cpool, Iconv, Imatmul, \
                      Iewmul";
 

@@ -4,12 +4,12 @@ use std::fmt;
 
 use regraft_ir::text::Position;
 
-/// Where in a file.
+/// A location in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// Offset in bytes, from 0.
     Byte(usize),
-    /// In a text.
+    /// Position in a text.
     Text(Position),
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Location {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {}{message}", rule.map(|n| format!("rule {n}: ")).unwrap_or_default())]
 pub struct ImportError {
-    /// Number of the rule in the file, from 0; none where the file as a whole is wrong.
+    /// Number of the rule in the file, from 0; `None` if the file as a whole is wrong.
     pub rule: Option<usize>,
     /// Where.
     pub location: Location,

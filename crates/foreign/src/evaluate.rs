@@ -1,4 +1,4 @@
-//! Both sides of an instance, computed and compared.
+//! Computes and compares both sides of an instance.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use crate::lower::lower;
 use crate::plan::Plan;
 use crate::random::Random;
 
-/// Fills in doubles that must agree before a difference in the field is put down to an order or a
-/// function.
+/// Random inputs on which doubles must agree before a difference in the field is attributed to an
+/// order or a function.
 const FILLS: u64 = 3;
-/// Relative difference of doubles that is rounding.
+/// Relative difference of doubles explained by rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// Where two results differ.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// In their sizes.
+    /// In shape.
     Shapes {
         /// Which result.
         output: usize,
@@ -56,8 +56,8 @@ impl fmt::Display for Difference {
 /// What computing both sides showed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// They are the same elements of the prime field, or the same doubles where the field does not
-    /// know enough.
+    /// They are the same elements of the prime field, or the same doubles where the field cannot
+    /// decide.
     Equal,
     /// They are not.
     Differ(Difference),
@@ -66,7 +66,7 @@ pub enum Outcome {
 }
 
 /// Computes both sides of an instance: in the prime field first, and if they differ there in
-/// doubles, because the field knows no order of numbers and no law of functions.
+/// doubles, because the field has no order of numbers and no laws of functions.
 pub(crate) fn compare(plan: &Plan, instance: &Instance, names: &[String], seed: u64) -> Outcome {
     match sides(plan, instance, names) {
         Ok(Sides::Shapes(difference)) => Outcome::Differ(difference),
@@ -99,7 +99,7 @@ fn values(before: &Graph, after: &Graph, seed: u64) -> Result<Outcome, String> {
         return Ok(Outcome::Equal);
     }
     for fill in 0..FILLS {
-        // Small numbers, none of them 0, are easy to follow by hand.
+        // Small nonzero numbers are easy to follow by hand.
         let doubles = |graph: &Graph| {
             run(graph, seed.wrapping_add(fill), |random| {
                 let magnitude = (1 + random.below(3)) as f64;

@@ -1,17 +1,17 @@
-//! What an instance of a rule is like: which guards it fulfils.
+//! Properties of an instance of a rule: which guards it satisfies.
 
 use smallvec::SmallVec;
 
 use crate::guard::{Guard, Guards};
 use crate::reading::Reading;
 
-/// What typing the operators of an instance saw.
+/// Observations from typing the operators of an instance.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Some operands that are combined element by element had different shapes.
+    /// Some operands of elementwise operators had different shapes.
     pub broadcast: bool,
-    /// For every element-wise operator and axis: 0 where both sizes are equal, 1 where the second
-    /// one is 1, 2 where the first one is.
+    /// For every elementwise operator and axis: 0 if both sizes are equal, 1 if the second is 1, 2
+    /// if the first is.
     pub ways: Vec<u8>,
     /// Groups and output channels of each convolution.
     pub convolutions: SmallVec<[(i64, i64); 4]>,
@@ -19,14 +19,14 @@ pub struct Facts {
     pub even_kernel: bool,
     /// Some constant kernel had several input channels; some had fewer input than output channels.
     pub constants: (bool, bool),
-    /// `SAME` padding that the readings divide differently occurred.
+    /// Some `SAME` padding was divided differently by the readings.
     pub uneven_padding: bool,
     /// An average reached into padding.
     pub padded_average: bool,
 }
 
 impl Facts {
-    /// The guards that hold under `reading`. Guards on what does not occur hold.
+    /// The guards that hold under `reading`. Guards about features that do not occur hold.
     pub fn guards(&self, reading: Reading) -> Guards {
         let per_group = |(group, outputs): &(i64, i64)| outputs / (*group).max(1);
         Guard::ALL

@@ -1,9 +1,9 @@
-//! Families: all sizes for which a rule goes the same way as for one instance.
+//! Families: all sizes for which a rule behaves as on one instance.
 //!
-//! Two sizes that are equal in an instance because an operator needs it are equal in its family; a
-//! size that is broadcast there is 1; kernels and numbers of groups are those of the instance. All
-//! else is free. The family is found by typing the instance with a symbol beside every size, and by
-//! solving what the operators then demand of the symbols.
+//! Sizes that an operator requires to be equal in an instance are equal in its family; a size
+//! broadcast there is 1; kernels and numbers of groups are those of the instance. All else is free.
+//! The family is found by typing the instance with a symbol for every size, and solving the
+//! operators' constraints on the symbols.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::operator::Operator;
 use crate::plan::{Leaf, Plan};
 use crate::size::{Obligation, Size, Sizes};
 
-/// Demands that are solved at most.
+/// Maximum number of constraints to solve.
 const MOST_ROUNDS: usize = 200;
 
 /// Both sides of a rule over symbolic sizes.
@@ -32,10 +32,10 @@ pub struct Family {
     pub after: Graph,
 }
 
-/// The family of an instance, under guards that it fulfils.
+/// The family of an instance, under guards that it satisfies.
 ///
 /// # Errors
-/// What the operators demand of the sizes has no solution by sums of free sizes.
+/// The operators' constraints on the sizes have no solution by sums of free sizes.
 pub(crate) fn family(plan: &Plan, instance: &Instance, guards: Guards, names: &[String]) -> Result<Family, String> {
     let mut solver = Solver::new(plan, instance, names);
     for _ in 0..MOST_ROUNDS {
@@ -48,7 +48,7 @@ pub(crate) fn family(plan: &Plan, instance: &Instance, guards: Guards, names: &[
         if plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) {
             obligations.extend(equal_results(plan, &slots));
         }
-        // Equations first: they may settle what the others would narrow without need.
+        // Equations first: they may settle what the others would narrow needlessly.
         if let Some(open) = obligations.iter().filter(|o| !holds(o)).min_by_key(|o| order(o)) {
             solver.solve(open)?;
             continue;
@@ -76,7 +76,7 @@ fn equal_outputs_per_group(plan: &Plan, slots: &[Typed]) -> Vec<Obligation> {
     all.windows(2).map(|w| Obligation::Equal(w[0].1.times(w[1].0).s, w[1].1.times(w[0].0).s)).collect()
 }
 
-/// Constants have the sizes with which the results have one shape.
+/// Sizes of constants must give the results of both sides the same shape.
 fn equal_results(plan: &Plan, slots: &[Typed]) -> Vec<Obligation> {
     let pairs = plan.outputs[0].iter().zip(&plan.outputs[1]).map(|(a, b)| slots[*a].sizes.iter().zip(&slots[*b].sizes));
     pairs.flatten().map(|(a, b)| Obligation::Equal(a.s.clone(), b.s.clone())).collect()
@@ -168,7 +168,7 @@ impl Solver {
         self.numbers.get(symbol).copied().ok_or_else(|| format!("the size {symbol} has no number"))
     }
 
-    /// Puts `factor * new + offset` in a symbol's place.
+    /// Replaces a symbol by `factor * new + offset`.
     fn rescale(&mut self, symbol: &str, factor: i64, offset: i64) -> Result<(), String> {
         let number = (self.number(symbol)? - offset) / factor;
         let fresh = format!("{symbol}'");
@@ -177,7 +177,7 @@ impl Solver {
         Ok(())
     }
 
-    /// Makes a sum zero: one of its symbols becomes what the others leave for it.
+    /// Makes a sum zero by solving for one of its symbols.
     fn equate(&mut self, sum: &Dim) -> Result<(), String> {
         let products = sum.products();
         let common = products.iter().fold(0, |g, (n, _)| gcd(g, n.abs()));
@@ -198,14 +198,14 @@ impl Solver {
             Some(((*symbol).to_owned(), rest))
         });
         let mut solutions: Vec<(String, Dim)> = solutions.collect();
-        // A size that is a sum of others is one for all values; a difference may still cancel
+        // A size that is a sum of others is valid for all values; a difference may still cancel
         // later.
         solutions.sort_by_key(|(_, rest)| !rest.at_least(1));
         if let Some((symbol, rest)) = solutions.into_iter().next() {
             self.replace(&symbol, &rest);
             return Ok(());
         }
-        // `3 a = 4 b`: the one is a multiple of what the other is counted in.
+        // `3 a = 4 b`: each becomes a multiple of a common unit.
         match products.as_slice() {
             [(n, first), (m, second)] if n.signum() != m.signum() => {
                 let ([Factor::Symbol(symbol)], [Factor::Symbol(_)]) = (first.as_slice(), second.as_slice()) else {
@@ -264,7 +264,7 @@ mod tests {
         let per_group = none.with(Guard::EqualOutputsPerGroup);
         let cases: [(&str, &[&[i64]], Guards, &str); 11] = [
             ("matmul(matmul(a,b),c)==matmul(a,matmul(b,c))", &[&[2, 3], &[3, 4], &[4, 1]], none, "[a0, b0] [b0, c0] [c0, c1] [a0, c1]"),
-            // A size that is broadcast is 1; the others stay equal.
+            // A broadcast size is 1; the others stay equal.
             ("ewadd(a,b)==ewadd(b,a)", &[&[2, 1], &[2, 3]], none, "[b0, 1] [b0, b1] [b0, b1]"),
             (
                 "conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,b)",
@@ -272,7 +272,7 @@ mod tests {
                 none,
                 "[a0, 2*b1, a2, a3] [2*b0', b1, 3, 3] [a0, 2*b0', a2, a3]",
             ),
-            // Windows without padding fit; with strides, the remainder stays.
+            // Windows without padding fit; with strides, the remainder is kept.
             (
                 "conv2d(1,1,1,0,a,b)==conv2d(1,1,1,0,a,b)",
                 &[&[1, 1, 4, 4], &[1, 1, 3, 3]],
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn sizes_that_are_differences_have_no_family() {
-        // A window without padding on parts that were joined: how they share its size is open.
+        // A window without padding over concatenated parts: how they share its size is open.
         let rule = "conv2d(1,1,1,0,concat(2,a,b),c)==conv2d(1,1,1,0,concat(2,a,b),c)";
         assert!(inputs(rule, &[&[1, 1, 1, 3], &[1, 1, 2, 3], &[1, 1, 3, 3]], Guards::NONE).is_err());
     }

@@ -1,10 +1,10 @@
-//! The formats of rule files, and which one a file has.
+//! The formats of rule files, and their detection.
 
 use crate::error::{ImportError, Location};
 use crate::rule::Rule;
 use crate::{equations, taso, tensat};
 
-/// Larger files are refused: a message of two bytes takes a hundred in memory.
+/// Larger files are refused: a two-byte message takes a hundred bytes in memory.
 pub const MOST_BYTES: usize = 4 << 20;
 
 /// A format of rule files.
@@ -21,14 +21,14 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats with their names on the command line.
+    /// All formats with their command-line names.
     pub const NAMES: [(&'static str, Format); 4] =
         [("taso", Format::Taso), ("rules", Format::Rules), ("pairs", Format::Pairs), ("equations", Format::Equations)];
 
-    /// The format that the content looks like: text with `=>` or `==`, else protobuf.
+    /// The format that the content appears to have: text with `=>` or `==`, otherwise protobuf.
     ///
-    /// Lines are pairs if they are even in number and the target of some line has a variable that
-    /// its source has not.
+    /// Lines are pairs if their number is even and some line's target has a variable that its
+    /// source does not.
     pub fn of(bytes: &[u8]) -> Format {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let is_text = !text.contains(|c: char| c.is_control() && !c.is_whitespace());

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// One condition on the place where a rule is applied. It speaks of both sides.
+/// A condition on the site where a rule is applied. It concerns both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Guard {
-    /// Operands that are combined element by element have one shape: nothing is broadcast.
+    /// Operands of elementwise operators have the same shape: nothing is broadcast.
     SameShape,
-    /// All convolutions have as many output channels per group as the others.
+    /// All convolutions have the same number of output channels per group.
     EqualOutputsPerGroup,
     /// All convolutions have one group.
     Ungrouped,
     /// All windows have odd sizes.
     OddKernels,
-    /// `SAME` pads as much before as after.
+    /// `SAME` pads equally before and after.
     SymmetricPadding,
     /// Averages count the padding as zeros.
     AveragesCountPadding,
@@ -25,7 +25,7 @@ pub enum Guard {
 }
 
 impl Guard {
-    /// All of them, those that are preferred first.
+    /// All of them, in order of preference.
     pub const ALL: [Guard; 8] = [
         Guard::SameShape,
         Guard::EqualOutputsPerGroup,
@@ -61,23 +61,23 @@ impl Guards {
     /// No condition.
     pub const NONE: Guards = Guards(0);
 
-    /// These and one more.
+    /// These and one more guard.
     #[must_use]
     pub fn with(self, guard: Guard) -> Guards {
         Guards(self.0 | 1 << guard as u8)
     }
 
-    /// Whether a guard is one of them.
+    /// Whether a guard is in the set.
     pub fn has(self, guard: Guard) -> bool {
         self.0 & 1 << guard as u8 != 0
     }
 
-    /// Whether all of `other` are among these.
+    /// Whether the set contains all of `other`.
     pub fn include(self, other: Guards) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Those in both sets.
+    /// The guards in both sets.
     #[must_use]
     pub fn common(self, other: Guards) -> Guards {
         Guards(self.0 & other.0)
@@ -88,7 +88,7 @@ impl Guards {
         Guard::ALL.into_iter().filter(move |g| self.has(*g))
     }
 
-    /// How many.
+    /// Number of guards.
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }

@@ -8,17 +8,16 @@ use crate::operator::{Operator, Padding};
 use crate::reading::Reading;
 use crate::size::{Obligation, Size, Sizes};
 
-/// A tensor, as far as types go.
+/// A tensor for typing purposes.
 #[derive(Clone, Debug)]
 pub struct Typed {
     /// Sizes.
     pub sizes: Sizes,
-    /// Along each axis, the last place where a concatenation joined it, if one did.
+    /// Along each axis, the position of the last concatenation, if there was one.
     pub cuts: SmallVec<[Option<Size>; 4]>,
-    /// It is made of constants whose size comes from their place, so it is not broadcast.
+    /// Whether it is made of constants sized by their context, so it is not broadcast.
     pub placed: bool,
-    /// Old groups per new one, of weights whose groups are to be merged by the convolution that
-    /// uses them.
+    /// Old groups per new one, for weights whose groups the convolution that uses them must merge.
     pub merged: Option<i64>,
 }
 
@@ -35,7 +34,7 @@ impl Typed {
     }
 }
 
-/// Larger tensors are not tried: rules can join a tensor with itself again and again.
+/// Larger tensors are not tried: rules can concatenate a tensor with itself repeatedly.
 const MOST_ELEMENTS: i64 = 1 << 18;
 
 /// Why operands do not fit an operator.
@@ -44,23 +43,23 @@ pub type Misfit = &'static str;
 /// The results of an operator.
 pub type Results = SmallVec<[Typed; 2]>;
 
-/// Types operators under one reading; notes what it sees, and what expressions must fulfil.
+/// Types operators under one reading; records observations, and constraints on expressions.
 pub struct Typing {
     /// The reading.
     pub reading: Reading,
-    /// What was seen.
+    /// The observations.
     pub facts: Facts,
-    /// What was assumed of expressions; not collected for concrete sizes.
+    /// The constraints on expressions; not collected for concrete sizes.
     pub obligations: Option<Vec<Obligation>>,
 }
 
 impl Typing {
-    /// For concrete sizes.
+    /// Typing of concrete sizes.
     pub fn concrete(reading: Reading) -> Typing {
         Typing { reading, facts: Facts::default(), obligations: None }
     }
 
-    /// For sizes whose expressions stand for more.
+    /// Typing of symbolic sizes.
     pub fn symbolic(reading: Reading) -> Typing {
         Typing { obligations: Some(Vec::new()), ..Typing::concrete(reading) }
     }
@@ -167,7 +166,7 @@ impl Typing {
             return Err("a constant kernel has as many output channels as the image has channels");
         }
         let group = channels.n / inputs.n;
-        // Weights whose groups are still to be merged are those of more groups.
+        // Weights with groups still to be merged have more groups.
         let inner = group * w.merged.unwrap_or(1);
         if outputs.n % inner != 0 {
             return Err("the output channels are no multiple of the groups");

@@ -1,4 +1,4 @@
-//! Instances of a rule: concrete sizes for its leaves, with which both sides are well-typed.
+//! Instances of a rule: concrete sizes for its leaves that make both sides well-typed.
 
 use regraft_ir::Dim;
 use smallvec::SmallVec;
@@ -14,29 +14,29 @@ use crate::reading::Reading;
 use crate::shapes::shapes;
 use crate::size::{Obligation, Size, Sizes};
 
-/// Fresh starts when no shape fits a leaf.
+/// Restarts when no shape fits a leaf.
 const ATTEMPTS: usize = 24;
 
 /// Concrete sizes for every leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instance {
-    /// Sizes of the leaves, in their order.
+    /// Sizes of the leaves, in order.
     pub shapes: Vec<Vec<i64>>,
-    /// How open questions are read.
+    /// How ambiguities are read.
     pub reading: Reading,
-    /// The guards that it fulfils.
+    /// The guards it satisfies.
     pub guards: Guards,
-    /// Groups of the convolutions, in the order in which they are computed.
+    /// Groups of the convolutions, in order of computation.
     pub groups: Vec<i64>,
 }
 
 impl Instance {
-    /// Elements of all leaves: the smaller, the easier to look at.
+    /// Total number of elements of the leaves: the fewer, the easier to inspect.
     pub fn elements(&self) -> i64 {
         self.shapes.iter().map(|s| s.iter().product::<i64>()).sum()
     }
 
-    /// The leaves' sizes, each standing for itself.
+    /// The leaves' sizes, without symbols.
     pub fn sizes(&self) -> Vec<Sizes> {
         self.shapes.iter().map(|s| s.iter().map(|n| Size::known(*n)).collect()).collect()
     }
@@ -54,8 +54,8 @@ impl<'a> Choices<'a> {
         Choices { plan, shapes: plan.leaves.iter().zip(kinds).map(|(leaf, kind)| shapes(leaf, *kind)).collect() }
     }
 
-    /// A random instance that fulfils `guards`, if one is found. Every shape that fits the earlier
-    /// leaves is equally likely.
+    /// A random instance that satisfies `guards`, if one is found. Every shape that fits the
+    /// earlier leaves is equally likely.
     pub(crate) fn draw(&self, reading: Reading, guards: Guards, random: &mut Random) -> Option<Instance> {
         (0..ATTEMPTS).find_map(|_| self.attempt(reading, guards, random))
     }
@@ -84,7 +84,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// Gives `leaf` its sizes, and types all that can be typed then.
+/// Gives `leaf` its sizes, and types everything that can then be typed.
 pub(crate) fn take(plan: &Plan, leaf: usize, sizes: Sizes, slots: &mut [Option<Typed>], typing: &mut Typing) -> Result<(), Misfit> {
     slots[leaf] = Some(typed(&plan.leaves[leaf], sizes, typing));
     for step in &plan.steps[plan.ready[leaf].clone()] {
@@ -99,7 +99,7 @@ pub(crate) fn take(plan: &Plan, leaf: usize, sizes: Sizes, slots: &mut [Option<T
     Ok(())
 }
 
-/// A leaf of these sizes.
+/// A leaf with these sizes.
 fn typed(leaf: &Leaf, sizes: Sizes, typing: &mut Typing) -> Typed {
     let mut typed = Typed::new(sizes);
     let Leaf::Constant(constant) = leaf else { return typed };

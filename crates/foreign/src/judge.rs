@@ -1,5 +1,5 @@
-//! The judge: draws instances, looks for the weakest guards under which all of them hold, and asks
-//! the prover for the rest.
+//! The judge: draws instances, looks for the weakest guards under which all of them hold, and puts
+//! the rest to the prover.
 
 use std::collections::HashSet;
 
@@ -17,27 +17,27 @@ use crate::reading::Reading;
 use crate::rule::Rule;
 use regraft_ir::Trust;
 
-/// Instances that are drawn before guards are chosen, over all typings and moods.
+/// Instances drawn before guards are chosen, over all typings and moods.
 const POOL: usize = 96;
-/// Instances per typing and mood at least.
+/// Minimum number of instances per typing and mood.
 const LEAST: usize = 3;
-/// Further instances under the guards that were chosen.
+/// Further instances under the chosen guards.
 const CHECKS: usize = 40;
-/// Instances that must hold for guards to be taken seriously.
+/// Instances that must hold before guards are considered.
 const WITNESSES: usize = 6;
-/// Guards together at most.
+/// Maximum number of guards together.
 const MOST_GUARDS: usize = 3;
-/// Times that guards are chosen anew because a further instance refuted them.
+/// How often guards are chosen again because a further instance refuted them.
 const ROUNDS: usize = 8;
 
-/// An instance and what it showed.
+/// An instance and its outcome.
 pub(crate) struct Trial {
     pub instance: Instance,
     pub difference: Option<Difference>,
 }
 
-/// Judges one rule; of a rule that holds on all instances, at most `proofs` families of sizes are
-/// given to the prover.
+/// Judges one rule; for a rule that holds on all instances, at most `proofs` families of sizes are
+/// put to the prover.
 ///
 /// Deterministic: the same rule gets the same judgement.
 pub fn judge(rule: &Rule, proofs: usize) -> Judgement {
@@ -102,7 +102,7 @@ struct Court<'a> {
     plan: &'a Plan,
     names: &'a [String],
     choices: Vec<Choices<'a>>,
-    /// Sets of guards that are looked for on purpose, none first.
+    /// Sets of guards to sample deliberately, none first.
     moods: Vec<Guards>,
     readings: Vec<Reading>,
     random: Random,
@@ -110,7 +110,7 @@ struct Court<'a> {
     trials: Vec<Trial>,
     /// Why some instance could not be computed.
     unknown: Option<String>,
-    /// Whether constants were given sizes with which the results have different shapes.
+    /// Whether constants got sizes that give the results different shapes.
     misplaced: bool,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Court<'a> {
         let mut moods = vec![Guards::NONE];
         moods.extend(relevant.iter().map(|g| Guards::NONE.with(g)));
         if relevant.len() > 1 {
-            // All at once, in both ways of reading the constants.
+            // All at once, under both readings of the constants.
             moods.push(relevant.iter().filter(|g| *g != Guard::DenseConstants).collect());
             moods.push(relevant.iter().filter(|g| *g != Guard::DepthwiseConstants).collect());
         }
@@ -161,8 +161,7 @@ impl<'a> Court<'a> {
             return;
         }
         match compare(self.plan, &instance, self.names, self.random.next()) {
-            // A constant has the size that makes the sides fit: another one is no choice that a
-            // system would take.
+            // A constant has the size that makes the sides fit: no system would choose another one.
             Outcome::Differ(Difference::Shapes { .. }) if self.plan.leaves.iter().any(|l| matches!(l, Leaf::Constant(_))) => {
                 self.misplaced = true
             }
@@ -172,8 +171,8 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// The weakest guards under which everything holds that was tried, and that further instances
-    /// do not refute.
+    /// The weakest guards under which everything tried holds, and which further instances do not
+    /// refute.
     fn decide(&mut self) -> Decision {
         if self.trials.is_empty() && self.unknown.is_none() {
             return Decision::Nothing(match self.misplaced {
@@ -234,7 +233,7 @@ impl<'a> Court<'a> {
     }
 }
 
-/// The guards that can make a difference to a rule with these operators.
+/// The guards that can matter to a rule with these operators.
 fn relevant(plan: &Plan) -> Guards {
     let mut guards = Guards::NONE;
     let mut convolutions = 0;
@@ -273,7 +272,7 @@ mod tests {
     use crate::family::family;
     use crate::format::Format;
 
-    /// Differing instances of each rule whose families are given to the prover.
+    /// Number of failing instances per rule whose families are put to the prover.
     const TRIED: usize = 1;
 
     #[test]

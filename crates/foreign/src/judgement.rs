@@ -1,4 +1,4 @@
-//! What is said of a foreign rule.
+//! The verdict on a foreign rule.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::guard::Guards;
 /// Whether a rule is true.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Soundness {
-    /// For all sizes with which both sides are well-typed.
+    /// For all sizes that make both sides well-typed.
     True,
-    /// For those of them that fulfil the guards, which are as weak as was found; not for all.
+    /// For the sizes that satisfy the guards, which are the weakest found; not for all.
     TrueIf(Guards),
-    /// Not under any guards that are known.
+    /// Not under any known guards.
     False,
-    /// Nothing can be said, and why.
+    /// No verdict, and why.
     Unjudged(String),
 }
 
@@ -32,12 +32,12 @@ impl fmt::Display for Soundness {
     }
 }
 
-/// Sizes with which the sides of a rule differ.
+/// Sizes for which the sides of a rule differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counterexample {
     /// Names and sizes of the variables and constants.
     pub shapes: Vec<(String, Vec<i64>)>,
-    /// Groups of the convolutions, in the order in which they are computed.
+    /// Groups of the convolutions, in order of computation.
     pub groups: Vec<i64>,
     /// Where the sides differ.
     pub difference: Difference,
@@ -71,40 +71,39 @@ impl Pair {
     }
 }
 
-/// All that was found out about a rule.
+/// Everything found out about a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// Place of the rule in the file, from 0.
+    /// Index of the rule in the file, from 0.
     pub number: usize,
     /// The rule as algebra; see [`algebra`](crate::algebra).
     pub algebra: String,
-    /// Is it true?
+    /// Whether it is true.
     pub soundness: Soundness,
-    /// How is that known? `ProvedInRange`: for families of sizes that were met, and there are more
-    /// of them; kernels and numbers of groups are fixed in each.
+    /// How that is known. `ProvedInRange`: for the families of sizes that occurred, of which there
+    /// are more; kernels and numbers of groups are fixed in each.
     pub trust: Trust,
-    /// Why no proof was found of a rule that holds on all instances.
+    /// Why a rule that holds on all instances was not proved.
     pub unproved: Option<String>,
     /// Why the rule is false, or why it needs its guards.
     pub counterexample: Option<Counterexample>,
-    /// Instances on which both sides were computed and that fulfil the guards.
+    /// Instances that satisfy the guards and on which both sides were computed.
     pub instances: usize,
-    /// Families of sizes that these instances belong to, as far as they were looked at.
+    /// Families of sizes of these instances, among those examined.
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
-    /// Both sides in the families that were chosen to be proved: all of them, unless there are too
-    /// many.
+    /// Both sides in the families chosen for proof: all of them, unless there are too many.
     pub pairs: Vec<Pair>,
-    /// The kinds of the variables, for every typing that was tried.
+    /// The kinds of the variables, for every typing tried.
     pub typings: Vec<String>,
-    /// The first rule of the file that is the same up to the names of variables.
+    /// The first rule of the file that is equal up to variable names.
     pub same_as: Option<usize>,
 }
 
 impl Judgement {
-    /// Both sides were derived from each other in all of [`Judgement::pairs`], by steps that were
-    /// proved: a rule that was only tested is proved then.
+    /// Records that both sides were derived from each other in all of [`Judgement::pairs`], by
+    /// proved steps: a rule that was only tested then counts as proved.
     pub fn take_derivations(&mut self) {
         if self.trust == Trust::Tested && !self.pairs.is_empty() {
             (self.trust, self.proofs, self.unproved) = (Trust::ProvedInRange, self.pairs.len(), None);

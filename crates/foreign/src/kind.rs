@@ -1,18 +1,18 @@
-//! What the variables of a rule can be: ranks, and whether they are images or weights.
+//! Kinds of a rule's variables: ranks, and whether they are images or weights.
 
 use std::fmt;
 
 use crate::operator::Operator;
 use crate::plan::{Leaf, Plan};
 
-/// Typings of a rule that are tried at most; those in which all tensors have one rank come first.
+/// Maximum number of typings of a rule to try; those with a single rank come first.
 pub const MOST_TYPINGS: usize = 12;
-/// Partial typings that are looked at on the way.
+/// Maximum number of partial typings to examine.
 const MOST_STEPS: usize = 20_000;
-/// Ranks, in the order in which they are tried.
+/// Ranks, in the order they are tried.
 const RANKS: [usize; 4] = [4, 2, 3, 1];
 
-/// What a leaf is.
+/// The kind of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Rank 0.
@@ -145,7 +145,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gives ranks to all results that can be known now.
+    /// Infers the ranks of all results that are now determined.
     fn fits(&mut self, leaf: usize) -> bool {
         for step in &self.plan.steps[self.plan.ready[leaf].clone()] {
             let operands: Vec<usize> = step.operands.iter().map(|slot| self.ranks[*slot]).collect();

@@ -1,11 +1,10 @@
-//! Rules of other optimizers: reads them, gives them a meaning, and judges them.
+//! Rules of other optimizers: reads, interprets and judges them.
 //!
-//! A rule that was found on tensors of one size, or proved in a theory without sizes, may be false
-//! for others: with groups, with broadcasting, with even windows. Here a rule is *true* only if
-//! both sides are equal for all sizes with which both are well-typed, as the system that ships it
-//! understands its operators; a rule that is not is true under guards that are told, or false, with
-//! a counterexample. Tensors have up to four axes, and products are those of matrices or of stacks
-//! of matrices.
+//! A rule found on tensors of one size, or proved in a theory without sizes, may be false for
+//! others: with groups, with broadcasting, with even windows. Here a rule is *true* only if both
+//! sides are equal for all sizes that make both well-typed, as the system that ships it understands
+//! its operators. Otherwise it is true under stated guards, or false, with a counterexample.
+//! Tensors have up to four axes, and products are those of matrices or of stacks of matrices.
 //!
 //! ```
 //! use regraft_foreign::{Format, MOST_PROOFS, Soundness, judge};

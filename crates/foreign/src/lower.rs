@@ -1,4 +1,4 @@
-//! The meaning of foreign operators: graphs of Regraft's own, with explicit groups, pads and cuts.
+//! Semantics of foreign operators: Regraft's own graphs, with explicit groups, pads and cuts.
 
 use regraft_ir::ops::{
     activation, arithmetic, average_pool, concat, constant_of_shape, conv, expand, identity, matmul, max_pool, pad, slice, transpose,
@@ -15,7 +15,7 @@ use crate::reading::Reading;
 /// outputs are in the rule's order.
 ///
 /// # Errors
-/// Sizes that are symbols leave open whether an operator is well-typed.
+/// Symbolic sizes leave open whether an operator is well-typed.
 pub(crate) fn lower(plan: &Plan, side: usize, slots: &[Typed], reading: Reading, names: &[String]) -> Result<Graph, String> {
     let mut lowering =
         Lowering { graph: Graph::new(["before", "after"][side]), values: vec![None; plan.slots], slots, reading, leaves: &plan.leaves };
@@ -53,7 +53,7 @@ impl Lowering<'_> {
         self.graph.add(op, operands).map(|node| node.out()).map_err(|e| e.to_string())
     }
 
-    /// The value of a slot; constants are made when they are first read.
+    /// The value of a slot; constants are created when first read.
     fn value(&mut self, slot: usize) -> Result<ValueId, String> {
         if let Some(value) = self.values[slot] {
             return Ok(value);
@@ -120,7 +120,7 @@ impl Lowering<'_> {
                 let pads = vec![0, 0, top, left, 0, 0, bottom, right];
                 self.add(Op::Pad(pad::Pad { pads, mode: "constant".into(), value: Float(0.0) }), &operands[..1])
             }
-            // What it means is known where a convolution uses it.
+            // Its meaning is determined where a convolution uses it.
             Operator::MergeGroups { .. } => Ok(operands[0]),
             Operator::Concat { axis, .. } => self.add(Op::Concat(concat::Concat { axis: *axis as i64 }), operands),
             Operator::Transpose { perm } => {
@@ -174,8 +174,8 @@ impl Lowering<'_> {
         Ok(vec![top, left, bottom, right])
     }
 
-    /// Weights for `group` groups made of weights for `count` times as many: those of each old
-    /// group stand among zeros.
+    /// Weights for `group` groups from weights for `count` times as many: those of each old group
+    /// are surrounded by zeros.
     fn merge(&mut self, weights: ValueId, merged: &Typed, count: i64, group: i64) -> Result<ValueId, String> {
         let old = group * count;
         let Some(ty) = self.graph.ty(weights).cloned() else { return Err("weights of unknown type".into()) };

@@ -3,14 +3,14 @@
 /// How a window treats the border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// As much padding as makes the result `ceil(size / stride)` long; how it is divided is a
-    /// matter of [`Reading`](crate::Reading).
+    /// Enough padding to make the result `ceil(size / stride)` long; how it is divided is a matter
+    /// of [`Reading`](crate::Reading).
     Same,
-    /// None.
+    /// No padding.
     Valid,
 }
 
-/// What is applied to a result before it is returned.
+/// The activation applied to a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// Nothing.
@@ -24,20 +24,20 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The activation of TASO's and TENSAT's number for it.
+    /// The activation with this number in TASO and TENSAT.
     pub(crate) fn of_code(code: i64) -> Option<Activation> {
         [Activation::None, Activation::Sigmoid, Activation::Relu, Activation::Tanh].get(usize::try_from(code).ok()?).copied()
     }
 }
 
 impl Padding {
-    /// The padding of TASO's and TENSAT's number for it.
+    /// The padding with this number in TASO and TENSAT.
     pub(crate) fn of_code(code: i64) -> Option<Padding> {
         [Padding::Same, Padding::Valid].get(usize::try_from(code).ok()?).copied()
     }
 }
 
-/// Functions of two tensors, element by element, with broadcasting.
+/// Elementwise functions of two tensors, with broadcasting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binary {
     /// Sum.
@@ -54,7 +54,7 @@ pub enum Binary {
     Min,
 }
 
-/// Functions of one tensor, element by element.
+/// Elementwise functions of one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unary {
     /// `max(x, 0)`.
@@ -69,15 +69,15 @@ pub enum Unary {
     Log,
     /// The square root.
     Sqrt,
-    /// The operand itself: dropout when nothing is trained.
+    /// The operand itself: dropout at inference.
     Identity,
 }
 
 /// One operator of a foreign rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
-    /// `x[N, C, H, W], w[O, I, h, w] → [N, O, H', W']` in `C / I` groups: no parameter says how
-    /// many.
+    /// `x[N, C, H, W], w[O, I, h, w] → [N, O, H', W']` in `C / I` groups, a number that no
+    /// parameter states.
     Conv {
         /// Steps down and across.
         strides: [i64; 2],
@@ -88,7 +88,7 @@ pub enum Operator {
     },
     /// The mean or the maximum of each window of `x[N, C, H, W]`.
     Pool {
-        /// The mean, not the maximum.
+        /// The mean instead of the maximum.
         mean: bool,
         /// Height and width of the window.
         kernel: [i64; 2],
@@ -104,21 +104,21 @@ pub enum Operator {
         /// Applied to the result.
         activation: Activation,
     },
-    /// Two operands of one shape, or of shapes that broadcast.
+    /// Two operands of the same shape, or of shapes that broadcast.
     Binary(Binary),
     /// One operand.
     Unary(Unary),
     /// A tensor times a scalar of rank 0.
     Scale,
-    /// Operands one after another along an axis.
+    /// Operands concatenated along an axis.
     Concat {
         /// Axis.
         axis: usize,
-        /// Rank of the operands, where the rule says it.
+        /// Rank of the operands, if the rule states it.
         rank: Option<usize>,
     },
-    /// Two results: the operand before and after the last place along an axis where a concatenation
-    /// joined it.
+    /// Two results: the operand before and after the position of the last concatenation along an
+    /// axis.
     Split {
         /// Axis.
         axis: usize,
@@ -128,47 +128,47 @@ pub enum Operator {
         /// A permutation.
         perm: Vec<usize>,
     },
-    /// Convolution weights in the middle of larger ones that are zero elsewhere.
+    /// Convolution weights centred in larger ones that are zero elsewhere.
     Enlarge {
-        /// The larger height and width; those of a second operand if not given.
+        /// The larger height and width; if not given, those of a second operand.
         kernel: Option<[i64; 2]>,
     },
     /// Weights `[O, I, h, w]` for `count` times fewer groups: `[O, count * I, h, w]`, zero outside
-    /// of the old groups.
+    /// the old groups.
     MergeGroups {
         /// Old groups per new one.
         count: i64,
     },
-    /// Convolution weights that take the mean of a window.
+    /// Convolution weights that average a window.
     PoolKernel {
         /// Height and width.
         kernel: [i64; 2],
     },
-    /// Convolution weights that give the image back.
+    /// Convolution weights that reproduce the image.
     IdentityKernel {
         /// Height and width.
         kernel: [i64; 2],
     },
-    /// The unit matrix.
+    /// The identity matrix.
     IdentityMatrix,
     /// A tensor of ones.
     Ones,
-    /// An operator that the format knows and that has no meaning here.
+    /// An operator of the format without a meaning here.
     Unjudged(String),
 }
 
 impl Operator {
-    /// A constant whose size is inferred from its place.
+    /// Whether it is a constant with a size inferred from context.
     pub fn is_constant(&self) -> bool {
         matches!(self, Operator::PoolKernel { .. } | Operator::IdentityKernel { .. } | Operator::IdentityMatrix | Operator::Ones)
     }
 
-    /// How many results it has.
+    /// Number of results.
     pub fn results(&self) -> usize {
         if matches!(self, Operator::Split { .. }) { 2 } else { 1 }
     }
 
-    /// The numbers of operands that it takes, least and most.
+    /// Minimum and maximum number of operands.
     pub fn operands(&self) -> (usize, usize) {
         match self {
             Operator::Conv { .. } | Operator::MatMul { .. } | Operator::Binary(_) | Operator::Scale => (2, 2),
@@ -181,7 +181,7 @@ impl Operator {
         }
     }
 
-    /// Whether an element of the result depends on the elements at its own index alone.
+    /// Whether an element of the result depends only on the elements at its own index.
     pub fn is_pointwise(&self) -> bool {
         matches!(self, Operator::Binary(_) | Operator::Unary(_) | Operator::Scale)
     }
@@ -211,7 +211,7 @@ impl Operator {
     }
 }
 
-/// Largest kernel, stride and group count that is understood.
+/// Largest supported kernel, stride and group count.
 const LARGEST: i64 = 64;
-/// Most axes of a tensor.
+/// Maximum number of axes of a tensor.
 pub(crate) const MOST_AXES: usize = 4;

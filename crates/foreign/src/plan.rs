@@ -1,5 +1,5 @@
-//! A rule made ready for typing: leaves in the order in which they get sizes, and after each the
-//! operators that can be typed then.
+//! A rule prepared for typing: leaves in the order they get sizes, each followed by the operators
+//! that can then be typed.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use crate::rule::{Ref, Rule, Side};
 /// Index of a value: leaves first, then the results of the operators.
 pub type Slot = usize;
 
-/// What has its sizes from outside.
+/// A slot that gets its sizes from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
     /// A variable of the rule.
     Variable(usize),
-    /// A constant whose size comes from its place.
+    /// A constant with a size inferred from context.
     Constant(Operator),
 }
 
@@ -25,18 +25,18 @@ pub struct Step {
     pub operator: Operator,
     /// Its operands.
     pub operands: Vec<Slot>,
-    /// Where its first result is; the others follow.
+    /// Slot of its first result; the others follow.
     pub results: Slot,
 }
 
-/// Both sides of a rule, with what they share computed once.
+/// Both sides of a rule, with shared parts computed once.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Variables in the order of their first use, then constants. Leaf `i` is slot `i`.
     pub leaves: Vec<Leaf>,
     /// Operators; those that need leaf `i` but no later one are `ready[i]`.
     pub steps: Vec<Step>,
-    /// For every leaf, the steps that can be taken once it is known.
+    /// For every leaf, the steps that become possible once it is known.
     pub ready: Vec<Range<usize>>,
     /// Slots of the results of both sides.
     pub outputs: [Vec<Slot>; 2],
@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a rule. Variables that no side uses are left out.
+    /// The plan of a rule. Unused variables are left out.
     pub fn new(rule: &Rule) -> Plan {
         let mut leaves = Vec::new();
         let sides = [&rule.before, &rule.after];
@@ -71,7 +71,7 @@ impl Plan {
         let mut builder = Builder { steps: Vec::new(), needs: (0..leaves.len()).collect(), next: leaves.len(), leaves: &leaves };
         let outputs = [builder.side(sides[0], &constants[0]), builder.side(sides[1], &constants[1])];
         let Builder { mut steps, needs, next, .. } = builder;
-        // Stable, so operands still come before their readers: they need no later leaf.
+        // Stable, so operands still precede their readers: they need no later leaf.
         steps.sort_by_key(|s| needs[s.results]);
         let mut from = 0;
         let ready = (0..leaves.len())
@@ -84,7 +84,7 @@ impl Plan {
         Plan { leaves, steps, ready, outputs, slots: next }
     }
 
-    /// The steps that one side's results need.
+    /// The steps that one side's results depend on.
     pub fn needed(&self, side: usize) -> Vec<bool> {
         let mut wanted = vec![false; self.slots];
         for slot in &self.outputs[side] {
@@ -103,7 +103,7 @@ impl Plan {
 
 struct Builder<'a> {
     steps: Vec<Step>,
-    /// For every slot the last leaf that it needs.
+    /// For every slot, the last leaf it depends on.
     needs: Vec<usize>,
     next: Slot,
     leaves: &'a [Leaf],

@@ -1,4 +1,4 @@
-//! Proofs of rules that survived their instances: one per family of sizes.
+//! Proofs of rules whose instances all hold: one per family of sizes.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::judgement::Pair;
 use crate::kind::{Kind, MOST_TYPINGS};
 use crate::plan::{Leaf, Plan};
 
-/// Families of a rule that are given to the prover at most, if nothing else is asked for.
+/// Default maximum number of families of a rule to put to the prover.
 pub const MOST_PROOFS: usize = 16;
 
-/// Instances whose families are looked at, at most.
+/// Maximum number of instances whose families are examined.
 const MOST_SAMPLED: usize = 80;
 
-/// What the prover made of a rule.
+/// The prover's result for a rule.
 pub(crate) struct Proof {
-    /// What is known of the rule.
+    /// What is known about the rule.
     pub trust: Trust,
     /// Why no proof was found.
     pub unproved: Option<String>,
-    /// Families of sizes that its instances belong to.
+    /// Families of sizes of its instances.
     pub families: usize,
     /// How many of them were proved.
     pub proofs: usize,
-    /// Both sides in those that were chosen to be proved.
+    /// Both sides in the families chosen for proof.
     pub pairs: Vec<Pair>,
 }
 
@@ -40,8 +40,8 @@ impl Proof {
     }
 }
 
-/// What can be proved of a rule that holds on all `witnesses`, which fulfil `guards`, with at most
-/// `most` families.
+/// What can be proved about a rule that holds on all `witnesses`, which satisfy `guards`, with at
+/// most `most` families.
 pub(crate) fn prove(plan: &Plan, kinds: &[Vec<Kind>], witnesses: &[&Trial], guards: Guards, names: &[String], most: usize) -> Proof {
     if most == 0 {
         return Proof::none("no proofs were asked for".into());
@@ -90,11 +90,11 @@ fn outcome(family: &Family) -> Result<(), String> {
     }
 }
 
-/// An instance whose family stands for all sizes, ranks and ways of broadcasting, if there is one.
+/// An instance whose family covers all sizes, ranks and ways of broadcasting, if there is one.
 ///
-/// Where all operators work element by element, each element of a result is one expression of the
-/// elements at the same index, wherever broadcasting reads them from; and if both sides read the
-/// same variables they have the same shape. Then equal vectors show all.
+/// If all operators are elementwise, each element of a result is one expression of the elements at
+/// the same index, wherever broadcasting reads them from; and if both sides read the same
+/// variables, they have the same shape. Then equality on equal vectors suffices.
 fn pointwise(plan: &Plan, witnesses: &[&Trial]) -> Option<Instance> {
     let variables = plan.leaves.iter().all(|l| matches!(l, Leaf::Variable(_)));
     if !variables || !plan.steps.iter().all(|s| s.operator.is_pointwise()) || plan.outputs[0].len() != 1 {

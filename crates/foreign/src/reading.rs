@@ -1,16 +1,16 @@
-//! What the sources leave open, and the systems decide differently.
+//! Ambiguities in the sources that systems resolve differently.
 
-/// How padding is divided and what averages divide by.
+/// How padding is divided, and what averages divide by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reading {
-    /// `SAME` pads as much before as after, one more in all if it must (TASO at run time); else the
-    /// odd one comes after (its verifier, TensorFlow).
+    /// `SAME` pads equally before and after, with one more in total if necessary (TASO at run
+    /// time); otherwise the odd one comes after (its verifier, TensorFlow).
     ///
-    /// Where as much on both sides gives a wrong size, as for even windows with stride 1, the
-    /// operator is not defined.
+    /// Where equal padding gives a wrong size, as for even windows with stride 1, the operator is
+    /// undefined.
     pub symmetric: bool,
-    /// Averages count the padding as zeros (TASO's verifier); else they divide by what lies inside
-    /// (its run time).
+    /// Averages count the padding as zeros (TASO's verifier); otherwise they divide by the number
+    /// of elements inside (its run time).
     pub averages_count_padding: bool,
 }
 
@@ -23,8 +23,8 @@ impl Reading {
         Reading { symmetric: false, averages_count_padding: false },
     ];
 
-    /// `SAME` padding before and after, for a window of `kernel` with step `stride` on `size`
-    /// elements; `None` if it is not defined.
+    /// `SAME` padding before and after, for a window of `kernel` with step `stride` over `size`
+    /// elements; `None` if undefined.
     pub fn same(self, size: i64, kernel: i64, stride: i64) -> Option<(i64, i64)> {
         let outputs = (size + stride - 1).div_euclid(stride);
         let total = ((outputs - 1) * stride + kernel - size).max(0);

@@ -2,12 +2,12 @@
 
 use crate::operator::Operator;
 
-/// Operators on one side of a rule at most: larger rules are refused, so that judging them stays
-/// cheap.
+/// Maximum number of operators on one side of a rule: larger rules are refused, so that judging
+/// stays cheap.
 pub const MOST_NODES: usize = 64;
-/// Results of a rule at most.
+/// Maximum number of results of a rule.
 pub const MOST_OUTPUTS: usize = 16;
-/// Variables of a rule at most.
+/// Maximum number of variables of a rule.
 pub const MOST_VARIABLES: usize = 16;
 
 /// A value in a side of a rule.
@@ -33,19 +33,19 @@ pub struct Node {
     pub operands: Vec<Ref>,
 }
 
-/// One side of a rule: operators in topological order, and what is returned.
+/// One side of a rule: operators in topological order, and its results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Side {
     /// Operators, operands first.
     pub nodes: Vec<Node>,
-    /// Results, by position the same as on the other side.
+    /// Results, matched by position with the other side's.
     pub outputs: Vec<Ref>,
 }
 
-/// `before => after`: wherever `before` occurs, `after` gives the same results, says the rule.
+/// `before => after`: claims that `after` gives the same results wherever `before` occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Place in the file, from 0.
+    /// Index in the file, from 0.
     pub number: usize,
     /// Names of the variables in the file.
     pub variables: Vec<String>,
@@ -66,8 +66,8 @@ impl Rule {
 }
 
 impl Side {
-    /// Adds an operator, or finds the one that is already there; constants are never shared,
-    /// because each has a size of its own.
+    /// Adds an operator, or finds an existing equal one; constants are never shared, because each
+    /// has a size of its own.
     pub(crate) fn add(&mut self, operator: Operator, operands: Vec<Ref>) -> Result<usize, String> {
         let (least, most) = operator.operands();
         if operands.len() < least || operands.len() > most {
@@ -90,14 +90,14 @@ impl Side {
         Ok(self.nodes.len() - 1)
     }
 
-    /// Whether the variable occurs in what is returned.
+    /// Whether the variable is one of the results.
     pub(crate) fn uses(&self, variable: usize) -> bool {
         let variable = Ref::Variable(variable);
         self.outputs.contains(&variable) || self.nodes.iter().any(|n| n.operands.contains(&variable))
     }
 }
 
-/// The index of a variable of this name, which is new if it is not there yet.
+/// The index of the variable of this name, added if missing.
 pub(crate) fn variable(variables: &mut Vec<String>, name: &str) -> Result<Ref, String> {
     if let Some(at) = variables.iter().position(|v| v == name) {
         return Ok(Ref::Variable(at));

@@ -1,5 +1,5 @@
-//! The shapes that are tried for each kind of leaf: small, and adverse. Sizes of 1 broadcast,
-//! channels differ, windows are odd, even and oblong.
+//! The shapes to try for each kind of leaf: small, and adversarial. Sizes of 1 broadcast, channels
+//! differ, windows are odd, even and oblong.
 
 use crate::kind::Kind;
 use crate::operator::Operator;
@@ -8,7 +8,7 @@ use crate::plan::Leaf;
 /// Heights and widths of weights.
 const WINDOWS: [[i64; 2]; 5] = [[1, 1], [3, 3], [1, 3], [2, 2], [3, 1]];
 
-/// All shapes that a leaf of this kind is given.
+/// All shapes to try for a leaf of this kind.
 pub(crate) fn shapes(leaf: &Leaf, kind: Kind) -> Vec<Vec<i64>> {
     match leaf {
         Leaf::Variable(_) | Leaf::Constant(Operator::Ones) => of_kind(kind),

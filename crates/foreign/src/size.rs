@@ -1,13 +1,12 @@
-//! Sizes that are a number and, beside it, what the number stands for.
+//! Sizes that pair a number with the expression it stands for.
 
 use regraft_ir::Dim;
 use smallvec::SmallVec;
 
-/// A size: a number, which decides what is well-typed, and the expression that it is one value of.
+/// A size: a number, which decides what is well-typed, and an expression of which it is one value.
 ///
 /// For a concrete instance the expression is the number. For a family it is a polynomial over
-/// symbols, and every comparison of numbers on the way leaves an [`Obligation`] for the
-/// expressions.
+/// symbols, and every comparison of numbers leaves an [`Obligation`] on the expressions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     /// The number.
@@ -17,7 +16,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// A number that stands for itself.
+    /// A number without symbols.
     pub fn known(n: i64) -> Size {
         Size { n, s: Dim::from(n) }
     }
@@ -40,7 +39,7 @@ impl Size {
     }
 }
 
-/// What must hold of expressions for a family to go the way that its instance went.
+/// A constraint on expressions under which a family behaves like its instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obligation {
     /// Two sizes are equal.
@@ -54,7 +53,7 @@ pub enum Obligation {
         /// The remainder.
         remainder: i64,
     },
-    /// A size is no smaller than this.
+    /// A size is at least this.
     AtLeast(Dim, i64),
     /// A size is a number.
     Known(Dim),

@@ -1,7 +1,7 @@
-//! Rule files of TASO: a protobuf collection of rules.
+//! TASO's rule files: a protobuf collection of rules.
 //!
 //! The numbers of operators and parameters are those of TASO's headers. Kernel sizes of
-//! convolutions, which the files carry, are not read, as in TASO's own loader: a rule is meant for
+//! convolutions, which the files contain, are ignored, as in TASO's own loader: a rule is meant for
 //! every kernel.
 
 use prost::Message;
@@ -20,9 +20,9 @@ const WINDOW_HINT: &str = "TASO numbers the parameters: 4 and 5 kernel, 6 and 7 
 /// The rules of a protobuf file.
 ///
 /// # Errors
-/// The bytes are no such collection, or a rule is not well-formed: an operator or parameter without
-/// its number, an operand that does not come before its operator, a variable of the target that the
-/// source does not have.
+/// The bytes are no such collection, or a rule is malformed: an operator or parameter without its
+/// number, an operand that does not precede its operator, a variable of the target that the source
+/// does not have.
 pub fn read(bytes: &[u8]) -> Result<Vec<Rule>, ImportError> {
     let mut rest = bytes;
     let mut rules = Vec::new();
@@ -80,7 +80,7 @@ fn rule(number: usize, message: &RuleMessage) -> Result<Rule, Fault> {
     Ok(Rule { number, variables, before: before.side, after: after.side })
 }
 
-/// A side, and where the operators of the file are in it.
+/// A side, and the slots of the file's operators in it.
 #[derive(Default)]
 struct Built {
     side: Side,
@@ -127,7 +127,7 @@ fn side(messages: &[OperatorMessage], variables: &mut Vec<String>) -> Result<Bui
     Ok(built)
 }
 
-/// The parameters of an operator, by their numbers.
+/// The parameters of an operator, by number.
 struct Parameters<'a>(&'a OperatorMessage);
 
 impl Parameters<'_> {

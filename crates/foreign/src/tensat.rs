@@ -1,5 +1,5 @@
-//! Rule files of TENSAT: one rule `(before)=>(after)` per line; two lines are one rule with two
-//! results in its files of pairs.
+//! TENSAT's rule files: one rule `(before)=>(after)` per line; in its files of pairs, two lines
+//! form one rule with two results.
 //!
 //! Operators are those of TENSAT's e-graph language: parameters first, as numbers, then the
 //! operands.
@@ -15,14 +15,14 @@ use crate::operator::{Binary, Operator, Unary};
 use crate::rule::{Ref, Rule, Side, variable};
 
 const HINT: &str = "a rule reads `(operator number.. operand..)=>(operator ..)`, a variable `?name`";
-/// Names that the language has.
+/// Names in the language.
 const NAMES: &str = "ewadd, ewmul, smul, transpose, matmul, conv2d, enlarge, dropout, relu, tanh, sigmoid, poolmax, poolavg, concat, concat3 to concat5, \
                      split, split_0, split_1, Cpool, Iconv, Imatmul, Iewmul, merge";
 
 /// Rules, one per line; empty lines are skipped.
 ///
 /// # Errors
-/// A line is no rule, or its target has a variable that its source has not.
+/// A line is not a rule, or its target has a variable that its source does not.
 pub fn read_rules(text: &str) -> Result<Vec<Rule>, ImportError> {
     let mut rules = Vec::new();
     for mut cursor in lines(text) {
@@ -37,8 +37,8 @@ pub fn read_rules(text: &str) -> Result<Vec<Rule>, ImportError> {
 /// Rules with two results: the first two lines, the next two, and so on.
 ///
 /// # Errors
-/// A line is no rule, the last line has no partner, or a target has a variable that both sources
-/// have not.
+/// A line is not a rule, the last line has no partner, or a target has a variable that neither
+/// source has.
 pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
     let mut rules = Vec::new();
     let mut waiting: Option<Rule> = None;
@@ -61,8 +61,8 @@ pub fn read_pairs(text: &str) -> Result<Vec<Rule>, ImportError> {
     }
 }
 
-/// Whether the lines are pairs: an even number, and the target of some line has a variable that its
-/// source has not.
+/// Whether the lines are pairs: their number is even, and some line's target has a variable that
+/// its source does not.
 pub(crate) fn are_pairs(text: &str) -> bool {
     let alone = |mut cursor: Cursor<'_>| read(&mut cursor, None).is_ok_and(|rule| check_variables(&rule, &cursor).is_err());
     lines(text).count().is_multiple_of(2) && lines(text).any(alone)
@@ -74,7 +74,7 @@ fn lines(text: &str) -> impl Iterator<Item = Cursor<'_>> {
     lines.filter(|line| !line.rest().trim().is_empty()).map(Cursor::new)
 }
 
-/// The rule of a line, which is added to `first`, if there is one.
+/// The rule of a line, merged into `first` if there is one.
 fn read(cursor: &mut Cursor<'_>, first: Option<Rule>) -> Result<Rule, ImportError> {
     let mut rule =
         first.unwrap_or_else(|| Rule { number: cursor.rule, variables: Vec::new(), before: Side::default(), after: Side::default() });

@@ -1,5 +1,5 @@
-//! TASO's messages, as far as they are read. All numbers are optional here, so that one that is
-//! missing is seen.
+//! TASO's messages, as far as they are read. All numbers are optional here, so that missing ones
+//! are detected.
 
 /// One rewrite.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -10,7 +10,7 @@ pub(crate) struct RuleMessage {
     /// Operators that replace them.
     #[prost(message, repeated, tag = "2")]
     pub target: Vec<OperatorMessage>,
-    /// Which results stand for which.
+    /// The correspondence of results.
     #[prost(message, repeated, tag = "3")]
     pub outputs: Vec<OutputMessage>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct ParameterMessage {
     pub value: Option<i32>,
 }
 
-/// A result of the source and the result of the target that stands for it.
+/// A result of the source and its counterpart in the target.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct OutputMessage {
     /// Operator of the source.

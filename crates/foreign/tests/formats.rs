@@ -1,4 +1,4 @@
-//! Files: what is understood, and what is said of those that are not.
+//! Files: what is accepted, and the errors for the others.
 
 mod common;
 
@@ -195,7 +195,7 @@ fn files_that_are_no_rules_are_refused() {
     assert!(large.message.contains("bytes"), "{large}");
 }
 
-/// Whether a location is in the file, or at its end.
+/// Whether a location is inside the file, or at its end.
 fn inside(location: Location, file: &[u8]) -> bool {
     match location {
         Location::Byte(at) => at <= file.len(),

@@ -1,5 +1,5 @@
-//! The rule files that TASO and TENSAT ship, where they are at hand: beside the checkout, or in the
-//! folder that `REGRAFT_FOREIGN_RULES` names.
+//! The rule files shipped by TASO and TENSAT, if available: next to the checkout, or in the folder
+//! named by `REGRAFT_FOREIGN_RULES`.
 
 mod skipped;
 
@@ -21,7 +21,7 @@ fn read(name: &str) -> Option<Vec<Rule>> {
     Some(Format::of(&bytes).read(&bytes).unwrap_or_else(|e| panic!("{name}: {e}")))
 }
 
-/// The judgements of a file, with so many proofs per rule.
+/// The judgements of a file, with this many proofs per rule.
 fn judged(name: &str, proofs: usize) -> Option<Vec<Judgement>> {
     Some(judge_all(&read(name)?, 2, proofs, &|_| true))
 }

@@ -1,4 +1,4 @@
-//! One rule for every verdict, and what each hinges on.
+//! One rule for every verdict, and what each depends on.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn rules_that_are_true_for_all_shapes() {
         "smul(conv2d(1,1,0,0,a,b),s)==conv2d(1,1,0,0,smul(a,s),b)",
         "split_1(1,matmul(a,concat(1,b,c)))==matmul(a,c)",
         "split_0(0,transpose(concat(1,a,b)))==transpose(a)",
-        // Constants take the size of their place.
+        // Constants get their size from context.
         "matmul(a,Imatmul)==a",
         "ewmul(a,Iewmul)==a",
         "conv2d(1,1,0,0,a,Iconv(3,3))==a",
@@ -44,7 +44,7 @@ fn rules_that_need_guards() {
         ("ewadd(conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(1,b,d))", &[Ungrouped]),
         ("concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,a,c))==conv2d(1,1,0,0,a,concat(0,b,c))", &[Ungrouped]),
         ("concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))==conv2d(1,1,0,0,concat(1,a,c),concat(0,b,d))", &[EqualOutputsPerGroup]),
-        // The other way round the left side alone does not tell.
+        // In the other direction, the left side alone does not determine it.
         ("conv2d(1,1,0,0,concat(1,a,c),concat(0,b,d))==concat(1,conv2d(1,1,0,0,a,b),conv2d(1,1,0,0,c,d))", &[EqualOutputsPerGroup]),
         ("conv2d(1,1,0,0,a,b)==conv2d(1,1,0,0,a,enlarge(3,3,b))", &[OddKernels]),
         ("conv2d(2,2,0,0,a,b)==conv2d(2,2,0,0,a,enlarge(3,3,b))", &[OddKernels, SymmetricPadding]),
@@ -107,7 +107,7 @@ fn rules_without_a_meaning_are_not_judged() {
         assert!(matches!(&judgement.soundness, Soundness::Unjudged(why) if why.contains(part)), "{rule}: {}", judgement.soundness);
         assert_eq!(judgement.trust, Trust::Unproved);
     }
-    // A tensor joined with itself over and over has no size that can be tried.
+    // A tensor concatenated with itself repeatedly has no size that can be tried.
     let double = |n: usize| (0..n).fold("x".to_owned(), |t, _| format!("concat(0,{t},{t})"));
     assert_eq!(judged(&format!("{0}=={0}", double(8))).soundness, Soundness::True);
     let cat = |at: i64| operator(12, &[(at, 0), (at, 0)], &[(10, 2), (11, 0)]);
@@ -123,7 +123,7 @@ fn merged_groups_keep_the_meaning_of_a_convolution() {
         |count| rule(&[conv((-1, 0), (-2, 0))], &[operator(21, &[(-2, 0)], &[(14, count)]), conv((-1, 0), (0, 0))], &[[0, 0, 1, 0]]);
     let judgement = judge(&only(&merge(2)), 0);
     assert_eq!((judgement.algebra.as_str(), &judgement.soundness), ("conv(a, b) => conv(a, merge2(b))", &Soundness::True));
-    // Elsewhere the number of groups is not known.
+    // Elsewhere the number of groups is unknown.
     let relu = |at| operator(8, &[(at, 0)], &[]);
     let lost = rule(&[relu(-1)], &[operator(21, &[(-1, 0)], &[(14, 2)]), relu(0)], &[[0, 0, 1, 0]]);
     assert!(matches!(judge(&only(&lost), 0).soundness, Soundness::Unjudged(_)));

@@ -1,5 +1,5 @@
-//! `decoder`: a large language model of random weights, written block by block, for trying out what
-//! does not fit into memory.
+//! `decoder`: a large language model with random weights, written block by block, to try out models
+//! that do not fit into memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -39,7 +39,7 @@ const HEAD: i64 = 64;
 const MLP_EIGHTHS: i64 = 22;
 /// Rows of the embedding table per unit of width, which output weights share with it.
 const VOCABULARY: i64 = 4;
-/// Tensors start at a page.
+/// Tensors start at a page boundary.
 const PAGE: u64 = 4096;
 
 /// Runs the command.
@@ -109,7 +109,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A causal mask of the tokens' number squared: minus a lot above the diagonal.
+    /// A causal mask, square in the number of tokens: a large negative number above the diagonal.
     fn mask(&mut self) {
         self.node("Shape", &["ids"], "shape", vec![]);
         self.integers("one", &[1]);
@@ -168,7 +168,7 @@ impl Decoder {
         Ok(at("h2"))
     }
 
-    /// RMS normalization, spelled out as exporters do.
+    /// RMS normalization, decomposed as exporters do.
     fn norm(&mut self, name: &str, hidden: &str) -> Result<String> {
         let at = |part: &str| format!("{name}/{part}");
         self.weight(&at("gain"), &[self.width], 1.0)?;
@@ -192,13 +192,13 @@ impl Decoder {
         });
     }
 
-    /// Random weights, straight to the data file.
+    /// Random weights, written directly to the data file.
     fn weight(&mut self, name: &str, dims: &[i64], spread: f32) -> io::Result<()> {
         let start = self.end.next_multiple_of(PAGE);
         io::copy(&mut io::Read::take(io::repeat(0), start - self.end), &mut self.data)?;
         let count: i64 = dims.iter().product();
         for _ in 0..count {
-            // xorshift: fast, and no two tensors are alike.
+            // xorshift: fast, and no two tensors are equal.
             self.state ^= self.state << 13;
             self.state ^= self.state >> 7;
             self.state ^= self.state << 17;

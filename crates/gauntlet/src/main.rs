@@ -36,7 +36,7 @@ mod summary;
 mod trial;
 mod zoo;
 
-/// Counts allocations for the campaign `malformed`.
+/// Counts allocations for the `malformed` campaign.
 #[global_allocator]
 static HEAP: malformed::heap::Counting = malformed::heap::Counting;
 

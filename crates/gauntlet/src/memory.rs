@@ -1,4 +1,4 @@
-//! `memory`: a model much larger than the memory that a run may take.
+//! `memory`: a model much larger than the memory a run may use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::process::ExitStatusExt;
@@ -45,11 +45,11 @@ pub struct Args {
     regraft: Option<PathBuf>,
 }
 
-/// Tokens that the models are run at.
+/// Tokens to run the models at.
 const TOKENS: usize = 16;
-/// Relative difference of the whole models, if they are run.
+/// Relative difference allowed between the whole models, if they are run.
 const TOLERANCE: f64 = 1e-3;
-/// Bytes that are compared at a time.
+/// Bytes to compare at a time.
 const BLOCK: usize = 8 << 20;
 
 /// Runs the campaign.
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(summary.conclude("memory", args.seed))
 }
 
-/// Runs a command to its end: how it ended, the most memory that it ever had, and what it printed.
+/// Runs a command to its end: returns its status, its peak memory, and its output.
 fn measured(mut command: Command) -> Result<(ExitStatus, u64, String)> {
     let mut child = command.spawn()?;
     let mut out = String::new();
@@ -110,7 +110,7 @@ fn measured(mut command: Command) -> Result<(ExitStatus, u64, String)> {
     Ok((ExitStatus::from_raw(status), usage.ru_maxrss.unsigned_abs() * unit, out))
 }
 
-/// Every tensor of the output that has the name of one of the input holds the same bytes.
+/// Checks that every tensor of the output named like one of the input holds the same bytes.
 fn same_weights(input: &Path, output: &Path) -> Result<String> {
     let (before, after) = (Model::read(input)?, Model::read(output)?);
     ensure!(after.has_external_data(), "the weights of the output are inside of the model file");
@@ -135,7 +135,7 @@ fn same_weights(input: &Path, output: &Path) -> Result<String> {
     Ok(format!("weights: {} in {} tensors are the same byte for byte, {fresh} tensors are new", show_bytes(same), new.len() - fresh))
 }
 
-/// Both models compute the same, as wholes.
+/// Checks that both whole models compute the same.
 fn same_results(input: &Path, output: &Path, seed: u64) -> Result<String> {
     let runtime = regraft::runtime::load(None)?;
     let ids = InputSpec { name: "ids".into(), dtype: DType::I64, shape: vec![1, TOKENS] };

@@ -1,4 +1,4 @@
-//! The Python environment with the package `onnx`, which carries node tests and light models.
+//! The Python environment with the package `onnx`, which contains node tests and light models.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ pub fn interpreter() -> Result<PathBuf> {
     found.find(|python| python.is_file()).context("no Python with the `onnx` package: run scripts/setup.sh test, or name one with --python")
 }
 
-/// The folder of light models that the package carries.
+/// The package's folder of light models.
 pub fn light_models() -> Option<PathBuf> {
     let packages = environments().filter_map(|folder| package(&folder));
     packages.map(|package| package.join("backend/test/data/light")).find(|folder| folder.is_dir())
 }
 
-/// The active environment, that of the working directory, that of the checkout this was built from.
+/// The active environment, that of the working directory, and that of the checkout of this build.
 fn environments() -> impl Iterator<Item = PathBuf> {
     let active = std::env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv");

@@ -1,8 +1,8 @@
-//! How a campaign ends.
+//! The outcome of a campaign.
 
 use std::process::ExitCode;
 
-/// What a campaign counted.
+/// The counts of a campaign.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Cases that held.

@@ -1,4 +1,4 @@
-//! One model through the house: read, rewritten at random, written, loaded, run, compared.
+//! Takes one model through all stages: read, rewritten at random, written, loaded, run, compared.
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use regraft_rules::Library;
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 use regraft_search::RandomWalk;
 
-/// Relative difference that passes: rewritings reassociate sums, and random ones do so again and
-/// again.
+/// Allowed relative difference: rewrites reassociate sums, and random ones do so repeatedly.
 pub const TOLERANCE: f64 = 2e-3;
 
 /// Bytes that rewritten bodies may add.
@@ -30,12 +29,12 @@ pub struct Bench {
     pub library: Library,
 }
 
-/// What became of a model.
+/// The outcome for a model.
 #[derive(Debug)]
 pub enum Outcome {
     /// Everything held; how many rewrites were applied.
     Held(usize),
-    /// The baseline itself cannot run the model, or gives nothing to compare: why.
+    /// The baseline itself cannot run the model, or produces nothing to compare: why.
     Skipped(String),
     /// What broke.
     Broken(String),
@@ -45,16 +44,16 @@ pub enum Outcome {
 pub struct Rewritten {
     /// The written model.
     pub bytes: Vec<u8>,
-    /// The graph as it was read, and rewritten with nothing folded.
+    /// The graph as read; both graphs have nothing folded.
     pub before: Graph,
-    /// See `before`.
+    /// The rewritten graph.
     pub after: Graph,
-    /// Rules, in the order in which they were applied.
+    /// Rules, in order of application.
     pub rules: Vec<String>,
-    /// What the certificate says of each of them.
+    /// The certificate's verdict on each of them.
     pub judged: Vec<Judged>,
-    /// Why the certificate of all that does not lead to the written model, if it does not: what was
-    /// written reads as another expression.
+    /// Why the whole certificate does not lead to the written model, if so: the written model reads
+    /// as another expression.
     pub uncertified: Option<String>,
 }
 
@@ -65,7 +64,7 @@ impl Bench {
         Ok(Bench { runtime, library: Library::shipped()? })
     }
 
-    /// Puts a model through the house at the sizes of `feeds`.
+    /// Takes a model through all stages at the sizes of `feeds`.
     pub fn run(&self, bytes: &[u8], feeds: &[Feeds], walk: RandomWalk) -> Outcome {
         let mut want = Vec::new();
         for feeds in feeds {
@@ -80,8 +79,8 @@ impl Bench {
         }
     }
 
-    /// Rewrites a model whose right outputs are `want`, and holds the result to them; how many
-    /// rewrites were applied.
+    /// Rewrites a model with expected outputs `want`, and checks the result against them; returns
+    /// the number of rewrites applied.
     pub fn hold(&self, bytes: &[u8], feeds: &[Feeds], want: &[Vec<HostTensor>], walk: RandomWalk) -> Result<usize> {
         let rewritten = self.rewrite(bytes, walk)?;
         let done = || format!("after {}", rewritten.rules.join(", "));
@@ -92,11 +91,11 @@ impl Bench {
         }
         let names: Vec<String> = before.outputs.iter().map(|o| o.name.clone()).collect();
         for (feeds, want) in feeds.iter().zip(want) {
-            // Without the runtime's optimizer first: what differs there is ours.
+            // Without the runtime's optimizer first: any difference there is ours.
             for level in [OptLevel::Disabled, OptLevel::All] {
                 let have = match self.outputs(&rewritten.bytes, level, feeds) {
                     Ok(have) => have,
-                    // The runtime's optimizer breaks the original as well.
+                    // The runtime's optimizer breaks the original too.
                     Err(_) if level == OptLevel::All && !self.is_right(bytes, &names, feeds, want) => continue,
                     Err(why) => return Err(why).with_context(done),
                 };
@@ -113,7 +112,7 @@ impl Bench {
         Ok(rewritten.rules.len())
     }
 
-    /// True if the runtime's own optimizer leaves the original right.
+    /// True if the original stays right under the runtime's own optimizer.
     fn is_right(&self, bytes: &[u8], names: &[String], feeds: &Feeds, want: &[HostTensor]) -> bool {
         self.outputs(bytes, OptLevel::All, feeds).is_ok_and(|have| compare(names, want, &have).within(TOLERANCE))
     }
@@ -138,8 +137,7 @@ impl Bench {
         Ok(Rewritten { bytes, before, after: graph, rules, judged: replay.judged, uncertified: replay.arrival.err() })
     }
 
-    /// Walks inside of every body as well. A body that cannot be written with what was done in it
-    /// is a defect.
+    /// Also walks inside every body. A body that cannot be written after rewriting is a defect.
     fn rewrite_bodies(&self, model: &Model, walk: RandomWalk) -> Result<Bodies> {
         let mut seed = walk.seed;
         let options = WriteOptions { allow_growth: Some(GROWTH), ..WriteOptions::default() };
@@ -157,8 +155,7 @@ impl Bench {
         scramble(start, &Roofline::new(ones(start)), &self.library, &InModel::new(model, &*self.runtime), walk)
     }
 
-    /// Rewrites of a model's graph at random, without those inside of bodies; `None` if no rule
-    /// fits.
+    /// Random rewrites of a model's graph, without those inside bodies; `None` if no rule fits.
     pub fn rewrites(&self, model: &Model, walk: RandomWalk) -> Option<Vec<Rewrite>> {
         let (start, _) = clean(model.graph());
         self.scramble(model, &start, walk).map(|proposal| proposal.rewrites)
@@ -171,9 +168,9 @@ impl Bench {
     }
 }
 
-/// Replays the certificate of what was done, which must read back as it was written, and every step
-/// of which must fit. Whether its steps can be proved, and whether they lead to what was written,
-/// is another matter.
+/// Replays the certificate of the rewrites, which must read back as written, and every step of
+/// which must fit. Whether its steps can be proved, and whether they lead to the written model, is
+/// checked elsewhere.
 fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
     let written = Model::from_bytes(bytes.to_vec().into(), None).context("reading what was written")?;
     let digest = ModelDigest(Vec::new());

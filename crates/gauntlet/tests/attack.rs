@@ -1,5 +1,5 @@
-//! A short attack: pairs that look alike and differ, forged certificates, false rules. Nothing of
-//! it may be proved.
+//! A short attack: pairs that look alike but differ, forged certificates, false rules. None of them
+//! may be proved.
 
 use std::process::Command;
 
@@ -17,7 +17,6 @@ fn nothing_that_differs_is_proved() {
     let ended = command.output().expect("the command starts");
     let said = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert_eq!(ended.status.code(), Some(0), "{said}");
-    // As many as were asked for really differ: an attack with nothing in its hands would hold as
-    // well.
+    // All requested cases really differ: an attack with no cases would hold as well.
     assert!(said.contains("verdict: attack: 200 pairs, 40 certificates, 20 rules, 0 proved"), "{said}");
 }

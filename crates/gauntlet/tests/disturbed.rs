@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The `regraft` command of the same build. It is built here where only this package is tested.
+/// The `regraft` command of the same build. Built here if only this package is tested.
 fn regraft() -> PathBuf {
     let gauntlet = PathBuf::from(env!("CARGO_BIN_EXE_regraft-gauntlet"));
     let path = gauntlet.with_file_name(format!("regraft{}", std::env::consts::EXE_SUFFIX));

@@ -1,4 +1,4 @@
-//! The prover's meaning of operators against the evaluator's: the same numbers at every index.
+//! The prover's semantics of operators against the evaluator's: the same numbers at every index.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use crate::meaning::{Meaning, Memory, Shared};
 use crate::value::{Factor, Fold, Function, Simplifier, Sum};
 use num_traits::ToPrimitive;
 
-/// Elements of each output that are compared.
+/// Elements of each output to compare.
 const ELEMENTS: usize = 6;
-/// Sums of more terms than this are not computed here.
+/// Sums with more terms than this are not computed here.
 const LARGEST: usize = 4_000;
 
 /// Numbers for everything that a sum reads.
@@ -74,7 +74,7 @@ impl Numbers<'_> {
             self.left = self.left.checked_sub(1)?;
             return f(self);
         };
-        // A sum inside of another one may use the same name.
+        // A sum inside another one may use the same name.
         let outer = self.vars.get(var).copied();
         for value in 0..self.poly(extent)? {
             self.vars.insert(*var, value);
@@ -159,7 +159,7 @@ fn numbers(value: &Value<f64>) -> Option<(Vec<i64>, Vec<f64>)> {
     })
 }
 
-/// Compares some elements of a graph's outputs; how many were.
+/// Compares some elements of a graph's outputs; returns how many.
 fn compared(graph: &Graph, feeds: &HashMap<String, Const>) -> usize {
     let values: HashMap<String, Value<f64>> = feeds.iter().filter_map(|(n, c)| Some((n.clone(), Value::from_const(c)?))).collect();
     let Ok(expected) = eval::run::<f64>(graph, &values, &mut eval::NoOpaque) else { return 0 };

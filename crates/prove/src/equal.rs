@@ -14,18 +14,18 @@ use crate::value::{Claim, Failures, Obligation, Reading, Rounded, Simplifier, Tr
 use crate::verdict::Rounding;
 use crate::whole::by_wholes;
 
-/// Sums of at most so many terms are written out where closed forms do not meet.
+/// Sums of at most this many terms are written out where closed forms do not match.
 const EXPANDED: i64 = 8;
 
-/// What the proof of one output may cost. Work is counted, so that an answer is the same on every
-/// machine.
+/// What the proof of one output may cost. Work is counted, not timed, so that answers are the same
+/// on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// For closed forms; a million takes some seconds.
+    /// For closed forms; a million takes a few seconds.
     pub closed: u64,
-    /// For cases of the index.
+    /// For case distinctions on the output index.
     pub by_cases: u64,
-    /// The same where one side has tables that the other lacks, as transforms of a fast
+    /// The same where one side has tables that the other lacks, such as the transforms of a fast
     /// convolution.
     pub by_tables: u64,
 }
@@ -37,7 +37,7 @@ impl Default for Allowance {
 }
 
 /// Whether `before` and `after` give the same outputs (by position) for the same inputs (by name),
-/// whatever the sizes that their symbols stand for.
+/// whatever sizes their symbols stand for.
 ///
 /// Both are read over the real numbers: each output element as a sum of products of input elements,
 /// with sums over index variables of symbolic range, brought to a normal form. All sizes of
@@ -47,20 +47,20 @@ pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())
 }
 
-/// What is known of the inputs of two graphs.
+/// What is known about the inputs of two graphs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumptions {
     /// Names of inputs whose elements are all above 0.
     pub positive: Vec<String>,
 }
 
-/// As [`equal`], for inputs of which something is known.
+/// Like [`equal`], for inputs about which something is known.
 pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> Verdict {
     equal_within(before, after, assumptions, Allowance::default())
 }
 
-/// As [`equal_where`], for a given amount of work; twice, where sizes are computed from others and
-/// it does not matter how, and again where constants may be rounded.
+/// Like [`equal_where`], with a given work budget per attempt: where possible, computed sizes are
+/// first treated as opaque; as a last resort, constants may be rounded.
 pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
     let wholes = by_wholes(before, after);
     let shown = |reading: &Reading| {
@@ -82,8 +82,8 @@ pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, al
     }
 }
 
-/// Whether some number that somebody wrote down, one for all elements of a tensor or an attribute,
-/// may have been rounded to its type.
+/// Whether a handwritten number, one for all elements of a tensor or an attribute, may have been
+/// rounded to its type.
 fn has_rounded_numbers(graph: &Graph) -> bool {
     graph.ids().any(|id| match &graph.node(id).op {
         Op::Constant(constant) => {
@@ -94,8 +94,8 @@ fn has_rounded_numbers(graph: &Graph) -> bool {
     })
 }
 
-/// What is taken for granted, if all outputs are equal and have values in the same places; else why
-/// that was not shown.
+/// What is assumed, if all outputs are equal and have values in the same places; otherwise why that
+/// was not shown.
 fn outputs_equal(
     before: &Graph,
     after: &Graph,
@@ -111,11 +111,11 @@ fn outputs_equal(
     let mut premises = Premises::of([before, after]);
     for (at, output) in left.iter().enumerate() {
         let pair = Pair { before, after, at, assumptions, constants, premises: Cell::default(), crowded: Cell::default() };
-        // Products of tables are taken before anything is written out.
+        // Tables are multiplied out before anything is written out.
         let tables = Simplifier { expand: 0, choose: EXPANDED };
         let short = Simplifier { expand: EXPANDED, choose: EXPANDED };
-        // Closed forms first: they are short, and hold for sizes that are symbols. Most take less
-        // than a tenth of what they may cost.
+        // Closed forms first: they are short, and hold for symbolic sizes. Most take less than a
+        // tenth of the budget.
         let brief = pair.closed(allowance.closed / 10).is_ok() || *own && pair.by_cases(&tables, allowance.by_tables).is_ok();
         if !brief
             && let Err(why) = pair.closed(allowance.closed)
@@ -125,12 +125,12 @@ fn outputs_equal(
         }
         premises = premises.and(pair.premises.get());
     }
-    // What is only moved is the same element, with a value or without.
+    // An element that is only moved is the same element, with a value or without.
     premises.valued &= premises.reals;
     Ok(premises)
 }
 
-/// Constants of real numbers that differ from each other.
+/// The distinct constants of real numbers.
 fn tables_of(graph: &Graph) -> BTreeSet<u128> {
     let constants = graph.ids().filter_map(|id| match &graph.node(id).op {
         Op::Constant(constant) => Some(&constant.value),
@@ -158,10 +158,10 @@ struct Pair<'a> {
     at: usize,
     assumptions: &'a Assumptions,
     constants: &'a Constants,
-    /// What the proof takes for granted of where elements have values.
+    /// What the proof assumes about where elements have values.
     premises: Cell<Premises>,
-    /// Whether elements of inputs are not kept account of: they are too many, or were found to be
-    /// others.
+    /// Whether reads of input elements are no longer tracked: there are too many, or they were
+    /// found to differ.
     crowded: Cell<bool>,
 }
 
@@ -169,7 +169,7 @@ struct Pair<'a> {
 /// index.
 type Known = (Vec<Poly>, Vec<(Var, Poly)>);
 
-/// What was read of both graphs under the same facts.
+/// Readings of both graphs under the same facts.
 struct Readings {
     shared: Shared,
     memories: [Memory; 2],
@@ -181,7 +181,7 @@ impl Readings {
     }
 }
 
-/// An output index, some of it known.
+/// A partly known output index.
 struct Case {
     facts: Facts,
     index: Vec<Poly>,
@@ -189,7 +189,7 @@ struct Case {
 }
 
 impl Case {
-    /// The case with a variable replaced, and with other variables.
+    /// The case with a variable replaced, and with additional variables.
     fn with(&self, var: Var, value: &Poly, more: &[(Var, Poly)]) -> Case {
         Case {
             facts: self.facts.with(more, []).replaced(var, value),
@@ -198,7 +198,7 @@ impl Case {
         }
     }
 
-    /// The case with every variable replaced by its value that the facts leave one value only.
+    /// The case with every variable replaced that the facts leave only one value.
     fn pinned(self) -> Case {
         let value = |var: Var| self.facts.last(var).filter(|last| *last == self.facts.first(var));
         match self.variables.iter().find_map(|(var, _)| Some((*var, value(*var)?))) {
@@ -245,7 +245,7 @@ impl Pair<'_> {
         Ok(Case { facts: shared.facts, index, variables })
     }
 
-    /// Any output index, and sums left as they are.
+    /// For any output index, with sums left as they are.
     fn closed(&self, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let case = self.any()?;
@@ -274,8 +274,7 @@ impl Pair<'_> {
         self.places(shared, simplifier, [of_left, of_right])
     }
 
-    /// Shows that both elements have values in the same places, and notes what that takes for
-    /// granted.
+    /// Shows that both elements have values in the same places, and records what that assumes.
     fn places(&self, shared: &mut Shared, simplifier: Simplifier, met: [Vec<Obligation>; 2]) -> Result<(), Trouble> {
         let failures = |of: &[Obligation]| Failures::of(of, &shared.shown, &shared.facts, simplifier);
         let is_read = |obligation: &Obligation| matches!(obligation.claim, Claim::Read(_));
@@ -286,7 +285,7 @@ impl Pair<'_> {
         let mut premises = self.premises.get();
         premises.defined |= !(of_left.is_empty() && of_right.is_empty());
         let (of_left, of_right) = (failures(&of_left)?, failures(&of_right)?);
-        // A value that is lost does more harm than one that appears where there was none.
+        // Losing a value does more harm than gaining one.
         if let Some(place) = of_right.beyond(&of_left) {
             return Trouble::new(format!("equal, but only the second has no value where {place} is 1"));
         }
@@ -298,9 +297,9 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Whether both elements are shown to read the same elements of inputs. What one of them reads
-    /// only where a condition on data holds, as `Where(z == 0, 0, x / z)` does, must be read on the
-    /// same condition by the other one: it may have no value elsewhere, on purpose.
+    /// Whether both elements are shown to read the same input elements. What one of them reads only
+    /// under a condition on data, as `Where(z == 0, 0, x / z)` does, the other must read under the
+    /// same condition: it may have no value elsewhere, on purpose.
     fn reads_the_same(&self, shared: &mut Shared, simplifier: Simplifier, [left, right]: [&[Obligation]; 2]) -> Result<bool, Trouble> {
         let choices = [self.before, self.after].map(choices);
         if shared.crowded {
@@ -310,7 +309,7 @@ impl Pair<'_> {
         match (failures(left), failures(right)) {
             (Ok(left), Ok(right)) if left == right => Ok(true),
             _ if choices == [0, 0] => {
-                // Other reads can only be under the same word.
+                // Differing reads can only be covered by the same premise.
                 shared.crowded = true;
                 Ok(false)
             }
@@ -321,11 +320,11 @@ impl Pair<'_> {
         }
     }
 
-    /// Tells cases of the output index apart, as elements need it; short sums are written out.
+    /// Distinguishes cases of the output index as elements need them; short sums are written out.
     fn by_cases(&self, simplifier: &Simplifier, fuel: u64) -> Result<(), Trouble> {
         Fuel::fill(fuel);
         let mut open = vec![self.any()?];
-        // Cases that differ in the index alone read many of the same elements.
+        // Cases that differ only in the index read many of the same elements.
         let mut alike: HashMap<Known, Readings> = HashMap::new();
         while let Some(case) = open.pop() {
             let key = (case.facts.known().to_vec(), case.variables.clone());
@@ -334,7 +333,7 @@ impl Pair<'_> {
                 .or_insert_with(|| Readings::new(Shared::new(case.facts.clone(), case.variables.clone(), self.constants.clone())));
             let result = self.compare(&case, readings, *simplifier);
             let (Err(trouble), need) = (result, readings.shared.need.take()) else { continue };
-            // Without fuel no sign is shown any more, and the same one would be asked for again.
+            // Without fuel no sign can be shown, and the same sign would be asked for again.
             if !Fuel::spend(64) {
                 return Err(trouble);
             }
@@ -350,7 +349,7 @@ impl Pair<'_> {
                     }
                 }
                 Some(Need::Value(var)) => {
-                    // It is only asked for where the facts leave few values.
+                    // A value is only asked for where the facts leave few.
                     let extent = case.variables.iter().find(|(v, _)| *v == var).and_then(|(_, extent)| extent.known());
                     let cases = (0..extent.map_or(EXPANDED, |e| e.min(EXPANDED))).map(|value| case.with(var, &Poly::number(value), &[]));
                     open.extend(cases.filter(|case| !case.facts.contradict()));

@@ -1,11 +1,11 @@
 //! The prime field of 2^61 - 1 elements, with uninterpreted functions and an arbitrary order.
 //!
 //! Sums and products are exact, so two sides that agree on random elements are equal as
-//! polynomials, but for a chance of degree / 2^61 (Schwartz and Zippel). A function that is no
-//! polynomial is a keyed hash: equal arguments give equal results, and nothing else is known of it
-//! but its values at 0 and 1 where they are whole. The order is that of a keyed hash too. It is
-//! total, so a maximum is associative, commutative and idempotent; that it goes with sums and
-//! products is not known of it.
+//! polynomials, but for a chance of degree / 2^61 (Schwartz and Zippel). A function that is not a
+//! polynomial is a keyed hash: equal arguments give equal results, and nothing else is known about
+//! it except its values at 0 and 1 where they are integers. The order is a keyed hash too. It is
+//! total, so a maximum is associative, commutative and idempotent, but it is not compatible with
+//! sums and products.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -27,12 +27,12 @@ thread_local! {
 pub struct Field(u64);
 
 impl Field {
-    /// The element that a number stands for, modulo the prime.
+    /// The element a number stands for, modulo the prime.
     pub fn new(value: u64) -> Field {
         Field(value % PRIME)
     }
 
-    /// What `work` gives under the functions and the order that `key` chooses, in this thread.
+    /// The result of `work` under the functions and the order chosen by `key`, in this thread.
     pub fn with_key<T>(key: u64, work: impl FnOnce() -> T) -> T {
         let before = KEY.replace(key);
         let result = work();
@@ -63,7 +63,7 @@ impl Field {
         result
     }
 
-    /// An element that depends on the key, the words and this element, and on nothing else.
+    /// An element that depends only on the key, the words and this element.
     fn hashed(self, first: u64, second: u64) -> Field {
         let mixed =
             scramble(scramble(scramble(KEY.get() ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(first)).wrapping_add(second)).wrapping_add(self.0);
@@ -71,7 +71,7 @@ impl Field {
     }
 }
 
-/// The simplest ratio that is this double when it is rounded, if it has a small denominator.
+/// The simplest ratio that rounds to this double, if it has a small denominator.
 fn simple_ratio(value: f64) -> Option<(i64, u64)> {
     let (numerator, denominator) = simplest(value.abs(), |ratio| ratio == value.abs())?;
     Some((if value < 0.0 { -numerator } else { numerator }, denominator.unsigned_abs()))
@@ -123,7 +123,7 @@ impl Scalar for Field {
 
     fn mul(&self, other: &Field) -> Field {
         let product = u128::from(self.0) * u128::from(other.0);
-        // The part above bit 61 counts as if it stood below.
+        // 2^61 is 1, so the high part is added to the low part.
         Field((product as u64) & PRIME).add(&Field((product >> 61) as u64))
     }
 
@@ -131,8 +131,8 @@ impl Scalar for Field {
         other.inverse().map(|inverse| self.mul(&inverse)).ok_or(Unsupported("inverse of zero"))
     }
 
-    /// Small whole exponents are products; the others are a function of two arguments that nothing
-    /// is known of, but that half is the root.
+    /// Small integer exponents are products; other powers are an uninterpreted function of two
+    /// arguments, except that the exponent one half is the root.
     fn pow(&self, other: &Field) -> Result<Field, Unsupported> {
         const WHOLE: u64 = 64;
         if other.0 <= WHOLE {
@@ -207,7 +207,7 @@ mod tests {
         ] {
             assert_eq!(Field::from_f64(value), Field::ratio(numerator, denominator).unwrap(), "{value}");
         }
-        // Others are what they are, bit by bit.
+        // Other values are taken bit by bit.
         let odd = 1.0 + f64::EPSILON;
         assert_eq!(Field::from_f64(odd).sub(&Field(1)), Field::from_f64(f64::EPSILON));
         assert_eq!(Field::from_f64(f64::EPSILON).mul(&Field::new(1 << 52)), Field(1));

@@ -1,8 +1,8 @@
 //! All ranks: a leading axis that all operators pass over stands for any number of axes.
 //!
-//! Elements along such an axis are computed each by itself, in the same way. So a tensor of shape
-//! `[m, n, ..]` may be viewed as one of shape `[m n, ..]`, computed there, and viewed back: what is
-//! equal for all sizes of one leading axis is equal for any number of them.
+//! Each position along such an axis is computed independently and in the same way. So a tensor of
+//! shape `[m, n, ..]` may be viewed as one of shape `[m n, ..]`, computed there, and viewed back:
+//! what is equal for all sizes of one leading axis is equal for any number of them.
 
 use regraft_ir::{Attr, Dim, Graph, Node, Op, OpKind, TensorType, ValueId};
 
@@ -15,7 +15,7 @@ pub fn leading_axes(before: &Graph, after: &Graph) -> Vec<String> {
     for id in before.inputs() {
         let ty = before.node(*id).types.first().and_then(Option::as_ref);
         let Some(symbol) = ty.and_then(|ty| ty.shape.first()).and_then(Dim::as_symbol) else { continue };
-        // Two axes show what holds for any number: nothing below asks for how many there are.
+        // Two axes stand for any number: nothing below depends on how many there are.
         let axes = ["first", "second"].map(|place| Dim::symbol(&format!("{place} of {symbol}")));
         if !found.iter().any(|known| known == symbol) && [before, after].iter().all(|g| with_leading_axes(g, symbol, &axes).is_some()) {
             found.push(symbol.to_string());
@@ -24,8 +24,8 @@ pub fn leading_axes(before: &Graph, after: &Graph) -> Vec<String> {
     found
 }
 
-/// The graph with the axes `axes` in the place of every axis of size `symbol`; `None` if it is not
-/// always a leading one, or if some operator may do more with it than pass over it.
+/// The graph with every axis of size `symbol` replaced by `axes`; `None` if it is not always a
+/// leading axis, or if some operator may do more than pass over it.
 pub fn with_leading_axes(graph: &Graph, symbol: &str, axes: &[Dim]) -> Option<Graph> {
     let leading = Leading { symbol, axes };
     let lifted = rebuilt(graph, |ty| leading.ty(ty), |node| leading.operator(graph, node))?;
@@ -34,7 +34,7 @@ pub fn with_leading_axes(graph: &Graph, symbol: &str, axes: &[Dim]) -> Option<Gr
     (results(&lifted) == expected).then_some(lifted)
 }
 
-/// A leading axis, and what stands for it.
+/// A leading axis, and what replaces it.
 struct Leading<'a> {
     symbol: &'a str,
     axes: &'a [Dim],
@@ -47,8 +47,7 @@ impl Leading<'_> {
         names.iter().any(|name| name == self.symbol)
     }
 
-    /// Whether a shape begins with the axis, which is nowhere else in it; `None` if it is
-    /// elsewhere.
+    /// Whether a shape begins with the axis and has it nowhere else; `None` if it occurs elsewhere.
     fn begins(&self, shape: &[Dim]) -> Option<bool> {
         match shape {
             [first, rest @ ..] if first.as_symbol() == Some(self.symbol) => (!self.is_met(rest)).then_some(true),
@@ -64,7 +63,7 @@ impl Leading<'_> {
         Some(TensorType { shape: self.shape(&ty.shape)?.into(), ..ty.clone() })
     }
 
-    /// The operator at the axes of the lifted graph.
+    /// The operator with its axes adjusted to the lifted graph.
     fn operator(&self, graph: &Graph, node: &Node) -> Option<Op> {
         let along = |value: &ValueId| self.begins(&graph.ty(*value)?.shape);
         let operands: Vec<bool> = node.inputs.iter().map(along).collect::<Option<_>>()?;
@@ -78,14 +77,14 @@ impl Leading<'_> {
         passes.then(|| self.moved(&node.op, operands.first() == Some(&true)))?
     }
 
-    /// Whether the operator takes the elements along the axis one by one. `along` says which
-    /// operands have it.
+    /// Whether the operator treats each position along the axis independently. `along` says which
+    /// operands have the axis.
     fn passes(&self, op: &Op, along: &[bool], ranks: &[usize], rank: usize) -> bool {
         use OpKind::*;
         let below =
             |operands: &[bool], ranks: &[usize]| operands.iter().zip(ranks).all(|(along, r)| if *along { *r == rank } else { *r < rank });
         match (op.kind(), along) {
-            // Operands of fewer axes are the same everywhere along it.
+            // Operands of lower rank are the same everywhere along it.
             (kind, _) if is_pointwise(kind) => below(along, ranks),
             (LayerNormalization, [true, others @ ..]) => !others.contains(&true) && below(along, ranks),
             (MatMul, [true, false]) => ranks[0] >= 2 && (ranks[1] <= 2 || ranks[1] < ranks[0]),
@@ -106,8 +105,8 @@ impl Leading<'_> {
         }
     }
 
-    /// The operator with its axes moved; `None` if the leading one is among those that it works on.
-    /// `first` says whether its first operand has it.
+    /// The operator with its axes shifted; `None` if it works on the leading one. `first` says
+    /// whether its first operand has it.
     fn moved(&self, op: &Op, first: bool) -> Option<Op> {
         let rank = op.attrs().iter().find_map(|(name, attr)| match attr {
             Attr::Ints(pads) if *name == "pads" => Some(pads.len() / 2),
@@ -115,7 +114,7 @@ impl Leading<'_> {
         });
         let moved = |axis: i64| (axis >= 1).then(|| axis - 1 + self.axes.len() as i64);
         let all = |axes: &[i64]| axes.iter().map(|axis| moved(*axis)).collect::<Option<Vec<i64>>>();
-        // One number for every axis, of which the leading one has `neutral`.
+        // One number per axis; the leading axis gets `neutral`.
         let each = |numbers: &[i64], neutral: i64| {
             let (leading, rest) = numbers.split_first()?;
             (*leading == neutral).then(|| [vec![neutral; self.axes.len()], rest.to_vec()].concat())
@@ -123,7 +122,7 @@ impl Leading<'_> {
         let mut attrs = Vec::new();
         for (name, attr) in op.attrs() {
             let attr = match (name, attr) {
-                // The index of a row is not an axis of the table's.
+                // A row index is not an axis of the table.
                 ("axis", Attr::Int(axis)) if op.kind() == OpKind::Gather && !first => (axis == 0).then_some(Attr::Int(axis))?,
                 ("axis", Attr::Int(axis)) => Attr::Int(moved(axis)?),
                 ("axes", Attr::Ints(axes)) => Attr::Ints(all(&axes)?),

@@ -1,5 +1,5 @@
-//! Two graphs of known small sizes compared exactly, and by numbers where expressions leave them
-//! open.
+//! Exact comparison of two graphs of known small sizes, with numbers where expressions do not
+//! decide.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,22 @@ use regraft_ir::{Class, Const, Graph, Op, SplitMix64, Value, eval};
 
 use crate::exact::{Exactness, exact_equal};
 
-/// Relative difference of two numbers that are not equal but for rounding.
+/// Relative difference above which two numbers differ by more than rounding.
 const DIFFERENT: f64 = 1e-7;
 
-/// As [`exact_equal`]; graphs that expressions leave open are [`Exactness::Different`] if they give
-/// other numbers.
+/// Like [`exact_equal`]; graphs that expressions do not decide are [`Exactness::Different`] if they
+/// give different numbers.
 ///
-/// Integers and booleans are those of `given`, by the input's name. So are reals where numbers are
-/// compared; those that are not given are positive once, and mixed once.
+/// Integers and booleans are taken from `given`, by the input's name. So are reals where numbers
+/// are compared; those not given are positive in one run, and of mixed sign in another.
 pub fn settled(before: &Graph, after: &Graph, given: &HashMap<String, Const>) -> Exactness {
     let verdict = exact_equal(before, after, given);
     let Exactness::Undecided(_) = verdict else { return verdict };
     [0.0, 1.5].into_iter().find_map(|shift| differing(before, after, given, shift)).unwrap_or(verdict)
 }
 
-/// Where both sides give other numbers, reals that are not given being those of [-1, 1) + `shift`;
-/// `None` too if they cannot be computed.
+/// Where the two sides give different numbers, with reals that are not given drawn from [-1, 1) +
+/// `shift`; `None` too if they cannot be computed.
 fn differing(before: &Graph, after: &Graph, given: &HashMap<String, Const>, shift: f64) -> Option<Exactness> {
     let mut random = SplitMix64(0x1234_5678_9abc_def1);
     let mut feeds = HashMap::new();

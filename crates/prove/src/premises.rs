@@ -1,35 +1,35 @@
-//! What a proof takes for granted.
+//! The assumptions of a proof.
 
 use std::fmt;
 
 use regraft_ir::{Attr, Class, Graph, Op, OpKind};
 
-/// What a proof takes for granted of the numbers that models hold. Sizes are at least 1 and below
-/// 2^31, and tensors have fewer than 2^48 elements.
+/// What a proof assumes about the numbers in models. Sizes are at least 1 and below 2^31, and
+/// tensors have fewer than 2^48 elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Premises {
     /// Floats stand for real numbers: they are finite, and nothing is rounded. Not needed where
-    /// floats are only moved about, or none are met.
+    /// floats are only moved, or do not occur.
     pub reals: bool,
-    /// Some operator has no value for some numbers: a divisor may be 0, a root or a logarithm may
+    /// Some operator is undefined for some numbers: a divisor may be 0, a root or a logarithm may
     /// not exist. Both graphs then have values in the same places, and are equal there.
     pub defined: bool,
     /// All elements of the inputs have values. Not needed where both graphs read the same elements:
-    /// then one that has no value, because it comes from an operator that has none, leaves both
-    /// without in the same places.
+    /// an element without a value, because its operator has none, then leaves both graphs without
+    /// values in the same places.
     pub valued: bool,
-    /// Sums and products of integers along axes fit their type. Runtimes add up in other orders and
-    /// widths than the type's own: what does not fit may saturate, or lose its low bits.
+    /// Sums and products of integers along axes fit their type. Runtimes accumulate in other orders
+    /// and widths than the type's own: what does not fit may saturate, or lose its low bits.
     pub fits: bool,
 }
 
 impl Premises {
-    /// Whether nothing is taken for granted.
+    /// Whether nothing is assumed.
     pub fn is_empty(self) -> bool {
         self == Premises::default()
     }
 
-    /// What either takes for granted.
+    /// What either assumes.
     pub fn and(self, other: Premises) -> Premises {
         Premises {
             reals: self.reals || other.reals,
@@ -58,8 +58,8 @@ impl fmt::Display for Premises {
     }
 }
 
-/// Whether an operator does more with floats than to move them, or an element is a float that is no
-/// number of its own: an infinity, or a zero below 0.
+/// Whether an operator does more with floats than move them, or an element is a float that is not a
+/// number of its own: an infinity, or negative zero.
 fn computes_with_floats(graph: &Graph) -> bool {
     let is_float = |class: Option<Class>| class == Some(Class::Real);
     graph.ids().any(|id| {
@@ -77,7 +77,7 @@ fn computes_with_floats(graph: &Graph) -> bool {
     })
 }
 
-/// Whether a parameter is -0, which is 0 over the reals.
+/// Whether an attribute is -0, which is 0 over the reals.
 fn has_negative_zero(op: &Op) -> bool {
     let is = |v: f64| v == 0.0 && v.is_sign_negative();
     op.attrs().iter().any(|(_, attr)| match attr {
@@ -97,8 +97,7 @@ fn adds_up_integers(graph: &Graph) -> bool {
     })
 }
 
-/// Whether an operator computes no numbers: it moves elements about, or is a function of which
-/// nothing is known.
+/// Whether an operator computes no numbers: it moves elements, or is an uninterpreted function.
 fn moves(kind: OpKind) -> bool {
     kind.moves_elements() || matches!(kind, OpKind::OneHot | OpKind::Upsample | OpKind::Opaque)
 }

@@ -1,15 +1,15 @@
 //! Simple ratios that doubles stand for.
 
-/// Largest denominator that a decimal constant is read back from: `0.1` means one tenth, not the
-/// double next to it.
+/// Largest denominator of a ratio that a decimal constant is read as: `0.1` means one tenth, not
+/// the double next to it.
 const LARGEST_DENOMINATOR: i64 = 1 << 16;
 
-/// Numerator and denominator of the first convergent of the continued fraction of `magnitude`,
-/// which is not negative, that is `close` enough.
+/// Numerator and denominator of the first convergent of the continued fraction of the nonnegative
+/// `magnitude` that is `close` enough.
 pub(crate) fn simplest(magnitude: f64, close: impl Fn(f64) -> bool) -> Option<(i64, i64)> {
     let (mut before, mut now) = ((0i64, 1i64), (1i64, 0i64));
     let mut rest = magnitude;
-    // Denominators grow at least like the numbers of Fibonacci.
+    // Denominators grow at least as fast as the Fibonacci numbers.
     for _ in 0..24 {
         let digit = rest.floor();
         if digit >= (1i64 << 50) as f64 {

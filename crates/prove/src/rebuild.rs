@@ -1,12 +1,12 @@
-//! A graph again, with other sizes.
+//! Rebuilds a graph with other sizes.
 
 use std::collections::HashMap;
 
 use regraft_ir::ops::Input;
 use regraft_ir::{Graph, Node, Op, TensorType, ValueId};
 
-/// The graph with other types of its inputs and other operators in the place of its own, types
-/// inferred anew; `None` if one of them has none, or does not fit.
+/// The graph with its input types and operators replaced, and types inferred anew; `None` if a
+/// replacement is missing, or does not fit.
 pub(crate) fn rebuilt(
     graph: &Graph,
     input: impl Fn(&TensorType) -> Option<TensorType>,

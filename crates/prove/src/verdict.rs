@@ -1,4 +1,4 @@
-//! What a prover says of two graphs.
+//! What a prover says about two graphs.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use crate::premises::Premises;
 /// Whether two graphs compute the same.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// They do, for all values of the inputs and of the symbols in their shapes, as far as the
-    /// premises hold.
+    /// They do, for all values of the inputs and of the symbols in their shapes, under the
+    /// premises.
     Proved(Premises),
-    /// They do if constants are the simple numbers that they were rounded from.
+    /// They do if constants are the simple numbers they were rounded from.
     Bounded(Premises, Rounding),
     /// Nothing was shown, and why. This refutes nothing.
     Unproved(String),
 }
 
-/// Constants that were read as other numbers than the stored ones.
+/// How far constants are from the numbers they were read as.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// The largest difference from the stored number, relative to it.
+    /// The largest difference, relative to the stored number.
     pub relative: f64,
 }
 
 impl Verdict {
-    /// Whether equality was shown with constants as they are stored.
+    /// Whether equality was shown with the constants as stored.
     pub fn is_proved(&self) -> bool {
         matches!(self, Verdict::Proved(_))
     }
 
-    /// What the proof takes for granted, if there is one.
+    /// What the proof assumes, if there is one.
     pub fn premises(&self) -> Premises {
         match self {
             Verdict::Proved(premises) | Verdict::Bounded(premises, _) => *premises,
@@ -37,7 +37,7 @@ impl Verdict {
         }
     }
 
-    /// Whether equality was shown, of the stored constants or of what they were rounded from.
+    /// Whether equality was shown, for the stored constants or those they were rounded from.
     pub fn is_shown(&self) -> bool {
         !matches!(self, Verdict::Unproved(_))
     }

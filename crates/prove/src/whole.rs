@@ -1,12 +1,12 @@
-//! Sizes that are only met as a whole.
+//! Computed sizes that can be treated as opaque.
 
 use regraft_ir::{Attr, Dim, Graph, Op, TensorType};
 
 use crate::rebuild::rebuilt;
 
-/// Both graphs with a symbol of its own for each size of an input that is computed from other
-/// symbols, if these are met nowhere but in that size: a proof for all sizes holds for what the
-/// size comes to. `None` if there is no such size.
+/// Both graphs with a fresh symbol for each input size that is computed from symbols that occur
+/// nowhere else: a proof for all values of the fresh symbol covers every value of the size. `None`
+/// if there is no such size.
 pub(crate) fn by_wholes(before: &Graph, after: &Graph) -> Option<[Graph; 2]> {
     let wholes = Wholes::of([before, after])?;
     Some([wholes.graph(before)?, wholes.graph(after)?])
@@ -24,7 +24,7 @@ impl Whole {
         Whole { size: size.clone(), parts: symbols(size), symbol: Dim::symbol(&symbol) }
     }
 
-    /// Another size said by the symbol; `None` if it is made of parts of the whole.
+    /// Another size in terms of the symbol; `None` if it uses parts of the whole.
     fn within(&self, size: &Dim) -> Option<Dim> {
         let free = |dim: &Dim| !symbols(dim).iter().any(|name| self.parts.contains(name));
         if free(size) {
@@ -37,7 +37,7 @@ impl Whole {
     }
 }
 
-/// The wholes of two graphs, in the order in which they are to be replaced.
+/// The wholes of two graphs, in the order of replacement.
 struct Wholes(Vec<Whole>);
 
 impl Wholes {
@@ -58,7 +58,7 @@ impl Wholes {
         let mut fresh = (0..).map(|at| format!("s{at}")).filter(|name| !names.contains(name));
         let mut wholes = Vec::new();
         for size in &candidates {
-            // It was said by another one, or is the same.
+            // Already replaced through another one, or a duplicate.
             if !met.contains(size) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Pairs of graphs that are equal, and must be proved, and pairs that are different at some sizes,
-//! and must not be.
+//! Pairs of graphs that are equal and must be proved, and pairs that differ at some sizes and must
+//! not be.
 
 use std::fs;
 use std::path::Path;

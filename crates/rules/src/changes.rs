@@ -1,21 +1,20 @@
-//! Sources that differ from one in one thing: a size, a rank, an operand, an attribute or a
-//! constant.
+//! Sources that differ from a given one in one respect: a size, a rank, an operand, an attribute or
+//! a constant.
 
 use regraft_ir::{Attr, Class, Const, DType, Dim, Float, OpKind};
 
 use crate::draft::{Draft, Leaf, Operand, Step};
 
-/// Numbers that constants and attributes are given.
+/// Numbers to try in constants and attributes.
 const NUMBERS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
-/// Element types that leaves are given.
+/// Element types to try for leaves.
 const TYPES: [DType; 8] = [DType::F64, DType::F32, DType::I32, DType::I64, DType::U8, DType::I8, DType::U64, DType::Bool];
-/// Axes whose orders are gone through.
+/// Maximum number of axes whose orders are all tried.
 const PERMUTED: usize = 4;
-/// Operands of an operator that takes a list of them, at most.
+/// Maximum number of operands of a variadic operator.
 const OPERANDS: usize = 5;
 
-/// All sources that differ from this one in one thing, in an order that depends on nothing else.
-/// Most are not well typed.
+/// All sources that differ from this one in one respect, in a fixed order. Most are not well typed.
 pub(crate) fn changes(draft: &Draft) -> Vec<Draft> {
     let mut all = Vec::new();
     sizes(draft, &mut all);
@@ -30,7 +29,7 @@ pub(crate) fn changes(draft: &Draft) -> Vec<Draft> {
     all
 }
 
-/// The draft with other shapes of leaves: what `shape` gives for a place and a shape.
+/// The draft with other leaf shapes: `shape` maps the index and the shape of a leaf.
 fn reshaped(draft: &Draft, shape: impl Fn(usize, &[i64]) -> Vec<i64>) -> Option<Draft> {
     let leaves = draft.leaves.iter().enumerate().map(|(at, leaf)| {
         let shape = shape(at, leaf.shape());
@@ -39,8 +38,7 @@ fn reshaped(draft: &Draft, shape: impl Fn(usize, &[i64]) -> Vec<i64>) -> Option<
     Some(Draft { leaves: leaves.collect::<Option<_>>()?, ..draft.clone() })
 }
 
-/// The draft with other attributes: what `change` gives for an operator and an attribute, where it
-/// gives something.
+/// The draft with other attributes: those for which `change` returns a value.
 fn respelled(draft: &Draft, change: impl Fn(&Step, &str, &Attr) -> Option<Attr>) -> Draft {
     let mut draft = draft.clone();
     for step in &mut draft.steps {
@@ -54,7 +52,7 @@ fn respelled(draft: &Draft, change: impl Fn(&Step, &str, &Attr) -> Option<Attr>)
     draft
 }
 
-/// Numbers that are sizes of leaves, ascending.
+/// The distinct sizes of leaves, ascending.
 fn numbers(draft: &Draft) -> Vec<i64> {
     let mut all: Vec<i64> = draft.leaves.iter().flat_map(|leaf| leaf.shape().iter().copied()).collect();
     all.sort_unstable();
@@ -62,8 +60,8 @@ fn numbers(draft: &Draft) -> Vec<i64> {
     all
 }
 
-/// A size wherever it is the same number: to 1, one more, twice, that of another; all sizes to one
-/// number; and of one axis: to 1, and from 1 to any other.
+/// Changes a size wherever the same number occurs: to 1, by one, doubled, or to another size; all
+/// sizes to one number; and a single axis: to 1, and from 1 to any other size.
 fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     let numbers = numbers(draft);
     for from in numbers.iter().copied().filter(|n| *n > 1) {
@@ -88,11 +86,11 @@ fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Every size is another one, in shapes that are attributes as well.
+/// Replaces every size, also in attributes that are shapes.
 fn resized(draft: &Draft, swap: impl Fn(i64) -> i64) -> Option<Draft> {
     let mut changed = reshaped(draft, |_, shape| shape.iter().map(|n| swap(*n)).collect())?;
     for leaf in &mut changed.leaves {
-        // Indices are drawn below the size that they count.
+        // Indices are drawn below the size of the axis they index.
         if let Leaf::Tensor { name, .. } = leaf
             && let Some((stem, bound)) = name.rsplit_once("_index_")
         {
@@ -107,7 +105,7 @@ fn resized(draft: &Draft, swap: impl Fn(i64) -> i64) -> Option<Draft> {
     }))
 }
 
-/// A leading axis more or less, of all leaves, of those of the highest rank, and of each.
+/// Adds or removes a leading axis: of all leaves, of those of the highest rank, and of each.
 fn ranks(draft: &Draft, all: &mut Vec<Draft>) {
     let most = draft.leaves.iter().map(|leaf| leaf.shape().len()).max().unwrap_or(0);
     let every = |_: usize, _: &[i64]| true;
@@ -137,7 +135,7 @@ fn ranks(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// An attribute for operands with one more leading axis of this size, or with one less.
+/// An attribute adjusted to operands with one more leading axis of this size, or with one less.
 fn shifted(step: &Step, name: &str, value: &Attr, more: Option<i64>) -> Option<Attr> {
     let by = if more.is_some() { 1 } else { -1 };
     let front = |ints: &[i64], one: i64| if more.is_some() { [&[one], ints].concat() } else { ints.get(1..).unwrap_or_default().to_vec() };
@@ -159,7 +157,7 @@ fn shifted(step: &Step, name: &str, value: &Attr, more: Option<i64>) -> Option<A
     })
 }
 
-/// A spatial axis more or less: of all leaves that have some, with the windows that slide over it.
+/// Adds or removes a spatial axis: of all leaves that have any, and their sliding windows.
 fn spatial_ranks(draft: &Draft, all: &mut Vec<Draft>) {
     let more = reshaped(draft, |_, shape| if shape.len() > 2 { [shape, &shape[shape.len() - 1..]].concat() } else { shape.to_vec() });
     let less = reshaped(draft, |_, shape| if shape.len() > 3 { shape[..shape.len() - 1].to_vec() } else { shape.to_vec() });
@@ -191,7 +189,7 @@ fn spatial_ranks(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// The last operand left out, and one more, like one of the leaves or a vector.
+/// Omits the last operand, or adds one, like one of the leaves or a vector.
 fn operands(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, step) in draft.steps.iter().enumerate() {
         if step.operands.len() > 1 {
@@ -220,7 +218,7 @@ fn operands(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Convolutions in groups: the weights have fewer channels then.
+/// Grouped convolutions, whose weights have fewer channels.
 fn groups(draft: &Draft, all: &mut Vec<Draft>) {
     let Some((graph, _)) = draft.graph() else { return };
     let steps: Vec<_> = graph.ids().filter(|id| !matches!(graph.node(*id).op.kind(), OpKind::Input | OpKind::Constant)).collect();
@@ -244,7 +242,7 @@ fn groups(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Another value of each attribute: of one operator, and of all that have it in common.
+/// Another value of each attribute: in one operator, and in all that share it.
 fn attributes(draft: &Draft, all: &mut Vec<Draft>) {
     let rank = draft.leaves.iter().map(|leaf| leaf.shape().len()).max().unwrap_or(0) as i64;
     for (at, step) in draft.steps.iter().enumerate() {
@@ -265,7 +263,7 @@ fn attributes(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Values that an attribute may have instead.
+/// Alternative values of an attribute.
 fn others(kind: OpKind, name: &str, value: &Attr, rank: i64) -> Vec<Attr> {
     let n = |ints: &[i64]| ints.len();
     match (name, value) {
@@ -313,7 +311,7 @@ fn others(kind: OpKind, name: &str, value: &Attr, rank: i64) -> Vec<Attr> {
     }
 }
 
-/// Lists of this length that are alike throughout, and those that differ in one place.
+/// Lists of this length with equal items, and those that differ in one item.
 fn windows(length: usize, values: &[i64]) -> Vec<Attr> {
     let mut all = Vec::new();
     for value in values {
@@ -327,7 +325,7 @@ fn windows(length: usize, values: &[i64]) -> Vec<Attr> {
     all
 }
 
-/// All orders of so many axes; of many axes, those that differ from ascending by an exchange.
+/// All orders of this many axes; for many axes, those that differ from ascending by one swap.
 fn permutations(n: usize) -> Vec<Vec<i64>> {
     if n > PERMUTED {
         let pairs = (0..n).flat_map(|a| (0..a).map(move |b| (a, b)));
@@ -344,7 +342,7 @@ fn permutations(n: usize) -> Vec<Vec<i64>> {
     })
 }
 
-/// Shapes of as many elements: neighbours exchanged or merged, a 1 more or less.
+/// Shapes with the same number of elements: neighbours swapped or merged, a 1 added or removed.
 fn shapes(dims: &[Dim]) -> Vec<Attr> {
     let mut all = Vec::new();
     for at in 0..=dims.len() {
@@ -377,8 +375,8 @@ fn types(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Other elements of a constant: one number everywhere, and for few integers, another one in each
-/// place.
+/// Other elements of a constant: one number everywhere, and for few integers, another one at each
+/// position.
 fn constants(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, leaf) in draft.leaves.iter().enumerate() {
         let Leaf::Given(constant) = leaf else { continue };

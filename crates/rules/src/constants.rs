@@ -11,7 +11,7 @@ pub fn near(a: f64, b: f64) -> bool {
     a == b || (a - b).abs() <= 5e-7 * a.abs().max(b.abs())
 }
 
-/// The value of a constant cone all of whose intermediates are small.
+/// The value of a constant cone with only small intermediates.
 pub fn small(graph: &Graph, value: ValueId) -> Option<Const> {
     let mut stack = vec![value];
     while let Some(v) = stack.pop() {
@@ -25,7 +25,7 @@ pub fn small(graph: &Graph, value: ValueId) -> Option<Const> {
     constant_value(graph, value).ok()
 }
 
-/// The common value of all elements, if there is one and it is cheap to see. The size may be a
+/// The common value of all elements, if there is one and it is cheap to find. The size may be a
 /// symbol.
 pub fn splat(graph: &Graph, value: ValueId) -> Option<f64> {
     let node = graph.node(value.node);

@@ -6,14 +6,14 @@ const POINTS: [f64; 9] = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0];
 
 /// `F(m, r)`: `m` outputs of a correlation with `r` taps by `a = m + r - 1` products, `y = AT ((G g
 /// / s) * (BT d))`. Row-major. All numbers are short binary fractions, so that none is rounded:
-/// what makes thirds and fifths of them is `s` alone.
+/// only the division by `s` produces thirds and fifths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CookToom {
     /// `AT`, `m x a`.
     pub output: Vec<f64>,
     /// `G`, `a x r`.
     pub kernel: Vec<f64>,
-    /// `s`, an odd whole number.
+    /// `s`, an odd integer.
     pub divisor: f64,
     /// `BT`, `a x a`.
     pub input: Vec<f64>,

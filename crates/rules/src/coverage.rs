@@ -1,5 +1,5 @@
-//! What instances of a rule have in common and where they differ: what was general in them, and
-//! what was one number or another.
+//! What instances of a rule have in common and where they differ: which aspects were general, and
+//! which were particular numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::rule::{Operand, Rule};
 /// Sizes of one axis over all instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// It was a symbol: the instance holds for all sizes.
+    /// True if it was a symbol: the instance holds for all sizes.
     pub any: bool,
-    /// Numbers that it was.
+    /// The numbers it was.
     pub numbers: BTreeSet<i64>,
 }
 
@@ -26,7 +26,7 @@ pub struct OperandCoverage {
     pub types: BTreeSet<DType>,
     /// Sizes of every axis, by rank.
     pub ranks: BTreeMap<usize, Vec<Sizes>>,
-    /// It was given, or left out.
+    /// Whether it was present or omitted.
     pub given: BTreeSet<bool>,
 }
 
@@ -42,8 +42,8 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Adds what an instance has whose source is `before`. Nothing is added if the rule does not
-    /// match it.
+    /// Adds the features of an instance with source `before`. Adds nothing if the rule does not
+    /// match.
     pub fn add(&mut self, rule: &Rule, before: &Graph) {
         let roots: Vec<ValueId> = before.outputs().iter().map(|o| o.value).collect();
         let Some(root) = roots.first() else { return };
@@ -72,8 +72,8 @@ impl Coverage {
         }
     }
 
-    /// Why a match is none of what was covered, one thing after the other: a rank, an attribute, a
-    /// type or a size that no instance has.
+    /// What sets a match apart from everything covered: each rank, attribute, type or size that no
+    /// instance has.
     pub fn lacks(&self, rule: &Rule, graph: &Graph, found: &Found) -> Option<String> {
         for (name, tensors) in operands(rule, found) {
             let covered = self.operands.get(&name);
@@ -94,10 +94,10 @@ impl Coverage {
     }
 }
 
-/// Values of an attribute that are shown, if there are more.
+/// Maximum number of attribute values to print.
 const SHOWN: usize = 6;
 
-/// Values, `1|2`; the first ones and their number, if there are many.
+/// Values as `1|2`; if there are many, the first ones and their number.
 fn alternatives<T: ToString>(values: impl ExactSizeIterator<Item = T>) -> String {
     let count = values.len();
     let shown: Vec<String> = values.take(SHOWN).map(|value| value.to_string()).collect();
@@ -117,7 +117,7 @@ impl OperandCoverage {
     }
 
     fn lacks(&self, ty: &TensorType, any_rank: bool) -> Option<String> {
-        // Instances are exact: a double stands for every float.
+        // Instances are exact: a double covers every float type.
         let covered = |t: &DType| *t == ty.dtype || (t.is_float() && ty.dtype.is_float());
         if !self.types.iter().any(covered) {
             return Some(format!("is of {}", ty.dtype));
@@ -149,17 +149,17 @@ fn operands(rule: &Rule, found: &Found) -> Vec<(String, Vec<ValueId>)> {
     all
 }
 
-/// Something that a match has and others may not have.
+/// A feature of a match that others may lack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Feature {
     /// The element type of an operand.
     Type(String, DType),
-    /// Any other.
+    /// Any other feature.
     Other(String),
 }
 
-/// What is special about a match: element types, ranks, operands left out, axes of size 1 and of
-/// the same size, numbers that are 0 or 1, and attributes.
+/// The features of a match: element types, ranks, omitted operands, axes of size 1 and of equal
+/// size, numbers that are 0 or 1, and attributes.
 pub(crate) fn features(rule: &Rule, graph: &Graph, found: &Found) -> Vec<Feature> {
     let mut all = Vec::new();
     for (name, tensors) in operands(rule, found) {
@@ -187,14 +187,14 @@ pub(crate) fn features(rule: &Rule, graph: &Graph, found: &Found) -> Vec<Feature
     all
 }
 
-/// Attributes of the operators that are covered: what decides how their axes are read.
+/// Attributes of the matched operators: those that decide how their axes are read.
 fn attributes(graph: &Graph, nodes: &[NodeId]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for op in nodes.iter().map(|id| &graph.node(*id).op).filter(|op| !matches!(op, Op::Input(_) | Op::Constant(_))) {
         for (name, value) in op.attrs() {
             let shown = match &value {
                 Attr::Ints(_) | Attr::Int(_) | Attr::Bool(_) | Attr::Str(_) | Attr::DType(_) => value.to_string(),
-                // Numbers enter formulas as they are, and sizes are told by the operands.
+                // Numbers enter formulas as they are, and sizes are given by the operands.
                 _ => continue,
             };
             if !(name == "shape" && matches!(op.kind(), OpKind::Reshape | OpKind::Expand)) {
@@ -206,7 +206,7 @@ fn attributes(graph: &Graph, nodes: &[NodeId]) -> Vec<(String, String)> {
 }
 
 impl fmt::Display for Coverage {
-    /// In one line: `?x rank 4, sizes any any 5 6; ?w rank 4, sizes any any 1|3 1|2; conv.group
+    /// On one line: `?x rank 4, sizes any any 5 6; ?w rank 4, sizes any any 1|3 1|2; conv.group
     /// 1|2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = self.operands.iter().map(|(name, operand)| format!("{name} {operand}")).collect();

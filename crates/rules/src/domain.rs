@@ -4,26 +4,26 @@ use crate::path::Path;
 use crate::rule::Rule;
 use crate::sample::{Instance, Known, Stop, instance_on};
 
-/// What one combination of a rule's parameters is.
+/// The outcome of one combination of a rule's parameters.
 #[derive(Clone, Debug)]
 pub enum Case {
     /// An instance.
     Instance(Box<Instance>),
-    /// The operators of the source do not take such operands (a window larger than the image).
+    /// The operators of the source reject such operands (a window larger than the image).
     Untyped,
     /// The guards refuse it.
     Guarded,
-    /// The same as another combination, with two axes exchanged that the rule treats alike.
+    /// The same as another combination, with two axes swapped that the rule treats alike.
     Mirrored,
     /// The rule accepts it and cannot build its target: a guard is missing.
     Wrong(String),
 }
 
-/// Goes through all combinations of a rule's parameters, in a fixed order.
+/// Enumerates all combinations of a rule's parameters, in a fixed order.
 ///
-/// Sizes are `1..=bound`; every attribute and operand that the instance clause gives choices for
-/// takes each of them. Commutative operands stay as they are written. Integers and booleans take
-/// all values in operands of up to four elements, and eight patterns in larger ones.
+/// Sizes are `1..=bound`; every attribute and operand with choices in the instance clause takes
+/// each of them. Commutative operands stay in their written order. Integers and booleans take all
+/// values in operands of up to four elements, and eight patterns in larger ones.
 #[derive(Debug)]
 pub struct Domain<'a> {
     rule: &'a Rule,
@@ -33,13 +33,13 @@ pub struct Domain<'a> {
 }
 
 impl<'a> Domain<'a> {
-    /// The combinations whose first choices are `prefix`; all of them for an empty one.
+    /// The combinations whose first choices are `prefix`; all of them if it is empty.
     pub fn new(rule: &'a Rule, bound: i64, prefix: &[u64]) -> Domain<'a> {
         Domain { rule, bound, path: Some(Path::new(prefix)), known: Known::default() }
     }
 
-    /// Prefixes that part the domain: the choices of the first parameters that have more than one,
-    /// of as many as make `wanted` parts if there are so many.
+    /// Prefixes that partition the domain: the choices of the first parameters with more than one,
+    /// enough of them for `wanted` parts if possible.
     pub fn parts(rule: &Rule, bound: i64, wanted: usize) -> Vec<Vec<u64>> {
         let mut parts = vec![Vec::new()];
         for (var, choices) in &rule.instance.parameters {

@@ -1,5 +1,4 @@
-//! A source as data: its leaves, its operators in order and its roots, to be changed and built
-//! again.
+//! A source as data: its leaves, its operators in order and its roots, to be changed and rebuilt.
 
 use std::collections::HashMap;
 
@@ -8,9 +7,9 @@ use regraft_ir::{Attr, Class, Const, DType, Dim, Graph, NodeId, Op, OpKind, Tens
 use crate::operator::operator;
 use crate::spelling::Spelling;
 
-/// Elements of a leaf at most.
+/// Maximum number of elements of a leaf.
 const LARGEST: i64 = 4096;
-/// Axes of a leaf at most.
+/// Maximum number of axes of a leaf.
 const DEEPEST: usize = 6;
 
 /// A source that may or may not be well typed.
@@ -21,10 +20,10 @@ pub(crate) struct Draft {
     pub roots: Vec<Operand>,
 }
 
-/// What has no operands.
+/// A node without operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Leaf {
-    /// An input, or a weight whose elements are not given.
+    /// An input, or a weight without given elements.
     Tensor { name: String, dtype: DType, shape: Vec<i64>, constant: bool },
     /// A constant.
     Given(Const),
@@ -41,9 +40,9 @@ pub(crate) struct Step {
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operand {
-    /// A leaf, by its place.
+    /// A leaf, by index.
     Leaf(usize),
-    /// A result of a step, by its place and its port.
+    /// A result of a step, by index and port.
     Result(usize, u32),
 }
 
@@ -62,12 +61,12 @@ impl Leaf {
         }
     }
 
-    /// The same with another shape; elements are repeated in order where there are more of them.
+    /// The same with another shape; elements are repeated in order if more are needed.
     pub fn resized(&self, shape: Vec<i64>) -> Option<Leaf> {
         self.resized_within(LARGEST, shape)
     }
 
-    /// The same with at most so many elements.
+    /// The same with at most this many elements.
     pub fn resized_within(&self, largest: i64, shape: Vec<i64>) -> Option<Leaf> {
         let count = shape.iter().product::<i64>();
         if shape.len() > DEEPEST || !(1..=largest).contains(&count) || shape.iter().any(|size| *size < 1) {
@@ -82,7 +81,7 @@ impl Leaf {
         })
     }
 
-    /// The same with elements of another type; `None` where they cannot be.
+    /// The same with elements of another type; `None` if that is impossible.
     pub fn retyped(&self, to: DType) -> Option<Leaf> {
         Some(match self {
             Leaf::Tensor { name, shape, constant, .. } => {
@@ -96,7 +95,7 @@ impl Leaf {
         })
     }
 
-    /// Whether its elements are real numbers that were given one by one, and any others would do as
+    /// Whether its elements are real numbers given individually, for which any others would do as
     /// well.
     fn is_any_number(&self) -> bool {
         matches!(self, Leaf::Given(constant) if constant.dtype().class() == Class::Real && constant.elements() > 1 && constant.splat().is_none())
@@ -104,7 +103,7 @@ impl Leaf {
 }
 
 impl Draft {
-    /// The source of an instance whose sizes are numbers.
+    /// The source of an instance with numeric sizes.
     pub fn of(graph: &Graph) -> Option<Draft> {
         let mut draft = Draft { leaves: Vec::new(), steps: Vec::new(), roots: Vec::new() };
         let mut places: HashMap<NodeId, Operand> = HashMap::new();
@@ -135,13 +134,13 @@ impl Draft {
         Some(draft)
     }
 
-    /// The source as a graph, its roots being the outputs; `None` if it is not well typed.
+    /// The source as a graph with its roots as outputs; `None` if it is not well typed.
     pub fn graph(&self) -> Option<(Graph, Vec<ValueId>)> {
         self.spelled(Spelling::Numbers)
     }
 
-    /// The same with symbols for sizes; weights of such sizes have no elements. Sizes of constants
-    /// that stay as they are stay numbers everywhere.
+    /// The same with symbolic sizes; weights of such sizes have no elements. Sizes of constants
+    /// that are kept stay numeric everywhere.
     pub fn opened(&self) -> Option<(Graph, Vec<ValueId>)> {
         let kept = self.leaves.iter().filter(|leaf| matches!(leaf, Leaf::Given(_)) && !leaf.is_any_number()).flat_map(|leaf| leaf.shape());
         self.spelled(Spelling::Symbols(Some(kept.fold(!0, |mask, size| mask & !(1 << (size % 16))))))
@@ -176,7 +175,7 @@ fn spelled_leaf(graph: &mut Graph, leaf: &Leaf, at: usize, spelling: Spelling) -
     let dims = || leaf.shape().iter().map(|size| spelling.size(*size)).collect::<Vec<Dim>>();
     match leaf {
         Leaf::Tensor { name, dtype, constant, .. } => {
-            // Sizes of indices and conditions are as general as any other.
+            // Sizes of indices and conditions are as general as any others.
             let ty = TensorType::new(*dtype, dims());
             if *constant { graph.add_parameter(name, ty) } else { graph.add_input(name, ty) }
         }
@@ -187,7 +186,7 @@ fn spelled_leaf(graph: &mut Graph, leaf: &Leaf, at: usize, spelling: Spelling) -
     }
 }
 
-/// An attribute that is a shape has symbols for the same numbers.
+/// A shape attribute gets symbols for the same numbers.
 fn spelled_attr(kind: OpKind, name: &str, attr: &Attr, spelling: Spelling) -> Attr {
     match attr {
         Attr::Dims(dims) if name == "shape" && matches!(kind, OpKind::Reshape | OpKind::Expand) => {

@@ -1,4 +1,4 @@
-//! How an instance of a rule is made again: a seed, and what was changed in what it draws.
+//! How to reproduce an instance of a rule: a seed, and the changes to what it draws.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use crate::draft::Draft;
 use crate::rule::Rule;
 use crate::sample::{Instance, Miss, Sizes, draw_sized, feeds, rewritten};
 
-/// An instance of a rule: drawn from its instance clause, then changed in one thing after the other
-/// where the clause says too little.
+/// An instance of a rule: drawn from its instance clause, then changed step by step where the
+/// clause is too narrow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Draw {
     /// What stands for sizes.
     pub sizes: Sizes,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
-    /// The changes, each by its place among all that could be made.
+    /// The changes, each by its index among all possible ones.
     pub changes: Vec<u32>,
 }
 
 impl Draw {
-    /// An instance as the clause has it.
+    /// An unchanged instance.
     pub fn new(sizes: Sizes, seed: u64) -> Draw {
         Draw { sizes, seed, changes: Vec::new() }
     }

@@ -22,7 +22,7 @@ pub enum Val {
     List(Vec<Val>),
     /// A tensor of the graph or of the patch under construction.
     Value(PatchValue),
-    /// An optional operand or attribute that is not there.
+    /// An absent optional operand or attribute.
     Absent,
 }
 
@@ -54,7 +54,7 @@ impl Val {
         }
     }
 
-    /// The uniform attribute view.
+    /// The value as an attribute.
     pub fn to_attr(&self) -> Option<Attr> {
         Some(match self {
             Val::Dim(d) => Attr::Int(d.known()?),
@@ -105,20 +105,19 @@ pub enum Expr {
     Attr(Var, String),
     /// `(if C A B)`.
     If(Box<[Expr; 3]>),
-    /// `(and ..)`: false at the first false, undecided if something is and nothing is false.
+    /// `(and ..)`: false if any part is false, otherwise undecided if any part is.
     And(Vec<Expr>),
-    /// `(or ..)`: true at the first true, undecided if something is and nothing is true.
+    /// `(or ..)`: true if any part is true, otherwise undecided if any part is.
     Or(Vec<Expr>),
     /// `(shown C)`: whether `C` is shown to hold; false where it is undecided.
     Shown(Box<Expr>),
     /// `(for ?i LIST E)`: `E` for every item.
     For(Var, Box<Expr>, Box<Expr>),
-    /// A function of the table in `builtins`.
+    /// A function from the table in `builtins`.
     Call(&'static builtins::Builtin, Vec<Expr>),
 }
 
-/// Where expressions are evaluated: types and constness of values, and attributes of their
-/// operators.
+/// The context of evaluation: types and constness of values, and attributes of their operators.
 pub trait Scope {
     /// The type of a value.
     fn ty(&self, value: PatchValue) -> Option<&TensorType>;
@@ -156,8 +155,8 @@ impl Scope for GraphScope<'_> {
 }
 
 impl Expr {
-    /// The value; an error is a reason why the expression has none here (an unknown type, an index
-    /// outside of a list, a condition that symbols leave undecided...).
+    /// The value; an error says why the expression has none here (an unknown type, an index outside
+    /// a list, a condition that symbols leave undecided...).
     pub fn eval(&self, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {
         match self {
             Expr::Literal(v) => Ok(v.clone()),
@@ -193,7 +192,7 @@ impl Expr {
         }
     }
 
-    /// `decisive` if a part is; otherwise no part may be undecided.
+    /// `decisive` if any part is; otherwise no part may be undecided.
     fn joined(parts: &[Expr], decisive: bool, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {
         let mut undecided = None;
         for part in parts {

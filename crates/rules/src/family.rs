@@ -17,7 +17,7 @@ pub struct Choice {
     form: Sexp,
 }
 
-/// The rules of a `family` form with the replacements that led to each; any other form as it is.
+/// The rules of a `family` form with the replacements that led to each; any other form unchanged.
 pub fn expand(file: &str, form: &Sexp) -> Result<Vec<(Sexp, Vec<Choice>)>, RuleError> {
     let mut found = Vec::new();
     walk(file, form, &[], &mut found)?;

@@ -10,7 +10,7 @@ use crate::matcher::{Found, mentions_let};
 use crate::operator::operator;
 use crate::rule::{Rule, Target, Var};
 
-/// Why a source that was found cannot be rewritten here. Reported in the "not done, because" list.
+/// Why a matched source cannot be rewritten here. Reported in the "not done, because" list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A guard over the target does not hold: not worth a report.
@@ -22,7 +22,7 @@ pub enum Refusal {
     /// An expression has no value, or a type cannot be inferred.
     #[error("{0}")]
     Type(String),
-    /// A replacement has another type than the value it replaces.
+    /// A replacement and the value it replaces differ in type.
     #[error("the result would be {new} instead of {old}")]
     OtherType {
         /// Type before.
@@ -30,8 +30,8 @@ pub enum Refusal {
         /// Type after.
         new: String,
     },
-    /// The new node could not be written to the model (an operator newer than the model's opset,
-    /// say).
+    /// The new node cannot be written to the model (because the operator is newer than the model's
+    /// opset, say).
     #[error("{0}")]
     Unwritable(String),
     /// One root depends on the result of another: merging them would make a cycle.
@@ -41,7 +41,7 @@ pub enum Refusal {
 
 /// Whether a new operator can be written to the model at hand.
 pub trait Writable {
-    /// The reason why not, for people.
+    /// The reason if not, for people.
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String>;
 }
 
@@ -54,7 +54,7 @@ impl Writable for Anything {
     }
 }
 
-/// What can be written at an opset version of the standard domain.
+/// Everything that can be written at an opset version of the standard domain.
 pub struct AtOpset(pub i64);
 
 impl Writable for AtOpset {
@@ -94,8 +94,8 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     if replace.is_empty() {
         return Err(Refusal::Nothing);
     }
-    // A target may read what lies below its root: another root, or an operator that it uses again
-    // and that reads the root.
+    // A target may read what lies below its root: another root, or a reused operator that reads the
+    // root.
     let lower = found.roots.len() > 1 || builder.twins;
     let patch = prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace });
     if lower && reads_replaced(graph, &patch, None) {
@@ -109,7 +109,7 @@ struct Builder<'a> {
     env: Vec<Option<Val>>,
     create: Vec<NewNode>,
     writable: &'a dyn Writable,
-    /// An operator of the graph was used again.
+    /// Whether an operator of the graph was reused.
     twins: bool,
 }
 
@@ -364,7 +364,7 @@ impl Builder<'_> {
 }
 
 /// The node of the graph with this operator and these operands, the oldest if there are several; a
-/// target uses it again.
+/// target reuses it.
 pub fn twin(graph: &Graph, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
     let first = match inputs.first()? {
         PatchValue::Old(v) => *v,
@@ -377,7 +377,7 @@ pub fn twin(graph: &Graph, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
     graph.users(first).map(|(user, _)| user).filter(is_twin).min()
 }
 
-/// Drops new nodes that nothing reads (a `let` that only one branch of an `if` needed).
+/// Drops new nodes without readers (a `let` that only one branch of an `if` needed).
 fn prune(mut patch: Patch) -> Patch {
     let mut used = vec![false; patch.create.len()];
     for (_, new) in &patch.replace {
@@ -420,9 +420,9 @@ fn prune(mut patch: Patch) -> Patch {
 
 /// True if an old value that the patch reads depends on a value that the patch replaces.
 ///
-/// A single root that was found to make none cannot do so later: all that it reads stays above it.
-/// With several roots it is a search upwards, which ends at nodes that `ranks` ([`Graph::ranks`])
-/// places before all the roots.
+/// A single root without a cycle cannot get one later: everything it reads stays above it. With
+/// several roots it is an upward search, which ends at nodes that `ranks` ([`Graph::ranks`]) places
+/// before all the roots.
 pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
     patch.replace.len() > 1 && reads_replaced(graph, patch, ranks)
 }

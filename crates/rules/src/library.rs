@@ -1,4 +1,4 @@
-//! Rule sets: the shipped library and files of the user's.
+//! Rule sets: the shipped library and user files.
 
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -25,12 +25,12 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("runtime-onnxruntime.rules", include_str!("../../../rules/runtime-onnxruntime.rules")),
 ];
 
-/// Rules found by machine that the shipped ones do not do already, compiled in. No search applies
-/// them unless they are given as a file: on the networks that were tried they save nothing, and
-/// some take apart what shipped rules join.
+/// Machine-discovered rules that the shipped ones do not subsume, compiled in. No search applies
+/// them unless they are given as a file: they saved nothing on the networks tried, and some take
+/// apart what shipped rules join.
 pub const FOUND: &[(&str, &str)] = &[("generated.rules", include_str!("../../../rules/generated.rules"))];
 
-/// The axioms, compiled in. No search applies them: they say what operators are.
+/// The axioms, compiled in. No search applies them: they define the operators.
 pub const AXIOMS: &[(&str, &str)] = &[
     ("axioms/elementwise.rules", include_str!("../../../rules/axioms/elementwise.rules")),
     ("axioms/concat.rules", include_str!("../../../rules/axioms/concat.rules")),
@@ -54,15 +54,15 @@ pub struct Library {
     by_kind: Vec<Vec<Rooted>>,
 }
 
-/// A root of a rule, as the index holds it.
+/// A root of a rule, as an index entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Rooted {
     /// Index of the rule.
     pub rule: usize,
     /// Which of its roots.
     pub root: usize,
-    /// Operators on the longest path of this root's pattern, operands counted if guards ask who
-    /// reads them: a change further above than that does not touch a match.
+    /// Number of operators on the longest path of this root's pattern, plus operands if guards ask
+    /// for their readers: a change further above does not affect a match.
     pub depth: usize,
 }
 
@@ -82,8 +82,8 @@ impl Library {
         Ok(library)
     }
 
-    /// The axioms: laws of operators, each usable in both directions, that other rules are derived
-    /// from.
+    /// The axioms: laws of operators, usable in both directions, from which other rules are
+    /// derived.
     pub fn axioms() -> Result<Library, RuleError> {
         Library::of(AXIOMS)
     }
@@ -127,13 +127,13 @@ impl Library {
         Library::new(self.rules)
     }
 
-    /// The rules with other trust.
+    /// The same rules with other trust.
     pub fn trusting(mut self, trust: impl Fn(&Rule) -> Trust) -> Library {
         self.rules.iter_mut().for_each(|rule| rule.trust = trust(rule));
         self
     }
 
-    /// Only the rules that `keep` wants.
+    /// Only the rules that `keep` accepts.
     pub fn filter(mut self, keep: impl Fn(&Rule) -> bool) -> Library {
         self.rules.retain(|r| keep(r));
         self.index();

@@ -1,5 +1,5 @@
-//! Finding where a rule applies: patterns anchored at an operator, further roots joined through
-//! shared operands.
+//! Finds where a rule applies: patterns are anchored at an operator, and further roots joined
+//! through shared operands.
 
 use regraft_ir::{Graph, NodeId, OpKind, PatchValue, ValueId};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use crate::constants;
 use crate::expr::{Expr, GraphScope, Val};
 use crate::rule::{NodePattern, Pattern, Rule, Var};
 
-/// A source found in a graph: what the variables stand for, and which operators it covers.
+/// A match: the values of the variables, and the operators it covers.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Values of the variables.
@@ -20,11 +20,11 @@ pub struct Found {
     pub roots: SmallVec<[ValueId; 2]>,
 }
 
-/// More readers than this of one operand are not joined: beyond it a merge is no local rewrite any
-/// more.
+/// An operand with more readers than this is not joined: beyond it a merge is no longer a local
+/// rewrite.
 const MAX_READERS: usize = 64;
 
-/// All places where `rule`'s root number `root` is the node `anchor`.
+/// All matches of `rule` whose root number `root` is the node `anchor`.
 ///
 /// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go
 /// through operands that the roots share, so the work is bounded by the readers of one value, never
@@ -35,8 +35,7 @@ pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Ve
     found
 }
 
-/// All places where the source of `rule` fits with its root number `root` at `anchor`, before
-/// [`accept`].
+/// All matches of the source of `rule` with its root number `root` at `anchor`, before [`accept`].
 pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
         return Vec::new();
@@ -49,7 +48,7 @@ pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Ve
         found = found.into_iter().flat_map(|f| join(graph, rule, *next, f)).collect();
     }
     for f in &mut found {
-        // Roots were collected in matching order; the caller wants the source's order.
+        // Roots were collected in matching order; the caller wants source order.
         let mut roots: Vec<(usize, ValueId)> = order.iter().copied().zip(f.roots.iter().copied()).collect();
         roots.sort_by_key(|(at, _)| *at);
         f.roots = roots.into_iter().map(|(_, v)| v).collect();
@@ -69,10 +68,9 @@ pub fn accept(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
 }
 
 impl Found {
-    /// A hash of what was found: equal for the same operators under the same reading of their
-    /// operands.
+    /// A hash of the match: equal for the same operators under the same reading of their operands.
     ///
-    /// The roots of a merge can be found in any order; they count as the same place.
+    /// The roots of a merge can be found in any order; they count as the same match.
     pub fn identity(&self) -> u64 {
         use std::hash::{Hash, Hasher};
         let mut hasher = rustc_hash::FxHasher::default();
@@ -112,8 +110,8 @@ fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
 
 fn guards_hold(graph: &Graph, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) -> bool) -> bool {
     let scope = GraphScope(graph);
-    // A guard that has no value here (an unknown type, a list too short) is not shown, so it does
-    // not hold. Guards over `let` values wait for the instantiation.
+    // A guard without a value here (an unknown type, a list too short) is not shown, so it does not
+    // hold. Guards over `let` values wait for the instantiation.
     let due = rule.guards.iter().chain(&rule.profitable).filter(|g| !mentions_let(rule, g) && which(g));
     due.into_iter().all(|g| g.holds(&found.env, &scope).unwrap_or(false))
 }
@@ -147,7 +145,7 @@ fn interior_is_private(graph: &Graph, found: &Found) -> bool {
     })
 }
 
-/// Matches a root at a node, at any result that its port condition accepts.
+/// Matches a root at a node, at any result accepted by its port condition.
 fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, into: &mut Vec<Found>) {
     let Pattern::Node(pattern) = &rule.source[root] else { return };
     let node = graph.node(anchor);
@@ -156,8 +154,7 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
     }
     for port in 0..node.types.len() as u32 {
         let value = anchor.port(port);
-        // A result that nothing reads is not worth replacing, and replacing it would change
-        // nothing.
+        // Replacing a result without readers is not worthwhile and would change nothing.
         if node.types.len() > 1 && graph.users(value).next().is_none() && !graph.is_output(value) {
             continue;
         }
@@ -167,8 +164,8 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
     }
 }
 
-/// A quick look without bindings: the operators of the pattern are where they must be. Most anchors
-/// fail here.
+/// A quick check without bindings: the operators of the pattern are where they must be. Most
+/// anchors fail here.
 fn plausible(graph: &Graph, pattern: &NodePattern, id: NodeId) -> bool {
     let node = graph.node(id);
     if node.op.kind() != pattern.kind {
@@ -253,7 +250,7 @@ enum Goal<'a> {
     Each(&'a Pattern, &'a [Var], SmallVec<[ValueId; 4]>),
 }
 
-/// Works off the goals, branching where a commutative operator can match both ways.
+/// Solves the goals, branching where a commutative operator can match both ways.
 fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut Vec<Found>) {
     while let Some(goal) = goals.pop() {
         let (pattern, value) = match goal {
@@ -285,8 +282,8 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
             Pattern::Node(node_pattern) => {
                 let node = graph.node(value.node);
                 let covered = state.nodes.contains(&value.node);
-                // Two operators of a source are two operators of the graph, but several results of
-                // one may be meant.
+                // Two operators of a source match two operators of the graph, but may match several
+                // results of one.
                 if node.op.kind() != node_pattern.kind || (covered && node.types.len() == 1) {
                     return;
                 }
@@ -351,7 +348,7 @@ fn operands<'a>(patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goa
             }
         }
         Some(Pattern::Each(inner, vars)) if !rest.is_empty() => {
-            // Below the fixed operands on the stack: they bind the variables that all have in
+            // Below the fixed operands on the stack: those bind the variables that all have in
             // common.
             goals.push(Goal::Each(inner, vars, SmallVec::from_slice(rest)));
         }
@@ -369,13 +366,13 @@ fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state:
     let mut lists: Vec<Vec<Val>> = vec![Vec::new(); vars.len()];
     for value in values {
         let mut local = state.clone();
-        // The pattern's own variables start afresh; all others keep what earlier operands bound.
+        // The pattern's own variables start unbound; all others keep their earlier bindings.
         for var in vars {
             local.env[*var] = None;
         }
         let mut solutions = Vec::new();
         solve(graph, vec![Goal::One(inner, *value)], local, &mut solutions);
-        // The last one has commutative operands as they are written.
+        // The last solution has commutative operands in their written order.
         let Some(found) = solutions.pop() else { return false };
         for (list, var) in lists.iter_mut().zip(vars) {
             list.push(found.env[*var].clone().unwrap_or(Val::Absent));

@@ -1,4 +1,4 @@
-//! Choices that are made at random, or all of them one after the other.
+//! Choices, made at random or enumerated one by one.
 
 use regraft_ir::SplitMix64;
 
@@ -7,7 +7,7 @@ use regraft_ir::SplitMix64;
 pub(crate) enum Choices {
     /// A seeded generator.
     Random(Rng),
-    /// A way through the tree of all choices.
+    /// A path through the tree of all choices.
     Path(Path),
 }
 
@@ -28,7 +28,7 @@ impl Choices {
         }
     }
 
-    /// A number of [0, 1); one half on a path.
+    /// A number in [0, 1); one half on a path.
     pub(crate) fn unit(&mut self) -> f64 {
         match self {
             Choices::Random(rng) => rng.unit(),
@@ -37,19 +37,19 @@ impl Choices {
     }
 }
 
-/// A way through a tree of choices that steps to the next one in lexicographic order.
+/// A path through a tree of choices that advances to the next one in lexicographic order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Path {
     /// The choice taken at each fork, and how many there are.
     forks: Vec<(u64, u64)>,
-    /// Forks passed on this way.
+    /// Forks passed on this path.
     at: usize,
-    /// Forks that are given.
+    /// Number of forks with given choices.
     given: usize,
 }
 
 impl Path {
-    /// The first way whose first choices are given.
+    /// The first path that starts with the given choices.
     pub(crate) fn new(prefix: &[u64]) -> Path {
         Path { forks: prefix.iter().map(|digit| (*digit, u64::MAX)).collect(), at: 0, given: prefix.len() }
     }
@@ -70,7 +70,7 @@ impl Path {
         self.at
     }
 
-    /// Passes forks up to the `to`-th, if all of them are as on the way before; false if not.
+    /// Passes forks up to the `to`-th, if all choices are as on the previous path; false if not.
     pub(crate) fn pass(&mut self, to: usize) -> bool {
         let same = to < self.forks.len().max(1);
         if same {
@@ -79,7 +79,7 @@ impl Path {
         same
     }
 
-    /// Steps to the next way that differs in a fork that was passed; false if there is none.
+    /// Advances to the next path that differs in a fork that was passed; false if there is none.
     pub(crate) fn advance(&mut self) -> bool {
         self.forks.truncate(self.at.max(self.given));
         self.at = 0;
@@ -110,7 +110,7 @@ impl Rng {
         self.0.word() % n.max(1)
     }
 
-    /// A number of [0, 1).
+    /// A number in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
         self.0.unit()
     }
@@ -125,7 +125,7 @@ mod tests {
         let mut path = Path::default();
         let mut seen = Vec::new();
         loop {
-            // The second fork has as many ways as the first choice says.
+            // The second fork has as many branches as the first choice says.
             let first = path.below(3);
             let second = path.below(first + 1);
             seen.push((first, second));

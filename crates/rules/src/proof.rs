@@ -1,4 +1,4 @@
-//! Proofs of rules as data: what was shown, of which text, on which instances.
+//! Proofs of rules as data: what was shown, for which text, on which instances.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,13 +14,13 @@ const HEADER: &str = "regraft proofs 1";
 /// The proofs of the shipped rules, compiled in.
 pub const SHIPPED_PROOFS: &str = include_str!("../../../rules/library.proofs");
 
-/// What was proved of one rule, and how to do it again: each instance is drawn from its seed, and
-/// both of its sides have one normal form.
+/// What was proved about one rule, and how to replay it: each instance is drawn from its seed, and
+/// both its sides have the same normal form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The rule's name.
     pub rule: Arc<str>,
-    /// [`Rule::digest`] of what was proved.
+    /// [`Rule::digest`] of the proved rule.
     pub digest: u128,
     /// How well it is established.
     pub trust: Trust,
@@ -45,13 +45,12 @@ impl Proofs {
         Proofs::parse(SHIPPED_PROOFS)
     }
 
-    /// These proofs.
+    /// A list of these proofs.
     pub fn new(proofs: Vec<Proof>) -> Proofs {
         Proofs(proofs)
     }
 
-    /// Reads a list. A line that is none says nothing: a rule without a proof is not trusted for
-    /// it.
+    /// Reads a list. Malformed lines are ignored: a rule without a proof gains no trust.
     pub fn parse(text: &str) -> Proofs {
         let mut lines = text.lines();
         if lines.next().map(str::trim) != Some(HEADER) {
@@ -60,7 +59,7 @@ impl Proofs {
         Proofs(lines.filter_map(proof).collect())
     }
 
-    /// The list as a text, a proof a line.
+    /// The list as text, one proof per line.
     pub fn text(&self) -> String {
         let lines: String = self.0.iter().map(|proof| format!("{proof}\n")).collect();
         format!("{HEADER}\n{lines}")

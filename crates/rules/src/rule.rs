@@ -12,7 +12,7 @@ use crate::expr::{Expr, Val};
 /// Index of a variable in a rule's environment.
 pub type Var = usize;
 
-/// How floating-point results of the two sides may differ, though both are the same over the reals.
+/// How floating-point results of the two sides may differ, though they are equal over the reals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Numeric {
     /// Bit for bit, or up to the sign of zero.
@@ -50,7 +50,7 @@ impl FromStr for Numeric {
     }
 }
 
-/// What a source can look like.
+/// A pattern that a source consists of.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// `?x`: any value; the same value wherever it is repeated.
@@ -74,7 +74,7 @@ pub enum Pattern {
 pub struct NodePattern {
     /// Which operator.
     pub kind: OpKind,
-    /// `(as ?n ..)`: the variable that stands for its result.
+    /// `(as ?n ..)`: the variable bound to its result.
     pub bind: Option<Var>,
     /// Which result is meant, for operators with several.
     pub port: Expr,
@@ -87,7 +87,7 @@ pub struct NodePattern {
 /// What a target builds.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A value bound in the source or by `let`; an absent optional gives no operand, a list is
+    /// A value bound in the source or by `let`; an absent optional yields no operand, a list is
     /// spliced.
     Use(Var),
     /// `(each (?x ?y) T)`: `T` once for every element of the lists.
@@ -132,16 +132,16 @@ pub enum Target {
 pub struct Instance {
     /// `(n 1 2 3)`: a parameter and its choices, which may use earlier parameters.
     pub parameters: Vec<(Var, Vec<Expr>)>,
-    /// `(vary n 1 2 3)`: those of the parameters that are drawn again for every item of an `each`.
+    /// `(vary n 1 2 3)`: parameters drawn again for every item of an `each`.
     pub varying: Vec<Var>,
-    /// `(size n c)`: those of the parameters whose choices are all sizes up to a bound.
+    /// `(size n c)`: parameters whose choices are all sizes up to a bound.
     pub sizes: Vec<Var>,
-    /// `(fixed s 1 2)`: those of the parameters that stay numbers where other sizes are symbols.
+    /// `(fixed s 1 2)`: parameters that stay numbers where other sizes are symbols.
     pub fixed: Vec<Var>,
-    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that exchanging
+    /// `(mirror (h s) (w t))`: lists of parameters that the rule treats alike, so that swapping
     /// their values gives the same instance.
     pub mirrors: Vec<(Vec<Var>, Vec<Var>)>,
-    /// `(within E..)`: sizes that must not be above the bound either.
+    /// `(within E..)`: further sizes that must not exceed the bound.
     pub within: Vec<Expr>,
     /// `(?x f32 n c h)`: a variable's shape; or the choices of an attribute variable or of a
     /// literal constant's shape.
@@ -159,7 +159,7 @@ pub enum Operand {
         constant: bool,
         /// Sizes.
         shape: Vec<Expr>,
-        /// What its elements are.
+        /// How its elements are chosen.
         values: Values,
         /// Element type.
         dtype: regraft_ir::DType,
@@ -185,7 +185,7 @@ pub enum Values {
     Splat(Expr),
     /// These elements, from a list (constants only).
     Data(Expr),
-    /// Integers below a bound, a few of them outside of it.
+    /// Integers below a bound, a few of them out of range.
     Index(Expr),
 }
 
@@ -212,50 +212,49 @@ pub struct Rule {
     pub lets: Vec<(Var, Target)>,
     /// One target per source.
     pub target: Vec<Target>,
-    /// What the algebra needs: all must hold.
+    /// What the algebra requires: all must hold.
     pub guards: Vec<Expr>,
-    /// Where it may pay: all must hold for the rule to be applied, and the algebra needs none of
+    /// When the rule may pay off: all must hold for it to be applied, but the algebra needs none of
     /// them.
     pub profitable: Vec<Expr>,
     /// Numeric class.
     pub numeric: Numeric,
     /// Trust.
     pub trust: Trust,
-    /// The only target runtime it is for, if not for all.
+    /// The only target runtime it is meant for, if not for all.
     pub runtime: Option<String>,
-    /// Interior values may have other readers: the matched operators then stay beside the new ones.
+    /// Interior values may have other readers: the matched operators then stay in the graph.
     pub shared: bool,
-    /// A respelling whose merit only a measurement can tell.
+    /// A rewrite between equivalent forms whose benefit only a measurement can tell.
     pub explore: bool,
     /// Names of variables, by index.
     pub variables: Vec<String>,
     /// Random instances.
     pub instance: Instance,
-    /// Words of an earlier release that its text holds, each with its place and today's word.
+    /// Deprecated words in its text, each with its position and the current word.
     pub hints: Vec<String>,
 }
 
 impl Rule {
-    /// The same, applied wherever it holds, whether it may pay or not.
+    /// The same rule, applied wherever it holds, whether it may pay off or not.
     pub(crate) fn anywhere(&self) -> Rule {
         Rule { profitable: Vec::new(), ..self.clone() }
     }
 
-    /// True if a guard or a name asks who reads a value, so that readers of the operands matter
-    /// too.
+    /// True if a guard or a name asks for the readers of a value, so that readers of the operands
+    /// matter too.
     pub fn asks_for_readers(&self) -> bool {
         self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
     }
 
-    /// A digest of what the rule says and of its instances, wherever it stands and however it is
-    /// laid out.
+    /// A digest of the rule's content and of its instances, independent of its position and layout.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = rustc_hash::FxHasher::default();
         format!("{:?}", (&self.source, &self.wheres, &self.lets, &self.target, &self.guards, &self.instance)).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// A digest of its name and its text: of what a proof is about.
+    /// A digest of its name and its text, which a proof is about.
     pub fn digest(&self) -> u128 {
         let mut hasher = blake3::Hasher::new();
         hasher.update(self.name.as_bytes());

@@ -63,8 +63,7 @@ impl fmt::Display for Sexp {
     }
 }
 
-/// Lists inside of lists that are read; whoever follows an expression needs some of the stack for
-/// each.
+/// Maximum nesting of lists; everything that walks an expression needs some stack for each level.
 const DEPTH: usize = 200;
 
 /// All expressions of a file.
@@ -81,7 +80,7 @@ struct Reader<'a> {
     file: &'a str,
     cursor: Cursor<'a>,
     comments: Vec<String>,
-    /// Lists that are open.
+    /// Number of open lists.
     depth: usize,
 }
 

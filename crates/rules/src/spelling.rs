@@ -1,22 +1,22 @@
-//! Symbols for sizes that a rule's instance gives as numbers.
+//! Symbols for sizes given as numbers by a rule's instance.
 
 use regraft_ir::Dim;
 
 use crate::sample::Sizes;
 
-/// What stands for sizes that a rule's instance gives as numbers.
+/// How sizes given as numbers by a rule's instance are written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spelling {
     /// The numbers.
     Numbers,
-    /// A symbol for each number; for some numbers only, if there is a mask.
+    /// A symbol for each number; with a mask, for some numbers only.
     Symbols(Option<u64>),
     /// A symbol for each prime, so that what is merged or split by a reshape stays a product.
     Products,
 }
 
 impl Spelling {
-    /// One for this kind of sizes.
+    /// Draws a spelling for this kind of sizes.
     pub fn draw(sizes: Sizes, below: &mut dyn FnMut(u64) -> u64) -> Spelling {
         if sizes == Sizes::Known {
             return Spelling::Numbers;
@@ -29,7 +29,7 @@ impl Spelling {
         }
     }
 
-    /// What stands for a number.
+    /// The size written for a number.
     pub fn size(self, number: i64) -> Dim {
         match self {
             Spelling::Symbols(mask) if number > 1 && mask.is_none_or(|mask| mask >> (number % 16) & 1 == 1) => {

@@ -6,10 +6,10 @@ use regraft_ir::{Dim, Op};
 
 use crate::expr::Val;
 
-/// `None` is undecided: it holds for some values of the symbols, or nobody knows.
+/// `None` is undecided: it holds for some values of the symbols, or is unknown.
 pub type Truth = Option<bool>;
 
-/// False if something is, else undecided if something is, else true.
+/// False if any is false, otherwise undecided if any is undecided, otherwise true.
 pub fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
     let mut result = Some(true);
     for truth in truths {
@@ -22,7 +22,7 @@ pub fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
     result
 }
 
-/// True if something is, else undecided if something is, else false.
+/// True if any is true, otherwise undecided if any is undecided, otherwise false.
 pub fn any(truths: impl IntoIterator<Item = Truth>) -> Truth {
     all(truths.into_iter().map(not)).map(|none| !none)
 }
@@ -32,7 +32,7 @@ pub fn not(truth: Truth) -> Truth {
     truth.map(|t| !t)
 }
 
-/// Whether two values are one: numbers by value, flags as 0 and 1, lists item by item, tensors by
+/// Whether two values are equal: numbers by value, flags as 0 and 1, lists item by item, tensors by
 /// identity.
 pub fn equal(a: &Val, b: &Val) -> Truth {
     match (a, b) {
@@ -46,7 +46,7 @@ pub fn equal(a: &Val, b: &Val) -> Truth {
     }
 }
 
-/// Whether two sizes are one for all values of their symbols, or for none.
+/// Whether two sizes are equal for all values of their symbols, or for none.
 pub fn equal_sizes(x: &Dim, y: &Dim) -> Truth {
     order(x, y).map(|order| order == Ordering::Equal)
 }
@@ -75,7 +75,7 @@ pub fn same_operator(x: &Op, y: &Op) -> Truth {
     }
     let (mine, others) = (x.attrs(), y.attrs());
     let attributes = mine.iter().zip(&others).map(|((_, a), (_, b))| equal(&Val::from_attr(a), &Val::from_attr(b)));
-    // Operators that differ in what attributes do not say, as constants do, differ.
+    // Operators that differ beyond their attributes, as constants do, are different.
     all(attributes).filter(|same| !same).or_else(|| (mine == others).then_some(false))
 }
 

@@ -1,9 +1,9 @@
-//! Instances that no clause draws: what guards admit near those that one does.
+//! Instances that no clause draws: those that guards admit close to drawn ones.
 //!
-//! A rule speaks of all that its source matches and its guards let pass; its instance clause, of
-//! what its author thought of. From a few drawn instances on, one thing after the other is changed
-//! ([`changes`]), and what the rule still matches is kept if it has something that none had before:
-//! a rank, an operand that is left out, an axis of size 1, a stride.
+//! A rule covers everything its source matches and its guards admit; its instance clause only
+//! covers what its author thought of. Starting from a few drawn instances, one thing after another
+//! is changed ([`changes`]), and a match is kept if it has a new feature: a rank, an omitted
+//! operand, an axis of size 1, a stride.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -19,19 +19,19 @@ use crate::path::Rng;
 use crate::rule::Rule;
 use crate::sample::{Instance, Sizes, draw_sized, tolerance};
 
-/// How far variants are looked for.
+/// Limits of the search for variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Drawn instances that are changed.
+    /// Number of drawn instances to change.
     pub seeds: usize,
-    /// Sources that are built and matched.
+    /// Number of sources to build and match.
     pub tries: usize,
-    /// Variants that are kept.
+    /// Number of variants to keep.
     pub kept: usize,
 }
 
 impl Effort {
-    /// For so many variants.
+    /// The effort for this many variants.
     pub fn keeping(kept: usize) -> Effort {
         Effort { kept, tries: kept.saturating_mul(60).max(1500), ..Effort::default() }
     }
@@ -56,9 +56,9 @@ pub struct Variants {
 
 /// Draws for each seed.
 const DRAWS: u64 = 100;
-/// Nodes of a source that is changed, at most.
+/// Maximum number of nodes of a source to change.
 const LARGEST: usize = 200;
-/// Wrong variants after which no more are looked for.
+/// Number of wrong variants after which the search stops.
 const WRONG: usize = 4;
 
 /// Looks for variants of the instances of `rule`. Deterministic.
@@ -70,7 +70,7 @@ pub fn variants(rule: &Rule, effort: Effort) -> Variants {
             search.begin(seed);
         }
     }
-    // Combinations of what was seen one by one come after what is new.
+    // Combinations of features already seen individually come after new ones.
     let mut combinations: Vec<(Draw, Instance)> = Vec::new();
     let mut rng = Rng::new(0x5eed);
     while let Some((draw, draft)) = search.queue.pop_front() {
@@ -78,7 +78,7 @@ pub fn variants(rule: &Rule, effort: Effort) -> Variants {
         for at in (1..all.len()).rev() {
             all.swap(at, rng.below(at as u64 + 1) as usize);
         }
-        // No source may use up the tries of those that come after it.
+        // No source may use up the tries of later ones.
         for (change, changed) in all.into_iter().take((effort.tries / (2 * effort.seeds)).max(1)) {
             if search.is_over() {
                 break;
@@ -100,7 +100,7 @@ pub fn variants(rule: &Rule, effort: Effort) -> Variants {
     found
 }
 
-/// Sources that are changed one after the other.
+/// A queue of sources to change.
 struct Search<'r> {
     rule: &'r Rule,
     effort: Effort,
@@ -111,7 +111,7 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
-    /// Puts what this seed draws into the queue.
+    /// Queues what this seed draws.
     fn begin(&mut self, seed: u64) {
         let drawn = draw_sized(self.rule, seed, Sizes::Known).ok().filter(|instance| instance.before.len() < LARGEST);
         let Some((instance, draft)) = drawn.and_then(|instance| Draft::of(&instance.before).map(|draft| (instance, draft))) else { return };
@@ -125,15 +125,15 @@ impl Search<'_> {
         self.found.tried >= self.effort.tries || self.found.wrong.len() >= WRONG
     }
 
-    /// Tries a source: the variant, if it has something that none had before. It will be changed
-    /// further then.
+    /// Tries a source: returns the variant if it has a feature that none had before, and queues it
+    /// for further changes.
     fn step(&mut self, way: Draw, draft: Draft) -> Option<(News, (Draw, Instance))> {
         if !self.seen.insert(draft.clone()) {
             return None;
         }
         self.found.tried += 1;
-        // Where the target is not well typed, or is of another type, the rewrite is refused:
-        // nothing is wrong then.
+        // Where the target is not well typed, or has another type, the rewrite is refused: that is
+        // not an error.
         let instance = changed(self.rule, &draft, &way).ok()?;
         if let Some(why) = refutation(self.rule, &instance) {
             self.found.wrong.push((way, why));
@@ -151,12 +151,12 @@ impl Search<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum News {
     Thing,
-    /// An element type. It goes with all else that instances have, and is not tried with each.
+    /// An element type. It combines with all other features, and is not tried with each.
     Type,
     Combination,
 }
 
-/// What instances had so far.
+/// The features of instances so far.
 #[derive(Default)]
 struct Known {
     features: HashSet<Feature>,
@@ -164,7 +164,7 @@ struct Known {
 }
 
 impl Known {
-    /// What is new in an instance, and known from now on.
+    /// What is new in an instance; it is known from now on.
     fn of(&mut self, rule: &Rule, instance: &Instance) -> Option<News> {
         let graph = &instance.before;
         let found = matches_at(graph, rule, 0, graph.outputs().first()?.value.node).into_iter().next()?;
@@ -196,7 +196,7 @@ fn refutation(rule: &Rule, instance: &Instance) -> Option<String> {
     }
 }
 
-/// As [`difference`], but where both sides have no finite value they agree.
+/// Like [`difference`], but the sides agree where neither has a finite value.
 pub(crate) fn finite_difference(a: &Value<f64>, b: &Value<f64>) -> f64 {
     let (Value::Real(x), Value::Real(y)) = (a, b) else { return a.difference(b) };
     let mut y = y.as_ref().clone();

@@ -1,5 +1,5 @@
-//! Instances that nobody wrote: those of an instance clause with other element types, computed on
-//! values at the ends of their ranges.
+//! Generated instances: those of an instance clause with other element types, computed on values at
+//! the ends of their ranges.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use regraft_ir::{Class, Const, DType, Graph, Op, SplitMix64, TensorType, Value, 
 use crate::rule::Rule;
 use crate::sample::{Instance, Miss, TOLERANCE, draw, rewritten};
 
-/// Element types that instances are given beside the doubles that clauses draw.
+/// Element types to try besides the doubles that clauses draw.
 pub const TYPES: [DType; 12] = [
     DType::F32,
     DType::F16,
@@ -24,8 +24,8 @@ pub const TYPES: [DType; 12] = [
     DType::Bool,
 ];
 
-/// The instance whose source is `before` with elements of `dtype` where it has real numbers. `None`
-/// if its operators do not take them, a constant is no such number, or the rule does not match.
+/// The instance with source `before` and elements of `dtype` instead of real numbers. `None` if its
+/// operators do not accept them, a constant cannot be converted, or the rule does not match.
 pub fn retyped(rule: &Rule, before: &Graph, dtype: DType) -> Option<Result<Instance, Miss>> {
     let mut graph = Graph::new(before.name.clone());
     let mut values: HashMap<ValueId, ValueId> = HashMap::new();
@@ -59,14 +59,14 @@ pub fn retyped(rule: &Rule, before: &Graph, dtype: DType) -> Option<Result<Insta
 /// What generated instances of a rule show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Types {
-    /// Types beside floats that it admits.
+    /// Types other than floats that it admits.
     pub admitted: Vec<DType>,
-    /// Those of them on which it is false, or cannot build its target, with an example of each.
+    /// Those on which it is false, or cannot build its target, with an example of each.
     pub wrong: Vec<(DType, String)>,
 }
 
-/// Tries a rule on every type beside floats that its guards and operators admit, on `instances`
-/// drawn sources with `rounds` inputs each.
+/// Tries a rule on every non-float type that its guards and operators admit, on `instances` drawn
+/// sources with `rounds` inputs each.
 pub fn types(rule: &Rule, instances: usize, rounds: u64) -> Types {
     let drawn = (0..DRAWS * instances as u64).filter_map(|seed| draw(rule, seed).ok());
     let mut found = Types::default();
@@ -89,12 +89,12 @@ pub fn types(rule: &Rule, instances: usize, rounds: u64) -> Types {
 
 /// Draws for each instance.
 const DRAWS: u64 = 100;
-/// Nodes of both sides of an instance that is given other types, at most.
+/// Maximum number of nodes on both sides of an instance to retype.
 const LARGEST: usize = 400;
-/// Characters of an example.
+/// Maximum number of characters of an example.
 const SHOWN: usize = 300;
 
-/// A constant as one of another type: whole numbers as they are, drawn ones as whole numbers.
+/// A constant converted to another type: integers as they are, drawn ones as integers.
 fn number(constant: &Const, dtype: DType) -> Option<Const> {
     let elements = constant.to_f64()?;
     let whole = elements.iter().all(|v| v.fract() == 0.0);
@@ -107,14 +107,14 @@ fn number(constant: &Const, dtype: DType) -> Option<Const> {
 }
 
 /// The first of `rounds` on which the sides differ, and how; inputs are values at the ends of their
-/// types' ranges, at zero and between.
+/// types' ranges, at zero and in between.
 ///
-/// A round on which the source cannot be computed says nothing: an index may be out of range.
+/// A round on which the source cannot be computed shows nothing: an index may be out of range.
 pub fn difference_at_the_ends(instance: &Instance, rounds: u64) -> Option<String> {
     difference_beyond(TOLERANCE, Value::difference, instance, rounds)
 }
 
-/// The same, with another measure of difference, and what is none.
+/// The same, with another measure of difference, and a threshold for it.
 pub(crate) fn difference_beyond(
     tolerance: f64,
     difference: fn(&Value<f64>, &Value<f64>) -> f64,
@@ -148,7 +148,7 @@ fn feeds(instance: &Instance, round: u64) -> Option<HashMap<String, Value<f64>>>
         let index = input.name.contains("_index_") || round % 2 == 1;
         let mut next = |ways: usize| (random.word() >> 33) as usize % ways;
         let elements: Vec<i64> = match (instance.feeds.get(input.name.as_ref()), dtype.class()) {
-            // Small numbers on every other round: where large ones wrap around, others may hide.
+            // Small numbers in every other round: wrapping of large ones may hide differences.
             (_, Class::Int) if index => (0..count).map(|_| ends[next(4.min(ends.len()))]).collect(),
             (_, Class::Int | Class::Bool) => (0..count).map(|_| ends[next(ends.len())]).collect(),
             (drawn, _) => {

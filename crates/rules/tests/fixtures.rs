@@ -1,8 +1,8 @@
-//! What every shipped rule does, as text: `rules/tests/TOPIC/RULE.graph` has a graph before and
-//! after it, and one for each guard on which it does not fire.
+//! What every shipped rule does, as text: `rules/tests/TOPIC/RULE.graph` holds a graph before and
+//! after it, and for each guard a graph on which it does not fire.
 //!
-//! With `REGRAFT_UPDATE_SNAPSHOTS=1` in the environment the files are written anew: what is still
-//! right is kept, and what is missing is looked for. Read the difference before committing it.
+//! `REGRAFT_UPDATE_SNAPSHOTS=1` in the environment rewrites the files: what is still right is kept,
+//! and what is missing is searched for. Review the difference before committing it.
 
 #[path = "fixtures/difference.rs"]
 mod difference;
@@ -23,19 +23,19 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rules/tests")
 }
 
-/// The shipped rules, and those that were found by machine.
+/// The shipped rules, and the machine-discovered ones.
 fn rules() -> Vec<Rule> {
     let shipped = Library::shipped().unwrap_or_else(|e| panic!("{e}"));
     let found = FOUND.iter().flat_map(|(file, text)| parse(file, text).unwrap_or_else(|e| panic!("{e}")));
     shipped.rules().iter().cloned().chain(found).collect()
 }
 
-/// Where the fixture of a rule is, below the folder.
+/// The path of a rule's fixture, relative to the folder.
 fn place(rule: &Rule) -> PathBuf {
     Path::new(rule.file.trim_end_matches(".rules")).join(format!("{}.graph", rule.name))
 }
 
-/// All files below a folder, from it on.
+/// All files below a folder, relative to it.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let files = entries(folder).into_iter().flat_map(|topic| entries(&topic));
@@ -87,7 +87,7 @@ fn the_guide_shows_a_fixture() {
     assert!(guide.contains(&shown), "the fixture is:\n{shown}");
 }
 
-/// Writes all fixtures that are not right anew.
+/// Rewrites all fixtures that are not right.
 fn update(folder: &Path, rules: &[Rule]) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -103,7 +103,7 @@ fn update(folder: &Path, rules: &[Rule]) {
     files(folder).difference(&places).for_each(|file| fs::remove_file(folder.join(file)).unwrap());
 }
 
-/// Writes a fixture anew if it is not right.
+/// Rewrites a fixture if it is not right.
 fn renew(path: &Path, rule: &Rule) {
     let text = fs::read_to_string(path).unwrap_or_default();
     let old = Fixture::parse(&text).unwrap_or_default();

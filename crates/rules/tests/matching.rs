@@ -1,4 +1,4 @@
-//! What patterns with several operands and results match, and what they do not.
+//! What patterns with several operands and results match, and what not.
 
 use regraft_ir::{Attr, DType, Dim, Graph, NodeId, OpKind, TensorType, ValueId};
 use regraft_rules::{Anything, Refusal, instantiate, matches_at, parse};
@@ -81,7 +81,7 @@ fn a_root_that_is_its_own_target_stays() {
 
 #[test]
 fn a_target_that_uses_a_reader_of_its_root_again_is_refused() {
-    // relu(x) would become the relu(relu(x)) that is there, which reads it.
+    // relu(x) would become the existing relu(relu(x)), which reads it.
     let mut graph = Graph::new("t");
     let x = input(&mut graph, "x");
     let inner = add(&mut graph, OpKind::Relu, &[], &[x]);
@@ -134,7 +134,7 @@ fn undecided_guards_do_not_hold_and_neither_do_their_opposites() {
         let opposite = format!("(not {guard})");
         assert!(!guarded([n.clone(), m.clone()], guard), "{guard}");
         assert!(!guarded([n.clone(), m.clone()], &opposite), "{opposite}");
-        // The same guards are decided for numbers.
+        // For numbers the same guards are decided.
         let sizes = || [Dim::from(2), Dim::from(2)];
         let numbers = guarded(sizes(), guard) != guarded(sizes(), &opposite);
         assert!(numbers, "{guard} of numbers");

@@ -3,10 +3,10 @@
 use regraft_rules::vary::types;
 use regraft_rules::{Library, parse};
 
-/// Instances of a rule that are given other types, and inputs of each.
+/// Instances of a rule to retype, and inputs of each.
 const INSTANCES: usize = 8;
 const ROUNDS: u64 = 12;
-/// Pairs of rules and types that have to be admitted at least: what is not admitted is not tried.
+/// Minimum number of admitted pairs of rules and types: what is not admitted is not tried.
 const ADMITTED: usize = 1000;
 
 #[test]

@@ -3,7 +3,7 @@
 use regraft_rules::parse;
 use regraft_rules::variants::{Effort, variants};
 
-/// Each is true of all that its clause draws, and false of something that its source matches.
+/// Each is true of everything its clause draws, but false of something its source matches.
 const FALSE: &str = "
 (rule twice-transposed (transpose (transpose ?x :perm ?p) :perm ?p) => ?x (numeric exact) (instance (:perm (list 1 0)) (?p choice (list 1 0)) (?x 2 3)))
 (rule sums-of-sums (reduce-sum (reduce-sum ?x :axes ?a :keepdims ?k) :axes ?b :keepdims ?k) => (reduce-sum ?x :axes (append ?a ?b) :keepdims ?k)
@@ -18,7 +18,7 @@ const FALSE: &str = "
 (rule same-operand (sub (add ?x ?y) ?y) => (add ?x (sub ?y (abs ?y))) (numeric exact) (instance (?x 2 3) (?y const (splat 2) 3)))
 ";
 
-/// As narrow, and true of all that they match.
+/// Just as narrow, but true of everything they match.
 const TRUE: &str = "
 (rule relu-of-transpose (relu (transpose ?x :perm ?p)) => (transpose (relu ?x) :perm ?p) (numeric exact) (instance (?p choice (list 1 0)) (?x 2 3)))
 (rule relu-twice (relu (relu ?x)) => (relu ?x) (numeric exact) (instance (?x 1 1)))

@@ -1,8 +1,8 @@
 //! A small builder of ONNX graphs that knows the shape of every value.
 //!
-//! Layers are methods that take values and return values. A scope (see [`Builder::within`]) gives
-//! nodes and weights their names. A wrong network definition is a bug of this crate, so shapes that
-//! do not fit are assertions.
+//! Layers are methods that take and return values. A scope (see [`Builder::within`]) gives nodes
+//! and weights their names. A wrong network definition is a bug in this crate, so mismatched shapes
+//! are assertion failures.
 
 mod activation;
 mod attribute;
@@ -62,8 +62,8 @@ impl Value {
 /// One level of names.
 struct Scope {
     name: String,
-    /// The weights below are this part of the weights that the same network without the scope would
-    /// have.
+    /// The weights below are this slice of the weights that the same network would have without the
+    /// scope.
     part: Option<u64>,
 }
 
@@ -103,13 +103,13 @@ impl Builder {
         Value { name: input.name.to_owned(), element: input.element, shape }
     }
 
-    /// Runs `body` with `name` added to the names of all nodes and weights.
+    /// Runs `body` with `name` prefixed to the names of all nodes and weights.
     pub(crate) fn within<T>(&mut self, name: impl Into<String>, body: impl FnOnce(&mut Self) -> T) -> T {
         self.enter(Scope { name: name.into(), part: None }, body)
     }
 
-    /// Like [`Self::within`], but every weight made by `body` is slice number `part`, along its
-    /// first axis, of the weight that would have the same name outside of this scope.
+    /// Like [`Self::within`], but every weight created by `body` is slice number `part`, along its
+    /// first axis, of the weight that would have the same name outside this scope.
     pub(crate) fn within_part<T>(&mut self, name: impl Into<String>, part: u64, body: impl FnOnce(&mut Self) -> T) -> T {
         self.enter(Scope { name: name.into(), part: Some(part) }, body)
     }
@@ -128,8 +128,8 @@ impl Builder {
 
     /// A trained tensor in `[-bound, bound)`, one filter per element of its first axis. The
     /// elements of a filter sum to zero, so that the common part of its arguments, positive after a
-    /// ReLU, does not drown what tells inputs apart. Filters of fewer than [`SHORT_FILTER`]
-    /// elements keep their sum.
+    /// ReLU, does not drown out the differences between inputs. Filters of fewer than
+    /// [`SHORT_FILTER`] elements keep their sum.
     pub(crate) fn filters(&mut self, name: &str, dims: &[i64], bound: f32) -> Value {
         let length = dims[1..].iter().product::<i64>();
         if length < SHORT_FILTER {
@@ -152,7 +152,7 @@ impl Builder {
         self.initializer(full, Element::F32, dims, bytes)
     }
 
-    /// A tensor that the network's definition fixes. Equal constants share one initializer.
+    /// A tensor fixed by the network's definition. Equal constants share one initializer.
     pub(crate) fn constant(&mut self, element: Element, dims: &[i64], bytes: Vec<u8>) -> Value {
         let key = (element, dims.to_vec(), bytes);
         if let Some(value) = self.constants.get(&key) {
@@ -223,7 +223,7 @@ impl Builder {
         results
     }
 
-    /// The finished model. Each output keeps its value but takes its given name.
+    /// The finished model. Each output keeps its value but gets its given name.
     pub(crate) fn finish(mut self, entry: &Entry, inputs: &[Value], outputs: Vec<(String, Value)>) -> ModelProto {
         let mut renamed = FxHashMap::default();
         let mut declared = Vec::new();

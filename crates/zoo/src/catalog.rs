@@ -1,4 +1,4 @@
-//! The list of networks, and the way from a name to a model.
+//! The list of networks, and building one by name.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The number that ONNX gives to this type.
+    /// ONNX's number for this type.
     pub(crate) fn code(self) -> i32 {
         let code = match self {
             Self::F32 => DataType::Float,
@@ -56,7 +56,7 @@ pub struct Input {
 pub struct Entry {
     /// Unique name. Published variants begin with `paper-`.
     pub name: &'static str,
-    /// What the network is, in one line; for a published variant also what is odd in it.
+    /// A one-line description of the network; for a published variant including its peculiarities.
     pub summary: &'static str,
     /// Where its definition comes from.
     pub source: &'static str,
@@ -89,7 +89,7 @@ pub fn list() -> &'static [Entry] {
 ///
 /// # Errors
 ///
-/// When there is no such entry, or when a symbolic batch is asked of a network that has no batch
+/// If there is no such entry, or if a symbolic batch is requested of a network without a batch
 /// dimension.
 pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
@@ -104,8 +104,8 @@ pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     Ok(builder.finish(entry, &inputs, outputs))
 }
 
-/// The entry whose name shares the most adjacent letter pairs with `name`; the first one where
-/// several do.
+/// The entry whose name shares the most adjacent letter pairs with `name`; the first one in case of
+/// a tie.
 fn nearest(name: &str) -> &'static str {
     let pairs = |name: &str| name.to_lowercase().as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let asked = pairs(name);

@@ -7,9 +7,9 @@ pub enum ZooError {
     /// No entry has this name.
     #[error("the zoo has no network `{name}`; the nearest name is `{nearest}`")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The entry whose name is most like it.
+        /// The entry with the most similar name.
         nearest: &'static str,
     },
     /// The network has no batch dimension that could vary.

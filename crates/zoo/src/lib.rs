@@ -4,14 +4,14 @@
 //!
 //! * the **real architectures** (`resnet-50`, `bert-base`, ...): stems, biases, normalizations,
 //!   residuals, pooling conventions, attention masks and classifiers as in the reference
-//!   implementations, spelled as exporters spell them;
+//!   implementations, in the form exporters write them;
 //! * the **published variants** (`paper-resnet-50`, `paper-bert`, ...): the simplified graphs on
-//!   which papers about graph substitution reported their results, their defects included. The
-//!   description of each entry names what is odd in it.
+//!   which papers about graph substitution reported their results, including their defects. The
+//!   description of each entry names its peculiarities.
 //!
 //! Weights are scaled so that activations stay finite and a softmax stays far from saturation; they
-//! mean nothing else. A model is a function of its name and its [`Options`]: two builds are equal
-//! byte for byte, on every platform.
+//! have no other meaning. A model is a function of its name and its [`Options`]: two builds are
+//! identical byte for byte, on every platform.
 //!
 //! ```
 //! use regraft_zoo::{Options, build, list};

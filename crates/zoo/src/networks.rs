@@ -21,7 +21,7 @@ use crate::builder::Value;
 /// Names and values of the results of a network.
 pub(crate) type Outputs = Vec<(String, Value)>;
 
-/// One result.
+/// A single result.
 pub(crate) fn single(name: &str, value: Value) -> Outputs {
     vec![(name.to_owned(), value)]
 }

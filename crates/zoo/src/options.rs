@@ -1,4 +1,4 @@
-//! What a caller may choose about a network.
+//! The options of a network.
 
 /// How to build a network. The default is seed 0, a fixed batch, random weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,17 +8,17 @@ pub struct Options {
     pub seed: u64,
     /// Makes the first dimension of every input and output the symbol `N`.
     pub dynamic_batch: bool,
-    /// What the weight tensors hold.
+    /// What the weight tensors contain.
     pub weights: Weights,
 }
 
-/// What the weight tensors of a built network hold.
+/// The contents of the weight tensors in a built network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
     /// Seeded random values.
     #[default]
     Random,
-    /// Zeros of the right size, which cost almost no time or memory. For uses that look at the
-    /// structure only.
+    /// Zeros of the right size, which cost almost no time or memory. For uses that only need the
+    /// structure.
     Zeros,
 }

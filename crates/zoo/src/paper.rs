@@ -1,8 +1,8 @@
 //! The graphs on which papers about graph substitution reported results, one family per file.
 //!
 //! They are simplified networks, some with mistakes; none is a fair stand-in for the architecture
-//! whose name it bears. Convolutions have no bias, and there is no batch normalization except in
-//! MobileNet-v2. A ReLU that those systems fuse into a convolution is a node of its own here.
+//! it is named after. Convolutions have no bias, and there is no batch normalization except in
+//! MobileNet-v2. A ReLU that those systems fuse into a convolution is a separate node here.
 
 pub(crate) mod attention;
 pub(crate) mod inception;

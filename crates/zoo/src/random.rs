@@ -1,5 +1,5 @@
-//! Random numbers addressed by position, so that a part of a tensor can be made without the rest of
-//! it.
+//! Random numbers addressed by position, so that a part of a tensor can be generated without the
+//! rest.
 
 use regraft_ir::random::scramble;
 
@@ -26,7 +26,7 @@ impl Stream {
         (scramble(state) >> 40) as f32 / (1_u32 << 24) as f32
     }
 
-    /// Little-endian bytes of `count` numbers from `position` on, uniform in `[low, high)`.
+    /// Little-endian bytes of `count` numbers from `position`, uniform in `[low, high)`.
     pub(crate) fn bytes(self, position: u64, count: usize, low: f32, high: f32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count * size_of::<f32>());
         for index in 0..count as u64 {
@@ -36,8 +36,8 @@ impl Stream {
         bytes
     }
 
-    /// Like [`Self::bytes`], `count / length` rows in `[-bound, bound)` from which each row's mean
-    /// is then subtracted.
+    /// Like [`Self::bytes`], `count / length` rows in `[-bound, bound)`, each with its mean
+    /// subtracted.
     pub(crate) fn centered_rows(self, position: u64, count: usize, length: usize, bound: f32) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count * size_of::<f32>());
         let mut row = vec![0.0; length];

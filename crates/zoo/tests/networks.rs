@@ -12,7 +12,7 @@ fn outline(entry: &Entry, dynamic_batch: bool) -> ModelProto {
     build(entry.name, &Options { dynamic_batch, weights: Weights::Zeros, ..Options::default() }).unwrap()
 }
 
-/// Both forms of every entry, or the only one.
+/// Every entry with a fixed and, where possible, a symbolic batch.
 fn every_graph(mut check: impl FnMut(&Entry, &GraphProto, bool)) {
     for entry in list() {
         for dynamic in [false, true] {
@@ -37,7 +37,7 @@ fn arity(op: &str) -> std::ops::RangeInclusive<usize> {
     }
 }
 
-/// Elements of a tensor that a training run would find.
+/// Number of elements of a tensor that training would change.
 fn trainable(tensor: &TensorProto) -> i64 {
     let name = tensor.name();
     let counted = !name.starts_with("constant_") && !name.ends_with(".running_mean") && !name.ends_with(".running_var");
@@ -102,7 +102,7 @@ fn a_dynamic_batch_is_symbolic_everywhere_at_the_border() {
     });
 }
 
-/// Numbers of trained parameters as the reference implementations count them.
+/// Numbers of trained parameters as counted by the reference implementations.
 #[test]
 fn real_architectures_have_the_known_number_of_parameters() {
     let known = [
@@ -131,7 +131,7 @@ fn real_architectures_have_the_known_number_of_parameters() {
     }
 }
 
-/// Numbers of operators as the papers' own graphs have them, a fused ReLU counted as a node.
+/// Numbers of operators in the papers' own graphs, with a fused ReLU counted as a node.
 #[test]
 fn published_variants_have_the_known_operators() {
     let known: &[(&str, &[(&str, usize)])] = &[

@@ -1,18 +1,18 @@
-//! Intervals that contain every value, whatever is rounded: each result is widened outward.
+//! Intervals that contain every value despite rounding: each result is widened outward.
 
 use regraft_ir::scalar::erf;
 
-/// All numbers between two, which may be infinite.
+/// All numbers between two bounds, which may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// Units in the last place that a mathematical library may be wrong by: the usual ones stay below
+/// Error allowed to a mathematical library, in units in the last place: the usual ones stay below
 /// two.
 pub(super) const LIBRARY: u32 = 4;
-/// How wrong the error function may be.
+/// Error bound of the error function.
 const ERF: f64 = 1e-13;
 
 impl Interval {
@@ -22,12 +22,12 @@ impl Interval {
         Interval { low: value, high: value }
     }
 
-    /// A number that no double is, by the double next to it.
+    /// A number that is not a double, given by the nearest double.
     pub(super) fn around(value: f64) -> Interval {
         Interval { low: value.next_down(), high: value.next_up() }
     }
 
-    /// Bounds that were computed exactly but for `ulps` steps; no knowledge where one is no number.
+    /// Bounds that are exact up to `ulps` steps; no information where one is NaN.
     pub(super) fn widened(low: f64, high: f64, ulps: u32) -> Interval {
         if low.is_nan() || high.is_nan() {
             return Interval::ALL;
@@ -61,7 +61,7 @@ impl Interval {
         self.high - self.low
     }
 
-    /// What is in both; the first where rounding leaves nothing.
+    /// The intersection; the first interval if rounding leaves nothing.
     pub(super) fn meet(self, other: Interval) -> Interval {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));
         if low <= high { Interval { low, high } } else { self }
@@ -76,7 +76,7 @@ impl Interval {
     }
 
     pub(super) fn times(self, other: Interval) -> Interval {
-        // Nothing of something unbounded is nothing.
+        // Zero times an unbounded value is zero.
         let product = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
         let all =
             [product(self.low, other.low), product(self.low, other.high), product(self.high, other.low), product(self.high, other.high)];
@@ -90,7 +90,7 @@ impl Interval {
         Interval::widened(1.0 / self.high, 1.0 / self.low, 1)
     }
 
-    /// A function that rises, as a library computes it, within bounds that it never leaves.
+    /// An increasing function as a library computes it, within bounds it never leaves.
     fn rising(self, f: impl Fn(f64) -> f64, least: f64, most: f64) -> Interval {
         let wide = Interval::widened(f(self.low), f(self.high), LIBRARY);
         Interval { low: wide.low.max(least), high: wide.high.min(most) }
@@ -100,7 +100,7 @@ impl Interval {
         self.rising(f64::exp, 0.0, f64::INFINITY)
     }
 
-    /// Of the positive part.
+    /// The logarithm of the positive part.
     pub(super) fn log(self) -> Interval {
         if self.high <= 0.0 {
             return Interval::ALL;
@@ -108,7 +108,7 @@ impl Interval {
         Interval { low: self.low.max(0.0), ..self }.rising(f64::ln, f64::NEG_INFINITY, f64::INFINITY)
     }
 
-    /// Of the part that is not negative.
+    /// The square root of the nonnegative part.
     pub(super) fn sqrt(self) -> Interval {
         if self.high < 0.0 {
             return Interval::ALL;

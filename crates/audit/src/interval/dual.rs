@@ -2,7 +2,7 @@
 
 use super::arithmetic::{Interval, LIBRARY};
 
-/// Most variables of an identity.
+/// Maximum number of variables of an identity.
 pub(super) const VARIABLES: usize = 2;
 
 /// An expression.
@@ -14,7 +14,7 @@ pub(super) enum Expr {
     Difference(Box<[Expr; 2]>),
     Product(Box<[Expr; 2]>),
     Quotient(Box<[Expr; 2]>),
-    /// Of a positive base.
+    /// A power of a positive base.
     Power(Box<[Expr; 2]>),
     Exp(Box<Expr>),
     Log(Box<Expr>),
@@ -75,7 +75,7 @@ impl Dual {
 }
 
 impl Expr {
-    /// Over a box, each variable as a value with slopes.
+    /// Evaluates over a box, with each variable given as a value with slopes.
     pub(super) fn over(&self, variables: &[Dual]) -> Dual {
         let pair = |parts: &[Expr; 2]| (parts[0].over(variables), parts[1].over(variables));
         let number = |v: f64| Interval::point(v);
@@ -129,7 +129,7 @@ impl Expr {
     }
 }
 
-/// A power of what is not negative: the exponential of a product, whose extremes over a box are at
+/// A power of a nonnegative base: the exponential of a product, whose extremes over a box are at
 /// its corners.
 fn power((base, exponent): (Dual, Dual)) -> Dual {
     let (b, e) = (Interval { low: base.value.low.max(0.0), ..base.value }, exponent.value);

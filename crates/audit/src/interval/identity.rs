@@ -1,4 +1,4 @@
-//! Identities of functions, as they are written in `rules/functions.identities`.
+//! Identities of functions, as written in `rules/functions.identities`.
 
 use regraft_ir::text::Position;
 use regraft_rules::RuleError;
@@ -6,25 +6,25 @@ use regraft_rules::sexp::{self, Sexp};
 
 use super::dual::{Expr, VARIABLES};
 
-/// Where a variable may be.
+/// The range of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     /// All numbers.
     Real,
-    /// Zero and all above.
+    /// Zero and above.
     Nonnegative,
-    /// All above zero.
+    /// Above zero.
     Positive,
     /// From zero to one.
     Unit,
 }
 
-/// A law of functions: two expressions that are equal wherever their variables may be.
+/// A law of functions: two expressions that are equal over the ranges of their variables.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Its name.
     pub name: String,
-    /// How far the sides may be shown to be apart at most, relative to the larger of them and 1.
+    /// The largest admitted distance of the sides, relative to the larger of them and 1.
     pub within: f64,
     /// Why it holds beyond the pieces, if a side is unbounded there.
     pub beyond: Option<String>,
@@ -37,10 +37,10 @@ pub const IDENTITIES: &str = include_str!("../../../../rules/functions.identitie
 
 /// The file that the shipped identities come from.
 const FILE: &str = "functions.identities";
-/// Where nothing else is said.
+/// Default tolerance.
 const WITHIN: f64 = 1e-6;
 
-/// The identities of a text.
+/// Parses identities.
 pub fn identities(text: &str) -> Result<Vec<Identity>, RuleError> {
     sexp::parse(FILE, text)?.iter().map(identity).collect()
 }

@@ -1,9 +1,9 @@
-//! Laws of elementary functions, checked piece by piece with intervals.
+//! Laws of elementary functions, checked piecewise with interval arithmetic.
 //!
-//! No computation with intervals shows that two functions are equal; it shows that they are nowhere
-//! further apart than a tolerance. Over each piece the difference is enclosed by its value in the
-//! middle and its slopes (the mean value form), so that the enclosure shrinks with the square of
-//! the piece. A piece whose enclosure does not contain zero refutes the law.
+//! Interval arithmetic cannot show that two functions are equal; it shows that they nowhere differ
+//! by more than a tolerance. Over each piece the difference is enclosed by its value in the middle
+//! and its slopes (the mean value form), so that the enclosure shrinks with the square of the
+//! piece. A piece whose enclosure does not contain zero refutes the law.
 
 mod arithmetic;
 mod dual;
@@ -15,31 +15,31 @@ use identity::Domain;
 
 pub use identity::{IDENTITIES, Identity, identities};
 
-/// What the pieces of an identity's domain say.
+/// What the pieces of an identity's domain show.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Enclosure {
-    /// The sides are nowhere further apart than the identity says: the number of pieces, and
-    /// whether its own argument covers what is beyond them.
+    /// The sides are nowhere further apart than the identity allows: the number of pieces, and
+    /// whether its own argument covers what lies beyond them.
     Close {
-        /// Pieces that were needed.
+        /// Number of pieces needed.
         pieces: usize,
         /// Whether the ends are covered by the stated argument rather than by pieces.
         argued: bool,
     },
     /// The sides differ at this point.
     Refuted(Vec<f64>),
-    /// A piece was left over: where.
+    /// A piece was left undecided: where.
     Open(Vec<f64>),
 }
 
-/// A variable of all numbers is cut where it is this far from zero, a positive one at this power of
-/// e. Beyond lies the argument, or one unbounded piece.
+/// A real variable is cut at this distance from zero, a positive one at this power of e. The
+/// argument, or one unbounded piece, covers what lies beyond.
 const REACH: f64 = 12.0;
 /// The same for two variables.
 const REACH_OF_TWO: f64 = 3.0;
-/// Pieces are halved so often at most.
+/// Maximum number of times a piece is halved.
 const DEEPEST: u32 = 60;
-/// Most pieces of one identity.
+/// Maximum number of pieces of one identity.
 const MOST_PIECES: usize = 4_000_000;
 
 /// A box, and how often it was halved.
@@ -47,7 +47,7 @@ type Piece = ([Interval; VARIABLES], u32);
 
 /// Compares both sides of an identity over its whole domain.
 pub fn enclose(identity: &Identity) -> Enclosure {
-    // The middle comes first: what is false is false there, mostly.
+    // The middle comes first: false laws mostly fail there.
     let mut open: Vec<Piece> = boxes(identity).into_iter().rev().map(|b| (b, 0)).collect();
     let mut pieces = 0;
     while let Some((piece, depth)) = open.pop() {
@@ -67,7 +67,7 @@ pub fn enclose(identity: &Identity) -> Enclosure {
     Enclosure::Close { pieces, argued: identity.beyond.is_some() }
 }
 
-/// The first boxes: the middle, and unbounded ones around it if nothing is argued for those.
+/// The initial boxes: the middle, and unbounded ones around it if no argument covers those.
 fn boxes(identity: &Identity) -> Vec<[Interval; VARIABLES]> {
     let far = f64::INFINITY;
     let reach = if identity.domains.len() > 1 { REACH_OF_TWO } else { REACH };
@@ -98,7 +98,7 @@ fn boxes(identity: &Identity) -> Vec<[Interval; VARIABLES]> {
     boxes
 }
 
-/// Whether the sides are close over a piece, or differ somewhere in it; neither is shown by `None`.
+/// Whether the sides are close over a piece, or differ somewhere in it; `None` if neither is shown.
 fn judged(identity: &Identity, piece: &[Interval; VARIABLES]) -> Option<bool> {
     let variables = |at: &[Interval; VARIABLES]| -> Vec<Dual> {
         (0..VARIABLES)
@@ -133,7 +133,7 @@ fn judged(identity: &Identity, piece: &[Interval; VARIABLES]) -> Option<bool> {
     (enclosed.magnitude() <= identity.within * scale).then_some(true)
 }
 
-/// The box cut in two across its widest side, in proportion where it is far from zero.
+/// The box halved across its widest side, measured relative to its distance from zero if large.
 fn halves(piece: &[Interval; VARIABLES]) -> Option<[[Interval; VARIABLES]; 2]> {
     let extent = |i: &Interval| i.width() / i.least().max(1.0);
     let at = (0..VARIABLES).filter(|i| piece[*i].width() > 0.0).max_by(|a, b| extent(&piece[*a]).total_cmp(&extent(&piece[*b])))?;

@@ -1,10 +1,10 @@
-//! Graphs made different on purpose.
+//! Deliberately mutated graphs.
 
 use std::collections::HashMap;
 
 use regraft_ir::{Attr, Const, Graph, Op, OpKind, SplitMix64, Value, ValueId, eval};
 
-/// Relative difference of two sides that are different.
+/// Relative difference above which two sides differ.
 const DIFFERENT: f64 = 1e-6;
 
 /// Another list of integers, of the same length.
@@ -44,7 +44,7 @@ fn mutated(op: &Op, rng: &mut SplitMix64) -> Option<Op> {
     op.kind().with_attrs(&attrs).ok()
 }
 
-/// The graph with one random change; `None` if nothing well-typed came of it.
+/// The graph with one random change; `None` if the result is not well typed.
 pub fn mutant(graph: &Graph, rng: &mut SplitMix64) -> Option<Graph> {
     let order: Vec<_> = graph.topological().into_iter().filter(|id| !matches!(graph.node(*id).op, Op::Input(_))).collect();
     let target = *order.get(rng.below(order.len()))?;
@@ -101,7 +101,7 @@ pub fn mutant(graph: &Graph, rng: &mut SplitMix64) -> Option<Graph> {
     Some(copy)
 }
 
-/// Whether two graphs give plainly different numbers on these inputs.
+/// Whether two graphs give clearly different numbers on these inputs.
 pub fn differ(a: &Graph, b: &Graph, feeds: &HashMap<String, Const>) -> bool {
     let feeds: HashMap<String, Value<f64>> =
         feeds.iter().filter_map(|(name, constant)| Some((name.clone(), Value::from_const(constant)?))).collect();

@@ -1,4 +1,4 @@
-//! Operators that draw or train are equal to themselves alone, whatever hides them.
+//! Operators that draw or train are equal only to themselves, however deeply they are hidden.
 
 use crate::models::{attribute, body, declared, empty, model, node, replayed, step};
 use regraft_certify::{Finding, GraphPath, Replayer, Trail};
@@ -10,7 +10,7 @@ fn opset(domain: &str, version: i64) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) }
 }
 
-/// `f.name(a) -> b` as these nodes.
+/// `f.name(a) -> b` with these nodes.
 fn function(name: &str, nodes: Vec<NodeProto>) -> FunctionProto {
     FunctionProto {
         domain: Some("f".into()),
@@ -27,7 +27,7 @@ fn call(name: &str, input: &str, output: &str) -> NodeProto {
     NodeProto { domain: Some("f".into()), ..node(name, &[input], &[output]) }
 }
 
-/// An If whose branches are one node each, which reads `x`.
+/// An If whose branches are one node each and read `x`.
 fn choice(of: &dyn Fn(&str) -> NodeProto, output: &str) -> NodeProto {
     let branch = |name: &str, result: &str| {
         body(name, GraphProto { output: vec![declared(result, &["3"])], node: vec![of(result)], ..GraphProto::default() })
@@ -35,7 +35,7 @@ fn choice(of: &dyn Fn(&str) -> NodeProto, output: &str) -> NodeProto {
     NodeProto { attribute: vec![branch("then_branch", "t"), branch("else_branch", "e")], ..node("If", &["c"], &[output]) }
 }
 
-/// `y = u - v`, where `u` and `v` are made by these nodes.
+/// `y = u - v`, where `u` and `v` come from these nodes.
 fn difference(nodes: Vec<NodeProto>, operands: [&str; 2]) -> Model {
     let mut condition = declared("c", &[]);
     condition.r#type = crate::models::boolean();
@@ -58,8 +58,8 @@ fn difference(nodes: Vec<NodeProto>, operands: [&str; 2]) -> Model {
     Model::from_proto(ModelProto { opset_import, functions, ..model(graph) }).expect("a model")
 }
 
-/// What a certificate of no steps says of two nodes where the other model has one, in both
-/// directions, and of two beside the same two.
+/// What a certificate without steps says about two nodes where the other model has one, in both
+/// directions, and about two next to the same two.
 fn judged(make: &dyn Fn(&str) -> NodeProto) -> [Trust; 3] {
     let two = difference(vec![make("r"), make("s")], ["r", "s"]);
     let one = difference(vec![make("r")], ["r", "r"]);
@@ -111,7 +111,7 @@ fn two_that_are_functions_may_be_one() {
     }
 }
 
-/// Inside of one body as well: two nodes that draw are not one there.
+/// The same inside a body: two nodes that draw are not one.
 #[test]
 fn bodies_are_compared_one_for_one() {
     let noisy = |operands: [&str; 2]| {

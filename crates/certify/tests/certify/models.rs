@@ -1,4 +1,4 @@
-//! A small model, a rewritten form of it, and their certificate, as files.
+//! A small model, a rewritten version of it, and their certificate, as files.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub fn model(graph: GraphProto) -> ModelProto {
     ModelProto { ir_version: Some(8), opset_import: vec![opset], graph: Some(graph), ..ModelProto::default() }
 }
 
-/// `y = relu(relu((x w) s))`, with the product once more than needed.
+/// `y = relu(relu((x w) s))`, with one product more than needed.
 pub fn scaled() -> ModelProto {
     model(GraphProto {
         name: Some("scaled".into()),
@@ -77,7 +77,7 @@ pub fn attribute(name: &str, value: i64) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Int as i32), i: Some(value), ..AttributeProto::default() }
 }
 
-/// The type of a single truth value.
+/// The type of a boolean scalar.
 pub fn boolean() -> Option<TypeProto> {
     scalar(9)
 }
@@ -87,7 +87,7 @@ fn scalar(elem_type: i32) -> Option<TypeProto> {
     Some(TypeProto { value: Some(Value::TensorType(tensor)), denotation: None })
 }
 
-/// `u, v = u - v, v`, several times over.
+/// `u, v = u - v, v`, repeated.
 pub fn looping() -> ModelProto {
     let named = |name: &str, ty: Option<TypeProto>| ValueInfoProto { r#type: ty, ..declared(name, &[]) };
     let inner = GraphProto {
@@ -106,7 +106,7 @@ pub fn looping() -> ModelProto {
     })
 }
 
-/// A certificate of no steps, whatever it is about: what somebody forges.
+/// A certificate without steps, whatever it is about: a forgery.
 pub fn empty() -> Certificate {
     let digest = ModelDigest(Vec::new());
     Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: None, trails: Vec::new() }
@@ -140,8 +140,7 @@ pub fn value(graph: &Graph, name: &str) -> ValueId {
     named.next().unwrap_or_else(|| panic!("no value is called {name}"))
 }
 
-/// A step on values that are known by name: `redirects` as pairs, `fragment` with `{name}` for a
-/// value.
+/// A step on values given by name: `redirects` as pairs, `fragment` with `{name}` for a value.
 pub fn step(graph: &Graph, rule: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Step {
     let mut text = fragment.to_string();
     while let Some((start, rest)) = text.split_once('<') {
@@ -158,7 +157,7 @@ pub fn step(graph: &Graph, rule: &str, replaces: &[&str], redirects: &[(&str, &s
     }
 }
 
-/// Applies steps, each made for the graph before it.
+/// Applies steps, each built for the graph before it.
 pub fn follow(graph: &mut Graph, steps: &[&dyn Fn(&Graph) -> Step]) -> Vec<Step> {
     let mut done = Vec::new();
     for make in steps {
@@ -170,7 +169,7 @@ pub fn follow(graph: &mut Graph, steps: &[&dyn Fn(&Graph) -> Step]) -> Vec<Step>
     done
 }
 
-/// How the scaled model is rewritten: merged, the factor into the weight, one Relu.
+/// How the scaled model is rewritten: products merged, the factor moved into the weight, one Relu.
 pub fn rewrites(graph: &mut Graph) -> Vec<Step> {
     follow(
         graph,
@@ -181,7 +180,7 @@ pub fn rewrites(graph: &mut Graph) -> Vec<Step> {
     )
 }
 
-/// Files of a case, and its certificate.
+/// The files of a case, and its certificate.
 pub struct Case {
     pub folder: TempDir,
     pub certificate: Certificate,
@@ -192,13 +191,13 @@ impl Case {
         self.folder.path().join(name)
     }
 
-    /// The scaled model, rewritten; the weights of both in files of their own if `external`.
+    /// The scaled model, rewritten; the weights of both in separate files if `external`.
     pub fn scaled(external: bool) -> Case {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (input, output) = (folder.path().join("a.onnx"), folder.path().join("b.onnx"));
         let mut proto = scaled();
         if external {
-            // Only tensors of some size move out.
+            // Only tensors above some size move out.
             let graph = proto.graph.get_or_insert_default();
             graph.input[0] = declared("x", &["N", "300"]);
             graph.initializer[0] = weight("w", &[300, 5]);
@@ -221,13 +220,13 @@ impl Case {
         Case { folder, certificate }
     }
 
-    /// What the certificate says of the files.
+    /// What the certificate says about the files.
     pub fn verify(&self) -> Finding {
         self.certificate.verify(&self.path("a.onnx"), &self.path("b.onnx")).expect("readable")
     }
 }
 
-/// The replay of a finding that must be one.
+/// The replay of a finding, which must have one.
 pub fn replayed(finding: Finding) -> Replay {
     match finding {
         Finding::Replayed(replay) => replay,

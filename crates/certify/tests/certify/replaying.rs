@@ -1,4 +1,4 @@
-//! What is said of right and wrong rewrites, wherever they are.
+//! Verdicts on right and wrong rewrites, wherever they are.
 
 use crate::models::{Case, branching, bytes, follow, replayed, scaled, step};
 use regraft_certify::{Certificate, Finding, GraphPath, ModelDigest, Replayer, Step, Stop, Trail};
@@ -32,7 +32,7 @@ fn renamed_files_are_the_same_models() {
     assert!(case.certificate.verify(&case.path("a.onnx"), &case.path("b2.onnx")).is_err());
 }
 
-/// What is said of one step in a graph.
+/// The verdict on one step in a graph.
 fn judge(graph: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &str) -> Result<Trust, Stop> {
     let mut graph = text::parse(graph).unwrap_or_else(|e| panic!("{e}"));
     let step = step(&graph, "rule", replaces, redirects, fragment);
@@ -42,7 +42,7 @@ fn judge(graph: &str, replaces: &[&str], redirects: &[(&str, &str)], fragment: &
     Ok(replayer.judged[0].trust)
 }
 
-/// A graph, the nodes that are replaced, redirects, a fragment, and whether the step is right.
+/// A graph, the replaced nodes, redirects, a fragment, and whether the step is right.
 type Claim<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str, bool);
 
 #[test]
@@ -67,22 +67,23 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
             "graph (<x>: f32[N,4], <y>: f32[N,4], <c>: f32[4]) { p = Mul(<x>, <c>) r = Add(p, <y>) output r as <b> }\n",
             false,
         ),
-        // The constant counts by its content: x 2 = x + x, and not x + x + x.
+        // Constants count by content: x 2 = x + x, and not x + x + x.
         (square, &["b"], &[], "graph (<a>: f32[N,4]) { r = Add(<a>, <a>) output r as <b> }\n", true),
         (square, &["b"], &[], "graph (<a>: f32[N,4]) { q = Add(<a>, <a>) r = Add(q, <a>) output r as <b> }\n", false),
-        // New constants count as well.
+        // So do new constants.
         (square, &["b"], &[], "graph (<a>: f32[N,4]) { const k: f32[] = 2.0 r = Mul(<a>, k) output r as <b> }\n", true),
         (square, &["b"], &[], "graph (<a>: f32[N,4]) { const k: f32[] = 2.5 r = Mul(<a>, k) output r as <b> }\n", false),
-        // Operands may be swapped where the operator is commutative only.
+        // Operands may be swapped only where the operator is commutative.
         (square, &["e"], &[("e", "a")], "", true),
         (square, &["d"], &[], "graph (<x>: f32[N,4], <y>: f32[N,4]) { r = Sub(<y>, <x>) output r as <d> }\n", false),
         (square, &["d"], &[("d", "a")], "", false),
         (square, &["d"], &[("d", "x")], "", false),
-        // What the certificate claims to replace proves nothing: here, less and more than was.
+        // What the certificate claims to replace proves nothing: here it claims too little and too
+        // much.
         (square, &[], &[("e", "a")], "", true),
         (square, &["a", "b", "e"], &[("d", "x")], "", false),
         (square, &["d"], &[], "graph (<x>: f32[N,4], <y>: f32[N,4]) { n = Neg(<y>) r = Add(<x>, n) output r as <d> }\n", true),
-        // Nodes that exist are used again: what computes them is seen.
+        // Existing nodes are reused: what computes them is included.
         (
             product,
             &["b"],
@@ -99,7 +100,7 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
     }
 }
 
-/// Redirects, a fragment, and what is said.
+/// Redirects, a fragment, and the message.
 type Refused<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
 
 #[test]
@@ -109,7 +110,7 @@ fn steps_that_make_no_graph_are_refused() {
         // a would be computed from c, which is computed from a.
         (&[("a", "c")], "", "depend on itself"),
         (&[], "graph (<b>: f32[4]) { r = Neg(<b>) output r as <a> }\n", "depend on itself"),
-        // Another type, another value, nothing known.
+        // Another type, another value, an unknown value.
         (&[], "graph (<a>: f32[5]) { r = Neg(<a>) output r as <b> }\n", "is not f32[5]"),
         (&[], "graph (<a>: f32[4]) { r = Reshape(<a>, shape=[2, 2]) output r as <b> }\n", "has another type"),
         (&[], "graph (n9.0: f32[4]) { r = Neg(n9.0) output r as <b> }\n", "there is no value n9.0"),
@@ -152,7 +153,7 @@ fn patches_become_the_steps_that_they_come_from() {
     }
 }
 
-/// Rewrites a branch of the If, and says how.
+/// Rewrites a branch of the If, and returns how.
 fn rewritten(wrong: bool) -> (Model, Model, Certificate) {
     let model = Model::from_bytes(bytes(&branching()).into(), None).expect("a model");
     let body = model.bodies().into_iter().find(|b| b.label().contains("then")).expect("a branch");
@@ -181,7 +182,7 @@ fn bodies_are_replayed_in_their_place() {
     assert_eq!(replay.trust(), Trust::Proved, "{replay:?}");
     assert!(replay.judged[0].graph.contains("then-branch"), "{replay:?}");
 
-    // The same rewrite somewhere else, or not at all, leads elsewhere.
+    // The same rewrite at another place, or none, leads elsewhere.
     for place in [GraphPath::default(), GraphPath(vec![(0, 1)]), GraphPath(vec![(5, 0)])] {
         let mut moved = certificate.clone();
         moved.trails[0].place = place.clone();
@@ -220,7 +221,7 @@ fn replaced_nodes_must_exist() {
     assert_eq!(step.patch(&graph), Err("there is no node n7".into()));
 }
 
-/// What is said of doublings by one rule, right ones and wrong ones, each at another size.
+/// Verdicts on doublings by one rule, right and wrong ones, each at another size.
 fn doublings(right: &[bool]) -> Vec<Trust> {
     let places = || 1..=right.len();
     let inputs: Vec<String> = places().map(|at| format!("x{at}: f32[N,{at}]")).collect();
@@ -240,8 +241,8 @@ fn doublings(right: &[bool]) -> Vec<Trust> {
     replayer.judged.iter().map(|step| step.trust).collect()
 }
 
-/// Each rewrite is tried with more and more of what is around it; only those that are shown in no
-/// way count against their rule.
+/// Each rewrite is tried with more and more of its surroundings; only those not shown in any way
+/// count against their rule.
 #[test]
 fn a_rule_is_given_up_after_three_rewrites_in_a_row() {
     use Trust::{Proved, Tested, Unproved};

@@ -1,4 +1,4 @@
-//! What a model declares to its callers is part of what is certified.
+//! What a model declares to its callers is part of the certificate.
 
 use crate::models::{Case, bytes, declared, empty, model, node, replayed, weight};
 use regraft_certify::{Finding, ModelDigest};
@@ -8,7 +8,7 @@ use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::type_proto::{Optional, Sequence, Value};
 use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto};
 
-/// `y = x + s` and `z = s`, where `s` may be left out, and a sequence and an optional value that
+/// `y = x + s` and `z = s`, where `s` may be omitted, and a sequence and an optional value that
 /// pass through.
 fn wide() -> ModelProto {
     let sequence = |name: &str| {
@@ -53,7 +53,7 @@ fn size(at: &mut Option<TensorShapeProto>, axis: usize, value: dimension::Value)
     at.as_mut().expect("a shape").dim[axis].value = Some(value);
 }
 
-/// A change of what a model declares, and what is said of it.
+/// A change to what a model declares, and the message.
 type Change = (fn(&mut GraphProto), &'static str);
 
 const CHANGES: [Change; 16] = [
@@ -112,7 +112,7 @@ fn a_resealed_certificate_of_another_signature_is_told() {
     assert!(why.contains("output `y` is f32[N,7] instead of f32[N,5]"), "{why}");
 }
 
-/// Formal inputs of a body are known by their places: swapped, they are others.
+/// Formal inputs of a body are identified by position: swapped, they are different inputs.
 #[test]
 fn bodies_declare_their_inputs_in_order() {
     use crate::models::looping;

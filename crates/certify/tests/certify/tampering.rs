@@ -1,18 +1,16 @@
-//! One byte that changes, anywhere in a certificate or in a model, is noticed.
+//! Any changed byte in a certificate or a model is reported.
 
 use std::path::Path;
 
 use crate::models::{Case, replayed};
 use regraft_certify::{Certificate, CertifyError, Finding, Hash, is_certificate};
 
-/// Positions that are changed, in files longer than that: the first and the last ones, and others
-/// between.
+/// Positions to change in longer files: the first and last ones, and some in between.
 const POSITIONS: usize = 240;
-/// Bits that are flipped, in turn.
+/// Bit masks to flip, in turn.
 const MASKS: [u8; 4] = [0x01, 0x80, 0x20, 0xff];
 
-/// What is said after each byte at some positions was changed in turn. The file is as before in the
-/// end.
+/// The verdicts after changing each byte at some positions in turn. The file ends up unchanged.
 fn flipped(path: &Path, mut judge: impl FnMut(usize)) {
     let bytes = std::fs::read(path).expect("readable");
     let edge = POSITIONS / 4;
@@ -89,7 +87,7 @@ fn a_certificate_reads_back_as_it_was_written() {
     assert_eq!(read.steps(), 3);
 }
 
-/// A text with a right seal: what somebody writes who knows how.
+/// A text with a valid seal, as a knowing forger would write it.
 fn sealed(body: &str) -> Vec<u8> {
     format!("{body}seal {}\n", Hash::of(body.as_bytes())).into_bytes()
 }
@@ -101,7 +99,7 @@ fn a_forged_certificate_proves_nothing() {
     let body = &text[..text.rfind("seal ").expect("a seal")];
     assert_eq!(sealed(body), text.as_bytes());
     for (old, new, want) in [
-        // Other nodes than those that were written.
+        // Nodes other than those that were written.
         ("v = Mul(", "v = Div(", "the steps lead to another model"),
         ("let n", "guard nothing\nlet n", ""),
         ("u = MatMul(", "u = Unknown(", "fits nowhere"),

@@ -80,12 +80,12 @@ pub struct Args {
     json: bool,
 }
 
-/// What the instances of one axiom came to.
+/// The results on the instances of one axiom.
 #[derive(Debug, Serialize)]
 struct Row {
     axiom: String,
     file: String,
-    /// Combinations that were looked at, those that the operators or guards refuse included.
+    /// Combinations examined, including those the operators or guards refuse.
     obligations: u64,
     /// Instances whose sides are the same expressions.
     equal: u64,
@@ -94,11 +94,11 @@ struct Row {
     undecided: u64,
     refuted: u64,
     why: Option<String>,
-    /// Processor time of all threads together.
+    /// Processor time of all threads.
     seconds: f64,
 }
 
-/// Parts of an axiom's domain that are handed out one at a time.
+/// Parts of an axiom's domain, processed one at a time.
 const PARTS: usize = 48;
 
 /// Runs the command.
@@ -148,7 +148,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// All parts that are not done, on several threads.
+    /// Computes all parts that are not done, on several threads.
     fn run(&self, threads: usize, done: &[Part]) -> Result<Vec<Part>, Failure> {
         let mut open = Vec::new();
         for axiom in self.axioms {

@@ -1,4 +1,4 @@
-//! Derivations of the rules of others, from the shipped rules and the axioms.
+//! Derivations of foreign rules from the shipped rules and the axioms.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -15,14 +15,13 @@ use regraft::error::Failure;
 /// How a rule follows from others.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Derived {
-    /// Families of sizes that were tried.
+    /// Families of sizes tried.
     pub families: usize,
-    /// In how many of them both sides were derived from each other.
+    /// Families in which the sides were derived from each other.
     pub derived: usize,
-    /// The laws of the first derivation, in order; those that are read from right to left have a
-    /// `'`.
+    /// The laws of the first derivation, in order; those read from right to left have a `'`.
     pub steps: Vec<String>,
-    /// Why there is none for the first family that has none.
+    /// Why the first underived family has no derivation.
     pub why: Option<String>,
     /// The derivations, as text.
     #[serde(skip)]
@@ -38,7 +37,7 @@ impl Derived {
         self.families > 0 && self.derived == self.families
     }
 
-    /// In few words.
+    /// A short summary.
     pub fn shown(&self) -> String {
         match (self.is_whole(), self.steps.is_empty(), &self.why) {
             (true, true, _) => "one graph".into(),
@@ -66,7 +65,7 @@ impl Derived {
     }
 }
 
-/// A derivation of one side from the other that was replayed.
+/// A replayed derivation of one side from the other.
 fn derivation(pair: &Pair, laws: &Laws) -> Result<Derivation, String> {
     let read = |side: &str| text::parse(side).map_err(|e| e.to_string());
     let (before, after) = (read(&pair.before)?, read(&pair.after)?);
@@ -75,17 +74,17 @@ fn derivation(pair: &Pair, laws: &Laws) -> Result<Derivation, String> {
     Ok(derivation)
 }
 
-/// What rules are derived from: the shipped rules and the axioms, each in both directions.
+/// The laws to derive from: the shipped rules and the axioms, each in both directions.
 pub fn laws() -> Result<Laws, Failure> {
     let (shipped, axioms) = (Library::shipped()?, Library::axioms()?);
     Ok(Laws::new(shipped.rules().iter().chain(axioms.rules()).cloned())?)
 }
 
-/// Derivations of all rules that are true, with this many threads; `None` for the others. The same
-/// for any number of threads.
+/// Derivations of all rules that are true, with this many threads; `None` for the others. The
+/// result does not depend on the number of threads.
 ///
-/// `before` is told how many rules were begun before each one; when it says no, the rest is left
-/// out.
+/// Before each rule, `before` receives the number of rules begun so far; if it returns false, the
+/// rest is left out.
 pub fn derive_all(judgements: &[Judgement], laws: &Laws, threads: usize, before: &(dyn Fn(usize) -> bool + Sync)) -> Vec<Option<Derived>> {
     let is_true = |j: &&Judgement| matches!(j.soundness, Soundness::True | Soundness::TrueIf(_));
     let distinct: Vec<&Judgement> = judgements.iter().filter(is_true).filter(|j| j.same_as.is_none()).collect();
@@ -101,7 +100,7 @@ pub fn summary(derived: &[Option<Derived>]) -> String {
     format!("{whole} of {tried} true rules derived")
 }
 
-/// The laws that were used and how often, most often first: one line for the axioms and one for the
+/// The laws used and how often, most frequent first: one line for the axioms and one for the
 /// shipped rules.
 pub fn used(judgements: &[Judgement], derived: &[Option<Derived>]) -> Result<String, Failure> {
     let axioms = Library::axioms()?;

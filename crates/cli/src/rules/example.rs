@@ -4,12 +4,12 @@ use regraft_ir::{Graph, text};
 use regraft_rules::{Anything, Rule, instantiate, matches_at, sample};
 use serde::Serialize;
 
-/// Random instances among which the smallest is shown.
+/// Random instances from which the smallest is shown.
 const DRAWS: u64 = 400;
-/// Numbers of a constant that are shown.
+/// Numbers of a constant to show.
 const NUMBERS_SHOWN: usize = 4;
 
-/// A small graph before and after a rule was applied. Long constants are cut.
+/// A small graph before and after applying a rule. Long constants are truncated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
     pub before: String,
@@ -47,7 +47,7 @@ fn instance(rule: &Rule, seed: u64) -> Option<(Graph, Graph)> {
     Some((graph, after))
 }
 
-/// A graph's text with long lists of numbers cut.
+/// A graph's text with long lists of numbers truncated.
 fn shortened(text: &str) -> String {
     let cut = |line: &str| -> String {
         let Some((head, rest)) = line.split_once(" = [").filter(|(head, _)| head.trim_start().starts_with("const ")) else {

@@ -13,9 +13,9 @@ use crate::rules::{Files, ended, place, rows};
 use regraft::error::Failure;
 use regraft::render::{difference, lines, plain_table, seconds};
 
-/// Draws per instance asked for: guards refuse many.
+/// Draws per requested instance: guards refuse many.
 const DRAWS: usize = 60;
-/// Instances in the prime field: each says more than one in double precision.
+/// Instances in the prime field: each is stronger evidence than one in double precision.
 const EXACT: usize = 40;
 
 /// Put rules to the test: compute both sides on random instances, in double precision and in a
@@ -46,7 +46,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What exercising one rule showed.
+/// The result of exercising one rule.
 #[derive(Debug, Serialize)]
 struct Row {
     rule: String,

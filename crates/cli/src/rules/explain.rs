@@ -131,7 +131,7 @@ fn reason(rule: &Rule) -> String {
     format!("{what}{instances}")
 }
 
-/// The models of the corpus whose fastest form needs the rule.
+/// The models of the corpus whose fastest form uses the rule.
 fn uses(rule: &Rule, corpus: &Corpus) -> String {
     let uses = corpus.uses(&rule.name);
     let mut lines: Vec<String> = uses

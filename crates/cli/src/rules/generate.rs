@@ -88,7 +88,7 @@ fn parse_shard(text: &str) -> Result<Shard, String> {
     }
 }
 
-/// The specification of a file, or of a shipped name.
+/// Reads a specification from a file, or a shipped one by name.
 pub fn specification(name: &str) -> Result<Spec, Failure> {
     Ok(match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         Some((name, text)) => Spec::parse(name, text)?,
@@ -96,7 +96,7 @@ pub fn specification(name: &str) -> Result<Spec, Failure> {
     })
 }
 
-/// Shows the passes.
+/// Shows the passes as progress.
 pub struct Watched(pub Progress);
 
 impl Observer for Watched {
@@ -213,12 +213,12 @@ fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, conso
     Ok(Exit::Done)
 }
 
-/// The file in a work folder that holds what all passes found.
+/// The file in a work folder with the findings of all passes.
 fn all_found(work: &Path) -> PathBuf {
     work.join("found")
 }
 
-/// What all passes found, if they ended in an earlier run.
+/// The findings of all passes, if they finished in an earlier run.
 fn saved(args: &Args, spec: &Spec, settings: &Settings<'_>) -> Result<Option<Enumerated>, Failure> {
     let Some(path) = args.work.as_deref().map(all_found).filter(|path| path.exists()) else { return Ok(None) };
     let wrong = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", path.display())).hint("name another work folder");
@@ -230,7 +230,7 @@ fn saved(args: &Args, spec: &Spec, settings: &Settings<'_>) -> Result<Option<Enu
     Ok(Some(part.found))
 }
 
-/// Saves what all passes found in the work folder.
+/// Saves the findings of all passes in the work folder.
 fn save(args: &Args, spec: &Spec, settings: &Settings<'_>, enumerated: &Enumerated) -> Result<(), Failure> {
     let Some(work) = &args.work else { return Ok(()) };
     let part = Part { identity: settings.identity(spec), found: enumerated.clone() };
@@ -267,7 +267,7 @@ fn merge(args: &Args, spec: &Spec, settings: &Settings<'_>) -> Result<Enumerated
     Ok(whole.found)
 }
 
-/// All candidates as text, each with the prover's word, and how many are proved.
+/// All candidates as text, each with the prover's verdict, and the number proved.
 fn judged(spec: &Spec, candidates: &[Candidate], watched: &mut Watched) -> (String, usize) {
     let (mut text, mut proved) = (String::new(), 0);
     for (at, candidate) in candidates.iter().enumerate() {
@@ -332,7 +332,7 @@ fn shown(enumerated: &Enumerated, finished: &Finished, proved: usize, time: f64,
     )
 }
 
-/// Where runs and states are.
+/// The folder of runs and states.
 enum Folder {
     Named(PathBuf),
     Temporary(tempfile::TempDir),

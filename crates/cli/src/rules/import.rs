@@ -58,10 +58,10 @@ pub struct Args {
     json: bool,
 }
 
-/// Characters of a prover's reason that are shown.
+/// Characters of a prover's reason to show.
 const WHY: usize = 200;
 
-/// A judgement, for programs.
+/// A judgement in machine-readable form.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     number: usize,
@@ -221,7 +221,7 @@ fn summary(args: &Args, judgements: &[Judgement], derived: &[Option<Derived>]) -
     text
 }
 
-/// What a verdict rests on, in few words.
+/// The basis of a verdict, in a few words.
 fn ground(j: &Judgement) -> String {
     match j.trust {
         Trust::Tested => format!("tested on {}", j.instances),
@@ -231,7 +231,7 @@ fn ground(j: &Judgement) -> String {
     }
 }
 
-/// The counterexample, or the rule that it is the same as.
+/// The counterexample, or the rule it duplicates.
 fn remark(j: &Judgement) -> String {
     let same = j.same_as.map(|n| format!("same as {n}"));
     let wrong = j.counterexample.as_ref().map(ToString::to_string);
@@ -262,7 +262,7 @@ fn unproved(judgements: &[Judgement]) -> String {
     text
 }
 
-/// Above a table for documents.
+/// Legend above a table for documents.
 const LEGEND: &str = "\
 A rule is *true for all shapes* if both sides are equal for all sizes with which both are well-typed; *true if ..* if that holds under the guards that are named, the
 weakest that were found; *false* if no guards are known. Tensors of up to four axes are tried in all combinations that fit. The last column holds the smallest sizes that were met with which the sides differ: why a rule is false, or
@@ -277,7 +277,7 @@ axes along axis 1. `split1(x).0` is the first part of `x`, which is cut where it
 `enlarge3x3` puts weights into the middle of larger ones, `Kavg3x3`, `Kid3x3`, `I` and `One` are constants. Results are separated by `;`.
 ";
 
-/// Above the laws that were used.
+/// Legend above the laws that were used.
 const DERIVATIONS: &str = "\
 Derivations: a true rule follows from the shipped rules (`rules/*.rules`) and the axioms (`rules/axioms/*.rules`), each of which may be read in both directions, by the
 steps that are named; a `'` marks one from right to left. They lead from the left side to the right one in the simplest family of sizes; the other families that were

@@ -60,7 +60,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// A rule for programs.
+/// A rule in machine-readable form.
 pub fn json(rule: &Rule) -> serde_json::Value {
     serde_json::json!({
         "name": rule.name.as_ref(), "file": rule.file.as_ref(), "line": rule.line, "numeric": rule.numeric.to_string(),

@@ -38,7 +38,7 @@ pub enum Command {
     Prune(prune::Args),
 }
 
-/// What to do about a search for rules that failed.
+/// Advice for a failed search for rules.
 fn failure(error: DiscoverError) -> Failure {
     let failure = Failure::new(&error);
     match error {
@@ -77,13 +77,13 @@ pub fn read(path: &Path) -> Result<String, Failure> {
         .map_err(|e| Failure::new(format!("cannot read the rule file {}: {e}", path.display())).hint("check the path"))
 }
 
-/// The shipped rules and the user's, each with the word of trust that it has.
+/// The shipped rules and the user's, each with its trust.
 fn library(files: &Files) -> Result<Library, Failure> {
     read_library(&files.rules)
 }
 
-/// What `row` makes of the rules of these names, or of all rules if there are none: in the
-/// library's order, whatever the threads, and of as many as are reached before Ctrl-C.
+/// The results of `row` for the rules of these names, or for all rules if none are given: in
+/// library order, whatever the number of threads, for as many as are reached before Ctrl-C.
 ///
 /// `verb` names the work in the progress line, and `after` what is done after Ctrl-C.
 fn rows<R: Send>(
@@ -102,7 +102,7 @@ fn rows<R: Send>(
     Ok(each(&rules, threads, console, verb, row))
 }
 
-/// How a command over rules ends: a rule that does not hold counts more than Ctrl-C.
+/// The exit of a command over rules: a rule that does not hold takes precedence over Ctrl-C.
 fn ended(unmet: bool) -> Exit {
     match (unmet, interrupt::requested()) {
         (true, _) => Exit::Unmet,
@@ -111,7 +111,7 @@ fn ended(unmet: bool) -> Exit {
     }
 }
 
-/// The rule of this name; a failure that names the most similar ones otherwise.
+/// The rule of this name; otherwise a failure that names the most similar ones.
 fn find<'a>(library: &'a Library, name: &str) -> Result<&'a Rule, Failure> {
     library.get(name).ok_or_else(|| {
         let failure = Failure::new(format!("there is no rule `{name}`"));
@@ -122,7 +122,7 @@ fn find<'a>(library: &'a Library, name: &str) -> Result<&'a Rule, Failure> {
     })
 }
 
-/// Up to three names that share most adjacent letter pairs with `name`.
+/// Up to three names that share the most adjacent letter pairs with `name`.
 fn nearest(library: &Library, name: &str) -> Vec<String> {
     let pairs = |word: &str| word.as_bytes().windows(2).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let asked = pairs(name);
@@ -140,7 +140,7 @@ fn nearest(library: &Library, name: &str) -> Vec<String> {
     scored.into_iter().take(3).map(|(_, name)| format!("`{name}`")).collect()
 }
 
-/// Where a rule is defined: shipped files by their place in the repository.
+/// Where a rule is defined: for shipped files, the path in the repository.
 fn place(rule: &Rule) -> String {
     let shipped = regraft_rules::library::SHIPPED.iter().any(|(file, _)| *file == rule.file.as_ref());
     format!("{}{}:{}", if shipped { "rules/" } else { "" }, rule.file, rule.line)

@@ -9,8 +9,8 @@ use crate::console::Console;
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// What `work` makes of every rule: in their order, whatever the threads, and of as many as are
-/// reached before Ctrl-C. `verb` names the work in the progress line.
+/// The results of `work` for every rule: in order, whatever the number of threads, for as many as
+/// are reached before Ctrl-C. `verb` names the work in the progress line.
 pub fn each<R: Send>(rules: &[&Rule], threads: usize, console: &Console, verb: &str, work: impl Fn(&Rule) -> R + Sync) -> Vec<R> {
     let progress = Mutex::new(Progress::new(console));
     let made = map_while(rules, threads, |at, rule| {

@@ -23,9 +23,9 @@ use regraft::optimize::{Networks, Paid, SavingsRequest};
 use regraft::render::{lines, plain_table, seconds};
 use regraft::units::{parse_duration, show_ns};
 
-/// Steps that `--work` counts at once.
+/// Steps per unit of `--work`.
 const STEPS: u64 = 1000;
-/// Sets of rules that are listed, at most.
+/// Maximum number of rule sets to list.
 const LISTED: usize = 12;
 
 /// Make rules of candidate pairs: what is proved, saves something, and is not done by the rules
@@ -203,7 +203,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The networks that rules are tried in.
+/// The networks in which rules are tried.
 fn grounds(args: &Args, folder: &Path, console: &Console) -> Result<Networks, Failure> {
     let mut progress = Progress::new(console);
     let grounds = &args.grounds;
@@ -227,7 +227,7 @@ fn grounds(args: &Args, folder: &Path, console: &Console) -> Result<Networks, Fa
     Networks::open(&request, &mut progress)
 }
 
-/// What a rule saves in all networks together.
+/// What a rule saves over all networks.
 struct Sum<'a> {
     rule: &'a str,
     alone: u64,
@@ -235,7 +235,7 @@ struct Sum<'a> {
     paid: Vec<&'a Paid>,
 }
 
-/// Ranks the rules by what they save in networks, and writes them.
+/// Ranks the rules by their savings in networks, and writes them.
 fn measured(args: &Args, spec: &Spec, pruned: &Pruned, networks: &Networks, console: &Console, start: Instant) -> Result<Exit, Failure> {
     let rules: Vec<Rule> = parse("generated.rules", &pruned.file(&args.spec))?;
     let paid = networks.rank(&rules, &mut Progress::new(console))?;
@@ -300,7 +300,7 @@ fn measured(args: &Args, spec: &Spec, pruned: &Pruned, networks: &Networks, cons
     Ok(Exit::Done)
 }
 
-/// Where a rule saves what, as comment lines.
+/// Where a rule saves how much, as comment lines.
 fn places(sum: &Sum<'_>) -> String {
     let head = format!(";; proved · saves {} alone, {} beside the library\n", show_ns(sum.alone as f64), show_ns(sum.beside as f64));
     sum.paid.iter().fold(head, |text, one| {
@@ -311,7 +311,7 @@ fn places(sum: &Sum<'_>) -> String {
     })
 }
 
-/// How many directions came to what.
+/// Counts of outcomes over all directions.
 fn fates(pruned: &Pruned) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for ranked in &pruned.ranked {
@@ -327,8 +327,7 @@ fn fates(pruned: &Pruned) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// The pairs that save something, those that save most first, each with its word of trust and what
-/// became of it.
+/// The pairs that save something, largest savings first, each with its trust and outcome.
 fn ranked(spec: &Spec, pairs: &[Candidate], pruned: &Pruned) -> String {
     let mut text = String::new();
     for (at, ranked) in pruned.ranked.iter().enumerate() {

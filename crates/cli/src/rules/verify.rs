@@ -17,7 +17,7 @@ use regraft::error::Failure;
 use regraft::file::write_atomic;
 use regraft::render::{lines, plain_table, seconds};
 
-/// Instances of each kind of sizes of a rule that has no proof yet.
+/// Instances of each kind of sizes for a rule without a proof.
 const INSTANCES: u32 = 2;
 
 /// Prove rules for all sizes
@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What was shown of one rule.
+/// What was shown about one rule.
 #[derive(Debug, Serialize)]
 struct Row {
     rule: String,
@@ -77,27 +77,27 @@ struct Row {
     /// `proved`, `proved-in-range` or `unproved`.
     #[serde(rename = "word", with = "regraft::words")]
     trust: Trust,
-    /// Proved instances with symbols for sizes.
+    /// Proved instances with symbolic sizes.
     symbols: usize,
-    /// Those of them that hold for any number of leading axes.
+    /// Those that hold for any number of leading axes.
     any_rank: usize,
-    /// Proved instances with numbers for all sizes.
+    /// Proved instances with numeric sizes only.
     numbers: usize,
     /// Instances that were not proved.
     unproved: usize,
     why: Option<String>,
     /// What the proved instances cover.
     covers: String,
-    /// Proved instances that were generated.
+    /// Proved generated instances.
     generated: usize,
-    /// Generated instances that were not proved, and why.
+    /// Unproved generated instances, and why.
     outside: Vec<String>,
     /// Element types and generated instances on which it is false.
     wrong: Vec<String>,
     seconds: f64,
 }
 
-/// Instances of a rule that are given other element types, and inputs of each.
+/// Instances of a rule to retype, and inputs of each.
 const TYPED: usize = 4;
 const INPUTS: u64 = 12;
 

@@ -1,9 +1,9 @@
-//! Rule files made by hand.
+//! Handmade rule files.
 #![allow(dead_code, reason = "every test file uses a part")]
 
 use regraft_foreign::{Format, Judgement, Rule, judge};
 
-/// The bytes of a number as protobuf writes it.
+/// The protobuf encoding of a number.
 fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8]) -> Vec<Rule> {
     Format::of(bytes).read(bytes).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What is said of the only rule of a text, without proofs.
+/// The judgement of the only rule of a text, without proofs.
 pub fn judged(text: &str) -> Judgement {
     judge(&only(text.as_bytes()), 0)
 }

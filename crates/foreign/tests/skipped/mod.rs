@@ -1,9 +1,9 @@
-//! Tests that lack what they need say so: in the output of `cargo test -- --nocapture`, and in the
-//! file that `REGRAFT_SKIPPED` names, whose lines `scripts/test.sh` counts.
+//! Tests that lack a prerequisite report so: in the output of `cargo test -- --nocapture`, and in
+//! the file named by `REGRAFT_SKIPPED`, whose lines `scripts/test.sh` counts.
 
 use std::io::Write;
 
-/// Says that the test of this thread is skipped, and why.
+/// Reports that the test of this thread is skipped, and why.
 pub fn skipped(needs: &str) {
     let thread = std::thread::current();
     let line = format!("skipped: {} (needs {needs})", thread.name().unwrap_or(env!("CARGO_CRATE_NAME")));

@@ -1,4 +1,4 @@
-//! Asks `check` about two models, as its command does.
+//! Runs `check` on two models, as its command does.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use regraft_onnx::proto::ModelProto;
 
 use super::claim::{Claim, claim};
 
-/// A folder for models that are asked about.
+/// A folder for models under check.
 pub struct Desk {
     folder: tempfile::TempDir,
 }
@@ -30,7 +30,7 @@ impl Desk {
         self.folder.path()
     }
 
-    /// Where a file of this name is.
+    /// The path of a file of this name.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -42,13 +42,13 @@ impl Desk {
         Ok(path)
     }
 
-    /// What is claimed of two models, from the models alone.
+    /// The claim about two models, from the models alone.
     pub fn ask(&self, a: &ModelProto, b: &ModelProto) -> Result<Claim> {
         let (a, b) = (self.put("a.onnx", a)?, self.put("b.onnx", b)?);
         check(CheckRequest { certificate: Source::Nowhere, ..CheckRequest::new(a, b) })
     }
 
-    /// What is claimed of two models because of a certificate alone.
+    /// The claim about two models that rests on a certificate alone.
     pub fn ask_certificate(&self, a: &Path, b: &Path, certificate: &str) -> Result<Claim> {
         let file = self.path("forged.certificate");
         std::fs::write(&file, certificate).context("a certificate cannot be written")?;
@@ -57,7 +57,7 @@ impl Desk {
     }
 }
 
-/// What is claimed. A model that cannot be read is none that anything is claimed of.
+/// The claim. Nothing is claimed of a model that cannot be read.
 fn check(request: CheckRequest) -> Result<Claim> {
     let request = CheckRequest { proofs_only: true, require: Some(Requirement { trust: Trust::Proved, exact: false }), ..request };
     Ok(regraft::check(&request, &mut Silent).map_or(Claim::Refused, |report| claim(&report)))

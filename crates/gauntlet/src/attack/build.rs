@@ -1,4 +1,4 @@
-//! Models of the catalogue's expressions.
+//! Builds models from the catalogue's expressions.
 
 use std::collections::HashMap;
 
@@ -28,24 +28,24 @@ pub struct Input {
     pub ty: DType,
     /// Sizes: numbers or symbols.
     pub dims: Vec<String>,
-    /// The least and the largest value that it is given, if not all of its type.
+    /// The least and the greatest value to feed it, if not all of its type.
     pub range: Option<(i64, i64)>,
 }
 
-/// What stands around the expressions of a model.
+/// The context of a model's expressions.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The type `T`.
     pub ty: DType,
-    /// Inputs that a model has if it reads them, or always where `whole`.
+    /// Inputs that a model has if it reads them, or always if `whole`.
     pub inputs: Vec<Input>,
-    /// Functions: name, formal parameters, and what they compute.
+    /// Functions: name, formal parameters, and body.
     pub functions: Vec<(String, Vec<String>, Program)>,
     /// Version of the standard operators.
     pub opset: i64,
 }
 
-/// A value: its name, and its element type as far as it is known.
+/// A value: its name, and its element type if known.
 type Value = (String, Option<DType>);
 
 /// Operators whose operands broadcast.
@@ -75,7 +75,7 @@ const BROADCAST: &[&str] = &[
     "Mean",
 ];
 
-/// Operators that say what is true.
+/// Operators with boolean results.
 const TRUTHS: &[&str] = &["Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And", "Or", "Xor", "Not", "IsNaN", "IsInf"];
 
 /// The model of `program`.
@@ -127,7 +127,7 @@ fn function(name: &str, formals: &[String], program: &Program, frame: &Frame, ra
     })
 }
 
-/// How many results an operator must have.
+/// The number of results an operator must have.
 fn results(op: &str, operands: &[Term], attributes: &[(String, Attribute)]) -> usize {
     match (op, operands) {
         ("Split", [_, Term::List { items, .. }]) => items.len(),
@@ -197,7 +197,7 @@ impl Scope<'_> {
         Ok((name, Some(ty)))
     }
 
-    /// A value; `expected` is the type of a number that says none.
+    /// A value; `expected` is the type of a number that states none.
     fn term(&mut self, term: &Term, expected: Option<(DType, bool)>) -> Result<Value> {
         match term {
             Term::Absent => Ok((String::new(), None)),
@@ -223,7 +223,7 @@ impl Scope<'_> {
         for operand in operands {
             values.push(if untyped(operand) { None } else { Some(self.term(operand, None)?) });
         }
-        // The condition of a choice says nothing of what is chosen.
+        // The condition of a choice says nothing about the type of the alternatives.
         let skip = usize::from(op == "Where");
         let neighbour = values.iter().skip(skip).flatten().find_map(|v| v.1).unwrap_or(self.frame.ty);
         let broadcasts = BROADCAST.contains(&op);
@@ -312,7 +312,7 @@ impl Scope<'_> {
         let mut input = Vec::new();
         for (at, (formal, ty)) in formals.iter().zip(types).enumerate() {
             let inner = format!("{formal}{}", self.fresh());
-            // A counter and a condition are single; what is carried has the sizes that it is given.
+            // A counter and a condition are scalars; carried values keep the sizes they are given.
             input.push(info(&inner, *ty, (at < 2).then_some(&[])));
             self.names.insert(formal.clone(), (inner, *ty));
         }

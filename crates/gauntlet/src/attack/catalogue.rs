@@ -1,4 +1,4 @@
-//! The catalogue of pairs that look alike and differ: families of two expressions each, in
+//! The catalogue of pairs that look alike but differ: families of two expressions each, in
 //! `catalogue/*.pairs`.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!   Mul(Div(x, $c), $c) != x
 //! ```
 //!
-//! A `rule` behind a pair says that its first model is something else, and is true on its own
-//! instances only; pairs of a `narrow` family are rules on instances of floats.
+//! A `rule` behind a pair claims that its first model equals another, and is true only on its own
+//! instances; pairs of a `narrow` family are rules on float instances.
 //!
-//! `x`, `y`, `z` are inputs of type `T` and `m`, `n` of truth values, all of one shape, unless an
+//! `x`, `y`, `z` are inputs of type `T` and `m`, `n` boolean inputs, all of one shape, unless an
 //! `input NAME TYPE SHAPE [LEAST LARGEST]` says otherwise.
 
 use anyhow::{Context, Result, bail};
@@ -23,7 +23,7 @@ use super::claim::Clause;
 use super::term::{Attribute, Program, Term};
 use crate::generate::random::Random;
 
-/// Topics, and what is in them.
+/// Topics, and their contents.
 const FILES: &[(&str, &str)] = &[
     ("constants", include_str!("catalogue/constants.pairs")),
     ("integers", include_str!("catalogue/integers.pairs")),
@@ -37,13 +37,13 @@ const FILES: &[(&str, &str)] = &[
     ("rules", include_str!("catalogue/rules.pairs")),
 ];
 
-/// Shapes of inputs of which nothing is said.
+/// Default shapes of inputs.
 const SHAPES: &[&[&str]] = &[&["48"], &["N"], &["4", "12"], &["N", "3"], &["2", "3", "4"], &["N", "1", "5"]];
 
-/// Versions of the standard operators of which nothing is said.
+/// Default versions of the standard operators.
 const OPSETS: &[i64] = &[18, 21, 22];
 
-/// Which values inputs get.
+/// Which values to feed to inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Finite numbers far from the ends of floating-point types.
@@ -51,7 +51,7 @@ pub enum Fill {
     Moderate,
     /// Finite numbers of all magnitudes.
     Large,
-    /// Infinities and what is no number, too.
+    /// Also infinities and NaN.
     Wild,
 }
 
@@ -69,45 +69,45 @@ struct Declared {
 pub struct Family {
     /// Its name.
     pub name: String,
-    /// What `T` may be.
+    /// The possible types `T`.
     pub types: Vec<DType>,
     inputs: Vec<Declared>,
     /// Words that stand for one of several texts.
     choices: Vec<(String, Vec<String>)>,
     functions: Vec<(String, Vec<String>, String)>,
-    /// Versions of the standard operators in both models, if they matter.
+    /// Versions of the standard operators in the two models, if they matter.
     opsets: Option<(i64, i64)>,
-    /// What must be assumed for the two to be equal, if something would do.
+    /// An assumption under which the two are equal, if there is one.
     pub clause: Option<Clause>,
-    /// Whether any difference counts, however small: numbers differ over the reals, too.
+    /// Whether any difference counts, however small: the results differ over the reals too.
     pub exact: bool,
     /// Values of inputs.
     pub fill: Fill,
-    /// Whether the two differ by what they are, and not on every run.
+    /// Whether the two differ by construction, though not on every run.
     pub constructed: bool,
-    /// Whether both sides are equal on instances of some kind, over the reals at least, so that
-    /// rules of them are believed.
+    /// Whether both sides are equal on instances of some kind, at least over the reals, so that
+    /// rules made from them are accepted.
     pub narrow: bool,
-    /// Rules that say of a model that it is the other one, by the number of the pair.
+    /// Rules that claim that a model equals the other, by pair number.
     pub rules: Vec<(usize, String)>,
     /// Both sides of every pair.
     pub laws: Vec<(String, String)>,
 }
 
-/// A pair with all choices made.
+/// A pair with all choices fixed.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// Both, as they are written.
+    /// Both expressions as text.
     pub text: String,
     /// The first expression.
     pub a: Program,
     /// The second.
     pub b: Program,
-    /// What stands around them; versions of operators are those of the first.
+    /// The context; its operator versions are those of the first model.
     pub frame: Frame,
-    /// The version of operators of the second.
+    /// The operator version of the second model.
     pub opset_b: i64,
-    /// Sizes that `N` and other symbols stand for, by input and axis.
+    /// Sizes for `N` and other symbols, by input and axis.
     pub sizes: Vec<Vec<usize>>,
 }
 
@@ -179,7 +179,7 @@ impl Family {
         Ok(())
     }
 
-    /// The family's pair number `law` at type `ty`, with all choices made.
+    /// The family's pair number `law` at type `ty`, with all choices fixed.
     pub fn draw(&self, law: usize, ty: DType, random: &mut Random) -> Result<Drawn> {
         let (mut a, mut b) = self.laws[law].clone();
         let mut functions = self.functions.clone();
@@ -214,7 +214,7 @@ impl Family {
                 "same" => same.clone(),
                 listed => listed.trim_matches(['[', ']']).split(',').filter(|d| !d.is_empty()).map(String::from).collect(),
             };
-            // Where sizes named alike need not be equal, they are not.
+            // Sizes of the same name differ where they need not be equal.
             let own = if self.clause == Some(Clause::Sizes) { inputs.len() } else { 0 };
             sizes.push(dims.iter().map(|d| d.parse().unwrap_or(symbol + own)).collect());
             inputs.push(Input { name, ty, dims, range });
@@ -223,7 +223,7 @@ impl Family {
     }
 }
 
-/// Names that are read and not defined, in the order in which they are met.
+/// Names that are read but not defined, in order of occurrence.
 fn free(a: &Program, b: &Program) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for program in [a, b] {
@@ -261,7 +261,7 @@ mod tests {
             for (law, (a, b)) in family.laws.iter().enumerate() {
                 let made = |ty: &DType| {
                     let mut last = None;
-                    // A choice may be no number of the type.
+                    // A choice may not be a number of the type.
                     for _ in 0..20 {
                         let drawn = family.draw(law, *ty, &mut Random::new(random.next(), 0)).unwrap();
                         match super::super::build::model(&drawn.a, &drawn.frame, &mut Random::new(2, 0)) {

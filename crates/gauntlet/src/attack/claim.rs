@@ -1,24 +1,23 @@
-//! What `check` claims of a pair, and what it says that it assumes: the one place that knows its
-//! words.
+//! What `check` claims about a pair, and what it assumes: the one place that knows its wording.
 
 use regraft::check::CheckReport;
 use regraft_ir::Trust;
 
-/// Something that, if it is assumed, makes two expressions equal that are not.
+/// An assumption that would make two different expressions equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Clause {
     /// Floats are reals: nothing is rounded, and nothing overflows.
     Reals,
-    /// Inputs, and what is computed of them, are finite numbers, and functions are defined where
-    /// they are used.
+    /// Inputs, and everything computed from them, are finite numbers, and functions are defined
+    /// where they are used.
     Finite,
-    /// Sizes that are named alike are equal.
+    /// Sizes of the same name are equal.
     Sizes,
     /// Sums of integers along axes fit their type.
     Sums,
 }
 
-/// Names of clauses in the catalogue, and words by which a verdict names them.
+/// Names of clauses in the catalogue, and words by which a verdict refers to them.
 const CLAUSES: &[(Clause, &str, &[&str])] = &[
     (Clause::Reals, "reals", &["real", "round"]),
     (Clause::Finite, "finite", &["finite", "real", "defined", "divisor", "overflow"]),
@@ -27,7 +26,7 @@ const CLAUSES: &[(Clause, &str, &[&str])] = &[
 ];
 
 impl Clause {
-    /// The clause that the catalogue calls so.
+    /// The clause of this name in the catalogue.
     pub fn from_name(name: &str) -> Option<Clause> {
         CLAUSES.iter().find(|c| c.1 == name).map(|c| c.0)
     }
@@ -37,26 +36,26 @@ impl Clause {
         CLAUSES.iter().find(|c| c.0 == self).map_or("", |c| c.1)
     }
 
-    /// Whether a verdict that assumes this assumes the clause.
+    /// Whether a verdict with this assumption assumes the clause.
     fn is_named_by(self, assumption: &str) -> bool {
         CLAUSES.iter().any(|c| c.0 == self && c.2.iter().any(|word| assumption.contains(word)))
     }
 }
 
-/// What is claimed of a pair.
+/// A claim about a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Equal, without further ado.
+    /// Equal, unconditionally.
     Exact,
-    /// Equal, if these assumptions hold.
+    /// Equal under these assumptions.
     Assuming(Vec<String>),
     /// Equal up to rounded constants.
     Bounded,
-    /// Nothing.
+    /// No claim.
     Refused,
 }
 
-/// What a report claims: its word, and the assumptions that follow `proved`, if any do.
+/// A report's claim: its word, and any assumptions that follow `proved`.
 pub fn claim(report: &CheckReport) -> Claim {
     match report.known() {
         _ if !report.same => Claim::Refused,
@@ -67,19 +66,19 @@ pub fn claim(report: &CheckReport) -> Claim {
     }
 }
 
-/// What a claim on a pair that differs turns out to be.
+/// The judgement of a claim about a pair that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// It is false.
     Wrong,
     /// It names an assumption under which it is true, or is documented to make it.
     Excused,
-    /// It is no proof.
+    /// It is not a proof.
     NoProof,
 }
 
 impl Claim {
-    /// What this turns out to be on a pair that differs unless `clause` is assumed.
+    /// Judges the claim about a pair that differs unless `clause` is assumed.
     pub fn judge(&self, clause: Option<Clause>) -> Judgement {
         let named = |assumptions: &[String]| clause.is_some_and(|c| assumptions.iter().any(|a| c.is_named_by(a)));
         match self {

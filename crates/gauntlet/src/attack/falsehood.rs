@@ -1,5 +1,5 @@
-//! False rules whose instances are narrow: true on what their authors wrote, and applied where they
-//! are not.
+//! False rules with narrow instances: true on what their authors wrote, but applied where they are
+//! false.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use super::claim::Claim;
 use super::term::{Attribute, Program, Term};
 use crate::trial::Bench;
 
-/// Moves of a walk that applies a rule.
+/// Steps of a walk that applies a rule.
 const STEPS: usize = 2;
 
-/// Operators that rules call otherwise, or whose operands rules have among the attributes, are not
-/// said as rules by machine.
+/// Operators that generated rules may use: not those that rules call by another name, or whose
+/// operands rules have among the attributes.
 const PLAIN: &[&str] = &[
     "Add",
     "Sub",
@@ -52,7 +52,7 @@ const PLAIN: &[&str] = &[
     "Transpose",
 ];
 
-/// A rule that says that `a` is `b`, on instances of floats; `None` if it cannot be said.
+/// A rule that claims that `a` equals `b`, on float instances; `None` if it cannot be stated.
 pub fn rule(name: &str, a: &Program, b: &Program) -> Option<String> {
     let ([left], [right]) = (&a.results[..], &b.results[..]) else { return None };
     if !a.lets.is_empty() || !b.lets.is_empty() {
@@ -75,7 +75,7 @@ pub fn rule(name: &str, a: &Program, b: &Program) -> Option<String> {
     ))
 }
 
-/// A term without identities, of which the reader keeps none.
+/// A term without identities, which the reader drops.
 fn bare(term: &Term) -> &Term {
     match term {
         Term::Call { op, operands, .. } if op == "Identity" => operands.first().map_or(term, bare),
@@ -92,7 +92,7 @@ fn first(term: &Term) -> Option<String> {
     }
 }
 
-/// A term in the language of rules; a number in a target has the type of `like`.
+/// A term in the rule language; a number in a target has the type of `like`.
 fn said(term: &Term, like: Option<&str>, names: &mut Vec<String>) -> Option<String> {
     match bare(term) {
         Term::Name(name) => {
@@ -134,8 +134,8 @@ fn kebab(name: &str) -> String {
     text
 }
 
-/// The rules of this text that `optimize` would apply: those that are proved when they are read. An
-/// error says why the text is none.
+/// The rules of this text that `optimize` would apply: those that are proved when read. The error
+/// says why the text has none.
 pub fn believed(folder: &Path, text: &str) -> Result<Library> {
     let file = folder.join("false.rules");
     std::fs::write(&file, text).context("a rule file cannot be written")?;
@@ -149,8 +149,8 @@ pub fn is_rule(text: &str) -> bool {
     Library::default().with_file(Path::new("false.rules"), text).is_ok()
 }
 
-/// What a rule makes of a model, and what is claimed of its rewrites where they were made; `None`
-/// if it fits nowhere.
+/// The result of applying a rule to a model, and the claim about its rewrites at their sites;
+/// `None` if it applies nowhere.
 pub fn applied(bench: &Bench, model: &[u8], seed: u64) -> Result<Option<(Vec<u8>, Claim)>> {
     let rewritten = bench.rewrite(model, RandomWalk { steps: STEPS, seed })?;
     if rewritten.rules.is_empty() {

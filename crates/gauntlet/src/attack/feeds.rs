@@ -1,4 +1,4 @@
-//! Inputs that tell models apart: the ends of every type, what lies beside them, and numbers of all
+//! Inputs that distinguish models: the ends of every type, their neighbours, and numbers of all
 //! widths.
 
 use regraft_ir::{Class, DType};
@@ -9,7 +9,7 @@ use super::catalogue::Fill;
 use super::number;
 use crate::generate::random::Random;
 
-/// Floating-point numbers that are no rounding's edge, in every type.
+/// Floating-point numbers not near a rounding boundary, in every type.
 const REALS: &[f64] = &[
     0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.1, -0.1, 0.75, -0.3, 4.0, 5.0, 7.0, -7.0, 10.0, 16.0, -31.0,
     0.001, -0.01, 60.0, 100.0,
@@ -44,10 +44,10 @@ const LARGE: &[f64] = &[
     -100.0,
     710.0,
 ];
-/// No numbers.
+/// Values that are not finite numbers.
 const WILD: &[f64] = &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
-/// Inputs for run number `run`; the first has numbers near zero only.
+/// Inputs for run number `run`; the first only has numbers near zero.
 pub fn feeds(inputs: &[Input], sizes: &[Vec<usize>], fill: Fill, run: usize, random: &mut Random) -> Option<Feeds> {
     let mut feeds = Feeds::new();
     for (input, shape) in inputs.iter().zip(sizes) {
@@ -82,7 +82,7 @@ fn element(input: &Input, fill: Fill, run: usize, random: &mut Random) -> Option
     }
 }
 
-/// An integer: small, an end of the type, beside a power of two, or any pattern of bits.
+/// An integer: small, an end of the type, next to a power of two, or any bit pattern.
 fn whole(ty: DType, run: usize, random: &mut Random) -> Option<Vec<u8>> {
     let (least, largest) = number::limits(ty)?;
     let bits = 8 * ty.size();

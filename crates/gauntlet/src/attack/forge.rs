@@ -1,5 +1,5 @@
-//! Forged certificates: of models that differ, with digests and seals as they must be. None may be
-//! a proof.
+//! Forged certificates for models that differ, with correct digests and seals. None may count as a
+//! proof.
 
 use anyhow::{Context, Result};
 use prost::Message;
@@ -15,10 +15,10 @@ use super::claim::Claim;
 use crate::generate::random::Random;
 use crate::trial::Bench;
 
-/// Moves of an honest trail.
+/// Steps of an honest trail.
 const STEPS: usize = 6;
 
-/// Operators that stand for each other in a forged step.
+/// Operators that are swapped in a forged step.
 const ALIKE: &[&[&str]] = &[
     &["Add", "Sub", "Mul"],
     &["Max", "Min"],
@@ -35,14 +35,13 @@ pub enum Kind {
     Bare,
     /// A trail of no steps.
     Empty,
-    /// One step that puts the second model in the place of the first, under the name of a shipped
-    /// rule.
+    /// One step that replaces the first model by the second, under the name of a shipped rule.
     Whole,
-    /// Steps that merge operators that are kept verbatim, as if they gave the same.
+    /// Steps that merge operators kept verbatim, as if their results were equal.
     Merged,
     /// The steps of another model.
     Foreign,
-    /// No steps, and another version of the operators.
+    /// No steps, and another operator version.
     Opset,
 }
 
@@ -51,22 +50,22 @@ impl Kind {
     pub const ALL: [Kind; 6] = [Kind::Bare, Kind::Empty, Kind::Whole, Kind::Merged, Kind::Foreign, Kind::Opset];
 }
 
-/// What is done to an honest trail.
+/// An edit to an honest trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// A new operator is another one.
+    /// Another new operator.
     Operator,
-    /// A number in a new operator is another one.
+    /// Another number in a new operator.
     Number,
-    /// Two operands of a new operator change places.
+    /// Two operands of a new operator swapped.
     Operands,
-    /// A value stands for another one.
+    /// A value replaced by another one.
     Redirect,
-    /// A step is left out.
+    /// A step omitted.
     Drop,
-    /// A step comes twice.
+    /// A step repeated.
     Twice,
-    /// Two steps change places.
+    /// Two steps swapped.
     Order,
 }
 
@@ -75,8 +74,7 @@ impl Edit {
     pub const ALL: [Edit; 7] = [Edit::Operator, Edit::Number, Edit::Operands, Edit::Redirect, Edit::Drop, Edit::Twice, Edit::Order];
 }
 
-/// A certificate of no steps that leads from `a` to `b`, if `kind` needs nothing more, or one with
-/// forged steps.
+/// A certificate from `a` to `b` without steps, if `kind` needs no more, or one with forged steps.
 pub fn forged(kind: Kind, bench: &Bench, a: &ModelProto, b: &ModelProto, random: &mut Random) -> Result<Option<Certificate>> {
     let (Ok(before), Ok(after)) = (Model::from_proto(a.clone()), Model::from_proto(b.clone())) else { return Ok(None) };
     let rule = random.pick(bench.library.rules()).name.to_string();
@@ -113,15 +111,15 @@ fn certificate(trails: Vec<Trail>) -> Certificate {
     Certificate { tool: "regraft 0.1.0".into(), input: none.clone(), output: none, opset: None, trails }
 }
 
-/// What is claimed of two models because of a certificate, whose digests are made to fit.
+/// The claim about two models that rests on a certificate, whose digests are adjusted to match.
 pub fn ask(desk: &Desk, a: &ModelProto, b: &ModelProto, certificate: Certificate) -> Result<Claim> {
     let (a, b) = (desk.put("a.onnx", a)?, desk.put("b.onnx", b)?);
     let sealed = Certificate { input: ModelDigest::of(&a)?, output: ModelDigest::of(&b)?, ..certificate };
     desk.ask_certificate(&a, &b, &sealed.to_text())
 }
 
-/// The step that computes the outputs of `b` in the place of those of `a`; `None` if `b` has
-/// operators without a meaning, or other inputs.
+/// The step that computes the outputs of `b` instead of those of `a`; `None` if `b` has
+/// uninterpreted operators, or other inputs.
 fn whole(a: &Graph, b: &Graph, rule: &str) -> Option<Step> {
     let input = |name: &str| a.inputs().iter().find(|id| matches!(&a.node(**id).op, Op::Input(i) if i.name.as_ref() == name));
     let mut patch = Patch { cause: rule.into(), create: Vec::new(), replace: Default::default() };
@@ -156,7 +154,7 @@ fn whole(a: &Graph, b: &Graph, rule: &str) -> Option<Step> {
     Step::of(a, &matched, &patch)
 }
 
-/// A step for every operator that is kept verbatim and gives the type that an earlier one gives.
+/// A step for every operator kept verbatim whose result type equals an earlier one's.
 fn merges(graph: &Graph) -> Vec<Step> {
     let opaque = |id: &NodeId| matches!(graph.node(*id).op, Op::Opaque(_)) && graph.ty(id.out()).is_some();
     let opaque: Vec<NodeId> = graph.topological().into_iter().filter(opaque).collect();
@@ -168,7 +166,7 @@ fn merges(graph: &Graph) -> Vec<Step> {
     (1..opaque.len()).filter_map(merge).collect()
 }
 
-/// A model, and how rules were applied in it at random; `None` if none fits.
+/// A model, and a random trail of rules applied to it; `None` if no rule fits.
 fn honest(bench: &Bench, proto: &ModelProto, random: &mut Random) -> Result<Option<(Model, Trail)>> {
     let model = Model::from_bytes(proto.encode_to_vec().into(), None)?;
     let walk = RandomWalk { steps: STEPS, seed: random.next() };
@@ -178,8 +176,8 @@ fn honest(bench: &Bench, proto: &ModelProto, random: &mut Random) -> Result<Opti
     Ok(trail.map(|trail| (model, trail)))
 }
 
-/// A random trail with one edit, and the model that it leads to; `None` if chance gave nothing to
-/// edit, or what fits nowhere.
+/// A random trail with one edit, and the resulting model; `None` if there was nothing to edit, or
+/// the result does not fit.
 pub fn edited(bench: &Bench, proto: &ModelProto, edit: Edit, random: &mut Random) -> Result<Option<(ModelProto, Certificate)>> {
     let Some((model, mut trail)) = honest(bench, proto, random)? else { return Ok(None) };
     let at = random.below(trail.steps.len());
@@ -281,7 +279,7 @@ fn redirect(graph: &Graph, step: &mut Step, random: &mut Random) -> bool {
         Some((old, _)) => *old,
         None => random.pick(&values),
     };
-    // What an earlier step made is not known here.
+    // Results of earlier steps are not known here.
     if graph.get(old.node).is_none() {
         return false;
     }

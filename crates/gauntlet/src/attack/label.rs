@@ -1,4 +1,4 @@
-//! Whether two models really differ: what ONNX Runtime computes of both, with its optimizer off.
+//! Whether two models really differ: compares their results in ONNX Runtime with its optimizer off.
 
 use anyhow::Result;
 use regraft_ir::tensor::magnitude;
@@ -9,7 +9,7 @@ use prost::Message;
 
 use super::claim::Clause;
 
-/// A difference of reals, relative to the largest magnitude, that rounding does not make.
+/// A difference of reals, relative to the largest magnitude, that rounding cannot cause.
 const CLEAR: f64 = 1e-3;
 /// The same in half precision.
 const CLEAR_HALF: f64 = 5e-2;
@@ -17,19 +17,19 @@ const CLEAR_HALF: f64 = 5e-2;
 /// How outputs of two models differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Difference {
-    /// Not, or by what rounding explains.
+    /// Not at all, or by no more than rounding explains.
     None,
-    /// In the sign of a zero, where outputs are to be `exact`.
+    /// In the sign of a zero, if outputs must be `exact`.
     Sign,
-    /// One has an infinity, or what is no number, where the other has not: never where all numbers
-    /// are finite.
+    /// One has an infinity or NaN where the other does not; this cannot happen if all numbers are
+    /// finite.
     NotFinite,
     /// In numbers.
     Clear,
 }
 
 impl Difference {
-    /// What must be assumed for outputs that differ so to be equal, if something would do.
+    /// The assumption under which such outputs would be equal, if there is one.
     pub fn clause(self) -> Option<Clause> {
         match self {
             Difference::Sign => Some(Clause::Reals),
@@ -47,8 +47,8 @@ pub fn outputs(runtime: &dyn Runtime, model: &ModelProto, feeds: &[Feeds]) -> Re
     feeds.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
 }
 
-/// How far outputs of two models differ; any difference of finite numbers is clear if they are to
-/// be `exact`.
+/// How much the outputs of two models differ; if they must be `exact`, any difference of finite
+/// numbers is clear.
 pub fn difference(a: &[Vec<HostTensor>], b: &[Vec<HostTensor>], exact: bool) -> Difference {
     let runs = a.iter().zip(b);
     let pairs = runs.flat_map(|(a, b)| a.iter().zip(b));
@@ -76,7 +76,7 @@ fn between(a: &HostTensor, b: &HostTensor, exact: bool) -> Difference {
     a_values.iter().zip(&b_values).map(one).max().unwrap_or(Difference::None)
 }
 
-/// Declares the types of outputs that say none.
+/// Declares the types of outputs without one.
 pub fn declare(model: &mut ModelProto, outputs: &[HostTensor]) {
     let Some(graph) = &mut model.graph else { return };
     for (info, tensor) in graph.output.iter_mut().zip(outputs) {

@@ -1,5 +1,5 @@
-//! `attack`: pairs of models that look alike and differ, certificates that are forged, rules that
-//! are false. Nothing of it may be proved.
+//! `attack`: pairs of models that look alike but differ, forged certificates, false rules. None of
+//! them may be proved.
 
 mod ask;
 mod build;
@@ -37,13 +37,13 @@ use crate::generate;
 use crate::generate::random::Random;
 use crate::trial::Bench;
 
-/// Threads that ask.
+/// Number of threads.
 const THREADS: u64 = 2;
-/// Attempts for every pair that is wanted.
+/// Attempts per wanted pair.
 const ATTEMPTS: u64 = 4;
-/// Rules that are made for every one that is wanted: not all fit where they are false.
+/// Rules generated per wanted rule: not all apply where they are false.
 const CANDIDATES: u64 = 3;
-/// One attempt in so many changes a random model, and one in so many a signature.
+/// One attempt in this many changes a random model, and one in this many a signature.
 const COMPOSED: u64 = 8;
 
 /// Pairs that look alike and differ, forged certificates, false rules: nothing of it may be proved.
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(outcome.conclude())
 }
 
-/// What all threads counted, in their order.
+/// The counts of all threads, in order.
 fn in_threads(work: impl Fn(u64) -> Result<Tally> + Sync) -> Result<Tally> {
     let threads: Vec<u64> = (0..THREADS).collect();
     let mut tally = Tally::default();
@@ -175,8 +175,8 @@ fn certificates(args: &Args, families: &[Family], bench: &Bench, thread: u64) ->
     Ok(tally)
 }
 
-/// Forged certificate `number` of the campaign, and the models that it is about; `None` if chance
-/// gave nothing to forge.
+/// Forged certificate `number` of the campaign, and its models; `None` if there was nothing to
+/// forge.
 fn forgery(
     args: &Args,
     families: &[Family],
@@ -247,7 +247,7 @@ fn rules(args: &Args, families: &[Family], shared: &Arc<dyn Runtime>, thread: u6
     }
     let all: String = candidates.iter().map(|rule| format!("{}\n", rule.text)).collect();
     let believed = falsehood::believed(desk.folder(), &all)?;
-    // What is refused when it is read is the weaker attack.
+    // Rules refused on reading are the weaker attack.
     candidates.sort_by_key(|rule| believed.get(&rule.name).is_none());
     for FalseRule { name, text, pair } in candidates {
         if tally.total().different as u64 >= wanted {
@@ -282,10 +282,10 @@ struct FalseRule {
     pair: Pair,
 }
 
-/// A rule that says that a model is another one; `None` if chance gave none that can be said.
+/// A rule that claims that a model equals another one; `None` if the draw cannot be stated.
 fn false_rule(families: &[Family], runtime: &dyn Runtime, number: u64, random: &mut Random) -> Option<FalseRule> {
     let family = &families[random.below(families.len())];
-    // What is false everywhere is no attack: one in eight of the others.
+    // A rule that is false everywhere is no attack: take one in eight of those.
     if !family.narrow && !random.once_in(8) {
         return None;
     }
@@ -301,7 +301,7 @@ fn false_rule(families: &[Family], runtime: &dyn Runtime, number: u64, random: &
     fits.then_some(FalseRule { name, text, pair })
 }
 
-/// Pair `number` of the campaign; `None` if chance gave nothing to change.
+/// Pair `number` of the campaign; `None` if there was nothing to change.
 fn made(args: &Args, families: &[Family], runtime: &dyn Runtime, number: u64, random: &mut Random) -> Result<Option<Pair>> {
     match number % COMPOSED {
         0 if args.only.is_none() => composed(args.seed, number, runtime, random),
@@ -319,14 +319,14 @@ fn drawn(families: &[Family], runtime: &dyn Runtime, random: &mut Random) -> Res
     made.with_context(|| format!("{}: {:?} at {ty}", family.name, family.laws[law]))
 }
 
-/// A random model and one with a change.
+/// A random model and a changed copy.
 fn composed(seed: u64, number: u64, runtime: &dyn Runtime, random: &mut Random) -> Result<Option<Pair>> {
     let case = generate::case(seed, number);
     let change = random.pick(&mutate::Change::ALL);
     let Some((b, what)) = mutate::mutated(&case.model, change, random) else { return Ok(None) };
     let (ours, theirs) = (outputs(runtime, &case.model, &case.feeds)?, outputs(runtime, &b, &case.feeds)?);
     let difference = difference(&ours, &theirs, false);
-    // Half precision, and sums of many terms, have more noise than expressions of the catalogue.
+    // Half precision, and sums of many terms, are noisier than expressions of the catalogue.
     let loud = case.tolerance > crate::trial::TOLERANCE && difference == Difference::Clear;
     let family = match change {
         mutate::Change::Integer => "random model, an integer by one".to_string(),
@@ -353,7 +353,7 @@ fn resigned(families: &[Family], runtime: &dyn Runtime, random: &mut Random) -> 
     Ok(Some(Pair { family: format!("signature, {kind:?}"), text, b, clause: None, difference: Difference::Clear, ..base }))
 }
 
-/// Writes both models and what they are fed.
+/// Writes both models and their inputs.
 fn keep_pair(folder: &Path, name: &str, pair: &Pair) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for (model, side) in [(&pair.a, "a"), (&pair.b, "b")] {

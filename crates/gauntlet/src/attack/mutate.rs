@@ -1,5 +1,5 @@
-//! Random models with one constant or attribute changed by as little as its type allows, or one
-//! operator by another.
+//! Random models with one constant or attribute changed by the smallest step its type allows, or
+//! one operator replaced.
 
 use bytes::Bytes;
 use regraft_ir::DType;
@@ -13,7 +13,7 @@ use crate::generate::random::Random;
 pub enum Change {
     /// An element of an integer constant, by one.
     Integer,
-    /// What else is changed in models of other simplifiers.
+    /// The other changes, shared with the campaign on foreign simplifiers.
     Tampered(Kind),
 }
 
@@ -29,7 +29,7 @@ impl Change {
     ];
 }
 
-/// The model with one change, and what it is; `None` if it has nothing of that kind.
+/// The model with one change, and its description; `None` if it has nothing of that kind.
 pub fn mutated(model: &ModelProto, change: Change, random: &mut Random) -> Option<(ModelProto, String)> {
     match change {
         Change::Tampered(kind) => tamper::tampered(model, kind, random),
@@ -50,7 +50,7 @@ fn is_whole(tensor: &TensorProto) -> bool {
     ty.class() == regraft_ir::Class::Int && tensor.raw_data().len() >= ty.size().max(1)
 }
 
-/// Adds one to an element, or takes it away.
+/// Adds or subtracts one at an element.
 fn nudge(tensor: &mut TensorProto, random: &mut Random) -> Option<String> {
     let size = DType::from_onnx(tensor.data_type()).size();
     let mut raw = tensor.raw_data.take()?.to_vec();

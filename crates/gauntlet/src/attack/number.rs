@@ -1,4 +1,4 @@
-//! Numbers as the catalogue writes them, exactly, in every element type.
+//! The catalogue's numbers, exactly, in every element type.
 
 use regraft_ir::{Class, Const, DType};
 
@@ -45,7 +45,7 @@ fn real(text: &str, ty: DType) -> Option<Vec<u8>> {
             };
             if text == "max" { largest } else { -largest }
         }
-        // The nearest single, and not the one nearest to the nearest double.
+        // The nearest single, not the one nearest to the nearest double.
         _ if ty == DType::F32 => f64::from(text.parse::<f32>().ok()?),
         _ => text.parse().ok()?,
     };
@@ -91,7 +91,7 @@ pub fn limits(ty: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// The next pattern of bits: for a positive float, the next float above.
+/// The next bit pattern: for a positive float, the next float above.
 fn next_above(bytes: &mut [u8], ty: DType) {
     let negative = ty.is_float() && bytes.last().is_some_and(|b| b & 0x80 != 0);
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! Pairs of models, made of the catalogue.
+//! Pairs of models from the catalogue.
 
 use anyhow::{Context, Result};
 use regraft_ir::{Class, DType};
@@ -13,46 +13,46 @@ use super::label::{Difference, declare, difference, outputs};
 use super::term::{Attribute, Program, Term};
 use crate::generate::random::Random;
 
-/// Runs on which two models may differ.
+/// Runs on which two models are compared.
 const RUNS: usize = 4;
 
 /// Two models that look alike.
 pub struct Pair {
-    /// What kind of likeness it is.
+    /// In which way they look alike.
     pub family: String,
-    /// Both, in words.
+    /// Both as text.
     pub text: String,
     /// The first.
     pub a: ModelProto,
     /// The second.
     pub b: ModelProto,
-    /// What both can be fed.
+    /// Inputs for both.
     pub feeds: Vec<Feeds>,
-    /// Under which assumption they are equal, if under any.
+    /// The assumption under which they are equal, if there is one.
     pub clause: Option<Clause>,
     /// How they differ.
     pub difference: Difference,
 }
 
 impl Pair {
-    /// Both in turn: the one for the other.
+    /// The pair with its models swapped.
     pub fn swapped(self) -> Pair {
         Pair { a: self.b, b: self.a, ..self }
     }
 }
 
-/// Shapes that a result may be brought to.
+/// Rearrangements of a result.
 const ARRANGED: &[&str] = &["Transpose(r)", "Reshape(r, [-1])", "Concat(r, r, axis=0)"];
-/// The same, of later versions.
+/// The same, for later versions.
 const ARRANGED_SINCE_13: &[&str] = &["Unsqueeze(r, [0])", "Slice(r, [-1], [-9223372036854775807], [0], [-1])"];
-/// What may be done with truth values.
+/// Operations on booleans.
 const OF_TRUTHS: &[&str] = &["Not(r)", "Where(r, 1.0:f32, 0.0:f32)", "Cast(r, to=i32)", "Xor(r, true:bool)", "And(r, r)"];
-/// With integers.
+/// Operations on integers.
 const OF_INTEGERS: &[&str] = &["Add(r, 1)", "Mul(r, 3)", "Cast(r, to=i64)", "Cast(r, to=f64)", "Equal(r, 0)", "Add(r, r)", "Sub(r, 1)"];
-/// With reals: nothing that hides a small difference.
+/// Operations on reals: none that hides a small difference.
 const OF_REALS: &[&str] = &["Mul(r, 2)", "Neg(r)", "Add(r, r)", "Mul(r, -0.5)"];
 
-/// The pair number `law` of a family at type `ty`; an error says why it cannot be made or run.
+/// The pair number `law` of a family at type `ty`; an error says why it cannot be built or run.
 pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &dyn Runtime, random: &mut Random) -> Result<Pair> {
     let mut drawn = family.draw(law, ty, random)?;
     if !plain {
@@ -74,7 +74,7 @@ pub fn pair(family: &Family, law: usize, ty: DType, plain: bool, runtime: &dyn R
     Ok(Pair { family: family.name.clone(), text: drawn.text, a, b, feeds, clause, difference })
 }
 
-/// Puts the same things around both expressions.
+/// Surrounds both expressions with the same operators.
 fn surround(drawn: &mut Drawn, random: &mut Random) -> Result<()> {
     let old = drawn.frame.opset.min(drawn.opset_b) < 13;
     let free = drawn.frame.inputs.iter().any(|i| i.name == "x" && i.range.is_none() && i.ty == drawn.frame.ty && !i.dims.is_empty());
@@ -110,7 +110,7 @@ fn surround(drawn: &mut Drawn, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// Puts `name` where a template says `r`.
+/// Replaces `r` in a template by `name`.
 fn rename(term: &mut Term, name: &str) {
     match term {
         Term::Name(text) if text == "r" => *text = name.into(),
@@ -119,7 +119,7 @@ fn rename(term: &mut Term, name: &str) {
     }
 }
 
-/// The family of a value's type, as far as it can be seen.
+/// The class of a value's type, if it can be determined.
 fn class(term: &Term, program: &Program, ty: DType) -> Option<Class> {
     match term {
         Term::Name(name) => match program.lets.iter().rev().find(|(n, t)| n == name && t != term) {

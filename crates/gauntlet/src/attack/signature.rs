@@ -1,4 +1,4 @@
-//! Pairs that compute the same of their inputs, and declare something else to their callers.
+//! Pairs that compute the same from their inputs, but declare different interfaces.
 
 use bytes::Bytes;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
@@ -6,32 +6,32 @@ use regraft_onnx::proto::{GraphProto, ModelProto, TensorProto, TensorShapeProto,
 
 use crate::generate::random::Random;
 
-/// What is declared in another way.
+/// What is declared differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An input has another name.
     InputName,
     /// An output has another name.
     OutputName,
-    /// Two inputs change places.
+    /// Two inputs are swapped.
     InputOrder,
-    /// Two outputs change places.
+    /// Two outputs are swapped.
     OutputOrder,
-    /// An input has another fixed size, or a fixed one instead of any.
+    /// An input has another fixed size, or a fixed one instead of an open one.
     InputSize,
-    /// An output declares a size that it has not.
+    /// An output declares a wrong size.
     OutputSize,
     /// An output declares another number of axes.
     OutputRank,
     /// An output declares another element type.
     OutputType,
-    /// An input is gone.
+    /// An input is missing.
     FewerInputs,
     /// There is one more input.
     MoreInputs,
     /// There is one more output.
     MoreOutputs,
-    /// An input has a value when it is not given.
+    /// An input has a default value.
     Default,
 }
 
@@ -123,7 +123,7 @@ pub fn changed(model: &ModelProto, kind: Kind, random: &mut Random) -> Option<Mo
     Some(model)
 }
 
-/// The declared shape of a value, made if there is none.
+/// The declared shape of a value, created if missing.
 fn shape(info: &mut ValueInfoProto) -> Option<&mut TensorShapeProto> {
     let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut()?.value.as_mut() else { return None };
     Some(tensor.shape.get_or_insert_default())
@@ -134,7 +134,7 @@ fn sizes(sizes: &[i64]) -> TensorShapeProto {
     TensorShapeProto { dim }
 }
 
-/// Calls a value otherwise wherever it is read or made, bodies included.
+/// Renames a value wherever it is read or defined, including bodies.
 fn rename(graph: &mut GraphProto, old: &str, new: &str) {
     for node in &mut graph.node {
         for name in node.input.iter_mut().chain(&mut node.output).filter(|n| *n == old) {

@@ -1,4 +1,4 @@
-//! What the campaign counted.
+//! The counts of the campaign.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use super::claim::{Claim, Clause, Judgement};
 /// Cases of one family.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Counts {
-    /// Made and run.
+    /// Built and run.
     pub made: usize,
-    /// Of these, what really differs, or is forged, or is false: all else is about them.
+    /// Of these, really different, forged or false: all other counts are about them.
     pub different: usize,
-    /// Proved without an assumption that explains the difference: this must never be.
+    /// Proved without an assumption that explains the difference: this must never happen.
     pub proved: usize,
-    /// Proved under an assumption that does.
+    /// Proved under such an assumption.
     pub assumed: usize,
     /// Equal up to rounded constants.
     pub bounded: usize,
@@ -41,7 +41,7 @@ impl Counts {
 pub struct Tally {
     /// By family.
     pub families: BTreeMap<String, Counts>,
-    /// How often a proof was excused, by what it assumes.
+    /// How often a proof was excused, by assumption.
     pub clauses: BTreeMap<String, usize>,
     /// False proofs, one line each.
     pub broken: Vec<String>,
@@ -53,7 +53,7 @@ impl Tally {
         self.families.entry(name.into()).or_default()
     }
 
-    /// Counts what is claimed of a pair that differs; true if it must not be.
+    /// Counts the claim about a pair that differs; true if it is not allowed.
     pub fn claimed(&mut self, family: &str, what: &str, claim: &Claim, clause: Option<Clause>) -> bool {
         let counts = self.family(family);
         counts.different += 1;
@@ -77,14 +77,14 @@ impl Tally {
         false
     }
 
-    /// What differs, over all families.
+    /// The totals over all families.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.families.values().for_each(|counts| total.join(counts));
         total
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn join(&mut self, other: Tally) {
         for (name, counts) in &other.families {
             self.family(name).join(counts);
@@ -115,12 +115,12 @@ impl fmt::Display for Tally {
     }
 }
 
-/// All of it.
+/// The outcome of the campaign.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     /// Seed.
     pub seed: u64,
-    /// Pairs that look alike and differ.
+    /// Pairs that look alike but differ.
     pub pairs: Tally,
     /// Certificates of models that differ.
     pub certificates: Tally,

@@ -1,4 +1,4 @@
-//! Expressions over tensors, as the catalogue writes them.
+//! Expressions over tensors, in the catalogue's syntax.
 //!
 //! ```text
 //! r = RandomNormalLike(x); Sub(r, r)
@@ -11,7 +11,7 @@
 use anyhow::{Result, bail, ensure};
 use regraft_ir::text::Cursor;
 
-/// Values, one after the other, and those that are results.
+/// A sequence of values, some of them results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     /// Names of values that are used more than once.
@@ -23,13 +23,13 @@ pub struct Program {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
-    /// An input, or a value with a name.
+    /// An input, or a named value.
     Name(String),
-    /// A constant of no axes; its type is that of its neighbours where none is given.
+    /// A scalar constant; if no type is given, that of its neighbours.
     Number { text: String, ty: Option<String> },
-    /// A constant of one axis; of 64-bit integers where no type is given.
+    /// A one-dimensional constant; of 64-bit integers if no type is given.
     List { items: Vec<String>, ty: Option<String> },
-    /// An operand that is left out.
+    /// An omitted operand.
     Absent,
     /// A result of an operator.
     Call { op: String, operands: Vec<Term>, attributes: Vec<(String, Attribute)>, port: usize },
@@ -65,7 +65,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Every term, parts included.
+    /// Visits every term, including subterms.
     pub fn visit<'t>(&'t self, seen: &mut dyn FnMut(&'t Term)) {
         self.lets.iter().map(|(_, term)| term).chain(&self.results).for_each(|term| term.visit(seen));
     }
@@ -99,7 +99,7 @@ fn is_number(text: &str) -> bool {
 }
 
 impl<'t> Reader<'t> {
-    /// What is left, without the blanks before it.
+    /// The rest, without leading blanks.
     fn rest(&mut self) -> &'t str {
         self.cursor.skip_blanks();
         self.cursor.rest()
@@ -156,7 +156,7 @@ impl<'t> Reader<'t> {
         let mut end = 0;
         for (at, c) in rest.char_indices() {
             let before = rest[..at].chars().next_back().unwrap_or(' ');
-            // A sign is part of a number at its start, after an exponent's `e`, and behind `min`,
+            // A sign is part of a number at its start, after an exponent's `e`, and after `min`,
             // `max` and a power of two.
             let offset = rest.starts_with("min") || rest.starts_with("max") || rest[..at].contains('^');
             let sign = matches!(c, '+' | '-') && (at == 0 || before == 'e' || offset);

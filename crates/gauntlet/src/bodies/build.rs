@@ -1,4 +1,4 @@
-//! Small models with bodies, in few words.
+//! Small models with bodies, in a terse notation.
 
 use regraft_onnx::proto::attribute_proto::AttributeType;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
@@ -42,7 +42,7 @@ pub fn value(text: &str) -> ValueInfoProto {
     }
 }
 
-/// A weight of values that depend on its name.
+/// A weight with values derived from its name.
 pub fn weight(name: &str, dims: &[i64]) -> TensorProto {
     let start = name.bytes().fold(7u64, |state, byte| state.wrapping_mul(131).wrapping_add(u64::from(byte)));
     let mut state = start | 1;

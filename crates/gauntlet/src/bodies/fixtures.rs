@@ -37,7 +37,7 @@ pub fn all() -> Vec<Fixture> {
     ]
 }
 
-/// Both branches have much to rewrite, with initializers of the same names.
+/// Both branches offer many rewrites, and their initializers share names.
 fn captures() -> ModelProto {
     let then = branch(
         vec![positive("s", &[4]), weight("t", &[4])],
@@ -53,7 +53,7 @@ fn captures() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![weight("w", &[4, 4]), weight("c", &[4])], list, &["f32 y [2,4]"]))
 }
 
-/// One outer value is read by both branches, by a later node, and is rewritten outside.
+/// One outer value is read by both branches and by a later node, and rewritten outside.
 fn shared_capture() -> ModelProto {
     let then = branch(vec![], &["a = Relu(m)", "b = Relu(a)"], "f32 b [2,4]");
     let otherwise = branch(vec![], &["a2 = Sigmoid(m)", "b2 = Mul(m, a2)"], "f32 b2 [2,4]");
@@ -63,7 +63,7 @@ fn shared_capture() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![weight("w", &[4, 4]), weight("c", &[4])], list, &["f32 y [2,4]", "f32 m [2,4]"]))
 }
 
-/// The inner body reads values of both graphs around it.
+/// The inner body reads values of both surrounding graphs.
 fn nested() -> ModelProto {
     let inner_then =
         branch(vec![weight("p", &[4, 4])], &["i = MatMul(a, p)", "j = Add(i, h)", "k = Relu(j)", "l = Relu(k)"], "f32 l [2,4]");
@@ -88,7 +88,7 @@ fn only_reader() -> ModelProto {
 }
 
 /// Weights are outside; batch normalization inside folds into them. One branch reads a constant
-/// that a node makes.
+/// produced by a node.
 fn captured_constants() -> ModelProto {
     let norm = |suffix: &str| {
         vec![
@@ -114,7 +114,7 @@ fn captured_constants() -> ModelProto {
     model(graph(&["f32 x [1,3,6,6]", "bool flag []"], weights, list, &["f32 y [1,4,4,4]"]))
 }
 
-/// Names that new values would like to have are taken, outside and in the other branch.
+/// Names that new values would get are taken, outside and in the other branch.
 fn names_to_avoid() -> ModelProto {
     let then = branch(
         vec![positive("regraft_const_2", &[4])],
@@ -128,7 +128,7 @@ fn names_to_avoid() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]"]))
 }
 
-/// Old files define a name inside that also exists outside; inside, the inner one counts. ONNX
+/// Old files define a name inside that also exists outside; inside, the inner one applies. ONNX
 /// Runtime does not accept that.
 fn shadowed() -> ModelProto {
     let then = branch(vec![positive("h", &[4])], &["a = Mul(x, h)", "b = Mul(a, h)"], "f32 b [2,4]");
@@ -139,15 +139,15 @@ fn shadowed() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![weight("w", &[4, 4])], list, &["f32 y [2,4]"]))
 }
 
-/// A call inside of a body, and the function that it calls, stay as they are.
+/// A call inside a body, and the called function, stay as they are.
 fn local_function() -> ModelProto {
     let then = branch(vec![], &["z = Relu(x)", "a = Relu(z)", "b = local:Twice(a)", "d = Relu(b)", "e = Relu(d)"], "f32 e [2,4]");
     let otherwise = branch(vec![], &["f = local:Twice(x)"], "f32 f [2,4]");
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![], vec![choose("y = If(flag)", then, otherwise)], &["f32 y [2,4]"]))
 }
 
-/// One branch returns an outer value as it is. ONNX Runtime does not accept that; it must still
-/// survive.
+/// One branch returns an outer value unchanged. ONNX Runtime does not accept that; it must survive
+/// nonetheless.
 fn captured_output() -> ModelProto {
     let then = branch(vec![], &[], "f32 h [2,4]");
     let otherwise = branch(vec![], &["a = Relu(h)", "b = Relu(a)"], "f32 b [2,4]");
@@ -155,7 +155,7 @@ fn captured_output() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], vec![weight("w", &[4, 4])], list, &["f32 y [2,4]"]))
 }
 
-/// Sizes of captured values are symbols and computed from symbols.
+/// Sizes of captured values are symbols, or computed from symbols.
 fn dynamic() -> ModelProto {
     let join = |text: &str| int(node(text), "axis", 0);
     let mut list = nodes(&["a = MatMul(d, p)", "b = MatMul(d, q)"]);
@@ -202,7 +202,7 @@ fn growing() -> ModelProto {
     model(graph(&["f32 x [N,4]"], weights, vec![repeat("y = Loop(n, more, x)", inner)], &["f32 y [_,4]"]))
 }
 
-/// A square matrix and one that is not change places: only what every iteration keeps may be
+/// A square and a non-square matrix swap places: only what every iteration preserves may be
 /// assumed.
 fn alternating() -> ModelProto {
     let list = nodes(&["go = Identity(c)", "a2 = Relu(b)", "b1 = Relu(a)", "b2 = Relu(b1)"]);
@@ -213,7 +213,7 @@ fn alternating() -> ModelProto {
     model(graph(&["f32 x [2,4]"], weights, list, &["f32 p [_,_]", "f32 q [_,_]"]))
 }
 
-/// A branch inside of a loop reads the carried value, a weight outside of the loop, and its own.
+/// A branch inside a loop reads the carried value, a weight outside the loop, and its own.
 fn loop_around_if() -> ModelProto {
     let then = branch(vec![positive("k", &[4])], &["a = MatMul(s, w)", "b = Mul(a, k)", "d = Relu(b)"], "f32 d [2,4]");
     let otherwise = branch(vec![], &["e = Relu(s)", "f = Relu(e)"], "f32 f [2,4]");
@@ -226,7 +226,7 @@ fn loop_around_if() -> ModelProto {
     model(graph(&["f32 x [2,4]", "bool flag []"], weights, list, &["f32 y [2,4]", "f32 z [2,2,4]"]))
 }
 
-/// A recurrence over slices along another axis than the first.
+/// A recurrence over slices along an axis other than the first.
 fn scan() -> ModelProto {
     let list = nodes(&["a = MatMul(s, w)", "b = MatMul(slice, v)", "d = Add(a, b)", "s2 = Tanh(d)", "o = Relu(s2)", "o2 = Relu(o)"]);
     let inner = graph(&["f32 s [2,4]", "f32 slice [2,3]"], vec![weight("w", &[4, 4])], list, &["f32 s2 [2,4]", "f32 o2 [2,4]"]);

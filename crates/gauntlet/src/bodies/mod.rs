@@ -1,4 +1,4 @@
-//! `bodies`: small models with `If`, `Loop` and `Scan`, rewritten at random outside and inside of
+//! `bodies`: small models with `If`, `Loop` and `Scan`, rewritten at random outside and inside
 //! their bodies.
 
 mod build;
@@ -20,7 +20,7 @@ use crate::trial::{Bench, Outcome};
 
 /// Size of every open dimension.
 const OPEN: usize = 3;
-/// Moves of each walk at most.
+/// Maximum number of steps of each walk.
 const STEPS: usize = 16;
 
 /// Models with bodies, rewritten at random.
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// All fixtures, each with several walks. Also gives the number of rewrites.
+/// All fixtures, each with several walks. Also returns the number of rewrites.
 fn campaign(seed: u64, walks: u64) -> Result<(Summary, usize)> {
     let bench = Bench::open()?;
     let mut summary = Summary::default();
@@ -81,7 +81,7 @@ fn campaign(seed: u64, walks: u64) -> Result<(Summary, usize)> {
     Ok((summary, rewrites))
 }
 
-/// What must hold even where the baseline cannot run the model.
+/// Checks what must hold even if the baseline cannot run the model.
 fn survives(bench: &Bench, before: &ModelProto, bytes: &[u8], walk: RandomWalk) -> Result<()> {
     let rewritten = bench.rewrite(bytes, walk)?;
     let after = ModelProto::decode(rewritten.bytes.as_slice())?;

@@ -16,7 +16,7 @@ fn bodies(graph: &GraphProto) -> impl Iterator<Item = &GraphProto> {
     graph.node.iter().flat_map(|n| &n.attribute).filter_map(|a| a.g.as_ref())
 }
 
-/// Names that a body defines although they are visible from outside.
+/// Names defined in a body although they are visible from outside.
 pub fn shadowed(model: &ModelProto) -> BTreeSet<String> {
     fn visit<'a>(graph: &'a GraphProto, visible: &BTreeSet<&'a str>, into: &mut BTreeSet<String>) {
         let own = defined(graph);
@@ -29,7 +29,7 @@ pub fn shadowed(model: &ModelProto) -> BTreeSet<String> {
     found
 }
 
-/// A name that rewriting gave twice, anywhere in the model.
+/// A name that rewriting assigned twice, anywhere in the model.
 pub fn new_twice(before: &ModelProto, after: &ModelProto) -> Option<String> {
     fn all<'a>(graph: &'a GraphProto, into: &mut Vec<&'a str>) {
         into.extend(defined(graph));

@@ -1,4 +1,4 @@
-//! `faults`: runs of the real command that are killed, interrupted, or cannot write.
+//! `faults`: runs of the real command that are killed, interrupted, or unable to write.
 
 mod run;
 mod scene;
@@ -41,12 +41,12 @@ pub struct Args {
     regraft: Option<PathBuf>,
 }
 
-/// Runs of each kind in a short campaign, at most.
+/// Maximum number of runs of each kind in a short campaign.
 const SHORT: usize = 6;
-/// The same of runs that cannot write: each kind of error once.
+/// The same for runs that cannot write: each kind of error once.
 const SHORT_ERRORS: usize = run::ERRORS.len();
 
-/// The command to run: the one that is named, or `regraft` beside this program.
+/// The command to run: the given one, or `regraft` next to this program.
 pub fn command(named: Option<&Path>) -> Result<PathBuf> {
     let path = match named {
         Some(path) => std::path::absolute(path)?,
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     };
     let settings = |at: usize| Setting { external: at % 2 == 1, old: at % 4 >= 2 };
-    // How long a run takes undisturbed, so that moments are spread over all of it.
+    // Measures an undisturbed run, so that disturbances are spread over all of it.
     for at in 0..4 {
         trial(Disturbance::None, settings(at), &mut runner);
     }

@@ -1,4 +1,4 @@
-//! One run of the command, and what disturbs it.
+//! One run of the command, and its disturbance.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -11,39 +11,39 @@ use regraft_ir::SplitMix64;
 
 use crate::faults::scene::{Output, Scene, TOKENS, judge_store};
 
-/// The budget of a run. Short: what is tested is how it ends.
+/// The budget of a run. Short: only the end of a run is tested.
 const BUDGET: &str = "2s";
-/// Microseconds after the beginning of writing in which a kill comes at the latest.
+/// Latest moment of a kill, in microseconds after writing began.
 const LAST_WRITE: u64 = 12_000;
-/// Runs that take longer hang.
+/// Runs that take longer count as hung.
 const LONGEST: Duration = Duration::from_secs(120);
-/// Files of at most this size can be written, where the disk is full; the models are larger.
+/// Largest file that can be written when the disk is full; the models are larger.
 const DISK: u64 = 2 << 20;
 
-/// What goes wrong in a run that cannot write, or cannot read.
+/// The fault in a run that cannot write, or cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No file may grow beyond a limit: what a program sees of a full disk.
+    /// No file may grow beyond a limit: a full disk as seen by a program.
     DiskFull,
-    /// The output's folder goes away once the run has begun.
+    /// The output's folder is removed once the run has begun.
     FolderGone,
     /// The output is a folder.
     OutputIsFolder,
     /// The output's folder does not exist.
     NoFolder,
-    /// Files cannot be made in the output's folder.
+    /// Files cannot be created in the output's folder.
     ReadOnly,
     /// The report goes to a folder that does not exist.
     NoReport,
-    /// Nobody reads what the command prints.
+    /// The reader of the command's output is gone.
     ClosedPipe,
-    /// What the command prints cannot be written.
+    /// The command's output cannot be written.
     FullOutput,
     /// The file with the weights is shorter than the model says.
     Truncated,
     /// The store is a folder.
     StoreIsFolder,
-    /// The store is something else.
+    /// The store is another kind of file.
     ForeignStore,
 }
 
@@ -62,7 +62,7 @@ pub const ERRORS: [Error; 11] = [
     Error::ForeignStore,
 ];
 
-/// What disturbs a run. Moments are parts of the time that a whole run takes.
+/// The disturbance of a run. Moments are fractions of the duration of a whole run.
 #[derive(Clone, Copy, Debug)]
 pub enum Disturbance {
     /// Nothing.
@@ -73,14 +73,14 @@ pub enum Disturbance {
     KillWriting(u64),
     /// SIGINT at a moment.
     Interrupt(f64),
-    /// An error, and for a full disk its size in bytes.
+    /// An error; for a full disk, also its size in bytes.
     Error(Error, u64),
     /// A second run at the same time, on the same store.
     Pair,
 }
 
 impl Disturbance {
-    /// A kill: every other one while the run writes.
+    /// A kill; half of them happen while the run writes.
     pub fn kill(random: &mut SplitMix64) -> Disturbance {
         if random.word().is_multiple_of(2) {
             Disturbance::Kill(random.unit())
@@ -89,12 +89,12 @@ impl Disturbance {
         }
     }
 
-    /// The error whose turn it is.
+    /// The error at this position in the cycle.
     pub fn error(at: usize, random: &mut SplitMix64) -> Disturbance {
         Disturbance::Error(ERRORS[at % ERRORS.len()], random.word() % DISK)
     }
 
-    /// A word for it.
+    /// A name for it.
     pub fn kind(self) -> String {
         match self {
             Disturbance::None => "undisturbed".into(),
@@ -107,11 +107,11 @@ impl Disturbance {
     }
 }
 
-/// Runs the command, again and again on one store.
+/// Runs the command repeatedly on one store.
 pub struct Runner {
     regraft: PathBuf,
     store: PathBuf,
-    /// How long the last undisturbed run took: later ones find the same prices in the store.
+    /// Duration of the last undisturbed run: later ones find the same prices in the store.
     whole: Duration,
 }
 
@@ -140,7 +140,7 @@ impl Runner {
         command
     }
 
-    /// Runs once, disturbed; says what came out, or fails if a promise was broken.
+    /// Runs once, disturbed; returns the outcome, or fails if a promise was broken.
     pub fn disturb(&mut self, scene: &Scene<'_>, disturbance: Disturbance) -> Result<String> {
         let ended = match disturbance {
             Disturbance::None => {
@@ -181,7 +181,7 @@ impl Runner {
         judge_store(&self.store)?;
         let output = scene.judge()?;
         match (ended.status.code(), ended.status.signal()) {
-            // Before the command can catch it, Ctrl-C ends a process as it ends any other.
+            // Until the command can catch it, Ctrl-C ends the process like any other.
             (None, Some(signal)) => {
                 let expected = if matches!(disturbance, Disturbance::Interrupt(_)) { libc::SIGINT } else { libc::SIGKILL };
                 ensure!(signal == expected, "ended by signal {signal}");
@@ -203,13 +203,13 @@ impl Runner {
         Ok(ended)
     }
 
-    /// A run that meets an error: it must say so in one line with a hint and exit code 2, or do its
-    /// work nevertheless.
+    /// A run with an error: it must report it on one line with a hint and exit code 2, or succeed
+    /// nevertheless.
     fn fail(&self, scene: &Scene<'_>, error: Error, size: u64) -> Result<String> {
         let place = match error {
             Error::OutputIsFolder => "tmp",
             Error::NoFolder => "none/f.onnx",
-            // No file can be made there, whoever asks.
+            // No file can be created there by anyone.
             Error::ReadOnly => "/proc/self/f.onnx",
             _ => "out/f.onnx",
         };
@@ -276,8 +276,8 @@ impl Runner {
     }
 }
 
-/// Fails unless the command ended with its exit code and, if that is a failure, one line that says
-/// why and what to do.
+/// Fails unless the command ended with the expected exit code and, for a failure, one line that
+/// says why and what to do.
 fn told(ended: &Ended, code: Option<i32>) -> Result<()> {
     ensure!(ended.status.code() == code, "exit code {:?}, signal {:?}: {}", ended.status.code(), ended.status.signal(), ended.errors);
     let lines: Vec<&str> = ended.errors.lines().filter(|line| line.starts_with("regraft: error: ")).collect();
@@ -287,7 +287,7 @@ fn told(ended: &Ended, code: Option<i32>) -> Result<()> {
     Ok(())
 }
 
-/// Reads what the child says, line by line, until it ends.
+/// Reads the child's output line by line until it ends.
 fn wait(mut child: Child, said: &mut dyn FnMut(&str)) -> Result<Ended> {
     let process = child.id();
     let (done, watched) = std::sync::mpsc::channel::<()>();
@@ -312,8 +312,8 @@ fn wait(mut child: Child, said: &mut dyn FnMut(&str)) -> Result<Ended> {
     Ok(Ended { status: child.wait()?, errors })
 }
 
-/// The same for a child that a timer signals. It is reaped only after that: its number then cannot
-/// mean another process.
+/// The same for a child signalled by a timer. It is reaped only afterwards: until then its process
+/// id cannot be reused.
 fn wait_unreaped(mut child: Child, timer: std::thread::JoinHandle<()>) -> Result<Ended> {
     let mut errors = String::new();
     child.stderr.take().context("standard error is piped")?.read_to_string(&mut errors)?;
@@ -322,15 +322,15 @@ fn wait_unreaped(mut child: Child, timer: std::thread::JoinHandle<()>) -> Result
     Ok(Ended { status: child.wait()?, errors })
 }
 
-/// Sends a signal to a child that was not reaped.
+/// Sends a signal to a child that has not been reaped.
 fn signal(process: u32, number: i32) {
     let Ok(process) = libc::pid_t::try_from(process) else { return };
     // SAFETY: `kill` only sends a signal, and the number is that of a child of this process.
     unsafe { libc::kill(process, number) };
 }
 
-/// Lets no file of this process grow beyond `bytes`; writing then fails as on a full disk instead
-/// of ending the process.
+/// Limits files of this process to `bytes`; writing then fails as on a full disk instead of ending
+/// the process.
 fn limit_files(bytes: u64) -> std::io::Result<()> {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: both calls only change settings of this process.

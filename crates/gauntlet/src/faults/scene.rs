@@ -1,4 +1,4 @@
-//! A folder with a model, and the judgement of what a run left behind in it.
+//! A folder with a model, and the judgement of what a run leaves behind in it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::decoder;
 /// Width and size of the models: large enough that writing them takes some time.
 const WIDTH: i64 = 192;
 const GIGABYTES: f64 = 0.003;
-/// Tokens that they are run at.
+/// Tokens to run them at.
 pub const TOKENS: usize = 4;
-/// Relative difference between what was written and its input.
+/// Relative difference allowed between the output and its input.
 const TOLERANCE: f64 = 1e-3;
 
-/// Models that all scenes are copied from, and what they compute.
+/// The models that all scenes are copied from, and their results.
 pub struct Models {
     folder: TempDir,
     runtime: Arc<dyn Runtime>,
@@ -30,30 +30,30 @@ pub struct Models {
     want: Vec<HostTensor>,
 }
 
-/// What a scene begins with.
+/// The initial state of a scene.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// The model has its weights in a file of their own.
+    /// The model has its weights in a separate file.
     pub external: bool,
     /// The output exists already, from an earlier run on another model.
     pub old: bool,
 }
 
-/// A folder of its own, in which one run is disturbed.
+/// A separate folder in which one run is disturbed.
 pub struct Scene<'a> {
     models: &'a Models,
     folder: TempDir,
     before: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// What became of the output.
+/// The state of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// There is none.
     Absent,
-    /// The one that was there before.
+    /// The previous one.
     Old,
-    /// A complete model that computes what the input computes.
+    /// A complete model equivalent to the input.
     Complete,
 }
 
@@ -110,12 +110,12 @@ impl Scene<'_> {
         self.folder.path().join(name)
     }
 
-    /// Where the output goes.
+    /// The path of the output.
     pub fn output(&self) -> PathBuf {
         self.path("out/f.onnx")
     }
 
-    /// Files that were in the output's folder before the run.
+    /// Number of files in the output's folder before the run.
     pub fn outputs_before(&self) -> usize {
         let folder = self.path("out");
         self.before.keys().filter(|path| path.parent() == Some(&folder)).count()
@@ -158,7 +158,7 @@ impl Scene<'_> {
         Ok(Output::Complete)
     }
 
-    /// Temporary files beside the output.
+    /// Checks for temporary files next to the output.
     fn no_strays(&self) -> Result<()> {
         let stray = files(&self.path("out"))?.into_iter().find(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -171,7 +171,7 @@ impl Scene<'_> {
     }
 }
 
-/// Fails if the store cannot be opened or is damaged. No store is a sound one.
+/// Fails if the store cannot be opened or is damaged. A missing store is sound.
 pub fn judge_store(path: &Path) -> Result<()> {
     if !path.exists() {
         return Ok(());

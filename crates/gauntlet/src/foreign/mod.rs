@@ -1,4 +1,4 @@
-//! What other simplifiers make of random models: is it proved to be the same? And is what is wrong
+//! Simplifies random models with other tools: are the results proved equivalent, and tampered ones
 //! never?
 
 mod tally;
@@ -29,11 +29,11 @@ use crate::trial::Bench;
 
 /// The script that runs the simplifiers.
 const SCRIPT: &str = "scripts/simplify.py";
-/// Models that are simplified in one go.
+/// Models simplified at a time.
 const BATCH: u64 = 100;
 /// Models of the short mode.
 const SHORT: u64 = 40;
-/// Outputs that differ by more than this, relative to their largest magnitude, are different.
+/// Outputs that differ by more than this, relative to their largest magnitude, count as different.
 const DIFFERENT: f64 = 1e-2;
 
 /// What other simplifiers make of random models, proved, and wrong models, not proved.
@@ -109,7 +109,7 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
         from = until;
         campaign.seconds = start.elapsed().as_secs_f64();
         eprintln!("{from} models, {:.0} s", campaign.seconds);
-        // After every batch, so that little is lost if the runtime takes the process with it.
+        // After every batch, so that little is lost if the runtime crashes the process.
         if let Some(path) = &args.json {
             std::fs::write(path, serde_json::to_vec_pretty(&campaign)?).with_context(|| path.display().to_string())?;
         }
@@ -118,7 +118,7 @@ pub fn run(args: &Foreign) -> Result<ExitCode> {
     Ok(campaign.conclude())
 }
 
-/// Simplifiers that an interpreter has, with their versions.
+/// The simplifiers installed for an interpreter, with their versions.
 fn versions(python: &Path) -> Result<BTreeMap<String, String>> {
     ensure!(Path::new(SCRIPT).is_file(), "there is no {SCRIPT} here: run this in the project's folder");
     let output =
@@ -138,7 +138,7 @@ fn simplify(python: &Path, tool: &str, folder: &Path, out: &Path) -> Result<()> 
     if status.success() { Ok(()) } else { bail!("{SCRIPT} {tool} ended with {status}") }
 }
 
-/// A case with its right outputs.
+/// A case with its expected outputs.
 type Wanted = (Case, Vec<Vec<HostTensor>>);
 
 /// Writes models that the baseline can run.
@@ -158,8 +158,8 @@ fn written(bench: &Bench, args: &Foreign, numbers: std::ops::Range<u64>, folder:
     Ok(cases)
 }
 
-/// Declares the shapes of outputs, which simplifiers insist on: sizes as far as they are known, and
-/// the number of axes.
+/// Declares the shapes of outputs, which simplifiers insist on: the known sizes, and the number of
+/// axes.
 fn declare(model: &mut ModelProto, want: &[Vec<HostTensor>]) {
     let known = Model::from_proto(model.clone()).map(|m| m.outputs()).unwrap_or_default();
     let Some(graph) = &mut model.graph else { return };
@@ -190,7 +190,7 @@ fn is_open(case: &Case) -> bool {
     model.inputs().iter().filter_map(|i| i.ty.as_ref()).any(|ty| ty.known_shape().is_none())
 }
 
-/// A model and what a tool made of it.
+/// A model and a tool's result.
 struct Subject<'a> {
     number: u64,
     case: &'a Case,
@@ -219,8 +219,8 @@ impl Subject<'_> {
             return Ok(());
         }
         if !Signature::of(a.proto()).compare(&Signature::of(b.proto())).0.is_empty() {
-            // An input that has a default value cannot be given any more: not the same model, and
-            // `check` says so first.
+            // An input with a default value can no longer be fed: not the same model, and `check`
+            // reports so first.
             tally.resigned += 1;
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl Subject<'_> {
             tally.broken.push(format!("{place} is {} and different: {what}", found.trust));
         }
         if !shown && !args.proofs_only {
-            // The whole command, as a user runs it.
+            // The whole command, as users run it.
             let request = CheckRequest {
                 reference: false,
                 effort: Effort { failures: 0, ..Effort::default() },
@@ -276,8 +276,8 @@ impl Subject<'_> {
                 Ok(report) => {
                     let first = report.differences.first().map_or("", String::as_str);
                     match &differs {
-                        // The simplifier is wrong here: outputs differ on the model's own inputs as
-                        // well.
+                        // The simplifier is wrong here: outputs also differ on the model's own
+                        // inputs.
                         Some(_) => tally.wrong.push(format!("{place}: {first}")),
                         None => tally.refuted.push(format!("{place}: {first}")),
                     }
@@ -291,7 +291,7 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// What differs on the case's own inputs, if anything does clearly.
+    /// The difference on the case's own inputs, if there is a clear one.
     fn differs(&self, bench: &Bench, bytes: &[u8]) -> Option<String> {
         let names: Vec<String> = self.case.model.graph.iter().flat_map(|g| &g.output).map(|o| o.name().to_string()).collect();
         let have = outputs(bench, bytes, &self.case.feeds).ok()?;
@@ -307,14 +307,14 @@ impl Subject<'_> {
         None
     }
 
-    /// Makes wrong models of what the tool made, and holds that nobody proves them.
+    /// Tampers with the tool's result, and checks that the wrong models are never proved.
     fn tamper(&self, args: &Foreign, bench: &Bench, a: &Model, b: &ModelProto, tally: &mut Tally) -> Result<()> {
         let mut random = Random::new(args.seed ^ 0x7a31, self.number);
         for _ in 0..args.tampered {
             let kind = random.pick(&Kind::ALL);
             let Some((wrong, what)) = tamper::tampered(b, kind, &mut random) else { continue };
             let bytes = wrong.encode_to_vec();
-            // Only what the baseline runs and what really differs is wrong.
+            // A model is only wrong if the baseline runs it and it really differs.
             let Some(difference) = self.differs(bench, &bytes) else { continue };
             let Ok(wrong) = Model::from_bytes(bytes.into(), None) else { continue };
             let effort = Effort { failures: args.effort.min(10), ..Effort::default() };
@@ -329,12 +329,12 @@ impl Subject<'_> {
     }
 }
 
-/// True if the graph really changed: not only names, duplicates, order, and where constants are
-/// kept.
+/// True if the graph really changed: not only in names, duplicates, order, and where constants are
+/// stored.
 fn is_changed(a: &Model, b: &Model) -> bool {
     let opaque = |model: &Model| model.graph().ids().any(|id| model.graph().node(id).op.kind() == OpKind::Opaque);
     if opaque(a) || opaque(b) {
-        // Nodes that are kept verbatim have no key of their own.
+        // Nodes kept verbatim have no key of their own.
         return operators(a.proto()) != operators(b.proto());
     }
     let key = |model: &Model| regraft_ir::canonical_key(&clean(model.graph()).0);
@@ -350,7 +350,7 @@ fn operators(model: &ModelProto) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// A reason without names and numbers, so that like reasons count together.
+/// A reason without names and numbers, so that similar reasons are counted together.
 fn brief(why: &str) -> String {
     let plain: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
     plain.chars().take(120).collect()

@@ -1,4 +1,4 @@
-//! What the campaign counted.
+//! The counts of the campaign.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,46 +6,46 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Reasons that are printed.
+/// Number of reasons to print.
 const REASONS: usize = 25;
 
-/// Models of one kind, through one tool.
+/// Models of one kind, simplified by one tool.
 #[derive(Debug, Default, Serialize)]
 pub struct Tally {
     /// Models that the tool refused.
     pub refused: usize,
     /// Why, without names and numbers.
     pub refusals: BTreeMap<String, usize>,
-    /// Models that cannot be read any more.
+    /// Models that can no longer be read.
     pub unreadable: usize,
-    /// Models of which it changed the inputs or outputs.
+    /// Models whose inputs or outputs it changed.
     pub resigned: usize,
-    /// Models that the tool left as they are.
+    /// Models that the tool left unchanged.
     pub unchanged: usize,
-    /// Models that it changed; all else is about them.
+    /// Models that it changed; all other counts refer to them.
     pub changed: usize,
-    /// Proved to be the same for all inputs and sizes.
+    /// Proved equal for all inputs and sizes.
     pub proved: usize,
     /// Proved, up to rounded constants.
     pub bounded: usize,
-    /// The largest difference of a rounded constant.
+    /// The largest deviation of a rounded constant.
     pub worst: f64,
-    /// Not proved, and the outputs are the same.
+    /// Not proved, but the outputs agree.
     pub tested: usize,
-    /// Not proved, and `check` says that they differ, though outputs on the model's own inputs are
-    /// the same.
+    /// Not proved, and `check` reports a difference, though outputs on the model's own inputs
+    /// agree.
     pub refuted: Vec<String>,
     /// The tool's mistakes: outputs differ.
     pub wrong: Vec<String>,
-    /// Not proved, and they could not be run.
+    /// Not proved, and not runnable.
     pub unrun: Vec<String>,
     /// Where proofs stop: the models, by the operators there.
     pub open: BTreeMap<String, Vec<u64>>,
-    /// Wrong models that were tried, by what was changed.
+    /// Wrong models tried, by change.
     pub tampered: BTreeMap<String, usize>,
-    /// What may never be: a wrong model that is proved.
+    /// Wrong models that were proved, which must never happen.
     pub broken: Vec<String>,
-    /// Seconds that looking for a proof took, for each.
+    /// Seconds spent on each proof attempt.
     pub times: Vec<f64>,
 }
 
@@ -54,7 +54,7 @@ impl Tally {
         100.0 * count as f64 / self.changed.max(1) as f64
     }
 
-    /// The time within which this share of all proofs was found or given up.
+    /// The time within which this share of all proof attempts ended.
     fn within(&self, share: f64) -> f64 {
         let mut times = self.times.clone();
         times.sort_by(f64::total_cmp);
@@ -62,7 +62,7 @@ impl Tally {
     }
 }
 
-/// All of it.
+/// The outcome of the campaign.
 #[derive(Debug, Serialize)]
 pub struct Campaign {
     seed: u64,
@@ -74,7 +74,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Nothing yet.
+    /// An empty campaign.
     pub fn new(seed: u64, tools: BTreeMap<String, String>) -> Campaign {
         Campaign { seed, tools, tallies: BTreeMap::new(), seconds: 0.0 }
     }

@@ -1,11 +1,10 @@
-//! Models that are wrong on purpose.
+//! Models made wrong on purpose.
 
 use regraft_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 
 use crate::generate::random::Random;
 
-/// Operators that stand for each other. None divides: a runtime may die of a whole number divided
-/// by 0.
+/// Operators that are swapped. None divides: a runtime may crash on an integer division by 0.
 const FAMILIES: &[&[&str]] = &[
     &["Relu", "Tanh", "Sigmoid", "Exp", "Neg", "Abs", "Sin", "Softplus", "Erf", "HardSigmoid", "Elu"],
     &["Add", "Sub", "Mul"],
@@ -38,7 +37,7 @@ impl Kind {
     pub const ALL: [Kind; 4] = [Kind::Attribute, Kind::Weight, Kind::Operator, Kind::Swap];
 }
 
-/// The model with one thing changed, and what; `None` if it has nothing of that kind.
+/// The model with one change, and its description; `None` if it has nothing of that kind.
 pub fn tampered(model: &ModelProto, kind: Kind, random: &mut Random) -> Option<(ModelProto, String)> {
     let mut model = model.clone();
     let graph = model.graph.as_mut()?;
@@ -51,7 +50,7 @@ pub fn tampered(model: &ModelProto, kind: Kind, random: &mut Random) -> Option<(
     Some((model, what))
 }
 
-/// One of the places that fit.
+/// One of the matching items.
 fn pick<'g, T>(items: impl Iterator<Item = &'g mut T>, random: &mut Random) -> Option<&'g mut T> {
     let mut items: Vec<&mut T> = items.collect();
     if items.is_empty() {
@@ -72,7 +71,7 @@ fn attribute(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
     let place = place(node);
     let attribute = pick(node.attribute.iter_mut().filter(|a| changeable(a)), random)?;
     if let Some(i) = &mut attribute.i {
-        // Groups, strides and blocks of 0 are no sizes.
+        // Groups, strides and blocks must not be 0.
         *i += if *i > 1 && random.once_in(2) { -1 } else { 1 };
     } else if let Some(f) = &mut attribute.f {
         *f = *f * 1.5 + 0.125;
@@ -94,7 +93,7 @@ fn attribute(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
 fn weight(graph: &mut GraphProto, random: &mut Random) -> Option<String> {
     let single = |t: &&mut regraft_onnx::proto::TensorProto| t.data_type() == 1 && (t.raw_data().len() >= 4 || !t.float_data.is_empty());
     let tensor = pick(graph.initializer.iter_mut().filter(single), random)?;
-    // Nothing is changed to itself, as -1, infinities and what is no number would be.
+    // Nothing is mapped to itself, as -1, infinities and NaN would be.
     let changed = |v: f32| if v == -1.0 || !v.is_finite() { 1.0 } else { v * 1.25 + 0.25 };
     if let Some(raw) = tensor.raw_data.take().filter(|raw| raw.len() >= 4) {
         let mut raw = raw.to_vec();

@@ -1,4 +1,4 @@
-//! Random models, rewritten at random whatever it costs.
+//! Random models, rewritten at random regardless of cost.
 
 mod shrink;
 pub mod subject;
@@ -21,7 +21,7 @@ use crate::trial::Bench;
 
 /// Models of the short mode.
 const SHORT: u64 = 250;
-/// Rewrites at most, per model.
+/// Maximum number of rewrites per model.
 const STEPS: usize = 14;
 
 /// Random models, rewritten at random.
@@ -56,11 +56,11 @@ pub struct Tally {
     /// Differences beyond the tolerance that double precision confirms to be rounding, one line
     /// each.
     pub excused: Vec<String>,
-    /// Steps of certificates, by how well they are known.
+    /// Steps of certificates, by trust.
     pub steps: BTreeMap<Trust, usize>,
-    /// Rules with steps that are not proved: how many, and the first.
+    /// Rules with unproved steps: how many, and the first.
     pub open: BTreeMap<String, (usize, String)>,
-    /// Models whose certificate does not lead to what was written, one line each: the reader sees
+    /// Models whose certificate does not lead to the written model, one line each: the reader sees
     /// another expression there.
     pub uncertified: Vec<String>,
     /// One line per failure.
@@ -73,7 +73,7 @@ fn walk(seed: u64, number: u64) -> RandomWalk {
     RandomWalk { steps: 1 + random.below(STEPS), seed: random.next() }
 }
 
-/// Runs models and counts.
+/// Runs models and counts outcomes.
 pub fn campaign(bench: &Bench, fuzz: &Fuzz) -> Result<Tally> {
     let mut tally = Tally::default();
     let models = if fuzz.short { SHORT.min(fuzz.models) } else { fuzz.models };
@@ -131,7 +131,7 @@ fn keep(fuzz: &Fuzz, name: &str, bytes: &[u8]) -> Result<()> {
     std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// A reason without names and numbers, so that like reasons count together.
+/// A reason without names and numbers, so that similar reasons are counted together.
 fn brief(why: &str) -> String {
     let plain: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
     let at = plain.find("Status Message").unwrap_or(0);

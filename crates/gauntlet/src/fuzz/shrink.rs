@@ -1,4 +1,4 @@
-//! The smallest model and the fewest rules that still show a failure.
+//! Minimizes a failure: the smallest model and the fewest rules that still show it.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use regraft_search::RandomWalk;
 use super::subject::{Kind, Outcome, Subject};
 use crate::trial::Bench;
 
-/// Walks that are tried to show the failure again on a smaller model.
+/// Walks tried to reproduce the failure on a smaller model.
 const WALKS: u64 = 10;
 
-/// A failure, as small as it gets.
+/// A minimized failure.
 pub struct Shrunk {
     /// The model.
     pub model: ModelProto,
-    /// Rules without any of which it holds.
+    /// Rules that are each needed for the failure.
     pub rules: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub fn shrink(model: &ModelProto, feeds: &[Feeds], tolerance: f64, kind: Kind, r
     Ok(Shrunk { model, rules })
 }
 
-/// Drops outputs and whatever only they need.
+/// Drops outputs and everything only they need.
 fn drop_outputs(search: &Search, model: &mut ModelProto, feeds: &[Feeds]) {
     let mut at = 0;
     while let Some(graph) = &model.graph
@@ -97,8 +97,8 @@ fn drop_outputs(search: &Search, model: &mut ModelProto, feeds: &[Feeds]) {
     }
 }
 
-/// Turns intermediate values into inputs, and makes others outputs, so that the nodes before and
-/// behind go.
+/// Turns intermediate values into inputs, and others into outputs, so that the nodes before and
+/// after are dropped.
 fn cut_values(search: &Search, model: &mut ModelProto, feeds: &mut Vec<Feeds>) {
     let names: Vec<String> = model.graph.iter().flat_map(|g| &g.node).flat_map(|n| n.output.clone()).filter(|n| !n.is_empty()).collect();
     for name in names.iter().rev() {
@@ -119,7 +119,7 @@ fn cut_values(search: &Search, model: &mut ModelProto, feeds: &mut Vec<Feeds>) {
             *feeds = fed;
             continue;
         }
-        // Not the front: perhaps everything behind.
+        // If not the part before, perhaps everything after.
         let mut smaller = model.clone();
         let Some(graph) = &mut smaller.graph else { continue };
         graph.output = vec![info(name, &values)];
@@ -158,8 +158,8 @@ fn info(name: &str, values: &[HostTensor]) -> ValueInfoProto {
     ValueInfoProto { name: Some(name.into()), r#type: Some(ty), ..ValueInfoProto::default() }
 }
 
-/// Removes nodes and initializers that no output needs. Bodies read what they please: models that
-/// have some keep everything.
+/// Removes nodes and initializers that no output needs. Bodies may read anything: models with
+/// bodies keep everything.
 fn sweep(model: &mut ModelProto) {
     let Some(graph) = &mut model.graph else { return };
     if graph.node.iter().any(|n| n.attribute.iter().any(|a| a.g.is_some())) {

@@ -13,16 +13,16 @@ use regraft_search::RandomWalk;
 
 use crate::trial::Bench;
 
-/// What became of a random model.
+/// The outcome for a random model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The same model.
     Held {
-        /// How many rewrites there were.
+        /// Number of rewrites.
         rewrites: usize,
-        /// What their certificate says of each step.
+        /// The certificate's verdict on each step.
         steps: Vec<Judged>,
-        /// Why it does not lead to the model, if so.
+        /// Why the certificate does not lead to the model, if so.
         uncertified: Option<String>,
         /// Differences beyond the tolerance that double precision confirms to be rounding.
         excused: Vec<String>,
@@ -31,14 +31,14 @@ pub enum Outcome {
     Broken {
         /// What is wrong.
         kind: Kind,
-        /// In words.
+        /// The description.
         what: String,
-        /// Rules, in the order in which they were applied.
+        /// Rules, in order of application.
         rules: Vec<String>,
     },
 }
 
-/// Ways to be wrong.
+/// Kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Another result.
@@ -51,7 +51,7 @@ pub enum Kind {
     Signature,
 }
 
-/// A model with its feeds, and what the baseline makes of it.
+/// A model with its feeds, and the baseline's outputs.
 pub struct Subject<'a> {
     bytes: &'a [u8],
     feeds: &'a [Feeds],
@@ -60,8 +60,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Runs the model on the baseline. Rules are laws of the reals: where the right outputs are no
-    /// numbers, kernels choose freely, and nothing can be compared.
+    /// Runs the model on the baseline. Rules are laws of the reals: where the expected outputs are
+    /// not finite numbers, kernels choose freely, and nothing can be compared.
     pub fn new(bench: &Bench, bytes: &'a [u8], feeds: &'a [Feeds], tolerance: f64) -> Result<Subject<'a>, String> {
         let want: Vec<Vec<HostTensor>> =
             feeds.iter().map(|f| bench.outputs(bytes, OptLevel::Disabled, f).map_err(|e| format!("{e:#}"))).collect::<Result<_, _>>()?;
@@ -114,7 +114,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     format!("panic: {}", text.unwrap_or("without a message"))

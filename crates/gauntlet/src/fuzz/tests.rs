@@ -5,7 +5,7 @@ use regraft_onnx::Model;
 
 use super::*;
 
-/// Models among which every operator must appear.
+/// Number of models among which every operator must appear.
 const WITHIN: u64 = 800;
 
 #[test]

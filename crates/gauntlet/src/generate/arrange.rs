@@ -1,4 +1,4 @@
-//! Operators that move, choose and repeat elements.
+//! Operators that move, select and repeat elements.
 
 use regraft_ir::DType;
 
@@ -35,7 +35,7 @@ pub fn reshape(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=5)?;
     let y = reshaped(d, &x)?;
     if d.random.once_in(3) {
-        // There and back again, by the shape of the operand.
+        // Back and forth, by the shape of the operand.
         let y = if d.random.once_in(2) { d.unary("Relu", &y, y.mag) } else { y };
         let shape = d.emit("Shape", &[&x], vec![], DType::I64, vec![Size::fixed(x.rank() as i64)], 8.0);
         return Some(d.emit("Reshape", &[&y, &shape], vec![], y.ty, x.dims.clone(), y.mag));
@@ -44,7 +44,7 @@ pub fn reshape(d: &mut Draft) -> Option<Val> {
 }
 
 fn reshaped(d: &mut Draft, x: &Val) -> Option<Val> {
-    // Merge neighbours or split a known size; then one open size at most may be -1, others 0 in
+    // Merge neighbours or split a known size; then at most one open size may be -1, others 0 in
     // place.
     let mut dims = x.dims.clone();
     if d.random.once_in(2) && dims.len() > 1 {
@@ -91,7 +91,7 @@ pub fn to_dims(d: &mut Draft, x: &Val, dims: &[Size]) -> Option<Val> {
     Some(d.emit("Reshape", &[x, &shape], vec![], x.ty, dims.to_vec(), x.mag))
 }
 
-/// A flattening.
+/// Flattens a value.
 pub fn flatten(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=5)?;
     let axis = d.random.below(x.rank() + 1);
@@ -101,7 +101,7 @@ pub fn flatten(d: &mut Draft) -> Option<Val> {
     Some(d.emit("Flatten", &[&x], vec![int("axis", written)], x.ty, dims, x.mag))
 }
 
-/// New axes of size 1, or such axes taken away.
+/// Adds or removes axes of size 1.
 pub fn squeeze(d: &mut Draft) -> Option<Val> {
     let x = d.real(0..=4)?;
     let ones: Vec<usize> = (0..x.rank()).filter(|a| x.dims[*a].is_one()).collect();
@@ -121,7 +121,7 @@ pub fn squeeze(d: &mut Draft) -> Option<Val> {
     Some(axes_op(d, op, &x, &list, dims))
 }
 
-/// `Squeeze` or `Unsqueeze`, as the opset spells it.
+/// `Squeeze` or `Unsqueeze`, in the opset's form.
 pub fn axes_op(d: &mut Draft, op: &str, x: &Val, axes: &[i64], dims: Vec<Size>) -> Val {
     if d.opset >= 13 {
         let axes = d.ints(axes);
@@ -130,7 +130,7 @@ pub fn axes_op(d: &mut Draft, op: &str, x: &Val, axes: &[i64], dims: Vec<Size>) 
     d.emit(op, &[x], vec![ints("axes", axes)], x.ty, dims, x.mag)
 }
 
-/// A repetition along axes: to a larger shape, or by factors.
+/// Repeats along axes: to a larger shape, or by factors.
 pub fn repeat(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     if d.opset >= 8 && d.random.once_in(2) {
@@ -138,7 +138,7 @@ pub fn repeat(d: &mut Draft) -> Option<Val> {
         if d.random.once_in(3) && x.rank() < 4 {
             target.insert(0, Size::fixed(2));
         }
-        // Sizes of 1 keep what is there.
+        // Sizes of 1 keep the existing size.
         let offset = target.len() - x.rank();
         let list: Vec<i64> = (0..target.len())
             .map(|at| match target[at].known() {
@@ -156,7 +156,7 @@ pub fn repeat(d: &mut Draft) -> Option<Val> {
     Some(d.emit("Tile", &[&x, &factors], vec![], x.ty, dims, x.mag))
 }
 
-/// Padding of any kind; now and then less than nothing.
+/// Padding of any kind; occasionally negative.
 pub fn pad(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let rank = x.rank();
@@ -176,7 +176,7 @@ pub fn pad(d: &mut Draft) -> Option<Val> {
     padded(d, &x, &pads, mode, value)
 }
 
-/// `x` padded, as the opset spells it.
+/// `x` padded, in the opset's form.
 pub fn padded(d: &mut Draft, x: &Val, pads: &[i64], mode: &str, value: f64) -> Option<Val> {
     let rank = x.rank();
     let dims = (0..rank).map(|a| x.dims[a].map(|s| s + pads[a] + pads[a + rank])).collect();
@@ -214,7 +214,7 @@ fn sliced(d: &mut Draft, x: &Val, axes: &[usize]) -> Option<Val> {
             let to = if cut == 1 { -1 } else { d.random.pick(ENDS) };
             (start, to, size.map(move |s| (s - cut - start + step - 1) / step))
         } else {
-            // From the end, or from beyond it, down to the start or to before it.
+            // From the end or beyond it, down to the start or before it.
             let from = d.random.pick(&[-1, i64::from(i32::MAX), i64::MAX]);
             let keep_first = d.random.once_in(2) || size.least() < 2;
             let to = if keep_first { d.random.pick(&[i64::from(i32::MIN), -1000]) } else { 0 };
@@ -234,7 +234,7 @@ fn sliced(d: &mut Draft, x: &Val, axes: &[usize]) -> Option<Val> {
     slice_op(d, x, &starts, &ends, &named, &steps, dims)
 }
 
-/// A `Slice`, as the opset spells it.
+/// A `Slice`, in the opset's form.
 pub fn slice_op(d: &mut Draft, x: &Val, starts: &[i64], ends: &[i64], axes: &[i64], steps: &[i64], dims: Vec<Size>) -> Option<Val> {
     if d.opset < 10 {
         let attributes = vec![ints("starts", starts), ints("ends", ends), ints("axes", axes)];
@@ -248,7 +248,7 @@ pub fn slice_op(d: &mut Draft, x: &Val, starts: &[i64], ends: &[i64], axes: &[i6
     Some(d.emit("Slice", &[x, &starts, &ends, &axes, &steps], vec![], x.ty, dims, x.mag))
 }
 
-/// A split, of which all parts or one go on, or that is joined again.
+/// A split of which all parts or one are used further, or that is concatenated again.
 pub fn split(d: &mut Draft) -> Option<Val> {
     let x = d.choose(|v| v.ty.is_float() && v.dims.iter().any(|s| s.known().is_some_and(|s| s > 1)))?;
     let axes: Vec<usize> = (0..x.rank()).filter(|a| x.dims[*a].known().is_some_and(|s| s > 1)).collect();
@@ -284,7 +284,7 @@ pub fn parts_of(d: &mut Draft, size: i64) -> Vec<i64> {
     if first == size { vec![size] } else { vec![first, size - first] }
 }
 
-/// `Split`, as the opset spells it.
+/// `Split`, in the opset's form.
 pub fn split_into(d: &mut Draft, x: &Val, axis: usize, parts: &[i64]) -> Vec<Val> {
     let negative = d.opset >= 11 && d.random.once_in(3);
     let mut attributes = vec![int("axis", axis as i64 - if negative { x.rank() as i64 } else { 0 })];
@@ -310,7 +310,7 @@ pub fn split_into(d: &mut Draft, x: &Val, axis: usize, parts: &[i64]) -> Vec<Val
     names.into_iter().zip(parts).map(part).collect()
 }
 
-/// `values` joined along `axis`.
+/// `values` concatenated along `axis`.
 pub fn concat(d: &mut Draft, values: &[Val], axis: usize) -> Option<Val> {
     let first = values.first()?;
     let mut dims = first.dims.clone();
@@ -328,7 +328,7 @@ pub fn concat(d: &mut Draft, values: &[Val], axis: usize) -> Option<Val> {
     Some(d.emit("Concat", &operands, vec![int("axis", written)], first.ty, dims, mag))
 }
 
-/// A concat of values that happen to fit, the same one twice included.
+/// A concat of values that happen to fit, including the same one twice.
 pub fn join(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let axis = d.random.below(x.rank());
@@ -346,7 +346,7 @@ pub fn join(d: &mut Draft) -> Option<Val> {
     concat(d, &values, axis)
 }
 
-/// Elements chosen by constant or computed indices.
+/// Elements selected by constant or computed indices.
 pub fn gather(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let axis = d.random.below(x.rank());
@@ -404,7 +404,7 @@ pub fn depth_space(d: &mut Draft) -> Option<Val> {
     Some(d.emit("DepthToSpace", &[&x], attributes, x.ty, dims, x.mag))
 }
 
-/// Nearest-neighbour enlargement.
+/// Nearest-neighbour upsampling.
 pub fn enlarge(d: &mut Draft) -> Option<Val> {
     let x = d.real(4..=4)?;
     if x.dims[2..].iter().any(|s| s.0.iter().any(|s| *s > 12)) {
@@ -414,7 +414,7 @@ pub fn enlarge(d: &mut Draft) -> Option<Val> {
     Some(enlarged(d, &x, &scales))
 }
 
-/// `x` enlarged by whole factors, as the opset spells it.
+/// `x` upsampled by integer factors, in the opset's form.
 pub fn enlarged(d: &mut Draft, x: &Val, scales: &[f64]) -> Val {
     let dims = x.dims.iter().zip(scales).map(|(s, f)| s.map(|v| v * *f as i64)).collect();
     let mode = word("mode", "nearest");

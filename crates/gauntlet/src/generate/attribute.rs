@@ -27,7 +27,7 @@ pub fn floats(name: &str, values: &[f64]) -> AttributeProto {
     AttributeProto { floats: values.iter().map(|v| *v as f32).collect(), ..named(name, AttributeType::Floats) }
 }
 
-/// A word.
+/// A string.
 pub fn word(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.as_bytes().to_vec()), ..named(name, AttributeType::String) }
 }

@@ -1,4 +1,4 @@
-//! Integers and truth values, and reals that come from them: where functions jump, operands are
+//! Integers and booleans, and reals derived from them: at the steps of functions, operands are
 //! exact.
 
 use regraft_ir::DType;
@@ -7,7 +7,7 @@ use super::attribute::{int, word};
 use super::draft::{Draft, Val};
 use super::size::{Size, broadcast};
 
-/// Largest integers that go on.
+/// Largest integers to use further.
 const LARGEST: f64 = 2000.0;
 
 fn integers(d: &mut Draft) -> Option<Val> {
@@ -24,7 +24,7 @@ fn cast(d: &mut Draft, x: &Val, to: DType) -> Val {
     d.emit("Cast", &[x], vec![int("to", i64::from(to.to_onnx()))], to, x.dims.clone(), x.mag.max(1.0))
 }
 
-/// Integers as reals, off the halves: where roundings and signs do not jump.
+/// Integers as reals, away from halves, so that roundings and signs do not jump.
 fn exact(d: &mut Draft) -> Option<Val> {
     let x = integers(d)?;
     let x = cast(d, &x, d.real);
@@ -71,7 +71,7 @@ fn truth(d: &mut Draft) -> Option<Val> {
     compare(d)
 }
 
-/// A comparison of integers, or of reals that come from them.
+/// A comparison of integers, or of reals derived from them.
 pub fn compare(d: &mut Draft) -> Option<Val> {
     let x = integers(d)?;
     let op = d.random.pick(&["Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"]);
@@ -93,7 +93,7 @@ pub fn compare(d: &mut Draft) -> Option<Val> {
     Some(d.emit(op, &[&x, &y], vec![], DType::Bool, dims, 1.0))
 }
 
-/// Logic of truth values.
+/// Logic on booleans.
 pub fn logic(d: &mut Draft) -> Option<Val> {
     let x = truth(d)?;
     let op = d.random.pick(&["And", "Or", "Xor", "Not", "Not"]);
@@ -106,7 +106,7 @@ pub fn logic(d: &mut Draft) -> Option<Val> {
     Some(d.emit(op, &[&x, &y], vec![], DType::Bool, dims, 1.0))
 }
 
-/// A choice between reals by a truth value, which may be constant.
+/// A choice between reals by a boolean, which may be constant.
 pub fn choice(d: &mut Draft) -> Option<Val> {
     if d.opset < 9 {
         return None;
@@ -146,7 +146,7 @@ pub fn convert(d: &mut Draft) -> Option<Val> {
     Some(cast(d, &wide, real))
 }
 
-/// Roundings, signs and the like of reals that are exact.
+/// Roundings, signs and the like of exact reals.
 pub fn rounding(d: &mut Draft) -> Option<Val> {
     let x = exact(d)?;
     let op = d.random.pick(&["Floor", "Ceil", "Round", "Sign", "ThresholdedRelu"]);
@@ -159,7 +159,7 @@ pub fn rounding(d: &mut Draft) -> Option<Val> {
     }
 }
 
-/// Tests for infinity and for what is no number.
+/// Tests for infinity and NaN.
 pub fn finite(d: &mut Draft) -> Option<Val> {
     if d.opset < 10 || d.real == DType::F16 {
         return None;
@@ -175,7 +175,7 @@ pub fn finite(d: &mut Draft) -> Option<Val> {
     Some(d.emit(op, &[&y], attributes, DType::Bool, y.dims.clone(), 1.0))
 }
 
-/// The place of an extreme, among values that are far apart or exact.
+/// The position of an extreme, among values that are far apart or exact.
 pub fn arg_extreme(d: &mut Draft) -> Option<Val> {
     let op = d.random.pick(&["ArgMax", "ArgMin"]);
     let x = d.choose(|v| v.ty.is_float() && v.rank() >= 1 && v.dims.iter().any(|s| s.known().is_some_and(|s| s > 1)))?;
@@ -219,7 +219,7 @@ pub fn one_hot(d: &mut Draft) -> Option<Val> {
     let axis = if last { -1 } else { d.random.int(0, x.rank() as i64) };
     let at = if last { x.rank() } else { axis as usize };
     dims.insert(at, Size::fixed(depth));
-    // Some integers are outside: rows of zeros. Negative ones count from the end.
+    // Some integers are out of range: rows of zeros. Negative ones count from the end.
     let hot = d.emit("OneHot", &[&x, &depth_val, &values], vec![int("axis", axis)], DType::F32, dims.clone(), 1.0);
     if d.real == DType::F32 && last && d.random.once_in(2) {
         let table = d.reals(&[depth, 3], -1.0, 1.0);

@@ -1,4 +1,4 @@
-//! A model under construction: nodes, constants, and what is known of every value.
+//! A model under construction: nodes, constants, and what is known about every value.
 
 use bytes::Bytes;
 use regraft_ir::{Const, DType};
@@ -12,14 +12,14 @@ use super::attribute;
 use super::random::Random;
 use super::size::{Size, broadcast, fixed};
 
-/// Values above this are scaled down before they go on: so that nothing overflows, and sums keep
+/// Values above this are scaled down before further use, so that nothing overflows and sums keep
 /// their digits.
 const LOUD: f64 = 24.0;
 
 /// A value of the model.
 #[derive(Clone, Debug)]
 pub struct Val {
-    /// Name in the graph; empty for an optional operand that is left out.
+    /// Name in the graph; empty for an omitted optional operand.
     pub name: String,
     /// Element type.
     pub ty: DType,
@@ -37,7 +37,7 @@ impl Val {
         self.dims.len()
     }
 
-    /// An optional operand that is left out.
+    /// An omitted optional operand.
     pub fn none() -> Val {
         Val { name: String::new(), ty: DType::F32, dims: Vec::new(), mag: 0.0, constant: true }
     }
@@ -45,7 +45,7 @@ impl Val {
 
 /// A model under construction.
 pub struct Draft {
-    /// Choices.
+    /// Source of choices.
     pub random: Random,
     /// Version of the standard operators.
     pub opset: i64,
@@ -53,7 +53,7 @@ pub struct Draft {
     pub ir: i64,
     /// The type of real values here.
     pub real: DType,
-    /// Values to go on with.
+    /// Values available for further use.
     pub pool: Vec<Val>,
     /// Values that must not be dropped.
     pub outputs: Vec<Val>,
@@ -91,7 +91,7 @@ impl Draft {
     /// A name that is not taken.
     pub fn fresh(&mut self) -> String {
         self.names += 1;
-        // Names that are numbers, and with characters of paths, occur in exported models.
+        // Numeric names, and names with path characters, occur in exported models.
         match self.names % 5 {
             0 => format!("{}", self.names),
             1 => format!("/block.{}/out:0", self.names),
@@ -108,7 +108,7 @@ impl Draft {
         val
     }
 
-    /// One of the recent values that `fits`, else an older one.
+    /// One of the recent values that satisfy `fits`, otherwise an older one.
     pub fn choose(&mut self, fits: impl Fn(&Val) -> bool) -> Option<Val> {
         let fitting: Vec<usize> = (0..self.pool.len()).filter(|at| fits(&self.pool[*at])).collect();
         let recent = fitting.len().saturating_sub(3);
@@ -117,7 +117,7 @@ impl Draft {
         Some(self.pool[*at].clone())
     }
 
-    /// A value of real numbers and at least this rank, not too loud.
+    /// A real value of a rank in this range, not too loud.
     pub fn real(&mut self, ranks: std::ops::RangeInclusive<usize>) -> Option<Val> {
         let ty = self.real;
         let val = self.choose(|v| v.ty == ty && ranks.contains(&v.rank()))?;
@@ -191,7 +191,7 @@ impl Draft {
         Val { name, ty, dims: fixed(dims), mag, constant: true }
     }
 
-    /// A constant of real numbers in `low..high`, now and then equal everywhere.
+    /// A constant of real numbers in `low..high`, occasionally with equal elements.
     pub fn reals(&mut self, dims: &[i64], low: f64, high: f64) -> Val {
         let splat = self.random.once_in(8).then(|| self.random.real(low, high));
         let count = dims.iter().product::<i64>().max(0);
@@ -199,7 +199,7 @@ impl Draft {
         self.constant(self.real, dims, &values)
     }
 
-    /// A weight for sums of `fan` products: keeps magnitudes.
+    /// A weight for sums of `fan` products that preserves magnitudes.
     pub fn weight(&mut self, dims: &[i64], fan: i64) -> Val {
         let bound = (3.0 / fan.max(1) as f64).sqrt();
         self.reals(dims, -bound, bound)
@@ -211,7 +211,7 @@ impl Draft {
         self.constant(self.real, dims, &[value])
     }
 
-    /// A real number that a motif expects beside `x`: now and then another one, of a higher rank,
+    /// A real number that a motif expects next to `x`: occasionally another one, of a higher rank,
     /// or one per element.
     pub fn number(&mut self, value: f64, x: &Val) -> Val {
         let value = if self.random.once_in(14) { value * 1.125 } else { value };
@@ -232,7 +232,7 @@ impl Draft {
         let reals: Vec<f64> = values.iter().map(|v| *v as f64).collect();
         let name = self.fresh();
         let tensor = self.tensor(&name, DType::I64, &[values.len() as i64], &reals);
-        // 2^63 - 1 is no double: the bytes are written here.
+        // 2^63 - 1 is not a double: the bytes are written here.
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         let tensor = TensorProto { raw_data: Some(Bytes::from(bytes)), ..tensor };
         if self.random.once_in(3) {
@@ -243,7 +243,7 @@ impl Draft {
         Val { name, ty: DType::I64, dims: fixed(&[values.len() as i64]), mag: 8.0, constant: true }
     }
 
-    /// Sizes that broadcast into `x`: every axis whole or 1, leading ones left out now and then.
+    /// Sizes that broadcast into `x`: every axis full or 1, leading ones occasionally omitted.
     pub fn side_dims(&mut self, x: &Val) -> Vec<i64> {
         let skip = if self.random.once_in(2) { self.random.below(x.rank() + 1) } else { 0 };
         let lone = self.random.once_in(2).then(|| self.random.below(x.rank().max(1)));
@@ -258,7 +258,7 @@ impl Draft {
         self.reals(&dims, low, high)
     }
 
-    /// A constant with one element per channel of `x` (axis 1), in any spelling.
+    /// A constant with one element per channel of `x` (axis 1), in any form.
     pub fn per_channel(&mut self, x: &Val, low: f64, high: f64) -> Option<Val> {
         let channels = x.dims.get(1)?.known()?;
         let mut dims = vec![1; x.rank() - 1];
@@ -297,12 +297,12 @@ impl Draft {
         self.binary("Sub", a, b)
     }
 
-    /// `a / b`; `b` is away from zero.
+    /// `a / b`; `b` is bounded away from zero.
     pub fn div(&mut self, a: &Val, b: &Val) -> Option<Val> {
         self.binary("Div", a, b)
     }
 
-    /// An element-wise operator of one value.
+    /// An elementwise operator of one value.
     pub fn unary(&mut self, op: &str, x: &Val, mag: f64) -> Val {
         self.emit(op, &[x], vec![], x.ty, x.dims.clone(), mag)
     }
@@ -338,7 +338,7 @@ impl Draft {
         self.info(val, false)
     }
 
-    /// The model. Values that nothing reads become outputs, and some that are read.
+    /// The model. Unread values become outputs, and so do some that are read.
     pub fn finish(mut self, domains: &[(&str, i64)]) -> ModelProto {
         let read: std::collections::HashSet<String> = self.nodes.iter().flat_map(|n| n.input.iter().cloned()).collect();
         let mut outputs = std::mem::take(&mut self.outputs);

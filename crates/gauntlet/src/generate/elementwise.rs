@@ -1,10 +1,10 @@
-//! Element-wise operators.
+//! Elementwise operators.
 
 use super::attribute::{float, ints};
 use super::draft::{Draft, Val};
 use super::size::broadcast;
 
-/// What an operator needs of its operand so that its result is finite and smooth.
+/// What an operator requires of its operand so that its result is finite and smooth.
 #[derive(Clone, Copy)]
 enum Domain {
     Any,
@@ -57,7 +57,7 @@ const UNARY: &[(&str, i64, Domain)] = &[
 /// Activations that appear most often.
 const COMMON: &[&str] = &["Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Neg", "Sqrt", "Exp", "Abs"];
 
-/// One value through an element-wise operator.
+/// Applies an elementwise operator to one value.
 pub fn unary(d: &mut Draft) -> Option<Val> {
     let x = d.real(0..=5)?;
     let known: Vec<_> = UNARY.iter().filter(|u| u.1 <= d.opset && (d.opset > 11 || !d.random.once_in(2) || u.1 > 7)).collect();
@@ -65,7 +65,7 @@ pub fn unary(d: &mut Draft) -> Option<Val> {
     through(d, op, domain, &x)
 }
 
-/// One value through one of the most common activations.
+/// Applies one of the most common activations to one value.
 pub fn activation(d: &mut Draft) -> Option<Val> {
     let x = d.real(0..=5)?;
     let op = d.random.pick(COMMON);
@@ -73,7 +73,7 @@ pub fn activation(d: &mut Draft) -> Option<Val> {
     through(d, op, domain, &x)
 }
 
-/// Every element-wise operator in turn, so that none is left to chance.
+/// Applies every elementwise operator in turn, so that none is left to chance.
 pub fn each_unary(d: &mut Draft) -> Option<Val> {
     let mut last = None;
     for _ in 0..4 {
@@ -114,7 +114,7 @@ fn through(d: &mut Draft, op: &str, domain: Domain, x: &Val) -> Option<Val> {
     let attributes = match op {
         "LeakyRelu" if given => vec![float("alpha", d.random.pick(&[0.0, 0.1, 0.5, 1.5, -0.25]))],
         "Elu" | "Celu" if given => vec![float("alpha", d.random.pick(&[0.5, 1.5]))],
-        // Anywhere else the function jumps.
+        // At any other threshold the function jumps.
         "ThresholdedRelu" => vec![float("alpha", 0.0)],
         "HardSigmoid" if given => vec![float("alpha", d.random.pick(&[1.0 / 6.0, 0.25, -0.2])), float("beta", d.random.pick(&[0.5, 0.25]))],
         "Gelu" if given => vec![super::attribute::word("approximate", d.random.pick(&["none", "tanh"]))],
@@ -200,7 +200,7 @@ pub fn clip(d: &mut Draft) -> Option<Val> {
     clipped(d, &x, low, high)
 }
 
-/// `x` within bounds, as the opset spells it.
+/// `x` within bounds, in the opset's form.
 pub fn clipped(d: &mut Draft, x: &Val, low: Option<f64>, high: Option<f64>) -> Option<Val> {
     if d.opset < 11 {
         let mut attributes = Vec::new();
@@ -233,7 +233,7 @@ pub fn dropout(d: &mut Draft) -> Option<Val> {
     Some(d.emit("Dropout", &[&x], ratio, x.ty, x.dims.clone(), x.mag))
 }
 
-/// A shrink, which has no definition here.
+/// A shrink, an operator not defined here.
 pub fn shrink(d: &mut Draft) -> Option<Val> {
     if d.opset < 9 {
         return None;
@@ -285,7 +285,7 @@ pub fn reduce(d: &mut Draft) -> Option<Val> {
     reduced(d, op, &x, if all { None } else { Some(&axes) }, keep)
 }
 
-/// `op` over `axes` (all, if not given), as the opset spells it.
+/// `op` over `axes` (all, if not given), in the opset's form.
 pub fn reduced(d: &mut Draft, op: &str, x: &Val, axes: Option<&[usize]>, keep: bool) -> Option<Val> {
     let rank = x.rank();
     let gone = |axis: usize| axes.is_none_or(|a| a.contains(&axis));

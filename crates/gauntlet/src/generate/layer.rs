@@ -44,7 +44,7 @@ impl Window {
         Window { kernel: vec![1; axes], strides: vec![1; axes], pads: vec![0; 2 * axes], dilations: vec![1; axes] }
     }
 
-    /// Sizes of the result over `spatial`, if there is any.
+    /// Sizes of the result over `spatial`, if there is a result.
     pub fn sizes(&self, spatial: &[Size]) -> Option<Vec<Size>> {
         let axes = self.kernel.len();
         (0..axes)
@@ -56,7 +56,7 @@ impl Window {
             .collect()
     }
 
-    /// The window as attributes; some that are the default are left out.
+    /// The window as attributes; some default values are omitted.
     pub fn attributes(&self, d: &mut Draft) -> Vec<AttributeProto> {
         let mut all = vec![ints("kernel_shape", &self.kernel)];
         if self.strides.iter().any(|s| *s != 1) || d.random.once_in(2) {
@@ -175,7 +175,7 @@ pub fn conv_transpose(d: &mut Draft) -> Option<Val> {
     })
 }
 
-/// A pool, of which a window may lie wholly on elements only.
+/// A pool whose windows must each contain an element.
 pub fn pool(d: &mut Draft) -> Option<Val> {
     let x = image(d)?;
     let op = d.random.pick(&["MaxPool", "AveragePool"]);
@@ -202,7 +202,7 @@ pub fn pooled(d: &mut Draft, op: &str, x: &Val, window: &Window) -> Option<Val> 
             attributes.retain(|a| a.name() != "dilations");
         }
         let whole = |a: usize| x.dims[a + 2].map(|s| (s + window.pads[a] + window.pads[a + axes] - window.kernel[a]) % window.strides[a]);
-        // Rounding up: only where it changes nothing is the size certain.
+        // Rounding up: the size is only certain where it changes nothing.
         if d.opset >= 10 && (0..axes).all(|a| whole(a) == Size::fixed(0)) && d.random.once_in(4) {
             attributes.push(int("ceil_mode", 1));
         }

@@ -1,6 +1,6 @@
 //! Random models that ONNX Runtime can run, made to provoke: forms that rules look for, broadcasts
-//! and attributes at the edges of their guards, old and new spellings, open sizes. Values stay
-//! where no function jumps, so that a difference is a defect.
+//! and attributes at the edges of their guards, old and new forms of operators, open sizes. Values
+//! stay away from jumps of functions, so that any difference is a defect.
 
 mod arrange;
 pub mod attribute;
@@ -45,10 +45,10 @@ impl Case {
     }
 }
 
-/// A way to go on with a model.
+/// A way to extend a model.
 type Step = fn(&mut Draft) -> Option<Val>;
 
-/// All ways to go on, with how often they are taken.
+/// All ways to extend a model, with their frequencies.
 const STEPS: &[(usize, Step)] = &[
     (4, elementwise::unary),
     (3, elementwise::each_unary),
@@ -129,8 +129,7 @@ pub fn case(seed: u64, number: u64) -> Case {
     inputs(&mut draft);
     let wanted = 5 + draft.random.below(14);
     let total: usize = STEPS.iter().map(|s| s.0).sum();
-    // The first step goes through the table in turn, so that every step is taken; the others are
-    // random.
+    // The first step cycles through the table, so that every step is taken; the others are random.
     let mut next = (number % STEPS.len() as u64) as usize;
     for _ in 0..4 * wanted {
         if draft.len() >= wanted {
@@ -148,7 +147,7 @@ pub fn case(seed: u64, number: u64) -> Case {
     Case { model: deduplicated(model), feeds, tolerance }
 }
 
-/// One to three inputs, of sizes that are often alike, so that a mistaken axis does not show as a
+/// One to three inputs, often of similar sizes, so that a mistaken axis does not show up as a
 /// mistaken shape.
 fn inputs(d: &mut Draft) {
     let n = d.random.pick(&[1, 2, 3, 4]);
@@ -215,12 +214,12 @@ fn feeds(d: &mut Draft) -> Vec<Feeds> {
         .collect()
 }
 
-/// The model with every function once, and without the imports of domains that it does not use.
+/// The model with every function once, and without imports of unused domains.
 fn deduplicated(mut model: ModelProto) -> ModelProto {
     model.functions.sort_by(|a, b| a.name().cmp(b.name()));
     model.functions.dedup_by(|a, b| a.name() == b.name());
     let used = |domain: &str| model.graph.iter().flat_map(|g| &g.node).any(|n| n.domain() == domain);
-    // The runtime's own domain may be written to, if it is imported.
+    // Operators of the runtime's own domain may be written, if it is imported.
     let keep: Vec<bool> = model.opset_import.iter().map(|o| matches!(o.domain(), "" | "com.microsoft") || used(o.domain())).collect();
     let mut keep = keep.into_iter();
     model.opset_import.retain(|_| keep.next().unwrap_or(true));

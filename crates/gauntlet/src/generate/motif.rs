@@ -1,4 +1,4 @@
-//! Forms of activations, arithmetic and normalizations that rules look for, some of them spoiled on
+//! Forms of activations, arithmetic and normalizations that rules look for, some of them broken on
 //! purpose.
 
 use regraft_ir::DType;
@@ -9,7 +9,7 @@ use super::draft::{Draft, Val};
 use super::elementwise::{clipped, reduced};
 use super::layer;
 
-/// An activation spelled out.
+/// A decomposed activation.
 pub fn activation(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let x = if x.mag > 6.0 { d.unary("Tanh", &x, 1.0) } else { x };
@@ -50,7 +50,7 @@ pub fn activation(d: &mut Draft) -> Option<Val> {
             let a = d.number(alpha, &x);
             let scaled = d.mul(&x, &a)?;
             if d.opset >= 9 && d.random.once_in(2) {
-                // Both sides agree at 0, where the choice jumps; the choice itself goes no further.
+                // Both sides agree at 0, where the choice jumps; the condition is not used further.
                 let zero = d.scalar(0.0);
                 let condition = d.emit("Greater", &[&x, &zero], vec![], DType::Bool, x.dims.clone(), 1.0);
                 if scaled.dims != x.dims {
@@ -118,7 +118,7 @@ fn one_plus_exp_of_neg(d: &mut Draft, x: &Val) -> Option<Val> {
     d.add(&e, &one)
 }
 
-/// Both forms of GELU, in the orders that exporters write.
+/// Both forms of GELU, in the orders exporters write.
 fn gelu(d: &mut Draft, x: &Val) -> Option<Val> {
     let gate = if d.opset >= 9 && d.random.once_in(2) {
         let y = if d.random.once_in(2) {
@@ -287,7 +287,7 @@ pub fn algebra(d: &mut Draft) -> Option<Val> {
             d.add(&a, &b)
         }
         9 => {
-            // A scaled branch beside its operand.
+            // A scaled branch next to its operand.
             let c = constant(d, &x);
             let y = d.mul(&x, &c)?;
             if d.random.once_in(2) { d.add(&y, &x) } else { d.sub(&x, &y) }
@@ -312,7 +312,7 @@ pub fn algebra(d: &mut Draft) -> Option<Val> {
     }
 }
 
-/// Normalizations spelled out, and with residuals, scales and shifts around them.
+/// Decomposed normalizations, also with residuals, scales and shifts around them.
 pub fn normalization(d: &mut Draft) -> Option<Val> {
     let x = d.real(2..=4)?;
     if d.random.once_in(4) {
@@ -396,7 +396,7 @@ pub fn affine(d: &mut Draft) -> Option<Val> {
     Some(y)
 }
 
-/// Movements around an operator, as layout conversions leave them.
+/// Data movement around an operator, as left by layout conversions.
 pub fn layout(d: &mut Draft) -> Option<Val> {
     let x = d.real(2..=4)?;
     let perm = if x.rank() == 4 && d.random.once_in(2) { vec![0, 2, 3, 1] } else { d.random.order(x.rank()) };

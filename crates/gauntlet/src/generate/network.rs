@@ -9,7 +9,7 @@ use super::elementwise::reduced;
 use super::layer::{self, Window, convolved, product_of};
 use super::size::{Size, known};
 
-/// A convolution and what exporters put behind and before it.
+/// A convolution with what exporters put before and after it.
 pub fn conv_block(d: &mut Draft) -> Option<Val> {
     let x = layer::image(d)?;
     let channels = x.dims[1].known()?;
@@ -65,7 +65,7 @@ pub fn conv_block(d: &mut Draft) -> Option<Val> {
     }
 }
 
-/// Several convolutions of one value or of parts of it, added or joined.
+/// Several convolutions of one value or of its parts, added or concatenated.
 pub fn conv_branches(d: &mut Draft) -> Option<Val> {
     let x = layer::image(d)?;
     let axes = x.rank() - 2;
@@ -129,8 +129,8 @@ pub fn conv_branches(d: &mut Draft) -> Option<Val> {
     Some(y)
 }
 
-/// Grouped convolutions, channel shuffles, squeeze-and-excitation, enlargements, slices: what
-/// stands around convolutions.
+/// Grouped convolutions, channel shuffles, squeeze-and-excitation, upsampling, slices: the
+/// neighbours of convolutions.
 pub fn conv_neighbours(d: &mut Draft) -> Option<Val> {
     let ty = d.real;
     let x = d.choose(|v| v.ty == ty && v.rank() == 4 && v.dims[1].known().is_some_and(|c| (2..=12).contains(&c)))?;
@@ -217,7 +217,7 @@ pub fn conv_neighbours(d: &mut Draft) -> Option<Val> {
     }
 }
 
-/// Products among sums, transpositions, joins and parts.
+/// Products among sums, transpositions, concatenations and slices.
 pub fn products(d: &mut Draft) -> Option<Val> {
     let x = d.real(2..=3)?;
     let inner = x.dims[x.rank() - 1].known()?;
@@ -350,7 +350,7 @@ fn attention(d: &mut Draft, x: &Val) -> Option<Val> {
     arrange::to_dims(d, &y, &[x.dims[0], x.dims[1], Size::fixed(width)])
 }
 
-/// Joins of joins, joins of parts, parts of joins, and arithmetic across them.
+/// Nested concatenations, concatenations of slices and vice versa, and arithmetic across them.
 pub fn joints(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let axis = d.random.below(x.rank());

@@ -16,7 +16,7 @@ fn plain(op: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     NodeProto { op_type: Some(op.into()), input: names(inputs), output: names(outputs), ..NodeProto::default() }
 }
 
-/// A branch that captures outer values by name; names inside occur in both bodies.
+/// A branch that captures outer values by name; inner names occur in both bodies.
 pub fn branch(d: &mut Draft) -> Option<Val> {
     let x = d.real(1..=4)?;
     let outer = d.side(&x, 0.5, 1.5);
@@ -64,7 +64,7 @@ pub fn repetition(d: &mut Draft) -> Option<Val> {
     Some(d.emit("Loop", &[&trips, &go, &start], vec![graph("body", body)], x.ty, x.dims.clone(), 1.0))
 }
 
-/// A call of a local function.
+/// A call to a local function.
 pub fn call(d: &mut Draft) -> Option<Val> {
     if d.ir < 8 {
         return None;
@@ -125,7 +125,7 @@ pub fn contributed(d: &mut Draft) -> Option<Val> {
     Some(Val { name: out, ty: x.ty, dims, mag: x.mag + 2.0, constant: false })
 }
 
-/// Quantization of reals that are off the halves, and weights that are stored as integers.
+/// Quantization of reals away from halves, and weights stored as integers.
 pub fn quantized(d: &mut Draft) -> Option<Val> {
     if d.opset < 10 || d.real != DType::F32 {
         return None;
@@ -148,7 +148,7 @@ pub fn quantized(d: &mut Draft) -> Option<Val> {
     d.mul(&x, &w)
 }
 
-/// A standard operator without a definition here.
+/// A standard operator not defined here.
 pub fn undefined(d: &mut Draft) -> Option<Val> {
     if d.opset < 14 {
         return None;
@@ -161,15 +161,15 @@ pub fn undefined(d: &mut Draft) -> Option<Val> {
     Some(d.emit("CumSum", &[&x, &axis], vec![], x.ty, x.dims.clone(), x.mag * 3.0))
 }
 
-/// The places of integers other than 0: as many as there are.
+/// The positions of nonzero integers, however many there are.
 pub fn nonzero(d: &mut Draft) -> Option<Val> {
     if d.opset < 9 {
         return None;
     }
     let x = d.choose(|v| v.ty == DType::I64 && v.rank() >= 1)?;
     let rank = x.rank() as i64;
-    // The second size is not known to anyone before the run: declared as if it were the only open
-    // size of that kind.
+    // The second size is unknown before the run: declared as if it were the only open size of that
+    // kind.
     let dims = vec![Size::fixed(rank), Size([-1, -2, -3 - d.len() as i64])];
     let places = d.emit("NonZero", &[&x], vec![], DType::I64, dims, 8.0);
     d.outputs.push(places);

@@ -14,7 +14,7 @@ impl Random {
         random
     }
 
-    /// Sixty-four bits.
+    /// Sixty-four random bits.
     pub fn next(&mut self) -> u64 {
         self.0.word()
     }
@@ -29,12 +29,12 @@ impl Random {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// True once in `n` times.
+    /// True once in `n` times on average.
     pub fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of `items`, which are not empty.
+    /// One of `items`, which must not be empty.
     pub fn pick<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }

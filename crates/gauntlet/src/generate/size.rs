@@ -1,6 +1,6 @@
 //! Sizes of dimensions under all bindings at once.
 
-/// How many bindings a model with open sizes is run at.
+/// The number of bindings a model with open sizes is run at.
 pub const BINDINGS: usize = 3;
 
 /// The size of a dimension at each binding; open if they differ.
@@ -54,7 +54,7 @@ pub fn known(sizes: &[Size]) -> Option<Vec<i64>> {
     sizes.iter().map(|s| s.known()).collect()
 }
 
-/// What two shapes broadcast to, if they do at every binding.
+/// The broadcast of two shapes, if they broadcast at every binding.
 pub fn broadcast(a: &[Size], b: &[Size]) -> Option<Vec<Size>> {
     let rank = a.len().max(b.len());
     let at = |shape: &[Size], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(Size::fixed(1), |i| shape[i]);

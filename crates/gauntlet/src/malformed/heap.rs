@@ -1,4 +1,4 @@
-//! Counts what the program allocates, so that a campaign sees an allocation that no input of its
+//! Counts the program's allocations, so that a campaign detects an allocation that no input of its
 //! size can need.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -40,14 +40,14 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn count(more: usize, less: usize) {
-    // A thread that ends allocates after its cells are gone.
+    // A terminating thread allocates after its cells are gone.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + more as isize - less as isize);
         PEAK.try_with(|peak| peak.set(peak.get().max(held.get())))
     });
 }
 
-/// Runs `work`; also the most bytes that it held at one time.
+/// Runs `work`; also returns the most bytes it held at any time.
 pub fn measured<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);

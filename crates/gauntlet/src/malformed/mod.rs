@@ -1,5 +1,5 @@
-//! Damaged models and rule files: read or refused, never a panic, never more memory than a file of
-//! that size can need.
+//! Damaged models and rule files: read or refused, without panics and without more memory than a
+//! file of that size can need.
 
 pub mod heap;
 mod mutate;
@@ -22,14 +22,13 @@ use crate::summary::Summary;
 
 /// Executions of the short mode.
 const SHORT: u64 = 4_000;
-/// Models that are damaged.
+/// Number of models to damage.
 const SEEDS: u64 = 192;
-/// One of so many executions damages a rule file.
+/// One in this many executions damages a rule file.
 const RULES_ONCE_IN: usize = 16;
-/// Memory that any file may take, however small: tables and small constants that are computed at
-/// import.
+/// Memory that any file may take, however small: tables, and small constants evaluated on import.
 const FIXED: usize = 24 << 20;
-/// Memory per byte of the file beyond that.
+/// Additional memory per byte of the file.
 const PER_BYTE: usize = 512;
 
 /// Damaged models and rule files.
@@ -52,7 +51,7 @@ pub struct Malformed {
     pub keep: Option<PathBuf>,
 }
 
-/// What the reader made of the files.
+/// The reader's results.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Executions of the model reader.
@@ -69,15 +68,15 @@ pub struct Tally {
     pub broken: Vec<String>,
 }
 
-/// Reads a model and writes it again; true if it is one.
+/// Reads a model and writes it back; true if it is valid.
 fn read_and_write(bytes: &[u8]) -> bool {
     let Ok(model) = Model::from_bytes(bytes.to_vec().into(), None) else { return false };
-    // What is read must be writable or refused, too.
+    // A model that can be read must be writable or refused.
     let _ = model.write(model.graph(), &WriteOptions::default()).map(|written| written.to_bytes());
     true
 }
 
-/// Parses rules and indexes them; true if they are some.
+/// Parses rules and indexes them; true if they are valid.
 fn read_rules(text: &str) -> bool {
     parse("damaged.rules", text).is_ok_and(|rules| Library::new(rules).is_ok())
 }
@@ -140,7 +139,7 @@ pub fn campaign(malformed: &Malformed) -> Result<Tally> {
 
 /// Runs the campaign and prints its summary.
 pub fn run(malformed: &Malformed) -> Result<ExitCode> {
-    // A panic is reported once, as a finding; where it was goes to standard error.
+    // A panic is reported once, as a finding; its location goes to standard error.
     std::panic::set_hook(Box::new(|info| {
         if let Some(place) = info.location() {
             eprintln!("panic at {place}");

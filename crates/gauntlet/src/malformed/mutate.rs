@@ -1,4 +1,4 @@
-//! Damage to files: what disks, networks and attackers do to bytes, and what breaks lengths, sizes
+//! Damage to files: what disks, networks and attackers do to bytes, and corrupted lengths, sizes
 //! and repetitions.
 
 use crate::generate::random::Random;
@@ -7,7 +7,7 @@ use crate::generate::random::Random;
 const HUGE: &[u64] =
     &[0, 1, 0x7f, 0x80, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0000, u64::MAX];
 
-/// Words that a rule file may hold anywhere.
+/// Words that may occur anywhere in a rule file.
 const WORDS: &[&str] = &[
     "(",
     ")",
@@ -36,7 +36,7 @@ const WORDS: &[&str] = &[
     "\u{1f980}",
 ];
 
-/// `data` damaged in one to four ways; `other` lends parts.
+/// `data` damaged in one to four ways; parts may come from `other`.
 pub fn bytes(random: &mut Random, data: &[u8], other: &[u8]) -> Vec<u8> {
     let mut data = data.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -56,7 +56,7 @@ fn damage(random: &mut Random, data: &mut Vec<u8>, other: &[u8]) {
         1 => data[at] = random.next() as u8,
         2 => data.truncate(at),
         3 => {
-            // A part of another file, or of this one once more.
+            // A part of another file, or a repeated part of this one.
             let from = random.below(other.len().max(1)).min(other.len());
             let part = other[from..other.len().min(from + 1 + random.below(64))].to_vec();
             data.splice(at..at, part);
@@ -70,13 +70,13 @@ fn damage(random: &mut Random, data: &mut Vec<u8>, other: &[u8]) {
             data.drain(at..end);
         }
         6 => {
-            // A huge length or size where a number may stand.
+            // A huge length or size where a number may be.
             let number = varint(random.pick(HUGE));
             let end = data.len().min(at + 1 + random.below(2));
             data.splice(at..end, number);
         }
         7 => {
-            // A field of a number or of bytes, of a length that lies.
+            // A numeric or byte field with a false length.
             let tag = varint(((1 + random.below(31) as u64) << 3) | random.pick(&[0, 2, 2, 5, 1, 3]));
             let value = varint(random.pick(HUGE));
             data.splice(at..at, tag.into_iter().chain(value));
@@ -99,7 +99,7 @@ fn varint(mut value: u64) -> Vec<u8> {
     out
 }
 
-/// `text` damaged in one to four ways; `other` lends parts.
+/// `text` damaged in one to four ways; parts may come from `other`.
 pub fn text(random: &mut Random, text: &str, other: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let lent: Vec<char> = other.chars().collect();
@@ -171,8 +171,8 @@ fn put(out: &mut Vec<u8>, tag: u64, payload: &[u8]) {
     out.extend(payload);
 }
 
-/// A message with one field changed, dropped, doubled, moved or replaced somewhere inside; all
-/// lengths around it are right.
+/// A message with one field changed, dropped, doubled, moved or replaced at some depth; all
+/// enclosing lengths stay right.
 pub fn message(random: &mut Random, data: &[u8], other: &[u8]) -> Vec<u8> {
     let Some(mut all) = fields(data).filter(|all| !all.is_empty()) else {
         let mut data = data.to_vec();
@@ -181,7 +181,7 @@ pub fn message(random: &mut Random, data: &[u8], other: &[u8]) -> Vec<u8> {
     };
     let at = random.below(all.len());
     let (tag, payload) = all[at];
-    // Deeper most of the time: what is outermost is a few fields only.
+    // Descend most of the time: the outermost level only has a few fields.
     if tag & 7 == 2 && !random.once_in(4) {
         let inner = message(random, payload, other);
         all[at].1 = &inner;

@@ -1,4 +1,4 @@
-//! A case as exported: a model, and inputs with the outputs expected for them.
+//! A case as exported: a model, with inputs and expected outputs.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub struct DataSet {
 pub struct Datum {
     /// The tensor in ONNX's form; `None` for a sequence, an optional or a map.
     pub proto: Option<TensorProto>,
-    /// The tensor in the form that is fed; `None` also for element types that are not carried.
+    /// The tensor in the form to feed; `None` also for unsupported element types.
     pub host: Option<HostTensor>,
 }
 

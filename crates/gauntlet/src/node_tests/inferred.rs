@@ -1,4 +1,4 @@
-//! Inferred types, ours and those of the `onnx` package, and how they relate.
+//! Inferred types, ours and those of the `onnx` package, and how they compare.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use regraft_ir::{DType, Dim, Op, TensorType};
 use regraft_onnx::Model;
 use serde::Deserialize;
 
-/// What the package says of a model.
+/// The package's result for a model.
 #[derive(Debug, Default, Deserialize)]
 pub struct Theirs {
     /// Types by value.
@@ -18,15 +18,15 @@ pub struct Theirs {
     pub refused: Option<Vec<String>>,
 }
 
-/// A type as the package says it.
+/// A type as reported by the package.
 #[derive(Debug, Deserialize)]
 pub struct TheirType {
     dtype: i32,
-    /// Sizes, where the rank is known; `None` for one that is not.
+    /// Sizes, if the rank is known; `None` for an unknown size.
     dims: Option<Vec<Option<TheirDim>>>,
 }
 
-/// A size as the package says it.
+/// A size as reported by the package.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum TheirDim {
@@ -34,24 +34,24 @@ enum TheirDim {
     Symbol(String),
 }
 
-/// What Regraft says of a model.
+/// Regraft's result for a model.
 pub struct Ours {
     /// Types by value; `None` where nothing is known.
     pub types: HashMap<String, Option<TensorType>>,
-    /// Symbols of the declared inputs: other symbols say that a size is not known.
+    /// Symbols of the declared inputs: any other symbol means that a size is unknown.
     pub symbols: HashSet<String>,
 }
 
-/// How two types relate.
+/// How two types compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// Ours says all that theirs says.
+    /// Ours says everything theirs says.
     Covers,
-    /// Theirs says an element type only, ours nothing: a type has a rank here.
+    /// Theirs is only an element type, ours is unknown: a type has a rank here.
     NoRank,
     /// Theirs says more: what.
     Weaker(String),
-    /// Not both can be right: how they differ.
+    /// They cannot both be right: how they differ.
     Contradicts(String),
 }
 
@@ -65,7 +65,7 @@ impl TheirType {
 }
 
 impl Theirs {
-    /// Reads what the script wrote.
+    /// Reads the script's output.
     pub fn read(path: &Path) -> Result<Theirs> {
         let text = std::fs::read(path).with_context(|| path.display().to_string())?;
         serde_json::from_slice(&text).with_context(|| path.display().to_string())
@@ -92,7 +92,7 @@ impl Ours {
         Ours { types, symbols: symbols.into_iter().collect() }
     }
 
-    /// Our type of a value against theirs.
+    /// Compares our type of a value with theirs.
     pub fn relate(&self, ours: Option<&TensorType>, theirs: &TheirType) -> Relation {
         let dtype = DType::from_onnx(theirs.dtype);
         let Some(ours) = ours else {

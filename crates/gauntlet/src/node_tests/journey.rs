@@ -1,5 +1,5 @@
-//! Every variant of every case through the house: read, written unchanged, rewritten at random,
-//! written, loaded, run, compared.
+//! Takes every variant of every case through all stages: read, written unchanged, rewritten at
+//! random, written, loaded, run, compared.
 
 use anyhow::{Context, Result, bail};
 use prost::Message;
@@ -16,7 +16,7 @@ use super::{Args, caught};
 use crate::summary::Summary;
 use crate::trial::{Bench, TOLERANCE};
 
-/// Moves of a walk: more than any case has.
+/// Steps of a walk: more than any case allows.
 const STEPS: usize = 24;
 
 /// How far a variant of a case could be tested.
@@ -24,7 +24,7 @@ enum Reach {
     /// Run and compared; rewrites applied over all walks.
     Compared(usize),
     /// Written unchanged, and its rewritten forms load: it has values that cannot be fed or read
-    /// here, or differs from run to run.
+    /// here, or results that differ from run to run.
     Loaded(String),
     /// Written unchanged. The baseline cannot load or run it.
     Carried(String),
@@ -103,12 +103,12 @@ fn journey(bench: &Bench, prepared: &Prepared, walks: impl Iterator<Item = Rando
     Ok(Reach::Compared(rewrites))
 }
 
-/// What is read and written without a rewrite is the same model.
+/// A model read and written without a rewrite is unchanged.
 fn unchanged(bytes: &[u8]) -> Result<()> {
     let before = ModelProto::decode(bytes)?;
     let model = Model::from_bytes(bytes.to_vec().into(), None).context("reading")?;
     let after = model.write(model.graph(), &WriteOptions::default()).context("writing")?.proto;
-    // As bytes: a NaN among the attributes is not equal to itself.
+    // Compared as bytes: a NaN among the attributes is not equal to itself.
     if after.encode_to_vec() == bytes {
         return Ok(());
     }

@@ -23,7 +23,7 @@ use case::Case;
 
 /// The script that exports the cases and infers shapes with the `onnx` package.
 const SCRIPT: &str = "scripts/node_tests.py";
-/// In the short mode, one of so many cases.
+/// In the short mode, one in this many cases.
 const STRIDE: usize = 16;
 
 /// ONNX's own node tests in four variants: read, rewritten, written, run.
@@ -115,7 +115,7 @@ fn script(python: &Path, command: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `f` gives; a panic is an error like any other.
+/// The result of `f`, with a panic as an ordinary error.
 fn caught<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(result) => result,

@@ -12,10 +12,10 @@ use super::case::{Case, DataSet, Datum};
 use super::caught;
 use crate::summary::Summary;
 
-/// Absolute difference that passes, as in ONNX's own runner.
+/// Allowed absolute difference, as in ONNX's own runner.
 const ABSOLUTE: f64 = 1e-7;
 
-/// Runs every case that the executor can run.
+/// Runs every case the executor supports.
 pub fn run(cases: &[Case], verbose: bool) -> Summary {
     let mut summary = Summary::default();
     let mut undefined: BTreeMap<String, usize> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub fn run(cases: &[Case], verbose: bool) -> Summary {
     summary
 }
 
-/// Fails where the executor disagrees; why it cannot run the case, if so.
+/// Fails if the executor disagrees; returns why it cannot run the case, if so.
 fn agrees(case: &Case) -> Result<Option<String>> {
     let model = Model::from_proto(case.model.clone()).context("reading")?;
     if let Some(node) = model.opaque_nodes().first() {
@@ -73,8 +73,8 @@ fn value(datum: &Datum) -> Option<Value<f64>> {
     Value::from_const(&constant)
 }
 
-/// Relative difference that passes: ONNX's own for 32 bits and more, the rounding of a few
-/// operations for less.
+/// Allowed relative difference: ONNX's own for 32 bits and more, the rounding of a few operations
+/// for less.
 fn relative(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,

@@ -1,5 +1,5 @@
-//! Own shape inference: never less precise than the `onnx` package's, and right where runs show the
-//! sizes.
+//! Our shape inference: never less precise than the `onnx` package's, and right wherever runs
+//! reveal the sizes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,19 +16,18 @@ use super::inferred::{Ours, Relation, Theirs};
 use super::{Args, caught, script, variant};
 use crate::summary::Summary;
 
-/// Values where the package is wrong and no run decides it: `subject value: reason`, reviewed by
+/// Values where the package is wrong and no run decides: `subject value: reason`, reviewed by
 /// people.
 const ALLOWED: &str = include_str!("contradictions.txt");
 
-/// Weights above so many bytes are left out of the files for the package: it reads only their
-/// types.
+/// Weights with more bytes are omitted from the files for the package: it only reads their types.
 const HOLLOW: usize = 4096;
 
 /// A model whose types are inferred.
 struct Subject<'a> {
     name: String,
     model: ModelProto,
-    /// Runs that show the sizes of inputs and outputs.
+    /// Runs that reveal the sizes of inputs and outputs.
     sets: &'a [DataSet],
 }
 
@@ -92,7 +91,7 @@ fn zoo(args: &Args) -> Result<Vec<Subject<'static>>> {
     Ok(subjects)
 }
 
-/// Without any declared size but those of the inputs.
+/// Removes all declared sizes except those of the inputs.
 fn bare(model: &mut ModelProto) {
     let Some(graph) = &mut model.graph else { return };
     variant::strip(graph);
@@ -117,17 +116,17 @@ fn hollow(model: &ModelProto) -> ModelProto {
 #[derive(Default)]
 struct Tally {
     summary: Summary,
-    /// Values that both name.
+    /// Values named by both.
     values: usize,
-    /// Models that the package refuses.
+    /// Models refused by the package.
     refused: usize,
-    /// Values of which a run shows that the package is wrong.
+    /// Values for which a run shows that the package is wrong.
     decided: usize,
-    /// Values that the reviewed list allows.
+    /// Values allowed by the reviewed list.
     allowed: usize,
-    /// Values of which the package names an element type without a rank, and we nothing.
+    /// Values for which the package gives an element type without a rank, and we give nothing.
     no_rank: usize,
-    /// Results of nodes with bodies, and what is computed from them, of which we know nothing:
+    /// Results of nodes with bodies, and values computed from them, about which we know nothing:
     /// bodies are not followed.
     below: usize,
     /// Sizes of results compared with those of runs.
@@ -181,7 +180,7 @@ impl Tally {
     }
 }
 
-/// Values that come out of nodes with bodies, directly or not.
+/// Values that depend on nodes with bodies, directly or not.
 fn below_bodies(model: &ModelProto) -> HashSet<&str> {
     let mut below: HashSet<&str> = HashSet::new();
     for node in model.graph.iter().flat_map(|g| &g.node) {
@@ -197,7 +196,7 @@ fn is_allowed(subject: &str, value: &str) -> bool {
     ALLOWED.lines().filter_map(|line| line.split_once(": ")).any(|(key, _)| key.split_once(' ') == Some((subject, value)))
 }
 
-/// What runs show: for every result the symbols bound and the sizes it had.
+/// What runs reveal: for every result the bound symbols and its sizes.
 fn actual<'a>(subject: &'a Subject<'_>, ours: &Ours) -> HashMap<&'a str, Vec<(Bindings, Vec<usize>)>> {
     let mut shown: HashMap<&str, Vec<(Bindings, Vec<usize>)>> = HashMap::new();
     let Some(graph) = &subject.model.graph else { return shown };
@@ -220,7 +219,7 @@ fn actual<'a>(subject: &'a Subject<'_>, ours: &Ours) -> HashMap<&'a str, Vec<(Bi
     shown
 }
 
-/// How many sizes a type rightly predicts, or where it is wrong.
+/// The number of sizes that a type predicts correctly, or where it is wrong.
 fn wrong(ty: &TensorType, bindings: &Bindings, shape: &[usize]) -> Result<usize, String> {
     if ty.rank() != shape.len() {
         return Err(format!("the run gives {shape:?}"));

@@ -1,4 +1,4 @@
-//! What a case is turned into before it is read.
+//! The forms a case is converted to before it is read.
 
 use std::collections::HashSet;
 
@@ -15,13 +15,13 @@ const IR_OWN_INITIALIZERS: i64 = 4;
 /// A form of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// As it is.
+    /// Unchanged.
     AsIs,
     /// All inputs but the first are initializers.
     Initializers,
     /// Every declared size is a symbol of its own.
     Symbolic,
-    /// No type of an intermediate value is declared.
+    /// Intermediate values have no declared types.
     Stripped,
 }
 
@@ -29,7 +29,7 @@ pub enum Variant {
 pub struct Prepared {
     /// The model.
     pub bytes: Vec<u8>,
-    /// Inputs of each run; `None` where one cannot be fed.
+    /// Inputs of each run; `None` if one cannot be fed.
     pub feeds: Option<Vec<Feeds>>,
 }
 
@@ -37,7 +37,7 @@ impl Variant {
     /// All of them.
     pub const ALL: [Variant; 4] = [Variant::AsIs, Variant::Initializers, Variant::Symbolic, Variant::Stripped];
 
-    /// As printed.
+    /// The printed name.
     pub fn name(self) -> &'static str {
         match self {
             Variant::AsIs => "as is",
@@ -63,7 +63,7 @@ impl Variant {
     }
 }
 
-/// Turns all inputs but the first into initializers where they are tensors; their names.
+/// Turns all tensor inputs but the first into initializers; returns their names.
 fn fix(model: &mut ModelProto, set: &DataSet) -> HashSet<String> {
     let listed = model.ir_version() < IR_OWN_INITIALIZERS;
     let Some(graph) = &mut model.graph else { return HashSet::new() };
@@ -104,7 +104,7 @@ fn open_type(ty: &mut TypeProto, count: &mut usize) {
     }
 }
 
-/// Removes the types of intermediate values, in bodies as well.
+/// Removes the types of intermediate values, including those in bodies.
 pub fn strip(graph: &mut GraphProto) {
     graph.value_info.clear();
     for attribute in graph.node.iter_mut().flat_map(|n| &mut n.attribute) {

@@ -1,7 +1,7 @@
-//! The light models of the Python package `onnx`: real networks whose weights are filled with one
-//! number, at a batch of one.
+//! The light models of the Python package `onnx`: real networks with constant-filled weights, at a
+//! batch of one.
 //!
-//! With such weights, what goes into the last softmax has ten digits, and rounding decides the
+//! With such weights, the input of the last softmax has ten digits, and rounding decides the
 //! outputs. So they get random weights, and their batch is opened: where inputs and outputs declare
 //! it, and in the target shapes of `Reshape`.
 
@@ -18,7 +18,7 @@ use crate::zoo::Slot;
 /// Name of the open size.
 const SYMBOL: &str = "N";
 
-/// Model files in a folder, or of the Python package in the virtual environment.
+/// Model files in a folder, or those of the Python package in the virtual environment.
 pub fn find(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
     let Some(folder) = folder.map(Path::to_path_buf).or_else(crate::python::light_models) else {
         println!("no light models: the Python package onnx is not installed (name a folder with --lights)");
@@ -30,7 +30,7 @@ pub fn find(folder: Option<&Path>) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Opens the batch and draws the weights; the inputs that a caller feeds.
+/// Opens the batch and draws the weights; returns the inputs to feed.
 pub fn open(proto: &mut ModelProto, seed: u64) -> Vec<Slot> {
     // Before IR version 4, weights are listed among the inputs.
     let listed = proto.ir_version() < 4;
@@ -55,8 +55,8 @@ pub fn open(proto: &mut ModelProto, seed: u64) -> Vec<Slot> {
     slots
 }
 
-/// Replaces every weight that is one number everywhere by random values: of the usual spread where
-/// it is a filter or a matrix, and positive where it is a vector, which may be a variance.
+/// Replaces every constant-filled weight by random values: with the usual spread for a filter or a
+/// matrix, and positive for a vector, which may be a variance.
 fn draw_weights(graph: &mut GraphProto, seed: u64) {
     let shapes: HashMap<String, Vec<i64>> = graph.initializer.iter().map(|t| (t.name().to_string(), integers(t))).collect();
     let mut weights = Vec::new();
@@ -97,7 +97,7 @@ fn declaration(tensor: &TensorProto) -> ValueInfoProto {
     ValueInfoProto { name: tensor.name.clone(), r#type: Some(ty), ..ValueInfoProto::default() }
 }
 
-/// Integers of a tensor, in whichever field they are.
+/// Integers of a tensor, whichever field stores them.
 fn integers(tensor: &TensorProto) -> Vec<i64> {
     if tensor.data_type() != 7 {
         return Vec::new();
@@ -106,7 +106,7 @@ fn integers(tensor: &TensorProto) -> Vec<i64> {
     tensor.raw_data.as_ref().map_or_else(|| tensor.int64_data.clone(), |raw| raw.chunks_exact(8).map(word).collect())
 }
 
-/// Target shapes that begin with a batch of one take whatever batch there is.
+/// Makes target shapes that begin with a batch of one accept any batch.
 fn open_reshapes(graph: &mut GraphProto) {
     let targets: Vec<String> = graph.node.iter().filter(|n| n.op_type() == "Reshape").filter_map(|n| n.input.get(1).cloned()).collect();
     for tensor in graph.initializer.iter_mut().filter(|t| targets.iter().any(|name| name == t.name())) {

@@ -22,12 +22,12 @@ use tempfile::TempDir;
 use crate::summary::Summary;
 use crate::trial::{Bench, TOLERANCE};
 
-/// The batch that networks are rewritten for, and those that they are run at.
+/// The batch that networks are rewritten for, and the batches they are run at.
 const REWRITTEN_FOR: i64 = 4;
 const BATCHES: [usize; 3] = [1, 2, 3];
-/// Bytes that every file may grow by; a large one by 5 %.
+/// Bytes that any file may grow by; a large one may grow by 5 %.
 const GROWTH: u64 = 4 << 20;
-/// Moves of the walk that follows the search.
+/// Steps of the walk after the search.
 const STEPS: usize = 24;
 /// Networks of the short mode.
 const SHORT: [&str; 3] = ["squeezenet-1.1", "nasrnn", "paper-sru"];
@@ -87,13 +87,13 @@ fn campaign(args: &Args) -> Result<Summary> {
     Ok(summary)
 }
 
-/// What one network gave: rewrites and the largest difference, or why the baseline cannot run it.
+/// One network's rewrites and largest difference, or why the baseline cannot run it.
 enum Ended {
     Held { rewrites: usize, worst: f64 },
     Skipped(String),
 }
 
-/// One network's part of the summary, told as it comes.
+/// One network's part of the summary, printed as it arrives.
 fn told(name: &str, ended: Result<Ended>) -> Summary {
     match ended {
         Ok(Ended::Held { rewrites, worst }) => {
@@ -133,7 +133,7 @@ fn inputs(entry: &Entry) -> Vec<Slot> {
     entry.inputs.iter().map(slot).collect()
 }
 
-/// Values at a batch.
+/// Values at a given batch.
 fn feeds(slots: &[Slot], batch: usize, seed: u64) -> Result<Feeds> {
     let spec = |slot: &Slot| InputSpec {
         name: slot.name.clone(),
@@ -146,8 +146,8 @@ fn feeds(slots: &[Slot], batch: usize, seed: u64) -> Result<Feeds> {
     Ok(fill_inputs(Fill::Normal, &specs, &FillOptions { seed, ranges, ..FillOptions::default() })?)
 }
 
-/// Rewrites a model file, writes it, and runs both. One session is open at a time: networks are
-/// large.
+/// Rewrites a model file, writes it, and runs both. Only one session is open at a time: networks
+/// are large.
 fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<Ended> {
     let rewritten = path.with_file_name("rewritten.onnx");
     let (rewrites, names) = rewrite(bench, path, &rewritten, seed)?;
@@ -173,7 +173,7 @@ fn put_through(bench: &Bench, path: &Path, slots: &[Slot], seed: u64) -> Result<
     Ok(Ended::Held { rewrites, worst })
 }
 
-/// The deterministic search under the roofline, then a walk from what it found. Gives the number of
+/// The deterministic search under the roofline, then a walk from its result. Returns the number of
 /// rewrites and the outputs' names.
 fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, Vec<String>)> {
     let model = Model::read(from)?;
@@ -199,7 +199,7 @@ fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, V
     Ok((rewrites, before.outputs.into_iter().map(|o| o.name).collect()))
 }
 
-/// Bytes of a model file and of the data file beside it.
+/// Bytes of a model file and its data file.
 fn size(path: &Path) -> Result<u64> {
     let own = std::fs::metadata(path).with_context(|| path.display().to_string())?.len();
     let data = [".data", ".data2"].map(|suffix| {
@@ -225,7 +225,7 @@ fn outputs(bench: &Bench, path: &Path, level: OptLevel, cases: &[Feeds]) -> Resu
     cases.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
 }
 
-/// Opens the batch of a light model and puts it through.
+/// Opens the batch of a light model and takes it through all stages.
 fn light(bench: &Bench, path: &Path, seed: u64) -> Result<Ended> {
     let mut proto = Model::read(path)?.proto().clone();
     let slots = lights::open(&mut proto, seed);
@@ -250,8 +250,8 @@ mod tests {
         let summary = campaign(&Args { seed: 0, short: true, only: None, lights: None }).unwrap();
         assert_eq!((summary.held, summary.skipped, summary.broken), (SHORT.len(), 0, Vec::new()));
     }
-    /// Their weights are expressions of a few bytes: a rewriting that computes them makes 244 MB of
-    /// 4 kB.
+    /// Their weights are expressions of a few bytes: a rewrite that evaluates them turns 4 kB into
+    /// 244 MB.
     #[test]
     fn light_models_stay_small() {
         let required = std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_some();
@@ -262,7 +262,7 @@ mod tests {
         let paths = lights::find(None).unwrap();
         assert!(paths.len() == 9 || !required, "{paths:?}");
         let folder = TempDir::new().unwrap();
-        // The others are searched for longer, and have no larger weights.
+        // The others take longer to search, and have no larger weights.
         let is_short = |path: &PathBuf| {
             ["alexnet", "shufflenet", "squeezenet", "vgg19", "zfnet"].iter().any(|name| path.to_string_lossy().contains(name))
         };

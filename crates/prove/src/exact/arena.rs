@@ -1,9 +1,9 @@
 //! Expressions over named entries, and their normal form: sums of monomials with exact
 //! coefficients.
 //!
-//! Sums and products are kept as they were built; the normal form is taken where it is asked for,
-//! once for each expression. What is no polynomial (a quotient by a sum, a function, a maximum) is
-//! an atom, known by the normal form of its arguments.
+//! Sums and products are kept as built; the normal form is computed on demand, once per expression.
+//! Anything that is not a polynomial (a quotient by a sum, a function, a maximum) is an atom,
+//! identified by the normal form of its arguments.
 
 use rustc_hash::FxHashMap;
 
@@ -12,35 +12,35 @@ use regraft_ir::scalar::Function;
 use super::monomial::{MOST_ATOMS, Monomial, Monomials};
 use super::rational::Rational;
 
-/// An expression: its place in the arena.
+/// An expression: its index in the arena.
 pub(super) type Id = u32;
-/// A normal form that is an argument of an atom: its place in a table.
+/// A normal form that is an argument of an atom: its index in a table.
 pub(super) type Key = u32;
 
-/// A monomial and its coefficient, which is not zero.
+/// A monomial and its nonzero coefficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Term {
     pub(super) monomial: Monomial,
     pub(super) coefficient: Rational,
 }
 
-/// What a polynomial takes for a variable.
+/// What a polynomial treats as a variable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Atom {
     /// A named entry.
     Entry(u32),
     /// The exponential of a monomial; its powers are exponentials of multiples.
     Exponential(Monomial),
-    /// A sum that something is divided by, without a common factor and with leading coefficient 1.
-    /// It only has negative exponents.
+    /// A sum used as a divisor, without a common factor and with leading coefficient 1. Its
+    /// exponents are always negative.
     Divisor(Key),
-    /// A function that nothing else is known of.
+    /// An uninterpreted function.
     Function(Function, Key),
-    /// A power whose exponent is no small whole number.
+    /// A power whose exponent is not a small integer.
     Power(Key, Key),
     /// The largest (or smallest) of several, ascending.
     Extreme { largest: bool, of: Vec<Key> },
-    /// A positive number that no short ratio stands for, or no number: its bits.
+    /// A positive number that is not a short ratio, or NaN: its bits.
     Strange(u64),
 }
 
@@ -60,16 +60,16 @@ pub(super) type Broken = &'static str;
 
 const OVERFLOW: Broken = "a coefficient or exponent needs more than 64 bits";
 const TOO_LARGE: Broken = "an expression has too many terms";
-/// Most terms of one normal form.
+/// Maximum number of terms in a normal form.
 const MOST_TERMS: usize = 1 << 20;
-/// Largest whole exponent that is multiplied out.
+/// Largest integer exponent that is multiplied out.
 const MOST_FACTORS: i64 = 16;
 
 /// All expressions of one comparison.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     nodes: Vec<Node>,
-    /// The normal form of each node, as a range of `terms`, once it is known.
+    /// The normal form of each node, as a range of `terms`, once computed.
     normal: Vec<Option<(u32, u32)>>,
     terms: Vec<Term>,
     pairs: Vec<(Id, Id)>,
@@ -89,7 +89,7 @@ pub(super) const ZERO: Id = 0;
 pub(super) const ONE: Id = 1;
 
 impl Arena {
-    /// Forgets everything, and keeps the memory.
+    /// Forgets everything, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.nodes.clear();
         self.normal.clear();
@@ -118,7 +118,7 @@ impl Arena {
         self.push(Node::Terms(from, self.terms.len() as u32))
     }
 
-    /// Marks the comparison as one that cannot be decided.
+    /// Marks the comparison as undecidable.
     pub(super) fn give_up(&mut self, why: Broken) -> Id {
         self.broken.get_or_insert(why);
         ZERO
@@ -131,8 +131,8 @@ impl Arena {
         self.push_terms(&[Term { monomial: Monomial::ONE, coefficient: value }])
     }
 
-    /// The number that a double stands for, if that is a short ratio; else an atom of which only
-    /// the sign is known.
+    /// The number that a double stands for, if that is a short ratio; otherwise an atom of which
+    /// only the sign is known.
     pub(super) fn constant(&mut self, value: f64) -> Id {
         if value == 0.0 {
             return ZERO;
@@ -184,13 +184,12 @@ impl Arena {
         &self.atoms[number as usize]
     }
 
-    /// True if all atoms are entries, so that a normal form is a polynomial and nothing else.
+    /// True if all atoms are entries, so that normal forms are polynomials.
     pub(super) fn only_entries(&self) -> bool {
         self.atoms.iter().all(|a| matches!(a, Atom::Entry(_)))
     }
 
-    /// True if all atoms are entries and divisors, so that an expression is a quotient of
-    /// polynomials and nothing else.
+    /// True if all atoms are entries or divisors, so that expressions are quotients of polynomials.
     pub(super) fn is_rational(&self) -> bool {
         self.atoms.iter().all(|a| matches!(a, Atom::Entry(_) | Atom::Divisor(_)))
     }
@@ -226,7 +225,7 @@ impl Arena {
         if from == to { start } else { self.push(Node::Dot(start, from, to)) }
     }
 
-    /// The terms of an expression, in no order and not yet joined, each times `scale`.
+    /// The terms of an expression, unordered and not yet joined, each times `scale`.
     fn collect(&mut self, mut id: Id, scale: Rational, into: &mut Vec<Term>) -> Result<(), Broken> {
         let scaled = |c: Rational| if scale == Rational::ONE { Some(c) } else { c.times(scale) };
         loop {
@@ -306,7 +305,7 @@ impl Arena {
         Ok(self.push_terms(&terms))
     }
 
-    /// The number that an expression is, if it is one.
+    /// The number an expression equals, if it is constant.
     pub(super) fn as_number(&mut self, id: Id) -> Result<Option<Rational>, Broken> {
         Ok(match self.terms(id)? {
             [] => Some(Rational::ZERO),
@@ -315,7 +314,7 @@ impl Arena {
         })
     }
 
-    /// Equal normal forms. Expressions that were built alike are seen to be equal without taking
+    /// Equal normal forms. Expressions that were built alike are recognized without normalizing
     /// them.
     pub(super) fn same(&mut self, a: Id, b: Id, buffers: &mut [Vec<Term>; 2]) -> Result<bool, Broken> {
         if a == b {
@@ -377,7 +376,7 @@ impl Arena {
         Ok(Some(self.push_terms(&[Term { monomial, coefficient: scale }])))
     }
 
-    /// The smallest power of every atom over all terms, absent ones being zero.
+    /// The smallest power of every atom over all terms, an absent atom counting as power 0.
     fn common(&mut self, terms: &[Term]) -> Option<Monomial> {
         let lists: Vec<_> = terms.iter().map(|t| self.monomials.factors(t.monomial)).collect();
         let mut atoms: Vec<u32> = lists.iter().flatten().map(|f| f.0).collect();
@@ -406,7 +405,7 @@ impl Arena {
         Ok(self.push_terms(&[Term { monomial: product, coefficient: Rational::ONE }]))
     }
 
-    /// Small whole powers are products; the square root is a function; all other powers are atoms.
+    /// Small integer powers are products; square roots are functions; all other powers are atoms.
     pub(super) fn power(&mut self, base: Id, exponent: Id) -> Result<Option<Id>, Broken> {
         let whole = self.as_number(exponent)?.and_then(Rational::whole).filter(|e| e.abs() <= MOST_FACTORS);
         if let Some(times) = whole {
@@ -462,8 +461,8 @@ impl Arena {
         Ok(self.difference(ONE, twice))
     }
 
-    /// The logarithm: exponentials that all terms share, which are positive, stand outside as what
-    /// they are of.
+    /// The logarithm: exponentials that all terms share, which are positive, move outside as their
+    /// exponents.
     fn logarithm(&mut self, id: Id) -> Result<Id, Broken> {
         let terms = self.terms(id)?.to_vec();
         let shared = self.common(&terms).ok_or(OVERFLOW)?;
@@ -490,8 +489,8 @@ impl Arena {
         Ok(self.sum(outside, logarithm))
     }
 
-    /// The larger or smaller of two: associative, commutative and idempotent, and terms that all
-    /// alternatives share stand outside.
+    /// The larger or smaller of two: associative, commutative and idempotent, with terms that all
+    /// alternatives share moved outside.
     pub(super) fn extreme(&mut self, largest: bool, a: Id, b: Id) -> Result<Id, Broken> {
         let mut choices: Vec<Vec<Term>> = Vec::new();
         for id in [a, b] {
@@ -524,7 +523,7 @@ impl Arena {
         Ok(self.sum(inner, outside))
     }
 
-    /// What an expression is the extreme of, sorted and as normal forms; itself if it is none.
+    /// The operands of an extreme, sorted and in normal form; otherwise the expression itself.
     fn alternatives(&mut self, largest: bool, id: Id, into: &mut Vec<Vec<Term>>) -> Result<(), Broken> {
         let terms = self.terms(id)?.to_vec();
         for (at, term) in terms.iter().enumerate() {
@@ -546,7 +545,7 @@ impl Arena {
     }
 }
 
-/// Sorts terms by monomial and adds those of one monomial.
+/// Sorts terms by monomial and adds up those with the same monomial.
 fn join(terms: &mut Vec<Term>) -> Result<(), Broken> {
     terms.sort_unstable_by_key(|t| t.monomial);
     let mut kept = 0;

@@ -1,13 +1,13 @@
-//! Whether a difference vanishes, quotients by sums included.
+//! Decides whether a difference vanishes, quotients by sums included.
 
 use super::arena::{Arena, Atom, Broken, Id, ONE, Term, ZERO};
 
 const FRACTION: Broken = "a divisor has an exponent that is not whole";
 
-/// True if the expression is zero once every divisor is the sum that it stands for.
+/// True if the expression is zero once every divisor is replaced by the sum it stands for.
 ///
-/// The divisors are multiplied out one after the other, the last one made first: it is in no other
-/// one's sum.
+/// The divisors are multiplied out one by one, the most recent first: no other divisor's sum
+/// contains it.
 pub(super) fn vanishes(arena: &mut Arena, mut id: Id) -> Result<bool, Broken> {
     loop {
         let terms = arena.terms(id)?.to_vec();
@@ -24,12 +24,12 @@ pub(super) fn vanishes(arena: &mut Arena, mut id: Id) -> Result<bool, Broken> {
     }
 }
 
-/// The terms times the lowest power of the divisor that leaves none of it below, with the divisor
-/// as the sum that it stands for.
+/// The terms times the lowest power of the divisor that clears it from the denominator, with the
+/// divisor replaced by the sum it stands for.
 fn multiplied_out(arena: &mut Arena, terms: &[Term], atom: u32) -> Result<Id, Broken> {
     let Atom::Divisor(key) = *arena.atom_of(atom) else { return Err(FRACTION) };
     let sum = arena.expression_of_key(key);
-    // Terms by the exponent of the divisor, without it.
+    // Terms by their exponent of the divisor, with the divisor removed.
     let mut by_exponent: Vec<(i64, Vec<Term>)> = Vec::new();
     for term in terms {
         let mut factors = arena.monomials.factors(term.monomial);

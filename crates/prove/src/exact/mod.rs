@@ -1,12 +1,12 @@
-//! Two graphs of known small sizes compared exactly: every element of every output as an expression
-//! over named entries of the inputs.
+//! Exact comparison of two graphs of known small sizes: every element of every output as an
+//! expression over named entries of the inputs.
 //!
-//! The operators' own evaluators run over expressions, so this reading has no meanings of its own.
-//! Polynomials and quotients of them are decided; exponentials of sums are products; other
-//! functions, powers and extremes are atoms that are equal where their arguments are, extremes
-//! being associative, commutative, idempotent, and passing terms that all of their operands share.
-//! So equal expressions are equal wherever both sides are defined, and different ones are different
-//! functions as long as there are no atoms among them.
+//! The operators' own evaluators run over expressions, so this reading has no semantics of its own.
+//! Polynomials and their quotients are decided; exponentials of sums are products; other functions,
+//! powers and extremes are atoms that are equal where their arguments are. Extremes are also
+//! associative, commutative and idempotent, and release shared terms. So equal expressions are
+//! equal wherever both sides are defined, and different ones are different functions if they
+//! contain no atoms.
 
 mod arena;
 mod decide;
@@ -21,7 +21,7 @@ use regraft_ir::{Class, Const, EvalError, Graph, Op, Tensor, Value, eval};
 use arena::{Broken, Term};
 use scalar::{Exact, with};
 
-/// What exact expressions say of two graphs.
+/// What exact expressions say about two graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exactness {
     /// Every element of every output is the same expression.
@@ -33,8 +33,7 @@ pub enum Exactness {
         /// Flat index of the element.
         element: usize,
     },
-    /// The first graph has no value for these sizes (a window that lies in the padding as a whole):
-    /// why.
+    /// The first graph has no value for these sizes (a window lies entirely in the padding): why.
     Undefined(String),
     /// Neither was shown: why.
     Undecided(String),
@@ -42,8 +41,8 @@ pub enum Exactness {
 
 /// Compares two graphs with the same inputs and outputs, of known sizes, element by element.
 ///
-/// Inputs of reals have a name for each element; integers and booleans are those of `discrete`, by
-/// the input's name.
+/// Real inputs get a name for each element; integers and booleans are taken from `discrete`, by the
+/// input's name.
 pub fn exact_equal(before: &Graph, after: &Graph, discrete: &HashMap<String, Const>) -> Exactness {
     with(arena::Arena::clear);
     let compared = compare(before, after, discrete);
@@ -102,7 +101,7 @@ fn same(a: Exact, b: Exact, buffers: &mut [Vec<Term>; 2]) -> Result<bool, Broken
     })
 }
 
-/// A name for every element of the real inputs; what is given for the others.
+/// A name for every element of the real inputs; the given values for the others.
 fn feeds(graph: &Graph, discrete: &HashMap<String, Const>) -> Result<HashMap<String, Value<Exact>>, String> {
     let mut feeds = HashMap::new();
     for id in graph.inputs() {

@@ -1,28 +1,28 @@
-//! Products of powers of atoms, as words that are equal where the products are.
+//! Products of powers of atoms, as words that are equal if the products are.
 
 use rustc_hash::FxHashMap;
 
 use super::rational::Rational;
 
-/// A product of powers of atoms. Up to three factors are the word itself, all others a place in a
-/// table.
+/// A product of powers of atoms. Up to three factors are packed into the word; longer products are
+/// an index into a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Monomial(u64);
 
 /// Bits of one factor in a word.
 const BITS: u32 = 21;
 const MASK: u64 = (1 << BITS) - 1;
-/// Marks a place in the table.
+/// Marks an index into the table.
 const LISTED: u64 = 1 << 63;
-/// Factors in a word.
+/// Factors that fit in a word.
 const FACTORS: usize = 3;
-/// Atoms above this number are never in words.
+/// Atoms above this number are never packed into words.
 pub(super) const MOST_ATOMS: u32 = MASK as u32 - 1;
 
-/// An atom and its exponent, which is not zero.
+/// An atom and its nonzero exponent.
 pub(super) type Factor = (u32, Rational);
 
-/// All monomials that are no words.
+/// All monomials that do not fit in a word.
 #[derive(Debug, Default)]
 pub(super) struct Monomials {
     list: Vec<Vec<Factor>>,
@@ -71,8 +71,7 @@ impl Monomials {
         factors
     }
 
-    /// The monomial of these factors, which are in ascending order of atoms and have exponents that
-    /// are not zero.
+    /// The monomial of these factors, given in ascending order of atoms and with nonzero exponents.
     pub(super) fn of(&mut self, factors: Vec<Factor>) -> Monomial {
         let mut slots = [0u64; FACTORS];
         let mut used = 0;

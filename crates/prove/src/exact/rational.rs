@@ -1,4 +1,4 @@
-//! Exact ratios that fit the machine.
+//! Exact ratios of machine integers.
 
 use num_traits::ToPrimitive;
 
@@ -13,7 +13,7 @@ pub(super) struct Rational {
     denominator: i64,
 }
 
-/// Largest numerator and denominator of a constant that is taken for a ratio.
+/// Largest numerator and denominator of a constant that is read as a ratio.
 const LONGEST: u64 = 1 << 32;
 
 fn gcd(mut a: u128, mut b: u128) -> u128 {
@@ -28,7 +28,7 @@ impl Rational {
     pub(super) const ONE: Rational = Rational { numerator: 1, denominator: 1 };
     pub(super) const MINUS_ONE: Rational = Rational { numerator: -1, denominator: 1 };
 
-    /// The ratio in lowest terms; `None` if it does not fit, or for no denominator.
+    /// The ratio in lowest terms; `None` if it does not fit, or if the denominator is 0.
     fn reduced(numerator: i128, denominator: i128) -> Option<Rational> {
         if denominator == 0 {
             return None;
@@ -37,8 +37,8 @@ impl Rational {
         Some(Rational { numerator: i64::try_from(numerator / divisor).ok()?, denominator: i64::try_from(denominator / divisor).ok()? })
     }
 
-    /// The number that a double stands for: the ratio that it was rounded from, in single precision
-    /// if it is a number of that; `None` if it is none, or does not fit.
+    /// The number a double stands for: the ratio it was rounded from, in single precision if the
+    /// double is a single-precision number; `None` if there is none, or it does not fit.
     pub(super) fn of(value: f64) -> Option<Rational> {
         let dtype = if f64::from(value as f32) == value { DType::F32 } else { DType::F64 };
         let exact = meant(value, dtype).or_else(|| stored(value))?;

@@ -1,4 +1,4 @@
-//! The scalar that the operators' evaluators run over.
+//! The scalar type that the operators' evaluators run on.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -12,8 +12,8 @@ thread_local! {
     static ARENA: RefCell<Arena> = RefCell::default();
 }
 
-/// An expression over named entries, in the arena of this thread. Comparing two of them compares
-/// how they were built, not what they are.
+/// An expression over named entries, in the arena of this thread. Comparison is by construction,
+/// not by value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exact(pub(super) Id);
 

@@ -1,4 +1,4 @@
-//! Answers to questions that are asked again.
+//! Cached answers to repeated questions.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap;
 
 use crate::index::{Facts, Poly, Var};
 
-/// Most scopes that are remembered.
+/// Maximum number of cached scopes.
 const SCOPES: usize = 256;
 
 /// Ranges of variables, and sums that are at least 0.
 pub(crate) type Scope = (Vec<(Var, Poly)>, Vec<Poly>);
 
-/// Which sums were shown to be at least 0, which were not, and what holds inside of scopes. A copy
-/// knows nothing: it is made to learn other facts.
+/// Which sums were shown to be at least 0, which were not, and what holds inside scopes. A copy
+/// starts empty: copies are made to learn other facts.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     sums: RefCell<FxHashMap<Poly, bool>>,
@@ -36,7 +36,7 @@ impl Answers {
         self.sums.borrow_mut().insert(sum.clone(), answer);
     }
 
-    /// The facts that hold inside of a scope, found by `facts` where they are not remembered.
+    /// The facts that hold inside a scope, computed by `facts` if not cached.
     pub fn inside(&self, scope: Scope, facts: impl FnOnce(&Scope) -> Facts) -> Rc<Facts> {
         if let Some(facts) = self.scopes.borrow().get(&scope) {
             return facts.clone();
@@ -50,7 +50,7 @@ impl Answers {
         facts
     }
 
-    /// Forgets all, because facts have changed.
+    /// Forgets everything, because the facts have changed.
     pub fn clear(&mut self) {
         self.sums.get_mut().clear();
         self.scopes.get_mut().clear();

@@ -1,20 +1,20 @@
-//! Linear sums at the corner of the ranges of their variables where they are smallest.
+//! The smallest value of linear sums, at a corner of the ranges of their variables.
 
 use crate::index::{Atom, Facts, Poly, Var};
 
-/// What the smallest corner says of a sum.
+/// What the smallest corner says about a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Corner {
     /// It is at least 0 there, and so everywhere.
     Above,
     /// It is below 0 there, where all facts hold.
     Below,
-    /// The corner does not tell.
+    /// The corner does not decide.
     Open,
 }
 
 impl Facts {
-    /// Looks at the smallest corner of a sum that is linear in variables whose ranges are numbers.
+    /// Examines the smallest corner of a sum that is linear in variables with numeric ranges.
     pub fn smallest_corner(&self, sum: &Poly) -> Corner {
         let Some(corner) = self.corner(sum) else { return Corner::Open };
         let value = |var: Var| corner.iter().find(|(v, _)| *v == var).map_or(0, |(_, value)| *value);

@@ -1,4 +1,4 @@
-//! What is known of index expressions: ranges of variables, and sums that are not negative.
+//! What is known about index expressions: ranges of variables, and sums that are not negative.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::index::poly::without;
 use crate::index::{Atom, Fuel, Poly, Source, Var};
 use crate::value::{Number, Signs};
 
-/// Steps that one question may take.
+/// Maximum number of steps for one question.
 const PATIENCE: u32 = 4_000;
 /// How many known sums one chain of reasoning may use.
 const CHAIN: usize = 3;
@@ -24,13 +24,13 @@ pub(crate) struct Facts {
     ranges: Rc<FxHashMap<Var, Poly>>,
     known: Vec<Poly>,
     positive: Vec<Source>,
-    /// Types of tensors of whole numbers and of truth values.
+    /// Types of integer and boolean tensors.
     domains: Rc<FxHashMap<Source, DType>>,
-    /// Products of sizes that are part of a tensor's number of elements.
+    /// Products of sizes that are part of a tensor's element count.
     volumes: Rc<HashSet<Vec<Atom>>>,
     tables: Rc<HashMap<Source, Rc<Table>>>,
     answers: Answers,
-    /// Signs of sums that a case assumes.
+    /// Signs of sums assumed by a case.
     pub signs: Signs,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Table {
     pub shape: Vec<i64>,
     /// Elements, row-major.
     pub elements: Vec<Number>,
-    /// The least and the greatest element, if all are whole numbers.
+    /// The least and the greatest element, if all are integers.
     bounds: Option<(BigInt, BigInt)>,
 }
 
@@ -60,7 +60,7 @@ impl Table {
 }
 
 impl Facts {
-    /// Adds a variable of the range `0 ≤ var < extent`.
+    /// Adds a variable with range `0 ≤ var < extent`.
     pub fn range(&mut self, var: Var, extent: Poly) {
         if Rc::make_mut(&mut self.ranges).insert(var, extent).is_some() {
             self.answers.clear();
@@ -71,7 +71,7 @@ impl Facts {
     pub fn assume(&mut self, sum: Poly) {
         let whole = self.is_whole(&sum);
         let sum = if whole { sum.tightened() } else { sum };
-        // A number below 0 is a contradiction that has to stay.
+        // A number below 0 is a contradiction and must stay.
         let follows = |sum: &Poly, from: &Poly| sum.over(from).is_some_and(|more| more >= 0);
         let new = sum.known().is_none_or(|value| value < 0) && !self.known.iter().any(|known| follows(&sum, known)) && !self.by_sizes(&sum);
         if new && self.smallest_corner(&sum) != Corner::Above {
@@ -107,10 +107,10 @@ impl Facts {
         (least, self.known.iter().filter_map(|sum| sum.add(&atom).known()).min())
     }
 
-    /// What `m a + r ≥ 0` with `r < m` says of `a`, where `m` is not negative and all are whole: `a
-    /// ≥ 0`, and even `a ≥ 1` if `r < 0`.
+    /// What `m a + r ≥ 0` with `r < m` implies for `a`, where `m` is not negative and all are
+    /// integers: `a ≥ 0`, and even `a ≥ 1` if `r < 0`.
     fn high_digit(&self, sum: &Poly) -> Option<Poly> {
-        // A variable alone is no digit.
+        // A lone variable is not a digit.
         let scaled = sum.terms().iter().filter(|(atoms, c)| atoms.len() > 1 || c.unsigned_abs() > 1);
         let vars = scaled.flat_map(|(atoms, _)| atoms.iter()).filter_map(|atom| if let Atom::Var(var) = atom { Some(*var) } else { None });
         vars.into_iter().find_map(|var| {
@@ -120,8 +120,8 @@ impl Facts {
             if unit.known() == Some(1) || !unit.terms().iter().all(|(atoms, _)| atoms.iter().all(|atom| self.is_natural(atom))) {
                 return None;
             }
-            // Other terms count as part of `a` where the unit divides them, and only the number
-            // does where they are subtracted.
+            // Other terms count as part of `a` where the unit divides them; of subtracted terms,
+            // only the constant does.
             let digits = |(whole, low): (Poly, Poly)| {
                 let below = |bound: &Poly| self.at_least(&bound.plus(-1), &low);
                 match whole.has(var) {
@@ -150,14 +150,14 @@ impl Facts {
         self.positive.contains(source)
     }
 
-    /// Adds a tensor of a type of whole numbers or of truth values, which are 0 or 1.
+    /// Adds an integer or boolean tensor; booleans are 0 or 1.
     pub fn all_of(&mut self, source: &Source, dtype: DType) {
         if matches!(dtype.class(), Class::Int | Class::Bool) && self.domains.get(source) != Some(&dtype) {
             Rc::make_mut(&mut self.domains).insert(source.clone(), dtype);
         }
     }
 
-    /// The type of a tensor of whole numbers or of truth values.
+    /// The type of an integer or boolean tensor.
     pub fn dtype(&self, source: &Source) -> Option<DType> {
         self.domains.get(source).copied()
     }
@@ -167,18 +167,18 @@ impl Facts {
         self.dtype(source) == Some(DType::Bool)
     }
 
-    /// The least and the greatest element of a known constant of whole numbers.
+    /// The least and the greatest element of a known integer constant.
     pub fn bounds(&self, source: &Source) -> Option<(BigInt, BigInt)> {
         self.tables.get(source)?.bounds.clone()
     }
 
-    /// Adds products of sizes that are numbers of elements of tensors.
+    /// Adds products of sizes that are element counts of tensors.
     pub fn set_volumes(&mut self, volumes: &[Poly]) {
         let natural = volumes.iter().filter(|volume| volume.terms().iter().all(|(_, c)| *c >= 1));
         self.volumes = Rc::new(natural.flat_map(|volume| volume.terms().iter().map(|(atoms, _)| atoms.to_vec())).collect());
     }
 
-    /// Whether the product of these sizes, ascending, is at most a tensor's number of elements.
+    /// Whether the product of these sizes, ascending, is at most a tensor's element count.
     pub fn is_part_of_volume(&self, sizes: &[Atom]) -> bool {
         self.volumes.iter().any(|volume| {
             let mut rest = volume.iter();
@@ -186,27 +186,26 @@ impl Facts {
         })
     }
 
-    /// Whether the sum is a whole number wherever it is defined.
+    /// Whether the sum is an integer wherever it is defined.
     pub fn is_whole(&self, sum: &Poly) -> bool {
         !sum.any(&mut |atom| matches!(atom, Atom::Element(source, _) if !self.domains.contains_key(source)))
     }
 
-    /// Adds a sum that is at least 0 for as long as [`Facts::forget`] is not called with what this
-    /// gives back.
+    /// Adds a sum that is at least 0 until [`Facts::forget`] is called with the returned value.
     pub fn suppose(&mut self, sum: Poly) -> Vec<Poly> {
         let before = self.known.clone();
         self.assume(sum);
         before
     }
 
-    /// Takes these sums to be all that is known to be at least 0, for as long as [`Facts::forget`]
-    /// is not called with what this gives back.
+    /// Takes these sums to be the only ones known to be at least 0, until [`Facts::forget`] is
+    /// called with the returned value.
     pub fn instead(&mut self, known: Vec<Poly>) -> Vec<Poly> {
         self.answers.clear();
         std::mem::replace(&mut self.known, known)
     }
 
-    /// Forgets what was supposed.
+    /// Forgets what was assumed.
     pub fn forget(&mut self, before: Vec<Poly>) {
         self.instead(before);
     }
@@ -232,8 +231,8 @@ impl Facts {
         table.at(index.iter().map(Poly::known).collect::<Option<Vec<i64>>>()?)
     }
 
-    /// The facts with others besides. What was known of variables of the same names is about
-    /// others, and is forgotten.
+    /// The facts plus others. Facts about variables with the same names are about other variables,
+    /// and are dropped.
     pub fn with(&self, ranges: &[(Var, Poly)], known: impl IntoIterator<Item = Poly>) -> Facts {
         let mut facts = self.clone();
         facts.known.retain(|sum| !ranges.iter().any(|(var, _)| sum.has(*var)));
@@ -243,8 +242,7 @@ impl Facts {
         facts
     }
 
-    /// As [`Facts::with`], for facts that are asked for again: what was found of them is
-    /// remembered.
+    /// Like [`Facts::with`], for facts that are asked for repeatedly: their answers are cached.
     pub fn inside(&self, ranges: &[(Var, Poly)], known: &[Poly]) -> Rc<Facts> {
         self.answers.inside((ranges.to_vec(), known.to_vec()), |(ranges, known)| self.with(ranges, known.iter().cloned()))
     }
@@ -270,7 +268,7 @@ impl Facts {
             Corner::Below => false,
             Corner::Open => self.search(sum, &mut Vec::new(), &mut PATIENCE.clone()),
         };
-        // Without fuel, what is not shown now says nothing.
+        // Without fuel, a failure to show it says nothing.
         if answer || Fuel::spend(1) {
             self.answers.keep(sum, answer);
         }
@@ -282,7 +280,7 @@ impl Facts {
         &self.known
     }
 
-    /// Numbers below `sum` by what was assumed: `c` where `sum - c ≥ 0` is known.
+    /// Lower bounds of `sum` by assumption: `c` where `sum - c ≥ 0` is known.
     pub fn lower_bounds<'a>(&'a self, sum: &'a Poly) -> impl Iterator<Item = Poly> + 'a {
         let free = |p: &Poly| p.any(&mut |atom| matches!(atom, Atom::Var(_)));
         self.known.iter().map(|known| sum.sub(known)).filter(move |bound| !free(bound))
@@ -293,7 +291,7 @@ impl Facts {
         self.nonnegative(&a.sub(b))
     }
 
-    /// Whether the facts were shown to contradict each other, so that nothing is left to say.
+    /// Whether the facts were shown to contradict each other, so that nothing remains to be shown.
     pub fn contradict(&self) -> bool {
         self.known.iter().enumerate().any(|(at, sum)| {
             if let Some(value) = sum.known() {
@@ -305,7 +303,7 @@ impl Facts {
         })
     }
 
-    /// `used` are known sums that the chain of reasoning has used.
+    /// `used` are the known sums already used in this chain of reasoning.
     fn search(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         if let Some(value) = sum.known() {
             return value >= 0;
@@ -317,8 +315,8 @@ impl Facts {
         self.by_ends(sum, used, patience) || self.by_sizes(sum) || self.by_known(sum, used, patience)
     }
 
-    /// A sum that is linear in an atom between two bounds is at least 0 if it is so at both; at
-    /// one, where the factor's sign is seen.
+    /// A sum that is linear in a bounded atom is at least 0 if it is so at both bounds; one bound
+    /// suffices where the sign of the factor is known.
     fn by_ends(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         let mut seen: Vec<&Atom> = Vec::new();
         for atom in sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()) {
@@ -353,7 +351,7 @@ impl Facts {
             if (sign == Some(-1) || end(true)) && (sign == Some(1) || end(false)) {
                 return true;
             }
-            // Of what is not negative, neither is the quotient, and it is not larger.
+            // If the numerator is not negative, neither is the quotient, and it is no larger.
             if let Atom::Floor(a, _) = atom
                 && self.search(&rest, used, patience)
                 && self.search(&factor.mul(a).add(&rest), used, patience)
@@ -365,14 +363,14 @@ impl Facts {
         false
     }
 
-    /// 1 if no term of the sum can be below 0, and -1 if none can be above.
+    /// 1 if no term of the sum can be negative, and -1 if none can be positive.
     fn sign(&self, sum: &Poly) -> Option<i64> {
         let (_, first) = sum.terms().first()?;
         let natural = |atoms: &[Atom]| atoms.iter().all(|atom| self.is_natural(atom));
         sum.terms().iter().all(|(atoms, c)| c.signum() == first.signum() && natural(atoms)).then_some(first.signum())
     }
 
-    /// All sizes are 1 and something that is not negative.
+    /// Each size is 1 plus something nonnegative.
     fn by_sizes(&self, sum: &Poly) -> bool {
         let mut total = Poly::default();
         for (atoms, coefficient) in sum.terms() {
@@ -386,7 +384,7 @@ impl Facts {
         total.terms().iter().all(|(_, coefficient)| *coefficient >= 0)
     }
 
-    /// The sum is one that is known, and more.
+    /// The sum is a known one plus something nonnegative.
     fn by_known(&self, sum: &Poly, used: &mut Vec<usize>, patience: &mut u32) -> bool {
         if used.len() == CHAIN {
             return false;
@@ -424,7 +422,7 @@ fn number_of_times(fact: &Poly, sum: &Poly) -> Option<Poly> {
 }
 
 /// The positive number times a product of atoms that takes a term of `fact` to a term of `sum`, if
-/// `allowed` holds for the atoms.
+/// all atoms satisfy `allowed`.
 fn multiple(fact: &Poly, sum: &Poly, allowed: impl Fn(&Atom) -> bool) -> Option<Poly> {
     fact.terms().iter().filter(|(atoms, _)| !atoms.is_empty()).find_map(|(atoms, c)| {
         sum.terms().iter().filter(|(_, n)| divides(*c, *n)).find_map(|(mine, n)| {
@@ -434,14 +432,14 @@ fn multiple(fact: &Poly, sum: &Poly, allowed: impl Fn(&Atom) -> bool) -> Option<
     })
 }
 
-/// Whether `n / c` is a positive whole number.
+/// Whether `n / c` is a positive integer.
 fn divides(c: i64, n: i64) -> bool {
     (c < 0) == (n < 0) && n.checked_rem(c) == Some(0)
 }
 
-/// What follows from a sum that is at least 0 and is linear in a quotient, without the quotient: `c
-/// floor(a / b) + r ≥ 0` gives `c a + b r ≥ 0` where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives
-/// `-c (a - b + 1) + b r ≥ 0`.
+/// What a sum that is at least 0 and linear in a quotient implies without the quotient: `c floor(a
+/// / b) + r ≥ 0` gives `c a + b r ≥ 0` where `c > 0`, and `-c floor(a / b) + r ≥ 0` gives `-c (a -
+/// b + 1) + b r ≥ 0`.
 fn without_floor(sum: &Poly) -> Option<Poly> {
     let floors = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter()).filter(|atom| matches!(atom, Atom::Floor(..)));
     floors.into_iter().find_map(|atom| {
@@ -490,9 +488,9 @@ mod tests {
         assert_eq!(values(&facts.with(&[(b, Poly::number(28))], [flat.plus(-56)])), (2, Some(4)));
         assert_eq!(values(&facts.with(&[], [Poly::number(55).sub(&flat)])), (0, Some(1)));
         assert_eq!(values(&facts.with(&[], [Poly::number(56).sub(&flat)])), (0, Some(2)));
-        // A low digit of 30 values takes the high digit down by one.
+        // A low digit with 30 values takes the high digit down by one.
         assert!(facts.with(&[], [flat.plus(-56)]).first(a) < 2);
-        // Elements of real tensors lie between whole numbers.
+        // Elements of real tensors may lie between integers.
         let half = Poly::atom(Atom::Element(Source::Input("x".into()), Vec::new()));
         assert!(!facts.with(&[], [Poly::var(a).add(&half).scale(28).add(&Poly::var(b))]).nonnegative(&Poly::var(a).add(&half)));
     }

@@ -1,10 +1,10 @@
-//! How much work one question may cost.
+//! Limits the work spent on one question.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Work between two looks at whether to stop, as a power of 2.
+/// Work between two checks of the stop flag, as a power of 2.
 const PATIENCE: u32 = 8;
 
 thread_local! {
@@ -12,16 +12,16 @@ thread_local! {
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Work that may still be done in this thread. A count and not a time, so that answers repeat.
+/// The work left to this thread. A count and not a time, so that answers are reproducible.
 pub(crate) struct Fuel;
 
 impl Fuel {
-    /// Sets what may be spent from now on.
+    /// Sets the budget.
     pub fn fill(amount: u64) {
         LEFT.set(if is_stopped() { 0 } else { amount });
     }
 
-    /// Spends some; false if nothing is left.
+    /// Spends some of it; false if nothing is left.
     pub fn spend(amount: u64) -> bool {
         let left = LEFT.get();
         let rest = left.saturating_sub(amount);
@@ -35,8 +35,8 @@ fn is_stopped() -> bool {
     STOP.with_borrow(|stop| stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)))
 }
 
-/// Runs `prove`, whose questions to the prover find no more work allowed as soon as somebody sets
-/// `stop`: what is proved then is proved, and what is not may be so for that reason alone.
+/// Runs `prove`, whose questions to the prover run out of work as soon as `stop` is set: whatever
+/// is proved is valid, and whatever is not may have failed for that reason alone.
 pub fn interruptible<T>(stop: &Arc<AtomicBool>, prove: impl FnOnce() -> T) -> T {
     struct Restore(Option<Arc<AtomicBool>>);
     impl Drop for Restore {

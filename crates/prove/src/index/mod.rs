@@ -1,5 +1,5 @@
-//! Index arithmetic: integer polynomials over sizes and index variables, and what is known of their
-//! signs.
+//! Index arithmetic: integer polynomials over sizes and index variables, and what is known about
+//! their signs.
 
 mod answers;
 mod corner;

@@ -10,7 +10,7 @@ use regraft_ir::Dim;
 use regraft_ir::dim::Factor;
 use smallvec::{SmallVec, smallvec};
 
-/// An index variable. Variables made by [`fresh`] are distinct from all others of the thread.
+/// An index variable. Variables from [`fresh`] are distinct from all others in the thread.
 pub(crate) type Var = u32;
 
 thread_local! {
@@ -26,14 +26,14 @@ pub(crate) fn fresh() -> Var {
     })
 }
 
-/// A tensor whose elements are not looked into.
+/// A tensor whose elements are opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// A graph input, by name.
     Input(Arc<str>),
     /// A constant, by the fingerprint of its contents.
     Constant(u128),
-    /// An opaque operator's result: its attributes and operands as text, and which result.
+    /// An opaque operator's result: its attributes and operands as text, and the result's index.
     Opaque(Arc<str>, u32),
 }
 
@@ -58,8 +58,8 @@ pub(crate) enum Atom {
 /// A sum of `coefficient * product of atoms`: products ascending, atoms of a product ascending, no
 /// zero coefficient.
 ///
-/// Where a coefficient leaves 64 bits, the sum becomes a variable that stands for that number and
-/// of which nothing is known.
+/// A sum with a coefficient that overflows 64 bits becomes a variable that stands for it, and about
+/// which nothing is known.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Poly(Terms);
 
@@ -123,7 +123,7 @@ impl Poly {
         }
     }
 
-    /// The number that is added to the products of atoms.
+    /// The constant term.
     pub fn constant(&self) -> i64 {
         self.0.first().filter(|(atoms, _)| atoms.is_empty()).map_or(0, |(_, value)| *value)
     }
@@ -135,7 +135,7 @@ impl Poly {
         self.constant().checked_sub(other.constant()).filter(|_| same)
     }
 
-    /// The variable, if it is nothing else.
+    /// The variable, if the polynomial is a single variable.
     pub fn as_var(&self) -> Option<Var> {
         match self.0.as_slice() {
             [(atoms, 1)] => match &atoms[..] {
@@ -235,7 +235,7 @@ impl Poly {
         Some(Poly::collect(quotient.collect::<Option<Vec<_>>>()?))
     }
 
-    /// `floor(self / divisor)`, with the part that divides taken out. The divisor is at least 1.
+    /// `floor(self / divisor)`, with the divisible part taken out. The divisor is at least 1.
     pub fn floor(&self, divisor: &Poly) -> Poly {
         let (whole, rest) = self.divide(divisor);
         if rest.is_zero() {
@@ -255,7 +255,7 @@ impl Poly {
     }
 
     /// `whole` and `rest` with `self = whole * divisor + rest`, where `rest` keeps the terms that
-    /// the divisor does not divide.
+    /// `divisor` does not divide.
     pub fn divide(&self, divisor: &Poly) -> (Poly, Poly) {
         let [(by, number)] = divisor.0.as_slice() else {
             return if self == divisor { (Poly::number(1), Poly::default()) } else { (Poly::default(), self.clone()) };
@@ -274,12 +274,12 @@ impl Poly {
     }
 
     /// `c` and `r` with `self = c * var + r` and no `var` in either; `None` if the variable occurs
-    /// otherwise.
+    /// in another way.
     pub fn linear(&self, var: Var) -> Option<(Poly, Poly)> {
         self.linear_in(&Atom::Var(var))
     }
 
-    /// As [`Poly::linear`], for any atom.
+    /// Like [`Poly::linear`], for any atom.
     pub fn linear_in(&self, atom: &Atom) -> Option<(Poly, Poly)> {
         let (mut with, mut rest) = (Vec::new(), Terms::new());
         for (atoms, c) in &self.0 {
@@ -293,7 +293,7 @@ impl Poly {
         (!hidden(&with) && !hidden(&rest)).then_some((with, rest))
     }
 
-    /// Whether `test` holds for an atom, those inside of others included.
+    /// Whether `test` holds for some atom, nested ones included.
     pub fn any(&self, test: &mut dyn FnMut(&Atom) -> bool) -> bool {
         self.0.iter().flat_map(|(atoms, _)| atoms.iter()).any(|atom| {
             test(atom)
@@ -305,8 +305,8 @@ impl Poly {
         })
     }
 
-    /// A sum that is at least 0 exactly where this one is: what divides all coefficients but the
-    /// number's is divided out, and the number rounded down.
+    /// A sum that is at least 0 exactly where this one is: the common divisor of all coefficients
+    /// but the constant's is divided out, and the constant rounded down.
     pub fn tightened(&self) -> Poly {
         let common = self.0.iter().filter(|(atoms, _)| !atoms.is_empty()).fold(0, |g, (_, c)| gcd(g, c.unsigned_abs()));
         let Some(common) = i64::try_from(common).ok().filter(|g| *g > 1) else { return self.clone() };
@@ -318,8 +318,8 @@ impl Poly {
         self.any(&mut |a| *a == Atom::Var(var))
     }
 
-    /// The polynomial with every variable replaced that `with` gives something for, and normal
-    /// forms taken again.
+    /// The polynomial with every variable replaced for which `with` returns something, and
+    /// normalized again.
     pub fn replace(&self, with: &dyn Fn(Var) -> Option<Poly>) -> Poly {
         if !self.any(&mut |a| matches!(a, Atom::Var(v) if with(*v).is_some())) {
             return self.clone();

@@ -1,4 +1,4 @@
-//! Floor divisions and broadcast indices, by what is known of their operands.
+//! Simplification of floor divisions and broadcast indices by what is known about their operands.
 
 use num_traits::ToPrimitive;
 
@@ -40,13 +40,13 @@ impl Facts {
         if within(&rest.add(b), b) {
             return whole.plus(-1);
         }
-        // Where variables do not begin at 0, neither does the quotient.
+        // Where variables do not start at 0, neither does the quotient.
         if let Some(first) = self.lowest(&rest).zip(b.known().filter(|b| *b > 0)).map(|(low, b)| low.div_euclid(b)).filter(|q| *q != 0)
             && within(&rest.sub(&b.scale(first)), b)
         {
             return whole.plus(first);
         }
-        // Between `q b` and `q b + b - 1`, by what was assumed.
+        // Between `q b` and `q b + b - 1`, by assumption.
         for bound in self.lower_bounds(&rest) {
             let (quotient, _) = bound.divide(b);
             if !quotient.is_zero() && within(&rest.sub(&quotient.mul(b)), b) {
@@ -65,8 +65,8 @@ impl Facts {
         whole.add(&rest.floor(b))
     }
 
-    /// The value of a linear expression where each variable is at the end of its range that makes
-    /// it smallest.
+    /// The value of a linear expression with each variable at the end of its range that makes it
+    /// smallest.
     fn lowest(&self, poly: &Poly) -> Option<i64> {
         poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
             let value = match &atoms[..] {
@@ -79,7 +79,7 @@ impl Facts {
         })
     }
 
-    /// The index into an axis of size `n` at index `a` of the axis it is broadcast to.
+    /// The index into an axis of size `n` at index `a` of the broadcast axis.
     pub fn stretch(&self, a: &Poly, n: &Poly) -> Poly {
         if n.known() == Some(1) || a.is_zero() {
             return Poly::default();
@@ -108,7 +108,7 @@ fn digit(atoms: &[Atom], c: i64) -> Option<(Var, Poly)> {
     Some((var, rest.fold(Poly::number(c), |product, atom| product.mul(&Poly::atom(atom.clone())))))
 }
 
-/// Whether `whole` is what broadcasting `part` and others gives.
+/// Whether `whole` is the result of broadcasting `part` and others.
 fn broadcasts(whole: &Poly, part: &Poly) -> bool {
     whole == part
         || match whole.terms() {

@@ -1,4 +1,4 @@
-//! Constants as they are read, each once.
+//! Constants, each read once.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use regraft_ir::{Class, Const};
 use crate::index::Table;
 use crate::value::{Number, Reading, elements};
 
-/// How constants are read, and the tables that were read. Copies share them.
+/// How constants are read, and the tables read so far. Copies share them.
 #[derive(Clone, Default)]
 pub(crate) struct Constants {
     /// How floating-point numbers are read.
@@ -18,12 +18,12 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// Read so, and none yet.
+    /// Constants read this way, none of them yet.
     pub fn new(reading: Reading) -> Constants {
         Constants { reading, tables: Rc::default() }
     }
 
-    /// The elements of a constant; `None` if one is infinite or no number.
+    /// The elements of a constant; `None` if one is infinite or NaN.
     pub fn table(&self, constant: &Const) -> Option<Rc<Table>> {
         let mut tables = self.tables.borrow_mut();
         let read = || self.numbers(constant).map(|numbers| Rc::new(Table::new(constant.shape(), numbers)));

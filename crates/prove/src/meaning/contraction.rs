@@ -149,7 +149,7 @@ impl Meaning<'_> {
         })
     }
 
-    /// The sum of `body` where conditions hold; those that always hold are left out.
+    /// The sum of `body` where the conditions hold; those that always hold are dropped.
     pub(super) fn where_inside(
         &mut self,
         conditions: Vec<Poly>,

@@ -1,12 +1,12 @@
-//! Where elements have values: what operators ask of their operands, collected while elements are
-//! written out.
+//! Where elements have values: the requirements of operators on their operands, collected while
+//! elements are written out.
 //!
-//! An element has a value where every operator that it is read through has one. Of `Where`, the
-//! operand that is not chosen does not count; what lies outside of windows and pads is not read.
+//! An element has a value where every operator it is read through has one. For `Where`, the operand
+//! that is not chosen does not count; what lies outside windows and pads is not read.
 //!
-//! Normal forms cancel `z` against its inverse, also inside of an operand that is not chosen where
-//! `z` is 0. Both sides are the same sum for `z` near 0 as well, with truth values as they are at
-//! 0; what is chosen there has a value and is continuous, so that both are the same at 0 too.
+//! Normal forms cancel `z` against its inverse, also inside an operand that is not chosen where `z`
+//! is 0. Both sides are the same sum for `z` near 0 as well, with booleans as they are at 0; the
+//! chosen operand has a value there and is continuous, so both sides agree at 0 too.
 
 use num_traits::Signed;
 use regraft_ir::{Op, ValueId};
@@ -16,19 +16,19 @@ use crate::meaning::Meaning;
 use crate::value::{Claim, Obligation, Sum, Trouble, product};
 
 impl Meaning<'_> {
-    /// Obligations that were met so far.
+    /// Number of obligations so far.
     pub(super) fn met(&self) -> usize {
         self.shared.obligations.len()
     }
 
-    /// Obligations since `from` are met for all values of the variables where the conditions hold.
+    /// Obligations since `from` hold for all values of the variables under the conditions.
     pub(super) fn met_under(&mut self, from: usize, binders: &[(Var, Poly)], conds: &[Poly]) {
         if !(binders.is_empty() && conds.is_empty()) {
             self.shared.obligations[from..].iter_mut().for_each(|o| o.bind(binders, conds));
         }
     }
 
-    /// Obligations from `from` to `to` are met where the indicator is 1.
+    /// Obligations from `from` to `to` hold where the indicator is 1.
     pub(super) fn met_where(&mut self, from: usize, to: usize, indicator: &Sum) -> Result<(), Trouble> {
         for at in from..to {
             self.shared.obligations[at].guard = product(&self.shared.obligations[at].guard, indicator, &self.shared.facts)?;
@@ -36,8 +36,8 @@ impl Meaning<'_> {
         Ok(())
     }
 
-    /// The operator has a value only where the claim holds; `holds` tells that it always does, for
-    /// a reason that cannot be seen from the claim.
+    /// The operator has a value only where the claim holds; `holds` says that it always does, for a
+    /// reason that the claim does not show.
     fn require(&mut self, claim: Claim, holds: bool) {
         if claim.is_shown(&self.shared.facts) {
             return;
@@ -52,7 +52,7 @@ impl Meaning<'_> {
         self.shared.obligations.push(Obligation::new(claim));
     }
 
-    /// The element of an input is read.
+    /// Records that the element of an input is read.
     pub(super) fn require_read(&mut self, element: &Sum) {
         if !self.shared.crowded {
             self.shared.obligations.push(Obligation::new(Claim::Read(element.clone())));
@@ -72,7 +72,7 @@ impl Meaning<'_> {
         self.require_nonzero(x, holds);
     }
 
-    /// What a power asks of its base and exponent.
+    /// The requirements of a power on its base and exponent.
     pub(super) fn require_power(&mut self, base: &Sum, exponent: &Sum, sign: Sign) {
         let (nonnegative, positive) = (sign >= Sign::Nonnegative, sign >= Sign::Positive);
         match exponent.known() {
@@ -87,7 +87,7 @@ impl Meaning<'_> {
         }
     }
 
-    /// What an operator that works element by element asks of its operands, whose elements are `x`.
+    /// The requirements of an elementwise operator on its operands, whose elements are `x`.
     pub(super) fn require_of_operands(&mut self, op: &Op, x: &[Sum], operands: &[ValueId]) {
         let operand = |at: usize| x.get(at).cloned().unwrap_or_default();
         let sign = |m: &mut Self, at: usize| operands.get(at).map_or(Sign::Unknown, |v| m.sign(*v));
@@ -120,19 +120,19 @@ impl Meaning<'_> {
     }
 }
 
-/// What is known of all elements of a value.
+/// What is known about all elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
     Unknown,
-    /// None is below 0.
+    /// None is negative.
     Nonnegative,
-    /// All are above 0.
+    /// All are positive.
     Positive,
 }
 
 impl Meaning<'_> {
-    /// The sign of a value's elements where they have values, by the operators that it is computed
-    /// with: squares of differences are not negative, which cannot be seen any more where they are
+    /// The sign of a value's elements where they have values, derived from the operators that
+    /// compute it: squares of differences are not negative, which no longer shows once they are
     /// multiplied out.
     pub(super) fn sign(&mut self, value: ValueId) -> Sign {
         if let Some(sign) = self.memory.signs.get(&value) {
@@ -189,7 +189,7 @@ impl Meaning<'_> {
         }
     }
 
-    /// The number that all elements of a constant are.
+    /// The number that all elements of a constant equal.
     fn splat_of(&self, value: ValueId) -> Option<f64> {
         match &self.graph.node(value.node).op {
             Op::Constant(constant) => constant.value.splat(),

@@ -1,8 +1,8 @@
-//! Integers: arithmetic as the element types have it.
+//! Integers: arithmetic in the element types.
 //!
-//! Sums, differences and products are those of whole numbers; [`Meaning::at`] brings every element
-//! into its type. All else (quotients, powers, shifts, remainders) is computed from operands that
-//! are in their types already, and is a function of them and of the types.
+//! Sums, differences and products are those of unbounded integers; [`Meaning::at`] brings every
+//! element into its type. Everything else (quotients, powers, shifts, remainders) is computed from
+//! operands already in their types, and is a function of them and of the types.
 
 use num_bigint::BigInt;
 use num_traits::{One, Zero};
@@ -13,8 +13,8 @@ use crate::meaning::Meaning;
 use crate::value::{Factor, Function, Sum, Trouble, apply, fits, is_below, power, product, stored};
 
 impl Meaning<'_> {
-    /// The element of a result of type `to`, an integer type, from operands of the types `from`. It
-    /// may leave the type.
+    /// The element of a result of the integer type `to`, from operands of the types `from`. It may
+    /// leave the type.
     pub(super) fn whole_pointwise(&self, op: &Op, x: &[Sum], from: &[DType], to: DType) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let max = |a: Sum, b: Sum| apply(Function::Max, vec![a, b], facts);
@@ -30,7 +30,7 @@ impl Meaning<'_> {
             Op::Mul(_) => product(&a, &b, facts)?,
             Op::Neg(_) => a.negated(),
             Op::Identity(_) | Op::Dropout(_) => a,
-            // No quotient by 1 is beyond its type.
+            // A quotient by 1 never leaves its type.
             Op::Div(_) if b.known().is_some_and(|b| b.is_one()) => a,
             Op::Div(_) => match (a.as_poly(), b.as_poly()) {
                 (Some(a), Some(b)) if facts.nonnegative(&a) && facts.at_least(&b, &Poly::number(1)) => {
@@ -55,8 +55,8 @@ impl Meaning<'_> {
         })
     }
 
-    /// An integer power. The runtime multiplies squares and cubes out, and takes all others by way
-    /// of doubles, which hold few of the large numbers.
+    /// An integer power. The runtime multiplies out squares and cubes, and computes all other
+    /// powers in doubles, which hold few of the large integers.
     fn whole_power(&self, base: &Sum, exponent: &Sum, x: &[Sum], from: &[DType], to: DType) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let number = exponent.known().filter(|p| p.is_integer()).map(|p| p.to_integer());
@@ -67,7 +67,7 @@ impl Meaning<'_> {
         if is(1) && is_below(base, &(BigInt::one() << 53), facts) {
             return Ok(base.clone());
         }
-        // Where neither way leaves what doubles hold, both are right.
+        // Where both ways stay within what doubles hold, both are right.
         let (square, cube) = (power(base, 2, facts)?, power(base, 3, facts)?);
         let held = |sum: &Sum| fits(sum, to, facts) && is_below(sum, &(BigInt::one() << 53), facts);
         match number {
@@ -87,14 +87,14 @@ impl Meaning<'_> {
         }
     }
 
-    /// A number as another type: the same where that type holds it; what a cast may round is a
-    /// function of which nothing is known but that.
+    /// A number as another type: unchanged if that type holds it; a cast that may round is an
+    /// uninterpreted function.
     pub(super) fn cast(&self, from: DType, to: DType, x: Sum) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let named = |name: String| Sum::factor(Factor::Apply(Function::Named(name.into()), vec![x.clone()]));
         Ok(match (from.class(), to.class()) {
             _ if from == to || from.embeds(to) => x,
-            // Wider integers are cut off, and negative ones wrap around: the same modulo the type's
+            // Wider integers are truncated, and negative ones wrap around: equal modulo the type's
             // power of two.
             (Class::Int, Class::Int) => x,
             (Class::Int | Class::Real, Class::Bool) => Sum::one().sub(&apply(Function::Zero, vec![x], facts)?),
@@ -109,12 +109,12 @@ impl Meaning<'_> {
     }
 }
 
-/// A function of whole numbers that gives those of a type.
+/// A function of integers with values in an integer type.
 fn integer(name: &str, x: &[Sum], to: DType) -> Sum {
     Sum::factor(Factor::Apply(Function::Integer(name.into(), to), x.to_vec()))
 }
 
-/// A float type holds all whole numbers up to this.
+/// A float type holds all integers up to this.
 fn digits(dtype: DType) -> BigInt {
     let bits = match dtype {
         DType::F64 => 53,

@@ -1,4 +1,4 @@
-//! What operators mean: each element of a result as a sum over elements of operands.
+//! Semantics of operators: each element of a result as a sum over elements of operands.
 
 mod constants;
 mod contraction;
@@ -24,10 +24,10 @@ use crate::index::{Atom, Facts, Poly, Source, Table, Var, fresh};
 use crate::meaning::definedness::Sign;
 use crate::value::{Claim, Obligation, Simplifier, Sum, Trouble, canonical, wrapped};
 
-/// An element that reads more elements of inputs than this does not keep which.
+/// An element that reads more input elements than this does not record which.
 const MOST_OBLIGATIONS: usize = 32;
 
-/// What has to be known of the output index before an element can be written out.
+/// What must be known about the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// The digits of a variable: `v = low * h + l`.
@@ -41,8 +41,8 @@ pub(crate) enum Need {
 /// What readings of several graphs share.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// Variables of the output index with their ranges, if cases are to be told apart by what
-    /// elements need.
+    /// Variables of the output index with their ranges, if cases are distinguished as elements need
+    /// them.
     pub asked: Vec<(Var, Poly)>,
     /// Summed variables in use, with their ranges.
     summed: Vec<(Var, Poly)>,
@@ -50,18 +50,18 @@ pub(crate) struct Shared {
     pub need: Option<Need>,
     /// Ranges of the variables in use, and what else is known.
     pub facts: Facts,
-    /// Index variables that stand for any element of a tensor of a shape.
+    /// Index variables for an arbitrary element of a tensor of a given shape.
     generic: HashMap<Vec<Poly>, Vec<Var>>,
-    /// What is known outside of all conditions that elements are under, where there are any.
+    /// What is known outside all conditions that currently apply to elements, if there are any.
     certain: Option<Vec<Poly>>,
     tables: HashMap<Source, Rc<Table>>,
-    /// How constants are read, and what was read.
+    /// How constants are read, and those read so far.
     constants: Constants,
     /// What must hold for the elements that were read to have values.
     pub obligations: Vec<Obligation>,
-    /// Whether elements were read of which there is no obligation, because there were too many.
+    /// Whether elements were read without recording an obligation, because there were too many.
     pub crowded: bool,
-    /// Claims that always hold, for reasons that cannot be seen from them.
+    /// Claims that always hold, for reasons the claims do not show.
     pub shown: Vec<Claim>,
 }
 
@@ -93,10 +93,10 @@ impl Shared {
     }
 }
 
-/// The element of a value at an index, if the operator is of the kind that the function is about.
+/// The element of a value at an index, if the operator is of the kind that the function handles.
 type Kind<'a> = fn(&mut Meaning<'a>, ValueId, &[Poly]) -> Result<Option<Sum>, Trouble>;
 
-/// An element under values of summed variables.
+/// An element at given values of summed variables.
 type Body<'b, 'a> = &'b mut dyn FnMut(&mut Meaning<'a>, &[Poly]) -> Result<Sum, Trouble>;
 
 /// An element, and what must hold for it to have a value.
@@ -123,31 +123,31 @@ fn ty(graph: &Graph, value: ValueId) -> Result<&TensorType, Trouble> {
     graph.ty(value).ok_or_else(|| Trouble("a value of unknown type".into()))
 }
 
-/// What was found out of a graph's values under the same facts.
+/// What was found out about a graph's values under the same facts.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// Elements, and what must hold for them to have values.
     elements: FxHashMap<(ValueId, Vec<Poly>), Known>,
-    /// What is known of all elements of values.
+    /// What is known about all elements of values.
     signs: HashMap<ValueId, Sign>,
-    /// Constants that are computed from others, without rounding.
+    /// Constants computed from others, without rounding.
     computed: HashMap<ValueId, Option<Rc<Const>>>,
-    /// Variables that a node sums over, by how many of its sums are around, so that the same
-    /// element is read at the same index again.
+    /// Variables that a node sums over, by how many of its sums are open, so that the same element
+    /// is read at the same index again.
     names: HashMap<(NodeId, usize, Vec<Poly>), Range>,
 }
 
-/// What sums of several variables range over.
+/// The range of a sum over several variables.
 #[derive(Clone)]
 struct Range {
-    /// Values of the variables, a list for each choice of those that are written out.
+    /// Values of the variables, one list for each choice of those that are written out.
     choices: Vec<Vec<Poly>>,
-    /// What is summed.
+    /// The variables that stay summed.
     binders: Vec<(Var, Poly)>,
 }
 
 impl<'a> Meaning<'a> {
-    /// Reads the graph's values; `memory` is of this graph, the same facts and the same simplifier.
+    /// Reads the graph's values; `memory` must match the graph, the facts and the simplifier.
     pub fn new(graph: &'a Graph, shared: &'a mut Shared, memory: &'a mut Memory, simplifier: Simplifier) -> Meaning<'a> {
         Meaning { graph, shared, simplifier, memory, last: Sum::default(), open: Vec::new() }
     }
@@ -172,7 +172,7 @@ impl<'a> Meaning<'a> {
             self.shared.obligations.truncate(met);
         }
         let sum = sum?;
-        // What only moves elements has nothing to simplify.
+        // An element that is only moved needs no simplification.
         if sum != self.last {
             self.last = self.simplifier.sum(&sum, &self.shared.facts)?;
         }
@@ -192,8 +192,8 @@ impl<'a> Meaning<'a> {
         Ok(self.last.clone())
     }
 
-    /// Asks for the digits of an output variable that is divided, or of a summed one whose range
-    /// they fill.
+    /// Asks for the digits of an output variable that is divided, or of a summed variable whose
+    /// range they fill.
     fn digits(&mut self, poly: &Poly) -> Result<(), Trouble> {
         let mut cut = None;
         poly.any(&mut |atom| {
@@ -217,7 +217,7 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Asks for the sign of a condition on output variables alone.
+    /// Asks for the sign of a condition that involves output variables only.
     pub(super) fn decided(&mut self, condition: &Poly) -> Result<(), Trouble> {
         let facts = &self.shared.facts;
         if self.shared.asked.is_empty() || facts.nonnegative(condition) || self.never(condition) {
@@ -231,8 +231,8 @@ impl<'a> Meaning<'a> {
         self.ask(Need::Sign(condition.clone()))
     }
 
-    /// Asks for the value of an output variable of few values that chooses a part together with a
-    /// summed one: what is left is decided by the sum.
+    /// Asks for the value of an output variable with few values that, together with a summed one,
+    /// chooses a part: the sum then decides what remains.
     fn chosen(&mut self, poly: &Poly) -> Result<(), Trouble> {
         if !self.shared.summed.iter().any(|(var, _)| poly.has(*var)) {
             return Ok(());
@@ -240,7 +240,7 @@ impl<'a> Meaning<'a> {
         self.short(std::slice::from_ref(poly)).map_or(Ok(()), |var| self.ask(Need::Value(var)))
     }
 
-    /// An output variable of few values that the index depends on.
+    /// An output variable with few values on which the index depends.
     pub(super) fn short(&self, index: &[Poly]) -> Option<Var> {
         let most = Poly::number(self.simplifier.choose - 1);
         let short = |var: Var| self.shared.facts.at_least(&most, &Poly::var(var));
@@ -274,10 +274,10 @@ impl<'a> Meaning<'a> {
             Op::Input(input) => {
                 let source = Source::Input(input.name.clone());
                 self.shared.facts.all_of(&source, input.ty.dtype);
-                // There is only one index along an axis of size one.
+                // An axis of size one has only one index.
                 let along = |(p, size): (&Poly, &Dim)| if size.is(1) { Poly::default() } else { p.clone() };
                 let read = Sum::read(source, index.iter().zip(&input.ty.shape).map(along).collect());
-                // Numbers of other classes always have a value.
+                // Elements of other classes always have a value.
                 if input.ty.dtype.class() == Class::Real {
                     self.require_read(&read);
                 }
@@ -299,7 +299,7 @@ impl<'a> Meaning<'a> {
         self.opaque(value, index)
     }
 
-    /// The constant that whole numbers are computed to.
+    /// The constant that a computation on integers yields.
     fn whole_numbers(&mut self, value: ValueId) -> Option<Rc<Const>> {
         if !self.graph.is_constant(value) || !matches!(self.graph.ty(value)?.dtype.class(), Class::Int | Class::Bool) {
             return None;
@@ -308,7 +308,7 @@ impl<'a> Meaning<'a> {
         self.memory.computed.entry(value).or_insert_with(|| eval::exact_constant(graph, value, table::LARGEST).map(Rc::new)).clone()
     }
 
-    /// A result of an operator that is not looked into: the same for the same operands.
+    /// A result of an opaque operator: the same for the same operands.
     fn opaque(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let node = self.graph.node(value.node);
         let mut text = match &node.op {
@@ -328,8 +328,8 @@ impl<'a> Meaning<'a> {
         Ok(Sum::read(source, index.to_vec()))
     }
 
-    /// The element of a value at an index into all of it, whatever conditions hold where its
-    /// operator is read: they may be about the same variables.
+    /// The element of a value at an arbitrary index, regardless of the conditions under which its
+    /// operator is read: they may involve the same variables.
     fn at_any(&mut self, value: ValueId, index: &[Poly]) -> Result<Sum, Trouble> {
         let Some(certain) = self.shared.certain.take() else { return self.at(value, index) };
         let supposed = self.shared.facts.instead(certain.clone());
@@ -341,7 +341,7 @@ impl<'a> Meaning<'a> {
         result
     }
 
-    /// What `body` gives where a condition holds, and 0 elsewhere.
+    /// What `body` returns where a condition holds, and 0 elsewhere.
     fn where_holds(&mut self, condition: &Poly, body: &mut dyn FnMut(&mut Self) -> Result<Sum, Trouble>) -> Result<Sum, Trouble> {
         if self.never(condition) {
             return Ok(Sum::default());
@@ -351,7 +351,7 @@ impl<'a> Meaning<'a> {
         if outermost {
             self.shared.certain = Some(before.clone());
         }
-        // Elements are remembered in the form that they have where the condition holds.
+        // Cached elements are in the form they have where the condition holds.
         let elements = std::mem::take(&mut self.memory.elements);
         let met = self.met();
         let result = body(self);
@@ -370,7 +370,7 @@ impl<'a> Meaning<'a> {
     }
 
     /// The sum of `body` over variables of these ranges; short sums are written out if the
-    /// simplifier does so.
+    /// simplifier says so.
     fn sum_over_all(&mut self, extents: &[Poly], body: Body<'_, 'a>) -> Result<Sum, Trouble> {
         let depth = self.open.last_mut().map(|(node, sums)| {
             *sums += 1;
@@ -392,7 +392,7 @@ impl<'a> Meaning<'a> {
             self.shared.summed.extend(range.binders.iter().cloned());
             let result = self.sum_of(&range, body);
             self.shared.summed.truncate(before);
-            // A variable that is divided is summed by its digits.
+            // A divided variable is summed by its digits.
             let cut = match self.shared.need.clone() {
                 Some(Need::Cut(var, low)) => range.binders.iter().position(|(v, _)| *v == var).map(|at| (at, var, low)),
                 _ => None,
@@ -413,7 +413,7 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Variables of these ranges; short ones are written out if the simplifier does so.
+    /// Variables of these ranges; short ones are written out if the simplifier says so.
     fn range(&mut self, extents: &[Poly]) -> Range {
         let mut range = Range { choices: vec![Vec::new()], binders: Vec::new() };
         for extent in extents {

@@ -1,4 +1,4 @@
-//! Operators that move elements: each element of the result is one of an operand, or a given
+//! Operators that move elements: each element of the result is an element of an operand, or a given
 //! number.
 
 use regraft_ir::{Class, DType, Op, ValueId};
@@ -7,7 +7,7 @@ use crate::index::Poly;
 use crate::meaning::Meaning;
 use crate::value::{Function, Sum, Trouble, apply, open_condition, product, stored};
 
-/// Most conditions that an index may depend on.
+/// Maximum number of conditions an index may depend on.
 const MOST_CHOICES: u32 = 6;
 
 impl Meaning<'_> {
@@ -150,9 +150,9 @@ impl Meaning<'_> {
         }))
     }
 
-    /// The element of `x` at an index that is computed, counted from the end where it is below 0,
-    /// between known indices. Where the index is one expression or another, depending on
-    /// conditions, so is the element.
+    /// The element of `x` at a computed index, counted from the end if negative, between known
+    /// indices. Where conditions choose between index expressions, they choose between elements
+    /// too.
     fn gathered(&mut self, x: ValueId, around: (&[Poly], &[Poly]), chosen: &Sum, choices: u32) -> Result<Sum, Trouble> {
         let Some(position) = chosen.as_poly() else {
             let (Some(condition), Some(choices)) = (open_condition(chosen), choices.checked_sub(1)) else {
@@ -212,7 +212,7 @@ impl Meaning<'_> {
         })
     }
 
-    /// The index into `from` of the element that has `index` in `to`, for shapes of as many
+    /// The index into `from` of the element at `index` in `to`, for shapes with the same number of
     /// elements.
     fn reshaped(&self, from: &[Poly], to: &[Poly], index: &[Poly]) -> Result<Vec<Poly>, Trouble> {
         let one = |size: &Poly| size.known() == Some(1);
@@ -236,7 +236,7 @@ impl Meaning<'_> {
         Ok(result)
     }
 
-    /// How many axes, at least one of each, are the first that hold as many elements.
+    /// The shortest prefixes of the axes, at least one of each, with equal element counts.
     fn group(&self, from: &[Poly], to: &[Poly], inner: &[usize], outer: &[usize]) -> Option<(usize, usize)> {
         let product = |sizes: &[Poly], axes: &[usize]| axes.iter().fold(Poly::number(1), |p, axis| p.mul(&sizes[*axis]));
         let equal = |a: usize, b: usize| product(from, &inner[..a]) == product(to, &outer[..b]);
@@ -244,7 +244,7 @@ impl Meaning<'_> {
         pairs.filter(|(a, b)| *a <= inner.len() && *b <= outer.len()).find(|(a, b)| equal(*a, *b))
     }
 
-    /// What is viewed, whatever views of it are between.
+    /// The value behind any number of views.
     fn viewed(&self, value: ValueId) -> Result<ValueId, Trouble> {
         match self.graph.node(value.node).op {
             Op::Reshape(_) | Op::Flatten(_) | Op::Squeeze(_) | Op::Unsqueeze(_) => self.viewed(self.operand(value.node, 0)?),

@@ -133,7 +133,7 @@ impl Meaning<'_> {
         let share = power(&Sum::whole(&count), -1, &facts)?;
         let mean = self.simplifier.sum(&product(&sum, &share, &facts)?, &facts)?;
         let variance = product(&squares, &share, &facts)?.sub(&product(&mean, &mean, &facts)?);
-        // The mean of the squares less the square of the mean, which is not negative.
+        // The mean of the squares minus the square of the mean, which is not negative.
         let radicand = self.simplifier.sum(&variance.add(&self.attribute(epsilon)?), &facts)?;
         self.require_nonnegative(&radicand, epsilon >= 0.0);
         self.require_nonzero(&radicand, epsilon > 0.0);

@@ -1,4 +1,4 @@
-//! Element by element: arithmetic, comparisons, logic, activations.
+//! Elementwise operators: arithmetic, comparisons, logic, activations.
 
 use num_traits::ToPrimitive;
 
@@ -8,11 +8,11 @@ use crate::index::Poly;
 use crate::meaning::Meaning;
 use crate::value::{Factor, Function, Sum, Trouble, apply, power, product, rational_power, whole};
 
-/// Largest whole exponent that is multiplied out.
+/// Largest integer exponent that is multiplied out.
 const LARGEST_EXPONENT: i32 = 6;
 
 impl Meaning<'_> {
-    /// The element, if the operator works element by element.
+    /// The element, if the operator is elementwise.
     pub(super) fn pointwise(&mut self, value: ValueId, index: &[Poly]) -> Result<Option<Sum>, Trouble> {
         let node = self.graph.node(value.node);
         let op = &node.op;
@@ -44,7 +44,7 @@ impl Meaning<'_> {
         self.real_pointwise(&op, &x, to).map(Some)
     }
 
-    /// The element of a result of real numbers or of truth values.
+    /// The element of a real or boolean result.
     fn real_pointwise(&mut self, op: &Op, x: &[Sum], to: DType) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         let real = |v: f64| self.attribute(v);
@@ -64,7 +64,7 @@ impl Meaning<'_> {
         let tanh = |a: &Sum| Ok::<_, Trouble>(one().sub(&inverse(&one().add(&exp(&a.scale(&whole(2)))?))?.scale(&whole(2))));
         let softplus = |a: &Sum| log(&one().add(&exp(a)?));
         let relu = |a: &Sum| max(a.clone(), Sum::default());
-        // The part below 0, as a number that is not above 0.
+        // The negative part, as a number that is at most 0.
         let below = |a: &Sum| Ok::<_, Trouble>(max(a.negated(), Sum::default())?.negated());
         let exponential_below = |a: &Sum, alpha: &Sum, e: &Sum| {
             let negative = one().sub(&positive(a)?);
@@ -152,7 +152,7 @@ impl Meaning<'_> {
         })
     }
 
-    /// `a ^ b` where the exponent is a whole number or a half; else a function of both.
+    /// `a ^ b` where the exponent is an integer or half-integer; otherwise a function of both.
     pub(super) fn to_power(&self, a: &Sum, b: &Sum) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         if let Some(exponent) = b.known() {

@@ -9,9 +9,9 @@ use crate::value::{Sum, Trouble, canonical};
 impl Meaning<'_> {
     /// The element, if the operator searches an axis.
     ///
-    /// All searches are for the first of the largest: the smallest of `x` is the largest of `-x`,
-    /// and the last one is the first one from the other end. Of that search nothing is known but
-    /// that it is a function of what is searched, which gives whole numbers.
+    /// All searches are reduced to the first of the largest: the smallest of `x` is the largest of
+    /// `-x`, and the last is the first from the other end. That search is an uninterpreted function
+    /// of its operand, with integer values.
     pub(super) fn position(&mut self, value: ValueId, index: &[Poly]) -> Result<Option<Sum>, Trouble> {
         let (axis, keepdims, last, smallest) = match &self.graph.node(value.node).op {
             Op::ArgMax(op) => (op.axis, op.keepdims, op.select_last_index, false),

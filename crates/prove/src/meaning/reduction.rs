@@ -80,7 +80,7 @@ impl Meaning<'_> {
         }))
     }
 
-    /// The index into the operand: of `index` where axes are kept, of `inner` where they are
+    /// The index into the operand: from `index` where axes are kept, from `inner` where they are
     /// reduced.
     fn operand_index(rank: usize, axes: &[i64], keepdims: bool, index: &[Poly], inner: &[Poly]) -> Vec<Poly> {
         let (mut kept, mut reduced) = (0, 0);
@@ -130,7 +130,7 @@ impl Meaning<'_> {
         over(fold, binders, Vec::new(), body, &self.shared.facts)
     }
 
-    /// Positions that taps read, and the conditions that they are inside.
+    /// Positions that taps read, and the conditions that these lie inside.
     fn window(window: &Window<'_>, sizes: &[Poly], index: &[Poly], taps: &[Poly]) -> (Vec<Poly>, Vec<Poly>) {
         let mut at = index[..2].to_vec();
         let mut conditions = Vec::new();
@@ -183,7 +183,7 @@ impl Meaning<'_> {
             self.sum_over_all(&extents, &mut |m, taps| {
                 let (at, conditions) = Self::window(window, &shape, index, taps);
                 let conditions = if include_pads {
-                    // Pads count; what hangs over them does not.
+                    // Pads count; positions beyond them do not.
                     (0..rank)
                         .flat_map(|axis| {
                             let end = shape[2 + axis].plus(window.pads[rank + axis] - 1).sub(&at[2 + axis]);

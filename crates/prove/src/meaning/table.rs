@@ -1,4 +1,4 @@
-//! Constants: numbers, index tables that follow a rule, and others by their contents.
+//! Constants: numbers, regular index tables, and others by their contents.
 
 use num_traits::Signed;
 use regraft_ir::{Class, Const, DType};
@@ -7,7 +7,7 @@ use crate::index::{Poly, Source};
 use crate::meaning::{Meaning, Need};
 use crate::value::{Factor, Function, Number, Root, Sum, Trouble, apply, elements, power, product, whole};
 
-/// Constants of more elements are not looked into.
+/// Constants with more elements are opaque.
 pub(super) const LARGEST: usize = 1 << 16;
 
 impl Meaning<'_> {
@@ -47,7 +47,7 @@ impl Meaning<'_> {
         Ok(Sum::read(source, index.to_vec()))
     }
 
-    /// The number that a constant of one element is.
+    /// The number in a constant with one element.
     fn scalar(&self, constant: &Const) -> Result<Sum, Trouble> {
         if constant.dtype().class() == Class::Real {
             let value = constant.splat().ok_or_else(|| Trouble("a constant of no numbers".into()))?;
@@ -57,14 +57,14 @@ impl Meaning<'_> {
         number.map(Sum::number).ok_or_else(|| Trouble("a constant of no numbers".into()))
     }
 
-    /// The real number that a floating-point value of this type is read as.
+    /// The real number as which a floating-point value of this type is read.
     pub(super) fn real(&self, value: f64, dtype: DType) -> Result<Sum, Trouble> {
         if let Some((root, ratio)) = self.shared.constants.reading.multiple_of_root(value, dtype) {
             let square = if root == Root::Two { Sum::number(whole(2)) } else { self.two_over_pi()? };
             return Ok(apply(Function::Sqrt, vec![square], &self.shared.facts)?.scale(&ratio));
         }
         let number = self.shared.constants.reading.number(value, dtype);
-        // Two infinities are not one number less the other: nothing is added up that holds one.
+        // Infinities do not cancel: nothing that contains one is added up.
         number.map(Sum::number).ok_or_else(|| Trouble(format!("the constant {value}")))
     }
 
@@ -74,13 +74,13 @@ impl Meaning<'_> {
         product(&Sum::number(whole(2)), &power(&pi, -1, &self.shared.facts)?, &self.shared.facts)
     }
 
-    /// A number of an attribute, in the precision in which files keep it.
+    /// The number in an attribute, in the precision in which files store it.
     pub(super) fn attribute(&self, value: f64) -> Result<Sum, Trouble> {
         self.real(f64::from(value as f32), DType::F32)
     }
 }
 
-/// The one element that all of a constant are alike.
+/// The one element, if all elements of a constant are alike.
 fn splat(constant: &Const) -> Option<Const> {
     let size = constant.dtype().size();
     let bytes = constant.bytes();

@@ -12,16 +12,16 @@ use crate::value::roots::gathered;
 use crate::value::scope::merge_powers;
 use crate::value::sum::{Factor, Function, Sum, Term};
 
-/// Most terms of a sum.
+/// Maximum number of terms in a sum.
 const MOST_TERMS: usize = 60_000;
-/// Most factors of a product of sums, those inside of functions included.
+/// Maximum number of factors in a product of sums, nested ones included.
 const HEAVIEST: usize = 400_000;
-/// Most powers inside of powers.
+/// Maximum nesting of powers.
 const DEEPEST: u32 = 48;
 /// Largest power that is multiplied out.
 const LARGEST_POWER: i32 = 6;
 
-/// Why an element could not be written down.
+/// Why an element could not be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trouble(pub String);
 
@@ -48,7 +48,7 @@ pub(crate) fn product(a: &Sum, b: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     if a.terms().len().saturating_mul(b.terms().len()) > MOST_TERMS {
         return Trouble::new("an element is a sum of too many products");
     }
-    // Every term of one meets every term of the other.
+    // Every term of one is multiplied by every term of the other.
     let weight = a.weight() * b.terms().len() + b.weight() * a.terms().len();
     if weight > HEAVIEST || !Fuel::spend(4 * weight as u64) {
         return Trouble::new("the question takes too long");
@@ -76,8 +76,8 @@ pub(crate) fn product(a: &Sum, b: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(Sum::new(terms))
 }
 
-/// A product whose factors have met: exponentials merged, roots and indicators without higher
-/// powers, inverses of products taken apart.
+/// A product with its factors combined: exponentials merged, no higher powers of roots and
+/// indicators, inverses of products split.
 pub(crate) fn reduced(mut term: Term, facts: &Facts) -> Result<Sum, Trouble> {
     let mut more: Vec<Sum> = Vec::new();
     let mut exponent = Sum::default();
@@ -108,18 +108,18 @@ pub(crate) fn reduced(mut term: Term, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(result)
 }
 
-/// Whether a divisor is no product, has 1 as its first coefficient and no factor in common.
+/// Whether a divisor is not a product, has leading coefficient 1 and no common factor.
 fn is_normal_divisor(sum: &Sum) -> bool {
     let product = matches!(sum.terms(), [] | [_]) && sum.terms().iter().all(|(term, _)| term.binders.is_empty() && term.conds.is_empty());
     !product && sum.terms().first().is_some_and(|(_, c)| c.is_one()) && common_factors(sum).is_empty()
 }
 
 thread_local! {
-    /// Powers inside of powers that are being taken.
+    /// How many nested powers are being taken.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A whole power. A divisor is taken to be other than 0.
+/// An integer power. A divisor is assumed to be nonzero.
 pub(crate) fn power(sum: &Sum, exponent: i32, facts: &Facts) -> Result<Sum, Trouble> {
     let depth = DEPTH.get();
     if depth > DEEPEST {
@@ -163,7 +163,7 @@ fn taken_to(sum: &Sum, exponent: i32, facts: &Facts) -> Result<Sum, Trouble> {
             };
             let number = num_traits::pow(first.recip(), exponent.unsigned_abs() as usize);
             let mut factors: Vec<(Factor, i32)> = common.into_iter().map(|(f, p)| (f, p * exponent)).collect();
-            // Taking out what is common may leave one product.
+            // Taking out common factors may leave a single product.
             if rest.terms().len() == 1 && rest.terms()[0].0.binders.is_empty() && rest.terms()[0].0.conds.is_empty() {
                 let outside = Sum::new([(Term { factors, ..Term::default() }, number)]);
                 return product(&outside, &power(&rest, exponent, facts)?, facts);
@@ -181,8 +181,7 @@ fn taken_to(sum: &Sum, exponent: i32, facts: &Facts) -> Result<Sum, Trouble> {
     }
 }
 
-/// Factors that all terms have and that do not depend on summed variables, with the smallest
-/// powers.
+/// Factors common to all terms that do not depend on summed variables, with the smallest powers.
 pub(crate) fn common_factors(sum: &Sum) -> Vec<(Factor, i32)> {
     let Some(((first, _), others)) = sum.terms().split_first() else { return Vec::new() };
     let bound = |term: &Term, factor: &Factor| term.binders.iter().any(|(var, _)| factor.has(*var));

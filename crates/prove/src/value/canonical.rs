@@ -1,20 +1,20 @@
-//! Names of summed variables that depend on how they are used alone, so that equal sums look alike.
+//! Canonical names of summed variables, by their use alone, so that equal sums look alike.
 
 use crate::index::{Fuel, Poly, Var};
 use crate::value::scope::{Replacement, merge_powers};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
-/// First of the names of summed variables, by depth of nesting.
+/// First canonical name, by depth of nesting.
 const NAMES: Var = 0xe000_0000;
-/// Names of one depth.
+/// Number of names per depth.
 const WIDTH: Var = 256;
-/// Stand for the variable in question and for its siblings.
+/// Placeholders for the variable in question and for its siblings.
 const THIS: Var = 0xffff_0000;
 const SIBLING: Var = 0xffff_0001;
-/// Most orders of variables that are compared.
+/// Maximum number of variable orders to compare.
 const MOST_ORDERS: usize = 720;
 
-/// The sum with canonical names, like terms added up.
+/// The sum with canonical names, and like terms combined.
 pub(crate) fn canonical(sum: &Sum) -> Sum {
     named(sum, 0)
 }
@@ -41,7 +41,7 @@ fn renamed(term: &Term, depth: Var) -> (Term, Vec<(Var, Var)>) {
     binders.sort();
     let groups: Vec<usize> = binders.iter().map(|b| binders.iter().filter(|o| o.0 == b.0).count()).collect();
     let mut orders = orders(&groups);
-    // Out of fuel, equal sums may look different; the question ends soon.
+    // Without fuel, equal sums may look different; the question ends soon.
     if !Fuel::spend(8 * (orders.len() * term.factors.len()) as u64) {
         orders.truncate(1);
     }
@@ -61,7 +61,7 @@ fn simultaneous(term: &Term, binders: Vec<(Var, Poly)>, pairs: Vec<(Var, Poly)>)
     Term { binders, ..inside.replace(&Replacement::new(pairs)) }
 }
 
-/// The term with canonical names inside of its factors.
+/// The term with canonical names inside its factors.
 fn nested(term: &Term, depth: Var) -> Term {
     let mut factors: Vec<(Factor, i32)> = term.factors.iter().map(|(factor, power)| (factor_named(factor, depth), *power)).collect();
     merge_powers(&mut factors);
@@ -84,7 +84,7 @@ fn factor_named(factor: &Factor, depth: Var) -> Factor {
     }
 }
 
-/// A reduction is named like the sum over its domain.
+/// A reduction gets the same names as the sum over its domain.
 fn over_named(fold: Fold, binders: &[(Var, Poly)], conds: &[Poly], body: &Sum, depth: Var) -> Factor {
     let term = Term { binders: binders.to_vec(), conds: conds.to_vec(), factors: vec![(Factor::Of(body.clone()), 1)] };
     let Term { binders, conds, mut factors } = term_named(&term, depth);
@@ -94,7 +94,7 @@ fn over_named(fold: Fold, binders: &[(Var, Poly)], conds: &[Poly], body: &Sum, d
     }
 }
 
-/// How a variable is used: its range, and every index expression with it, siblings not told apart.
+/// How a variable is used: its range and its index expressions, siblings not distinguished.
 type Signature = (Poly, Vec<(String, Poly)>);
 
 fn signature(term: &Term, var: Var, extent: &Poly) -> Signature {
@@ -108,7 +108,7 @@ fn signature(term: &Term, var: Var, extent: &Poly) -> Signature {
                 let places = index.iter().enumerate().filter(|(_, p)| p.has(THIS));
                 uses.extend(places.map(|(at, p)| (format!("{source}^{power}.{at}"), p.clone())));
             }
-            // Places inside of functions depend on the order of terms there, which depends on
+            // Positions inside functions depend on the order of terms there, which depends on
             // names.
             other if other.has(THIS) => uses.push((format!("{}^{power}", kind(other)), Poly::default())),
             _ => {}
@@ -128,8 +128,8 @@ fn kind(factor: &Factor) -> String {
     }
 }
 
-/// Orders that permute equal elements: `groups[i]` is the size of the run of equal ones that `i` is
-/// in.
+/// Orders that permute equal elements: `groups[i]` is the size of the run of equal elements that
+/// contains `i`.
 fn orders(groups: &[usize]) -> Vec<Vec<usize>> {
     let mut result = vec![Vec::new()];
     let mut at = 0;

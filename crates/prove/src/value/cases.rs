@@ -1,5 +1,5 @@
-//! Whether a sum is 0 wherever the facts hold: by normal form, and by cases where the normal form
-//! depends on them.
+//! Decides whether a sum is 0 wherever the facts hold: by normal form, and by cases where the
+//! normal form depends on them.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::value::sign::open_sign;
 use crate::value::simplify::{Simplifier, open_condition, output_cut};
 use crate::value::sum::{Factor, Sum, Term};
 
-/// Most cases inside of cases.
+/// Maximum nesting of cases.
 const MOST_CASES: u32 = 24;
-/// Most terms whose ranges are compared pairwise.
+/// Maximum number of terms whose ranges are compared pairwise.
 const MOST_JOINED: usize = 48;
 
-/// Shows that the sum is 0 for all values of the variables, or says what is left of it.
+/// Shows that the sum is 0 for all values of the variables, or returns what is left of it.
 ///
-/// `variables` are free, with their ranges, which `facts` has too.
+/// `variables` are free; their ranges are also in `facts`.
 pub(crate) fn vanishes(sum: &Sum, variables: &[(Var, Poly)], facts: &Facts, simplifier: Simplifier) -> Result<(), Trouble> {
     Cases { simplifier, left: 4_000 }.vanishes(sum, variables, facts, 0)
 }
@@ -116,7 +116,7 @@ impl Cases {
     }
 }
 
-/// Two sums of the same thing over neighbouring ranges are one sum.
+/// Joins two sums of the same body over adjacent ranges.
 pub(crate) fn joined(sum: &Sum) -> Option<Sum> {
     if sum.terms().len() > MOST_JOINED {
         return None;

@@ -1,10 +1,10 @@
-//! Known tables multiplied out: sums over variables that only choose elements of constants are
+//! Multiplies out known tables: sums over variables that only choose elements of constants are
 //! carried out in numbers.
 //!
 //! A fast convolution (Winograd, Arithmetic Complexity of Computations, 1980; here its nested form)
 //! is `sum a: C[r, a] (sum p: B[a, p] x[p]) (sum q: G[a, q] w[q])`. Its product has thousands of
-//! terms, but `sum a: C[r, a] B[a, p] G[a, q]` is a table over p and q alone, and that has a
-//! handful of elements that are not 0.
+//! terms, but `sum a: C[r, a] B[a, p] G[a, q]` is a table over p and q alone, with a handful of
+//! nonzero elements.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::value::canonical::ordered;
 use crate::value::number::Number;
 use crate::value::sum::{Factor, Sum, Term};
 
-/// Most elements of one product of tables.
+/// Maximum number of elements in a product of tables.
 const MOST_ELEMENTS: i64 = 1 << 20;
-/// Most terms that are written out.
+/// Maximum number of terms that are written out.
 const MOST_TERMS: usize = 4_096;
 
-/// The sum with known tables multiplied out and written out where they are not 0.
+/// The sum with known tables multiplied out, and written out where they are nonzero.
 pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let mut plain: Vec<(Term, Number)> = Vec::new();
     let mut tables: BTreeMap<(Term, Vec<Var>), BTreeMap<Vec<i64>, Number>> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
             continue;
         };
         let (rest, names) = ordered(&split.rest);
-        // Variables of tables by their names in the rest; those that are not there are summed here.
+        // Tables' variables by their names in the rest; those not occurring there are summed here.
         let mut kept: Vec<(Var, usize)> = split
             .variables
             .iter()
@@ -58,22 +58,22 @@ pub(crate) fn contracted(sum: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(Sum::new(plain))
 }
 
-/// A read of a table: each index as a number and multiples of the variables of tables.
+/// A read of a table: each index as a number plus multiples of the tables' variables.
 struct Read<'a> {
     table: &'a Table,
     index: Vec<(i64, Vec<(usize, i64)>)>,
 }
 
 impl<'a> Read<'a> {
-    /// The element for values of the variables.
+    /// The element at given values of the variables.
     fn at(&self, values: &[i64]) -> Option<&'a Number> {
         self.table.at(self.index.iter().map(|(start, multiples)| start + multiples.iter().map(|(v, c)| c * values[*v]).sum::<i64>()))
     }
 }
 
-/// A term taken apart.
+/// A term split into table reads and the rest.
 struct Split<'a> {
-    /// Summed variables that tables are read at, and their ranges.
+    /// Summed variables in the indices of tables, and their ranges.
     variables: Vec<(Var, i64)>,
     reads: Vec<Read<'a>>,
     /// The term without those reads and without variables that occur nowhere else.
@@ -81,7 +81,7 @@ struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// `None` if the term reads no known table at summed variables alone.
+    /// `None` if the term reads no known table at summed variables only.
     fn of(term: &Term, facts: &'a Facts) -> Option<Split<'a>> {
         let extent = |var: Var| term.binders.iter().find(|(v, _)| *v == var).and_then(|(_, extent)| extent.known());
         let mut variables: Vec<(Var, i64)> = Vec::new();
@@ -113,15 +113,15 @@ impl<'a> Split<'a> {
         Some(Split { variables, reads, rest })
     }
 
-    /// Calls `add` with every index of the variables at which the product of all reads is not 0,
-    /// and that product times `c`.
+    /// Calls `add` with every index of the variables at which the product of all reads is nonzero,
+    /// and with that product times `c`.
     fn add(&self, c: &Number, add: &mut dyn FnMut(&[i64], Number)) -> Result<(), Trouble> {
         let elements = self.variables.iter().try_fold(1i64, |n, (_, extent)| n.checked_mul(*extent)).unwrap_or(i64::MAX);
         if elements > MOST_ELEMENTS || !Fuel::spend(elements.unsigned_abs() / 4) {
             return Trouble::new("a product of too large tables");
         }
-        // Reads are looked at as soon as all their variables have values, so that a 0 ends the
-        // search early.
+        // Reads are evaluated as soon as all their variables have values, so that a 0 cuts the
+        // search short.
         let last = |read: &Read<'_>| read.index.iter().flat_map(|(_, multiples)| multiples.iter().map(|(at, _)| at + 1)).max().unwrap_or(0);
         let mut by_last: Vec<Vec<&Read<'_>>> = vec![Vec::new(); self.variables.len() + 1];
         self.reads.iter().for_each(|read| by_last[last(read)].push(read));
@@ -157,7 +157,7 @@ impl<'a> Split<'a> {
     }
 }
 
-/// An index as a number and multiples of variables of known ranges, which are added to the list.
+/// An index as a number plus multiples of variables with known ranges, which are added to the list.
 fn linear(p: &Poly, extent: &dyn Fn(Var) -> Option<i64>, variables: &mut Vec<(Var, i64)>) -> Option<(i64, Vec<(usize, i64)>)> {
     let mut vars = Vec::new();
     p.vars(&mut vars);

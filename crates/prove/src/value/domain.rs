@@ -1,11 +1,10 @@
-//! Domains of integer types: which whole numbers they hold, and what becomes of those that they do
-//! not.
+//! Domains of integer types: the integers they hold, and how all others wrap.
 //!
-//! Integers of a type are those modulo a power of two, of which each has one representative that
-//! the type holds. Sums and products of representatives are right modulo that power, so an element
-//! is written as a sum over the whole numbers as anything else is, and brought back into its type
-//! where it is made: unchanged where all that it can be is held by the type, and as a function of
-//! the sum, [`Function::Wrapped`], where it may not be.
+//! The integers of a type are residues modulo a power of two, each with one representative that the
+//! type holds. Sums and products of representatives are right modulo that power, so an element is
+//! written as a sum over the unbounded integers like anything else, and brought back into its type
+//! where it is produced: unchanged where all its possible values are held by the type, and as a
+//! function of the sum, [`Function::Wrapped`], otherwise.
 
 use num_bigint::BigInt;
 use num_traits::{Euclid, One, Signed, Zero};
@@ -16,15 +15,15 @@ use crate::value::algebra::{Trouble, power, product};
 use crate::value::number::Number;
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
-/// The least and the greatest value that something can have.
+/// The least and the greatest possible value of something.
 pub(crate) type Interval = (BigInt, BigInt);
 
-/// Every size is below two to this.
+/// Every size is below two to this power.
 const SIZE_BITS: u32 = 31;
-/// A tensor has fewer elements than two to this.
+/// The element count of a tensor is below two to this power.
 const ELEMENT_BITS: u32 = 48;
 
-/// The numbers of an integer type, or of truth values; `None` for other types.
+/// The numbers of an integer or boolean type; `None` for other types.
 pub(crate) fn held(dtype: DType) -> Option<Interval> {
     let bits = 8 * dtype.size();
     match dtype.class() {
@@ -47,17 +46,17 @@ fn within(interval: &Interval, dtype: DType) -> bool {
     held(dtype).is_some_and(|(low, high)| low <= interval.0 && interval.1 <= high)
 }
 
-/// Whether the sum is known to be a whole number that the type holds.
+/// Whether the sum is known to be an integer that the type holds.
 pub(crate) fn fits(sum: &Sum, dtype: DType, facts: &Facts) -> bool {
     is_integral(sum, facts) && interval(sum, facts).is_some_and(|range| within(&range, dtype))
 }
 
-/// Whether the sum is known to be a whole number whose magnitude is at most `limit`.
+/// Whether the sum is known to be an integer of magnitude at most `limit`.
 pub(crate) fn is_below(sum: &Sum, limit: &BigInt, facts: &Facts) -> bool {
     is_integral(sum, facts) && interval(sum, facts).is_some_and(|(low, high)| -limit <= low && high <= *limit)
 }
 
-/// The representative that the type holds of the whole number `sum`.
+/// The type's representative of the integer `sum`.
 pub(crate) fn wrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Trouble> {
     if is_element(sum, facts, dtype) {
         return Ok(sum.clone());
@@ -87,7 +86,7 @@ pub(crate) fn wrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Tro
     Ok(Sum::factor(Factor::Apply(Function::Wrapped(dtype), vec![sum])))
 }
 
-/// Whether the sum is an element of a tensor of this type, or another value that was brought into
+/// Whether the sum is an element of a tensor of this type, or another value already brought into
 /// it.
 fn is_element(sum: &Sum, facts: &Facts, dtype: DType) -> bool {
     let [(term, c)] = sum.terms() else { return false };
@@ -101,8 +100,8 @@ fn is_element(sum: &Sum, facts: &Facts, dtype: DType) -> bool {
         }
 }
 
-/// The sum without wrapping to the type, or to wider ones, in what is wrapped as a whole: only what
-/// the sum is modulo the type's power of two counts.
+/// The sum without wrapping to this or wider types inside an operand of wrapping: only the sum
+/// modulo the type's power of two matters.
 fn unwrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Trouble> {
     let inner = |factor: &Factor| match factor {
         Factor::Apply(Function::Wrapped(own), arguments) if own.size() >= dtype.size() => arguments.first().cloned(),
@@ -126,7 +125,7 @@ fn unwrapped(sum: &Sum, dtype: DType, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(result)
 }
 
-/// Whether the sum is one of whole numbers with whole coefficients.
+/// Whether the sum consists of integers with integer coefficients.
 pub(crate) fn is_integral(sum: &Sum, facts: &Facts) -> bool {
     sum.terms().iter().all(|(term, c)| c.is_integer() && is_integral_term(term, facts))
 }
@@ -147,7 +146,7 @@ fn is_integral_factor(factor: &Factor, facts: &Facts) -> bool {
     }
 }
 
-/// What a sum of whole numbers can be; `None` if that is not bounded.
+/// The range of a sum of integers; `None` if it is unbounded.
 fn interval(sum: &Sum, facts: &Facts) -> Option<Interval> {
     sum.terms()
         .iter()
@@ -165,7 +164,7 @@ fn term_interval(term: &Term, facts: &Facts) -> Option<Interval> {
     let plain = term.binders.is_empty() && term.conds.is_empty();
     let inner = if plain { None } else { Some(facts.inside(&term.binders, &term.conds)) };
     let inside = inner.as_deref().unwrap_or(facts);
-    // Sizes are multiplied as sizes: what they come to together may be known.
+    // Sizes are multiplied as sizes: a bound on their product may be known.
     let mut sizes = Poly::number(1);
     let mut product = term.factors.iter().try_fold(one(), |product, (factor, power)| {
         let count = u32::try_from(*power).ok()?;
@@ -215,7 +214,7 @@ fn element_interval(source: &Source, index: &[Poly], facts: &Facts) -> Option<In
     Some((least.map_or(low.clone(), |v| low.max(v.into())), greatest.map_or(high.clone(), |v| high.min(v.into()))))
 }
 
-/// What an index expression can be; `None` if that is not bounded.
+/// The range of an index expression; `None` if it is unbounded.
 fn poly_interval(poly: &Poly, facts: &Facts) -> Option<Interval> {
     poly.terms().iter().try_fold((BigInt::zero(), BigInt::zero()), |(low, high), (atoms, c)| {
         let mut product = (BigInt::one(), BigInt::one());

@@ -1,4 +1,4 @@
-//! Maxima and products over a range, their domains simplified and parted where their elements
+//! Maxima and products over a range: their domains simplified, and split where their elements
 //! depend on a condition.
 
 use crate::index::{Facts, Poly, Var};
@@ -9,7 +9,7 @@ use crate::value::simplify::{MOST_STEPS, Simplifier, Step, inner_condition};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 use crate::value::window::glided;
 
-/// Parts of parts of a maximum's domain.
+/// Maximum depth of splitting a maximum's domain.
 const MOST_PARTS: u32 = 8;
 
 impl Simplifier {
@@ -30,10 +30,10 @@ impl Simplifier {
         }
     }
 
-    /// A product over the parts of its domain, each in a simpler form. Every step keeps how often
-    /// each element is met.
+    /// A product over the parts of its domain, each in a simpler form. Every step preserves the
+    /// multiplicity of each element.
     fn product_over(self, whole: Term, facts: &Facts) -> Result<Sum, Trouble> {
-        // Factors are not written out one by one: products of sums would grow without need.
+        // Factors are not written out one by one: products of sums would grow needlessly.
         let steps = Simplifier { expand: 0, ..self };
         let mut result = Sum::one();
         let mut open = vec![whole.clone()];
@@ -52,7 +52,7 @@ impl Simplifier {
         self.closed(Fold::Product, whole, facts)
     }
 
-    /// The domain as it is, with a simpler element.
+    /// The same domain, with a simpler element.
     fn element(self, term: Term, facts: &Facts) -> Result<Term, Trouble> {
         let inner = facts.inside(&term.binders, &term.conds);
         let Some((Factor::Of(body), _)) = term.factors.first() else { return Trouble::new("a reduction lost its body") };
@@ -60,14 +60,14 @@ impl Simplifier {
         Ok(Term { factors: vec![(Factor::Of(body), 1)], ..term })
     }
 
-    /// The reduction of a simpler element over the domain as it is.
+    /// The reduction of a simpler element over the same domain.
     fn closed(self, fold: Fold, term: Term, facts: &Facts) -> Result<Sum, Trouble> {
         let Term { binders, conds, factors } = self.element(term, facts)?;
         let Some((Factor::Of(body), _)) = factors.into_iter().next() else { return Trouble::new("a reduction lost its body") };
         over(fold, binders, conds, body, facts)
     }
 
-    /// A maximum with a simpler domain; `None` if nothing is in it.
+    /// A maximum with a simpler domain; `None` if the domain is empty.
     fn domain(self, mut term: Term, facts: &Facts) -> Result<Option<Term>, Trouble> {
         for _ in 0..MOST_STEPS {
             match self.step(&term, facts, false)? {
@@ -82,8 +82,8 @@ impl Simplifier {
         Ok(Some(term))
     }
 
-    /// A maximum whose elements depend on a condition: the larger one of that where it holds and of
-    /// that where it does not, if each of both parts was shown to have an element.
+    /// A maximum whose elements depend on a condition: the larger of the maxima where it holds and
+    /// where it does not, if both parts are shown to be nonempty.
     fn parted(self, term: &Term, facts: &Facts, parts: u32) -> Result<Option<Sum>, Trouble> {
         let (Some(cond), Some(fewer)) = (inner_condition(term), parts.checked_sub(1)) else { return Ok(None) };
         let one = Poly::number(1);

@@ -1,4 +1,4 @@
-//! Functions of sums, by what is known of them.
+//! Functions of sums, simplified by what is known about them.
 
 use num_traits::{One, Signed, Zero};
 
@@ -11,7 +11,7 @@ use crate::value::roots::{even_part, power_of, rational_power, root};
 use crate::value::sign::{is_nonnegative, is_positive, is_positive_factor};
 use crate::value::sum::{Factor, Function, Sum, Term};
 
-/// A function of sums, by what is known of it.
+/// A function of sums, simplified by what is known about it.
 pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble> {
     match (&function, arguments.as_slice()) {
         (Function::Max, _) => return largest(arguments, facts),
@@ -75,7 +75,7 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
                     return rational_power(&y[0], &Number::new(3.into(), 4.into()), facts);
                 }
             }
-            // The part of the first coefficient that is a square.
+            // The square part of the first coefficient.
             if let Some(root) = x.terms().first().map(|(_, c)| c.abs()).filter(|c| !c.is_one()).as_ref().and_then(root) {
                 let inside = x.scale(&(&root * &root).recip());
                 return Ok(Sum::factor(Factor::Apply(function, vec![inside])).scale(&root));
@@ -106,7 +106,7 @@ pub(crate) fn apply(function: Function, mut arguments: Vec<Sum>, facts: &Facts) 
     Ok(Sum::factor(Factor::Apply(function, arguments)))
 }
 
-/// Where a whole number is above 0, or is 0, as conditions of an index expression.
+/// Where an integer is positive, or is 0, as conditions of an index expression.
 fn whole_indicator(function: &Function, x: &Sum, facts: &Facts) -> Option<Sum> {
     let in_wholes = (0..x.terms().len()).fold(x.clone(), |x, at| x.scale(&Number::from_integer(x.terms()[at].1.denom().clone())));
     let number = in_wholes.as_poly().filter(|number| facts.is_whole(number))?;

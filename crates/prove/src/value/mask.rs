@@ -1,4 +1,4 @@
-//! Cases of masks: tensors whose elements are 0 or 1.
+//! Case distinctions on masks: tensors whose elements are 0 or 1.
 
 use crate::index::{Facts, Poly, Var};
 use crate::value::algebra::{Trouble, power, product};
@@ -7,7 +7,7 @@ use crate::value::maxima::over;
 use crate::value::scope::under;
 use crate::value::sum::{Factor, Sum, Term};
 
-/// An element of a mask that occurs in the sum, at an index without anything that is bound inside.
+/// An element of a mask in the sum, at an index free of variables bound inside.
 pub(crate) fn open_mask(sum: &Sum, facts: &Facts) -> Option<Factor> {
     in_sum(sum, facts, &mut Vec::new())
 }
@@ -50,7 +50,7 @@ pub(crate) fn chosen(sum: &Sum, element: &Factor, one: bool, facts: &Facts) -> R
 
 fn chosen_in_term(term: &Term, element: &Factor, one: bool, facts: &Facts) -> Result<Sum, Trouble> {
     let plain = |term: &Term| Sum::new([(term.clone(), crate::value::whole(1))]);
-    // Inside, the element's variables are others of the same names.
+    // Inside, the element's variables are shadowed by others of the same names.
     if term.binders.iter().any(|(var, _)| element.has(*var)) {
         return Ok(plain(term));
     }

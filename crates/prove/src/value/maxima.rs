@@ -9,10 +9,10 @@ use crate::value::number::Number;
 use crate::value::sign::{Trend, is_nonnegative, is_positive_factor, trend};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
-/// Most arguments of a maximum.
+/// Maximum number of arguments of a maximum.
 const MOST_ARGUMENTS: usize = 16;
 
-/// The largest of sums: maxima of maxima flattened, what all have in common taken out.
+/// The largest of several sums: nested maxima flattened, common parts taken out.
 pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble> {
     let mut flat: Vec<Sum> = Vec::new();
     let mut open = arguments;
@@ -37,10 +37,10 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
     }
     flat.sort();
     flat.dedup();
-    // An argument that is never above another one is not needed.
+    // An argument that never exceeds another one is not needed.
     let mut kept: Vec<Sum> = Vec::new();
     for (at, sum) in flat.iter().enumerate() {
-        // Of two that are equal where a case says so, the later one goes.
+        // Of two arguments that a case makes equal, the later one goes.
         let below = flat.iter().enumerate().any(|(other, o)| {
             let more = o.sub(sum);
             other != at && is_nonnegative(&more, facts) && (other < at || !is_nonnegative(&more.negated(), facts))
@@ -87,7 +87,7 @@ pub(crate) fn largest(arguments: Vec<Sum>, facts: &Facts) -> Result<Sum, Trouble
     Ok(common.add(&product(&outside, &inside, facts)?))
 }
 
-/// A positive number and positive factors that all the sums have.
+/// A positive number and positive factors common to all sums.
 fn positive_content(sums: &[Sum], facts: &Facts) -> (Number, Vec<(Factor, i32)>) {
     let all = Sum::new(sums.iter().flat_map(|sum| sum.terms()).map(|(term, _)| (term.clone(), Number::one())));
     let scale = sums.iter().flat_map(|sum| sum.terms()).map(|(_, c)| c.abs()).min().unwrap_or_else(Number::one);
@@ -96,7 +96,7 @@ fn positive_content(sums: &[Sum], facts: &Facts) -> (Number, Vec<(Factor, i32)>)
     (scale, factors)
 }
 
-/// A reduction over a domain that is not empty.
+/// A reduction over a nonempty domain.
 pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body: Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let free = |sum: &Sum| !binders.iter().any(|(var, _)| sum.has(*var));
     if binders.is_empty() && conds.is_empty() {
@@ -111,7 +111,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     if let [(term, c)] = body.terms() {
         let inside = term.binders.is_empty() && term.conds.is_empty() && c.is_positive();
         match term.factors.as_slice() {
-            // The largest of the largest.
+            // A maximum of maxima.
             [(Factor::Over(Fold::Max, more, wheres, inner), 1)] if inside && apart(&binders, more) => {
                 let all = binders.iter().chain(more).cloned().collect();
                 let mut wheres: Vec<Poly> = conds.iter().chain(wheres).cloned().collect();
@@ -129,7 +129,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
             _ => {}
         }
     }
-    // A function that rises with the one element that varies is largest where that is.
+    // A function that rises with its only varying element is largest where that element is.
     if let Some(leaf) = only_leaf(&body, &binders) {
         match trend(&body, &leaf, facts) {
             Some(Trend::Rising) if body != Sum::factor(leaf.clone()) => {
@@ -143,7 +143,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
             _ => {}
         }
     }
-    // b + max(a, 0) is the largest of b and b + a.
+    // b + max(a, 0) is the larger of b and b + a.
     if let Some((at, arguments)) = body.terms().iter().enumerate().find_map(|(at, (term, c))| match term.factors.as_slice() {
         [(Factor::Apply(Function::Max, arguments), 1)] if c.is_positive() && term.binders.is_empty() && term.conds.is_empty() => {
             Some((at, arguments))
@@ -158,7 +158,7 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
         }
         return largest(outer, facts);
     }
-    // What does not vary is added to the largest.
+    // What does not vary is added to the maximum.
     let (apart, rest): (Vec<_>, Vec<_>) = body
         .terms()
         .iter()
@@ -173,8 +173,8 @@ pub(crate) fn over(fold: Fold, binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body
     Ok(apart.add(&product(&outside, &Sum::factor(Factor::Over(fold, binders, conds, inside)), facts)?))
 }
 
-/// A product over a domain: that of products is the product over both domains, and factors have
-/// products of their own.
+/// A product over a domain: a nested product becomes one product over both domains, and each factor
+/// gets its own product.
 fn product_over(binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body: Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let whole = |body| Ok(Sum::factor(Factor::Over(Fold::Product, binders.clone(), conds.clone(), body)));
     let [(term, c)] = body.terms() else { return whole(body) };
@@ -199,12 +199,12 @@ fn product_over(binders: Vec<(Var, Poly)>, conds: Vec<Poly>, body: Sum, facts: &
     }
 }
 
-/// Whether no variable has the name of one in the other list.
+/// Whether no variable name occurs in both lists.
 fn apart(binders: &[(Var, Poly)], more: &[(Var, Poly)]) -> bool {
     !more.iter().any(|(var, _)| binders.iter().any(|(other, _)| other == var))
 }
 
-/// The factor through which alone the body varies with the binders.
+/// The only factor through which the body varies with the binders.
 fn only_leaf(body: &Sum, binders: &[(Var, Poly)]) -> Option<Factor> {
     let mut leaves = Vec::new();
     leaves_of(body, binders, &mut leaves);
@@ -235,7 +235,7 @@ fn leaves_of(sum: &Sum, binders: &[(Var, Poly)], leaves: &mut Vec<Factor>) {
     }
 }
 
-/// The sum with another sum in a factor's place.
+/// The sum with a factor replaced by another sum.
 fn substituted(sum: &Sum, leaf: &Factor, value: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let mut result = Sum::default();
     for (term, c) in sum.terms() {

@@ -13,21 +13,20 @@ use crate::ratio::simplest;
 /// An exact ratio.
 pub(crate) type Number = BigRational;
 
-/// Most digits of a decimal that is taken as it is written.
+/// Maximum number of digits in a decimal that is read as written.
 const MOST_DIGITS: usize = 6;
 
-/// A whole number.
+/// An integer.
 pub(crate) fn whole(value: i64) -> Number {
     Number::from_integer(BigInt::from(value))
 }
 
-/// The stored number, whatever it was written for; `None` for infinities and what is no number.
+/// The stored number, whatever it was meant to be; `None` for infinities and NaN.
 pub(crate) fn stored(value: f64) -> Option<Number> {
     Number::from_f64(value)
 }
 
-/// Elements of a constant of numbers or truth values, exactly; `None` if one is infinite or no
-/// number.
+/// The exact elements of a numeric or boolean constant; `None` if one is infinite or NaN.
 pub(crate) fn elements(constant: &Const) -> Option<Vec<Number>> {
     match constant.dtype().class() {
         Class::Real => constant.to_f64()?.into_iter().map(stored).collect(),
@@ -43,18 +42,18 @@ pub(crate) fn elements(constant: &Const) -> Option<Vec<Number>> {
 /// How constants of floating-point types are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Reading {
-    /// As the numbers that are stored.
+    /// As the stored numbers.
     #[default]
     Stored,
-    /// As the simple ratios that they were rounded from, as far as there are such ratios. No two
-    /// constants of one type are read as the same number.
+    /// As the simple ratios they were rounded from, where there are any. No two constants of one
+    /// type are read as the same number.
     Meant(Rc<Rounded>),
 }
 
-/// How far constants are from what they were read as.
+/// How far constants are from the numbers they were read as.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounded {
-    /// The largest difference, relative to the number that is stored.
+    /// The largest difference, relative to the stored number.
     pub relative: Cell<f64>,
 }
 
@@ -70,7 +69,7 @@ impl Rounded {
 }
 
 impl Reading {
-    /// The number that a finite value of type `dtype` is read as.
+    /// The number as which a finite value of type `dtype` is read.
     pub fn number(&self, value: f64, dtype: DType) -> Option<Number> {
         let number = stored(value)?;
         let Reading::Meant(rounded) = self else { return Some(number) };
@@ -79,7 +78,7 @@ impl Reading {
         Some(meant)
     }
 
-    /// The multiple of a root that a value of type `dtype` is read as, if it is.
+    /// The multiple of a root as which a value of type `dtype` is read, if it is one.
     pub fn multiple_of_root(&self, value: f64, dtype: DType) -> Option<(Root, Number)> {
         let Reading::Meant(rounded) = self else { return None };
         let (root, ratio, exact) = multiple_of_root(value, dtype)?;
@@ -89,7 +88,7 @@ impl Reading {
     }
 }
 
-/// Roots that GELU is written with.
+/// Roots that occur in GELU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     /// The square root of 2.
@@ -98,9 +97,9 @@ pub(crate) enum Root {
     TwoOverPi,
 }
 
-/// A root, a ratio, and their product to double precision, which rounds to `value`.
+/// A root, a ratio, and their product in double precision, which rounds to `value`.
 fn multiple_of_root(value: f64, dtype: DType) -> Option<(Root, Number, f64)> {
-    // The last ones are factors of the cube in the tanh form.
+    // The last two are factors of the cube in the tanh form.
     let ratios = [(1, 1), (2, 1), (1, 2), (44_715, 1_000_000), (2 * 44_715, 1_000_000)];
     let roots = [(Root::Two, std::f64::consts::SQRT_2), (Root::TwoOverPi, (2.0 / std::f64::consts::PI).sqrt())];
     let all = roots.into_iter().flat_map(|root| ratios.into_iter().map(move |ratio| (root, ratio)));
@@ -111,7 +110,7 @@ fn multiple_of_root(value: f64, dtype: DType) -> Option<(Root, Number, f64)> {
     })
 }
 
-/// Whether a number of this type may be one that was rounded to it.
+/// Whether a number of this type may be the result of rounding.
 pub(crate) fn may_be_rounded(value: f64, dtype: DType) -> bool {
     meant(value, dtype).is_some_and(|number| stored(value) != Some(number)) || multiple_of_root(value, dtype).is_some()
 }
@@ -125,10 +124,10 @@ fn round(value: f64, dtype: DType) -> Option<f64> {
     }
 }
 
-/// The decimal that a number of this type is written as, if that is short; else the simplest ratio
-/// that rounds to it, if there is a simple one.
+/// The decimal as which a number of this type is written, if that is short; otherwise the simplest
+/// ratio that rounds to it, if there is a simple one.
 ///
-/// `0.1` means one tenth, not the number of single precision next to it.
+/// `0.1` means one tenth, not the single-precision number next to it.
 pub(crate) fn meant(value: f64, dtype: DType) -> Option<Number> {
     if !value.is_finite() {
         return None;
@@ -142,7 +141,7 @@ pub(crate) fn meant(value: f64, dtype: DType) -> Option<Number> {
     written().or_else(|| simplest(value.abs(), close).map(|(n, d)| signed(Number::new(n.into(), d.into()))))
 }
 
-/// A decimal of few digits.
+/// A decimal with few digits.
 fn decimal(text: &str) -> Option<Number> {
     let (whole, fraction) = text.split_once('.')?;
     let digits = format!("{}{fraction}", whole.trim_start_matches('-'));

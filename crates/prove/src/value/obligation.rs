@@ -1,7 +1,7 @@
-//! What must hold for an element to have a value: divisors other than 0, radicands that are not
-//! negative, arguments in the domain of a function.
+//! What must hold for an element to have a value: nonzero divisors, nonnegative radicands,
+//! arguments in the domain of a function.
 //!
-//! An obligation is kept as the indicator of its failure, 1 where it does not hold and 0 where it
+//! An obligation is stored as the indicator of its failure, 1 where it does not hold and 0 where it
 //! does: `zero(z)` for a divisor `z`. Two elements have values in the same places if the indicators
 //! are the same.
 
@@ -20,17 +20,17 @@ use crate::value::sign::{is_nonnegative, is_positive, is_positive_factor};
 use crate::value::simplify::{Simplifier, open_condition};
 use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 
-/// Most divisors that a sum is multiplied by.
+/// Maximum number of divisors that a sum is multiplied by.
 const MOST_DIVISORS: u32 = 8;
 
-/// Most conditions inside of conditions that a claim is taken apart by.
+/// Maximum nesting of conditions when splitting a claim.
 const MOST_CONDITIONS: u32 = 4;
-/// The name of the indicator that an element of an input has no value.
+/// The name of the indicator of an input element without a value.
 const MISSING: &str = "missing";
-/// Most pairs of places that are put together.
+/// Maximum number of pairs of places that are united.
 const MOST_UNIONS: u32 = 32;
 
-/// What is claimed of numbers.
+/// A claim about numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Claim {
     /// It is not 0.
@@ -43,7 +43,7 @@ pub(crate) enum Claim {
     Read(Sum),
 }
 
-/// A claim for all values of variables where conditions hold.
+/// A claim for all values of variables under conditions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Obligation {
     /// Variables with their extents.
@@ -74,7 +74,7 @@ impl Obligation {
 pub(crate) struct Failures(BTreeSet<Term>);
 
 impl Failures {
-    /// Where one of the obligations does not hold; none if all always do.
+    /// Where one of the obligations fails; empty if all always hold.
     pub fn of(obligations: &[Obligation], shown: &[Claim], facts: &Facts, simplifier: Simplifier) -> Result<Failures, Trouble> {
         let obligations: BTreeSet<&Obligation> = obligations.iter().collect();
         let mut parts = Parts { found: BTreeMap::new(), facts, simplifier };
@@ -86,13 +86,13 @@ impl Failures {
         parts.failures()
     }
 
-    /// Whether both read some element, and at least one of them only where a condition on data
-    /// holds, which is not shown to be the condition of the other.
+    /// Whether both read some element, and at least one of them only under a condition on data that
+    /// is not shown to be the other's condition.
     pub fn reads_on_other_conditions(&self, others: &Failures, facts: &Facts, simplifier: Simplifier) -> bool {
         let others = others.reads();
         let differ = |here: &Places<'_>, there: &Places<'_>| match (here, there) {
             _ if here == there => false,
-            // None of them is below 0 anywhere: if the sums are the same, so is where they are 0.
+            // None of them is ever negative: if the sums are the same, so are their zeros.
             (Places::Where(here), Places::Where(there)) => {
                 let [here, there] = [here, there].map(|places| Sum::new(places.iter().map(|term| ((*term).clone(), Number::one()))));
                 vanishes(&here.sub(&there), &[], facts, simplifier).is_err()
@@ -135,14 +135,14 @@ impl Failures {
 /// Where an element is read.
 #[derive(PartialEq, Eq)]
 enum Places<'f> {
-    /// Whatever the data are.
+    /// Regardless of the data.
     Always,
     /// Where one of these is 1.
     Where(BTreeSet<&'f Term>),
 }
 
 impl Claim {
-    /// The claim with canonical names of what is bound inside.
+    /// The claim with canonical names of its bound variables.
     pub fn named(&self) -> Claim {
         match self {
             Claim::Nonzero(x) => Claim::Nonzero(canonical(x)),
@@ -165,9 +165,9 @@ impl Claim {
 /// Variables, conditions, and an indicator under them.
 type Place = (Vec<(Var, Poly)>, Vec<Poly>, Sum);
 
-/// Takes obligations apart: a product is not 0 where no factor is.
+/// Splits obligations: a product is nonzero where all factors are.
 struct Parts<'a> {
-    /// Indicators of failure, each over a domain, and 1 where none of its claims is made, else 0.
+    /// Indicators of failure over domains; the value is 1 where no such claim is made, else 0.
     found: BTreeMap<Place, Sum>,
     facts: &'a Facts,
     simplifier: Simplifier,
@@ -195,7 +195,7 @@ impl Parts<'_> {
         Ok(Failures(united(failures)))
     }
 
-    /// Adds an obligation, for each case of the conditions that its numbers depend on.
+    /// Adds an obligation, for each case of the conditions its numbers depend on.
     fn add(&mut self, obligation: &Obligation) -> Result<(), Trouble> {
         self.add_cases(obligation, MOST_CONDITIONS)
     }
@@ -258,7 +258,7 @@ impl Parts<'_> {
         let inverse = common
             .iter()
             .try_fold(Sum::one(), |all, (factor, p)| product(&all, &power(&Sum::factor(factor.clone()), -p, facts)?, facts))?;
-        // What is divided by is a claim of its own.
+        // A divisor is a claim of its own.
         for (factor, _) in common.iter().filter(|(_, p)| *p > 0) {
             self.nonzero_factor(obligation, factor, facts)?;
         }
@@ -287,7 +287,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Adds that the claim fails where the indicator is 1.
+    /// Records that the claim fails where the indicator is 1.
     fn fails(&mut self, obligation: &Obligation, indicator: Sum, facts: &Facts) -> Result<(), Trouble> {
         let key = (obligation.binders.clone(), obligation.conds.clone(), indicator);
         let unclaimed = self.found.entry(key).or_insert_with(Sum::one);
@@ -296,7 +296,7 @@ impl Parts<'_> {
     }
 }
 
-/// Collects the indicators that an element has no value, also from inside of sums.
+/// Collects the indicators of elements without a value, nested ones included.
 fn missing<'t>(term: &'t Term, found: &mut BTreeSet<&'t Factor>) {
     for (factor, _) in &term.factors {
         match factor {
@@ -314,8 +314,8 @@ fn is_missing(indicator: &Sum) -> bool {
     matches!(indicator.terms(), [(term, _)] if term.factors.iter().all(is))
 }
 
-/// The same places in fewer terms: those on both sides of a condition, and those over neighbouring
-/// ranges, are one.
+/// The same places in fewer terms: unites those on both sides of a condition, and those over
+/// adjacent ranges.
 fn united(mut places: BTreeSet<Term>) -> BTreeSet<Term> {
     let without = |term: &Term, at: usize| {
         let mut term = term.clone();
@@ -351,7 +351,7 @@ fn united(mut places: BTreeSet<Term>) -> BTreeSet<Term> {
     places.iter().filter(|part| !places.iter().any(|whole| within(part, whole))).cloned().collect()
 }
 
-/// The sum without factors that are above 0.
+/// The sum without positive factors.
 fn without_positive(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let common = match x.terms() {
         [(term, _)] if term.binders.is_empty() && term.conds.is_empty() => term.factors.clone(),
@@ -362,7 +362,7 @@ fn without_positive(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     product(x, &Sum::new([(Term { factors: positive, ..Term::default() }, scale)]), facts)
 }
 
-/// The sum times the divisors of its terms that are sums: 0 where the sum is.
+/// The sum times those divisors of its terms that are sums: 0 where the sum is.
 fn whole_part(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     let mut x = x.clone();
     for _ in 0..MOST_DIVISORS {
@@ -374,8 +374,8 @@ fn whole_part(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     Ok(x)
 }
 
-/// The product without roots of its own factors: where such a root is 0, so is the product without
-/// it.
+/// The product without roots of its own factors: where such a root is 0, so is the rest of the
+/// product.
 fn without_roots(x: &Sum) -> Sum {
     let [(term, c)] = x.terms() else { return x.clone() };
     let is_factor = |y: &Sum| term.factors.iter().any(|(factor, p)| *p > 0 && Sum::factor(factor.clone()) == *y);

@@ -1,5 +1,4 @@
-//! Roots and other powers that are no whole numbers, of which a product has at most one of each
-//! kind for each base.
+//! Roots and other fractional powers, of which a product has at most one of each kind per base.
 
 use num_traits::{One, Signed, ToPrimitive, Zero};
 
@@ -14,8 +13,8 @@ use crate::value::sum::{Factor, Function, Sum, Term};
 /// The name of the function of a base and an exponent.
 const POWER: &str = "power";
 
-/// What a factor is a power of, with a known exponent between 0 and 1: something that is not
-/// negative.
+/// The nonnegative base of a factor that is a power with a known exponent between 0 and 1, and the
+/// exponent.
 fn fraction(factor: &Factor) -> Option<(&Sum, Number)> {
     let (base, exponent) = match factor {
         Factor::Apply(Function::Sqrt, y) => (y.first()?, half()),
@@ -29,7 +28,7 @@ fn half() -> Number {
     Number::new(1.into(), 2.into())
 }
 
-/// What a sum is the power of, if it is one power of one root or one fractional power.
+/// The base and exponent of a sum that is a single power of one root or one fractional power.
 pub(crate) fn power_of(sum: &Sum) -> Option<(Sum, Number)> {
     let [(term, c)] = sum.terms() else { return None };
     let [(factor, power)] = term.factors.as_slice() else { return None };
@@ -40,7 +39,7 @@ pub(crate) fn power_of(sum: &Sum) -> Option<(Sum, Number)> {
     Some((base.clone(), exponent * crate::value::whole(i64::from(*power))))
 }
 
-/// Puts `y ^ exponent`, for an exponent between 0 and 1, as a root and what is left.
+/// Writes `y ^ exponent`, for an exponent between 0 and 1, as a root and a remaining power.
 pub(crate) fn fractions(y: &Sum, exponent: &Number) -> Vec<Factor> {
     let mut factors = Vec::new();
     let mut rest = exponent.clone();
@@ -54,9 +53,9 @@ pub(crate) fn fractions(y: &Sum, exponent: &Number) -> Vec<Factor> {
     factors
 }
 
-/// Adds up the exponents of roots and powers of the same base: `y^(a/b) y^(c/d)` is a whole power
-/// of `y`, which is given back, times at most one root and one power below a half, which stay among
-/// the factors. Bases are not negative where a root of them is taken.
+/// Adds up the exponents of roots and powers of the same base: `y^(a/b) y^(c/d)` is an integer
+/// power of `y`, which is returned, times at most one root and one power below a half, which stay
+/// among the factors. Bases are not negative where a root of them is taken.
 pub(crate) fn gathered(factors: &mut Vec<(Factor, i32)>) -> Result<Vec<(Sum, i32)>, Trouble> {
     let mut bases: Vec<(Sum, Number)> = Vec::new();
     for (factor, power) in factors.iter() {
@@ -84,7 +83,7 @@ pub(crate) fn gathered(factors: &mut Vec<(Factor, i32)>) -> Result<Vec<(Sum, i32
     Ok(powers)
 }
 
-/// The root of a product that has even powers, or factors that are not negative.
+/// The root of a product with even powers, or nonnegative factors.
 pub(crate) fn even_part(x: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> {
     let [(term, c)] = x.terms() else { return Ok(None) };
     if !term.binders.is_empty() || !term.conds.is_empty() || !c.is_positive() {
@@ -100,7 +99,7 @@ pub(crate) fn even_part(x: &Sum, facts: &Facts) -> Result<Option<Sum>, Trouble> 
     if out.is_empty() {
         return Ok(None);
     }
-    // A root inside says that what it is the root of is not negative.
+    // A root inside implies that its radicand is not negative.
     let under_root = |f: &Factor| term.factors.iter().any(|(r, _)| matches!(r, Factor::Apply(Function::Sqrt, y) if y[0] == single(f)));
     let (more, inside): (Vec<_>, Vec<_>) = inside.into_iter().partition(|(f, _)| under_root(f));
     let mut result = apply_root(&Sum::new([(Term { factors: inside, ..Term::default() }, c.clone())]), facts)?;
@@ -126,7 +125,7 @@ fn apply_root(x: &Sum, facts: &Facts) -> Result<Sum, Trouble> {
     }
 }
 
-/// A power of what is not negative, by the exponent's whole part, its half, and what is left.
+/// A power of a nonnegative base, split into the exponent's integer part, its half, and the rest.
 pub(crate) fn rational_power(x: &Sum, exponent: &Number, facts: &Facts) -> Result<Sum, Trouble> {
     if let Some((base, inner)) = power_of(x) {
         return rational_power(&base, &(inner * exponent), facts);
@@ -144,7 +143,7 @@ pub(crate) fn rational_power(x: &Sum, exponent: &Number, facts: &Facts) -> Resul
     Ok(result)
 }
 
-/// The root of a ratio, if it is one of whole numbers.
+/// The root of a ratio, if it is rational.
 pub(crate) fn root(number: &Number) -> Option<Number> {
     if number.is_negative() {
         return None;

@@ -1,14 +1,13 @@
-//! Variables under their binders: replaced without capture, renamed, and all index expressions
-//! visited.
+//! Variables and their binders: capture-avoiding substitution, renaming, and visiting all index
+//! expressions.
 
 use crate::index::{Fuel, Poly, Var, fresh};
 use crate::value::sum::{Factor, Function, Sum, Term};
 
-/// What takes the place of variables.
+/// A substitution of variables.
 pub(crate) struct Replacement {
     pairs: Vec<(Var, Poly)>,
-    /// Variables that binders must not be named like: those replaced, and those in what replaces
-    /// them.
+    /// Names that binders must not use: the variables replaced, and those in the replacements.
     taken: Vec<Var>,
 }
 
@@ -26,8 +25,7 @@ impl Replacement {
         poly.replace(&|v| self.pairs.iter().find(|(var, _)| *var == v).map(|(_, value)| value.clone()))
     }
 
-    /// The same for the inside of a binder, with fresh names for its variables where others need
-    /// theirs.
+    /// The same inside a binder, with fresh names for its variables on clashes.
     fn inside(&self, binders: &[(Var, Poly)]) -> (Vec<(Var, Poly)>, Option<Replacement>) {
         let mut renamed = Vec::new();
         let list = binders.iter().map(|(var, extent)| {
@@ -74,15 +72,15 @@ impl Sum {
 }
 
 impl Term {
-    /// Factors, those inside of functions included: what a copy costs.
+    /// Number of factors, nested ones included: the cost of a copy.
     pub fn weight(&self) -> usize {
         1 + self.factors.iter().map(|(factor, _)| factor.weight()).sum::<usize>()
     }
 
     /// The term with free variables replaced.
     pub fn replace(&self, with: &Replacement) -> Term {
-        // Not a question of its own, so the answer is given even if nothing is left; whoever asks
-        // next gets none.
+        // Not a question of its own, so the answer is given even if no fuel is left; the next
+        // question fails.
         Fuel::spend(self.factors.len() as u64);
         let (binders, inside) = with.inside(&self.binders);
         let with = inside.as_ref().unwrap_or(with);
@@ -94,7 +92,7 @@ impl Term {
         Term { binders, conds, factors }
     }
 
-    /// The term with bound variables replaced, whose binders are given anew.
+    /// The term with bound variables replaced, under new binders.
     pub fn rebind(&self, binders: Vec<(Var, Poly)>, pairs: Vec<(Var, Poly)>) -> Term {
         let inside = Term { binders: Vec::new(), conds: self.conds.clone(), factors: self.factors.clone() };
         Term { binders, ..inside.replace(&Replacement::new(pairs)) }
@@ -117,7 +115,7 @@ impl Term {
         self.inner_polys(f);
     }
 
-    /// Calls `f` with every index expression but the extents of the term's own binders.
+    /// Calls `f` with every index expression except the extents of the term's own binders.
     pub fn inner_polys(&self, f: &mut dyn FnMut(&Poly)) {
         self.conds.iter().for_each(&mut *f);
         self.factors.iter().for_each(|(factor, _)| factor.polys(f));
@@ -128,7 +126,7 @@ impl Factor {
     fn replace(&self, with: &Replacement) -> Factor {
         match self {
             Factor::Read(source, index) => Factor::Read(source.clone(), index.iter().map(|p| with.poly(p)).collect()),
-            // What replaces a variable may be a sum: the factor is then put back by `Simplifier`.
+            // A variable may be replaced by a sum: `Simplifier` then restores the factor.
             Factor::Whole(atom) => match with.poly(&Poly::atom(atom.clone())) {
                 replaced if replaced == Poly::atom(atom.clone()) => self.clone(),
                 replaced => match replaced.terms() {
@@ -189,7 +187,7 @@ impl Factor {
     }
 }
 
-/// A sum of what stands inside of a term's domain: over the domain, in place of the term's factors.
+/// A sum of what stands inside a term's domain: over the domain, in place of the term's factors.
 pub(crate) fn under(term: &Term, inside: Sum) -> Sum {
     Sum::new(inside.into_terms().into_iter().map(|(inside, c)| {
         let inside = if term.binders.is_empty() { inside } else { inside.refreshed() };

@@ -1,4 +1,4 @@
-//! Signs of sums: from their form, and from what a case assumes of them.
+//! Signs of sums: from their form, and from what a case assumes about them.
 
 use num_traits::{One, Signed, Zero};
 
@@ -9,7 +9,7 @@ use crate::value::sum::{Factor, Fold, Function, Sum, Term};
 /// An end of a range, and whether it is excluded.
 type End = (Number, bool);
 
-/// What is assumed of a direction: a sum without constant whose first coefficient is 1.
+/// What is assumed about a direction: a sum without a constant term and with leading coefficient 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
     /// The direction is above this, or at least this if the flag is not set.
@@ -42,7 +42,7 @@ impl Signs {
         }
     }
 
-    /// Forgets what is assumed of these variables.
+    /// Forgets what is assumed about these variables.
     pub fn forget(&mut self, variables: &[(Var, Poly)]) {
         self.0.retain(|(direction, _)| !variables.iter().any(|(var, _)| direction.has(*var)));
     }
@@ -76,7 +76,7 @@ pub(crate) fn is_nonnegative(sum: &Sum, facts: &Facts) -> bool {
         || sum.terms().iter().all(|(term, c)| c.is_positive() && is_nonnegative_term(term, facts))
 }
 
-/// Whether the sum is above 0.
+/// Whether the sum is positive.
 pub(crate) fn is_positive(sum: &Sum, facts: &Facts) -> bool {
     if let Some(value) = sum.known() {
         return value.is_positive();
@@ -85,7 +85,7 @@ pub(crate) fn is_positive(sum: &Sum, facts: &Facts) -> bool {
         return true;
     }
     let positive = |term: &Term| {
-        // A sum over at least one.
+        // A sum over a nonempty range.
         let one = Poly::number(1);
         term.binders.iter().all(|(_, extent)| facts.at_least(extent, &one))
             && term.conds.is_empty()
@@ -114,7 +114,7 @@ fn is_nonnegative_term(term: &Term, facts: &Facts) -> bool {
     })
 }
 
-/// Whether a factor is above 0 wherever it is defined.
+/// Whether a factor is positive wherever it is defined.
 pub(crate) fn is_positive_factor(factor: &Factor, facts: &Facts) -> bool {
     match factor {
         Factor::Read(source, _) => facts.is_positive(source),
@@ -130,8 +130,8 @@ pub(crate) fn is_positive_factor(factor: &Factor, facts: &Facts) -> bool {
     }
 }
 
-/// A sum whose sign decides what a maximum or an indicator in it is; nothing that is bound inside
-/// occurs in it.
+/// A sum whose sign decides a maximum or an indicator in the given one; it is free of variables
+/// bound inside.
 pub(crate) fn open_sign(sum: &Sum) -> Option<Sum> {
     in_sum(sum, &mut Vec::new())
 }
@@ -168,14 +168,14 @@ fn in_factor(factor: &Factor, bound: &mut Vec<Var>) -> Option<Sum> {
     }
 }
 
-/// How a sum depends on a factor that it has.
+/// How a sum depends on one of its factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trend {
     /// Not at all.
     Flat,
-    /// It never falls where the factor rises.
+    /// It never falls when the factor rises.
     Rising,
-    /// It never rises where the factor rises.
+    /// It never rises when the factor rises.
     Falling,
 }
 
@@ -196,7 +196,7 @@ impl Trend {
     }
 }
 
-/// How the sum depends on `leaf`; `None` if that is not clear.
+/// How the sum depends on `leaf`; `None` if that is unclear.
 pub(crate) fn trend(sum: &Sum, leaf: &Factor, facts: &Facts) -> Option<Trend> {
     sum.terms().iter().try_fold(Trend::Flat, |all, (term, c)| {
         let mut own = Trend::Flat;
@@ -205,7 +205,7 @@ pub(crate) fn trend(sum: &Sum, leaf: &Factor, facts: &Facts) -> Option<Trend> {
             if one == Trend::Flat {
                 continue;
             }
-            // A power of what is not negative, and the other factors not negative either.
+            // A power of a nonnegative base, with nonnegative other factors.
             if *power != 1 && !is_positive_factor(factor, facts) {
                 return None;
             }

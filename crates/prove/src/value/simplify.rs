@@ -1,5 +1,5 @@
-//! Sums brought closer to a normal form: conditions that say nothing dropped, summed ranges
-//! trimmed, shifted, split and merged.
+//! Brings sums closer to a normal form: drops redundant conditions, and trims, shifts, splits and
+//! merges summed ranges.
 
 use num_traits::One;
 
@@ -9,20 +9,20 @@ use crate::value::function::apply;
 use crate::value::scope::under;
 use crate::value::sum::{Factor, Sum, Term};
 
-/// Rewritings of one term.
+/// Maximum number of rewrites of one term.
 pub(super) const MOST_STEPS: usize = 96;
 
 /// Simplifies sums under facts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Simplifier {
-    /// Sums over at most so many values are written out.
+    /// Sums over at most this many values are written out.
     pub expand: i64,
-    /// Output variables of at most so many values are told apart where they choose an element of a
-    /// table.
+    /// Output variables with at most this many values are split into cases where they choose an
+    /// element of a table.
     pub choose: i64,
 }
 
-/// What became of a term.
+/// The result of a step on a term.
 pub(super) enum Step {
     Same,
     Changed(Term),
@@ -73,13 +73,13 @@ impl Simplifier {
         Ok(result)
     }
 
-    /// What holds for every value of a term's variables, with a simpler domain; `None` if the
+    /// What holds for every value of a term's variables, over a simpler domain; `None` if the
     /// domain is empty.
     pub(super) fn every(self, mut term: Term, facts: &Facts) -> Result<Option<Term>, Trouble> {
         let one = Poly::number(1);
         for _ in 0..MOST_STEPS {
             match self.step(&term, facts, false)? {
-                // Of a domain that may be empty, a variable that does not matter does: it says
+                // In a domain that may be empty, even an unused variable matters: it decides
                 // whether anything is claimed.
                 Step::Changed(changed) if changed.binders.len() >= term.binders.len() => term = changed,
                 Step::Changed(changed) if term.binders.iter().all(|(_, extent)| facts.at_least(extent, &one)) => term = changed,
@@ -90,8 +90,8 @@ impl Simplifier {
         Ok(Some(term))
     }
 
-    /// One step of simplifying the domain of a term. `additive` tells sums from maxima, where
-    /// multiplicities do not count.
+    /// One step of simplifying the domain of a term. `additive` distinguishes sums from maxima,
+    /// where multiplicities do not count.
     pub(super) fn step(self, term: &Term, facts: &Facts, additive: bool) -> Result<Step, Trouble> {
         let Some(clean) = conditions(term, facts) else { return Ok(Step::Split(Vec::new())) };
         if clean != *term {
@@ -112,7 +112,7 @@ impl Simplifier {
                 let rest = Term { binders: others(), ..term.clone() };
                 return Ok(if additive { Step::Scaled(rest, extent.clone()) } else { Step::Changed(rest) });
             }
-            // Until tables are multiplied out, their ranges stay numbers.
+            // Until tables are multiplied out, their ranges stay numeric.
             let number = self.expand < self.choose && reads_table(term, *var, facts);
             for cond in &term.conds {
                 let Some((factor, rest)) = cond.linear(*var) else { continue };
@@ -166,7 +166,7 @@ impl Simplifier {
         Ok(if reduced == *term { Step::Same } else { Step::Changed(reduced) })
     }
 
-    /// Index expressions of the term's own reads, reduced.
+    /// The index expressions of the term's own reads, reduced.
     fn reduced(self, term: &Term, facts: &Facts) -> Term {
         let inner = facts.inside(&term.binders, &term.conds);
         let factors = term.factors.iter().map(|(factor, p)| match factor {
@@ -178,7 +178,7 @@ impl Simplifier {
         Term { factors, ..term.clone() }
     }
 
-    /// The term with everything inside of its factors simplified.
+    /// The term with everything inside its factors simplified.
     fn factors(self, term: &Term, facts: &Facts) -> Result<Sum, Trouble> {
         let inner = facts.inside(&term.binders, &term.conds);
         let mut plain = Vec::new();
@@ -218,7 +218,7 @@ impl Term {
     }
 }
 
-/// Whether the variable chooses an element of a known table.
+/// Whether the variable selects an element of a known table.
 fn reads_table(term: &Term, var: Var, facts: &Facts) -> bool {
     term.factors.iter().any(|(factor, _)| match factor {
         Factor::Read(source, index) => facts.has_table(source) && index.iter().any(|p| p.has(var)),
@@ -265,8 +265,8 @@ fn conditions(term: &Term, facts: &Facts) -> Option<Term> {
     Some(Term { conds, ..term.clone() })
 }
 
-/// A summed variable that conditions leave one value: `r - b v ≥ 0` and `b v + b - 1 - r ≥ 0` mean
-/// `v = floor(r / b)`.
+/// A summed variable to which conditions leave one value: `r - b v ≥ 0` and `b v + b - 1 - r ≥ 0`
+/// mean `v = floor(r / b)`.
 fn equality(term: &Term, at: usize, cond: &Poly, factor: &Poly, rest: &Poly) -> Option<Term> {
     let step = factor.scale(-1);
     let known_step = step.known();
@@ -282,8 +282,8 @@ fn equality(term: &Term, at: usize, cond: &Poly, factor: &Poly, rest: &Poly) -> 
     let value = rest.floor(&step);
     let mut term = term.clone();
     term.conds.retain(|c| c != cond && *c != other);
-    // Both conditions say that the division leaves the remainder that it leaves; the range stays to
-    // be said.
+    // Both conditions only state the range of the division's remainder; the variable's range
+    // remains to be stated.
     for range in [value.clone(), extent.plus(-1).sub(&value)] {
         if range.known().is_none_or(|v| v < 0) && !term.conds.contains(&range) {
             term.conds.push(range);
@@ -320,7 +320,7 @@ pub(crate) fn output_cut(sum: &Sum, var: Var, extent: &Poly) -> Option<Poly> {
     sum.terms().iter().find_map(|(term, _)| split_at(term, var, extent))
 }
 
-/// Two summed variables that only occur as `i e + j` with `j < e` are one.
+/// Merges two summed variables that only occur as `i e + j` with `j < e`.
 fn merged(term: &Term) -> Option<Term> {
     if term.binders.len() < 2 {
         return None;
@@ -353,14 +353,14 @@ fn merged(term: &Term) -> Option<Term> {
     None
 }
 
-/// A condition inside of a factor that speaks of the term's own summed variables, and of none bound
+/// A condition inside a factor that involves the term's own summed variables, and none bound
 /// further inside.
 pub(super) fn inner_condition(term: &Term) -> Option<Poly> {
     let own: Vec<Var> = term.binders.iter().map(|(var, _)| *var).collect();
     term.factors.iter().find_map(|(factor, _)| inside(factor, &mut Vec::new(), &|p| own.iter().any(|v| p.has(*v))))
 }
 
-/// A condition inside of a sum's factors that speaks of nothing that is bound there.
+/// A condition inside a sum's factors that involves no variable bound there.
 pub(crate) fn open_condition(sum: &Sum) -> Option<Poly> {
     within(sum, &mut Vec::new(), &|_| true)
 }

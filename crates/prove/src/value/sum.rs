@@ -1,4 +1,4 @@
-//! Sums of products: what an element of a tensor is, as an expression of inputs.
+//! Sums of products: a tensor element as an expression over the inputs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::index::{Atom, Poly, Source, Var};
 use crate::value::number::{Number, whole};
 use crate::value::scope::merge_powers;
 
-/// A function of real numbers of which little is known.
+/// A function of real numbers about which little is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Function {
     /// The largest argument; arguments ascending, at least two.
@@ -24,15 +24,15 @@ pub(crate) enum Function {
     Positive,
     /// 1 where the argument is 0, else 0.
     Zero,
-    /// The number that an integer type holds for a whole number, modulo the type's power of two.
+    /// An integer wrapped into an integer type, modulo the type's power of two.
     Wrapped(DType),
-    /// Any other function whose values are those of an integer type, by name.
+    /// Any other function with values in an integer type, by name.
     Integer(Arc<str>, DType),
-    /// Any other, by name.
+    /// Any other function, by name.
     Named(Arc<str>),
 }
 
-/// A reduction that is no sum.
+/// A reduction other than a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Fold {
     /// The largest element.
@@ -64,11 +64,11 @@ pub(crate) struct Term {
     pub binders: Vec<(Var, Poly)>,
     /// Sums that must be at least 0, ascending.
     pub conds: Vec<Poly>,
-    /// Factors ascending, with their powers, none 0.
+    /// Factors ascending, with their nonzero powers.
     pub factors: Vec<(Factor, i32)>,
 }
 
-/// A sum of terms with coefficients: terms ascending, no coefficient 0.
+/// A sum of terms with nonzero coefficients, terms ascending.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Sum(Vec<(Term, Number)>);
 
@@ -78,7 +78,7 @@ impl Sum {
         Sum::new([(Term::default(), value)])
     }
 
-    /// Factors, those inside of functions included: what a copy costs.
+    /// Number of factors, nested ones included: the cost of a copy.
     pub fn weight(&self) -> usize {
         self.0.iter().map(|(term, _)| term.weight()).sum()
     }
@@ -113,7 +113,7 @@ impl Sum {
         }))
     }
 
-    /// The sum of these terms, equal ones added up.
+    /// The sum of these terms, with equal ones combined.
     pub fn new(terms: impl IntoIterator<Item = (Term, Number)>) -> Sum {
         let mut merged: BTreeMap<Term, Number> = BTreeMap::new();
         for (term, coefficient) in terms {
@@ -122,7 +122,7 @@ impl Sum {
         Sum(merged.into_iter().filter(|(_, c)| !c.is_zero()).collect())
     }
 
-    /// The sum as an index expression, if it is one of whole numbers.
+    /// The sum as an index expression, if it is integral.
     pub fn as_poly(&self) -> Option<Poly> {
         self.0.iter().try_fold(Poly::default(), |sum, (term, c)| {
             if !term.binders.is_empty() || !term.conds.is_empty() || !c.is_integer() {
@@ -157,7 +157,7 @@ impl Sum {
         self.0.is_empty()
     }
 
-    /// The number, if it is nothing else.
+    /// The number, if the sum is constant.
     pub fn known(&self) -> Option<Number> {
         match self.0.as_slice() {
             [] => Some(Number::zero()),

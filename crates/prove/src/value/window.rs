@@ -1,15 +1,15 @@
-//! Windows of windows: two variables of a maximum that glide over one range.
+//! Windows of windows: two variables of a maximum that slide over one range.
 
 use crate::index::{Facts, Poly, Var, fresh};
 use crate::value::sum::Term;
 
 /// The domain of a maximum with two of its variables replaced by one, where elements depend on `a h + l` alone.
 ///
-/// How often a maximum meets an element does not count, so the new variable runs over all values
-/// that `a h + l` takes: those for which some `h` meets all conditions. Finding such an `h` is the
-/// exact elimination of a variable from inequalities between integers (W. Pugh, The Omega test,
-/// 1991, section 2.3.3): of two bounds, one with factor 1, the combination says all; of others, it
-/// must be shown that there is room for a whole number.
+/// Multiplicities do not matter to a maximum, so the new variable runs over all values that `a h +
+/// l` takes: those for which some `h` satisfies all conditions. Finding such an `h` is the exact
+/// elimination of a variable from integer inequalities (W. Pugh, The Omega test, 1991, section
+/// 2.3.3): for two bounds, one with factor 1, the combination suffices; for others, it must be
+/// shown that an integer fits between them.
 pub(crate) fn glided(term: &Term, facts: &Facts) -> Option<Term> {
     let binders = || term.binders.iter();
     let pairs = binders().flat_map(|high| binders().map(move |low| (high, low))).filter(|(high, low)| high.0 != low.0);
@@ -33,7 +33,7 @@ pub(crate) fn glided(term: &Term, facts: &Facts) -> Option<Term> {
     })
 }
 
-/// The number `a` for which all index expressions but the conditions depend on `a high + low`
+/// The number `a` for which all index expressions except the conditions depend on `a high + low`
 /// alone.
 fn step(term: &Term, high: Var, low: Var) -> Option<i64> {
     let (mut step, mut together) = (None, true);
@@ -53,7 +53,7 @@ fn step(term: &Term, high: Var, low: Var) -> Option<i64> {
     step.filter(|_| together)
 }
 
-/// Conditions that hold exactly where a whole number in the variable's place meets all of `conds`;
+/// Conditions that hold exactly where some integer value of the variable satisfies all of `conds`;
 /// `None` if that is not shown.
 fn eliminated(conds: &[Poly], var: Var, facts: &Facts) -> Option<Vec<Poly>> {
     let (with, mut result): (Vec<Poly>, Vec<Poly>) = conds.iter().cloned().partition(|cond| cond.has(var));

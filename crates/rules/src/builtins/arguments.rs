@@ -1,19 +1,19 @@
-//! Arguments of functions, taken for what they have to be; and the answers to conditions.
+//! Converts arguments of functions to the kinds they must be, and conditions to values.
 
 use regraft_ir::{Dim, OpKind, PatchValue, TensorType};
 
 use crate::expr::{Scope, Val};
 use crate::truth::Truth;
 
-/// Why a condition has no value that depends on symbols.
+/// Why a condition that depends on symbols has no value.
 pub(super) const UNDECIDED: &str = "undecided: it depends on what symbols stand for";
 
-/// A condition's value; one that is undecided has none.
+/// A condition's value; an undecided condition has none.
 pub(super) fn told(truth: Truth) -> Result<Val, String> {
     truth.map(Val::Bool).ok_or_else(|| UNDECIDED.into())
 }
 
-/// A condition that is decided.
+/// The value of a decided condition.
 pub(super) fn truth(v: &Val) -> Result<bool, String> {
     match v {
         Val::Bool(truth) => Ok(*truth),
@@ -81,7 +81,7 @@ pub(super) fn ty<'a>(v: &Val, scope: &'a dyn Scope) -> Result<&'a TensorType, St
     scope.ty(value(v)?).ok_or_else(|| "the type is not known".to_string())
 }
 
-/// An index into so many items; negative ones count from the end.
+/// An index into this many items; negative indices count from the end.
 pub(super) fn index(v: &Val, len: usize) -> Result<usize, String> {
     let at = int(v)?;
     let from_front = if at < 0 { at + len as i64 } else { at };

@@ -1,4 +1,4 @@
-//! Where a tensor stands in the graph: its producer and its readers.
+//! The surroundings of a tensor in the graph: its producer and its readers.
 
 use regraft_ir::Op;
 
@@ -7,7 +7,7 @@ use super::{Builtin, MANY};
 use crate::expr::Val;
 use crate::truth::{all, same_operator};
 
-/// Functions of the graph around a tensor.
+/// Functions on the graph around a tensor.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin {
         name: "users",

@@ -6,7 +6,7 @@ use super::{Builtin, MANY};
 use crate::expr::Val;
 use crate::truth::{all, any, equal};
 
-/// Functions of lists.
+/// Functions on lists.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin { name: "list", arity: (0, MANY), help: "a list", run: |a, _| Ok(Val::List(a.to_vec())) },
     Builtin { name: "len", arity: (1, 1), help: "number of items", run: |a, _| Ok(Val::int(list(&a[0])?.len() as i64)) },

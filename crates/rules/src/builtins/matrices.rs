@@ -1,11 +1,11 @@
-//! Matrices as flat lists, for constants that rules make.
+//! Matrices as flat lists, for constants that rules create.
 
 use super::Builtin;
 use super::arguments::{count, float, floats, int, list, word};
 use crate::cook_toom::cook_toom;
 use crate::expr::Val;
 
-/// Functions of constant data.
+/// Functions on constant data.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin {
         name: "transpose-matrix",

@@ -1,4 +1,4 @@
-//! The functions of the expression language, one file for each kind of thing that they are about.
+//! The functions of the expression language, one file per kind of argument.
 
 mod arguments;
 mod graph;
@@ -39,10 +39,10 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
     all().find(|b| b.name == name)
 }
 
-/// True where equality as the language sees it (numbers by value, flags as 0 and 1) is shown.
+/// True where equality in the language's sense (numbers by value, flags as 0 and 1) is shown.
 pub fn same(a: &Val, b: &Val) -> bool {
     equal(a, b) == Some(true)
 }
 
-/// As the largest number of arguments: any number.
+/// As a maximum number of arguments: unlimited.
 const MANY: usize = usize::MAX;

@@ -1,4 +1,4 @@
-//! Arithmetic, comparison and truth.
+//! Arithmetic, comparison and logic.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::constants;
 use crate::expr::Val;
 use crate::truth::{all, equal, not, order};
 
-/// Functions of numbers, sizes and truth values.
+/// Functions on numbers, sizes and truth values.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin { name: "+", arity: (1, MANY), help: "sum of numbers or sizes", run: |a, _| fold(a, |x, y| x + y, |x, y| x + y) },
     Builtin { name: "*", arity: (1, MANY), help: "product of numbers or sizes", run: |a, _| fold(a, |x, y| x * y, |x, y| x * y) },
@@ -91,7 +91,7 @@ pub(super) static TABLE: &[Builtin] = &[
     },
 ];
 
-/// Numbers put together from the left: sizes if all are sizes, floats otherwise.
+/// Folds numbers from the left: as sizes if all are sizes, as floats otherwise.
 pub(super) fn fold(a: &[Val], dims: impl Fn(Dim, Dim) -> Dim, floats: impl Fn(f64, f64) -> f64) -> Result<Val, String> {
     let mut total = a.first().cloned().ok_or("no operands")?;
     for next in &a[1..] {
@@ -103,12 +103,12 @@ pub(super) fn fold(a: &[Val], dims: impl Fn(Dim, Dim) -> Dim, floats: impl Fn(f6
     Ok(total)
 }
 
-/// The given one of two optional values; absent if none is.
+/// The present one of two optional values; absent if both are.
 fn given(a: &[Val]) -> Val {
     if a[0] == Val::Absent { a[1].clone() } else { a[0].clone() }
 }
 
-/// The first of two numbers if it stands in this relation to the second, else the second.
+/// The first of two numbers if it is in this relation to the second, else the second.
 fn pick(a: &[Val], first: impl Fn(f64, f64) -> bool) -> Result<Val, String> {
     let (x, y) = (float(&a[0])?, float(&a[1])?);
     Ok(if first(x, y) { a[0].clone() } else { a[1].clone() })

@@ -7,7 +7,7 @@ use super::{Builtin, MANY};
 use crate::expr::Val;
 use crate::truth::{Truth, all, any, equal_sizes, not};
 
-/// Functions of types and shapes.
+/// Functions on types and shapes.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin {
         name: "shape",
@@ -87,7 +87,7 @@ pub(super) fn is_one(size: &Dim) -> Truth {
     equal_sizes(size, &Dim::from(1))
 }
 
-/// Whether `x` and `y`, one of which is 1 if they differ, are broadcast to `y`.
+/// Whether `x` and `y`, one of which is 1 if they differ, broadcast to `y`.
 fn broadcasts_into(x: &Dim, y: &Dim) -> Truth {
     let both = any([equal_sizes(x, y), is_one(x)]);
     if x.known().is_none() { both.or_else(|| not(is_one(y)).filter(|other| *other)) } else { both }

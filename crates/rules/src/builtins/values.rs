@@ -1,4 +1,4 @@
-//! What is known of the elements of a tensor.
+//! What is known about the elements of a tensor.
 
 use regraft_ir::Op;
 
@@ -8,7 +8,7 @@ use super::shapes::is_one;
 use crate::constants;
 use crate::expr::{Scope, Val};
 
-/// Functions of constants and their elements.
+/// Functions on constants and their elements.
 pub(super) static TABLE: &[Builtin] = &[
     Builtin { name: "const", arity: (1, 1), help: "depends on constants only", run: |a, s| Ok(Val::Bool(s.constant(value(&a[0])?))) },
     Builtin { name: "scalar", arity: (1, 1), help: "one element", run: |a, s| told(is_one(&ty(&a[0], s)?.elements())) },
@@ -19,8 +19,7 @@ pub(super) static TABLE: &[Builtin] = &[
         run: |a, s| {
             let value = value(&a[0])?;
             let seen = s.old(value).and_then(|v| constants::splat(s.graph(), v)).is_some();
-            // What depends on constants and is not evaluated here may have equal elements all the
-            // same.
+            // A constant expression that is not evaluated here may still have equal elements.
             let unseen = s.constant(value) && !matches!(s.op(value), Some(Op::Constant(_)));
             told(if seen { Some(true) } else { (!unseen).then_some(false) })
         },
@@ -57,7 +56,7 @@ pub(super) static TABLE: &[Builtin] = &[
     },
 ];
 
-/// Whether all elements of a small constant are as asked.
+/// Whether all elements of a small constant satisfy `holds`.
 fn all_elements(a: &Val, s: &dyn Scope, holds: fn(f64) -> bool) -> Result<Val, String> {
     let v = s.old(value(a)?).ok_or("not a constant of the graph")?;
     if let Some(x) = constants::splat(s.graph(), v) {

@@ -9,16 +9,16 @@ use super::tidy::tidied;
 use crate::rule::Rule;
 use crate::sample::draw;
 
-/// Draws at most.
+/// Maximum number of draws.
 const DRAWS: u64 = 3000;
-/// Draws on which the rule fires, at most.
+/// Maximum number of draws on which the rule fires.
 const FIRING: usize = 40;
 
-/// Nodes on both sides of an example that is enough by itself.
+/// Number of nodes on both sides of an example large enough to stand alone.
 const LARGE: usize = 25;
 
-/// Small graphs on which `rule` fires, at most `most`: the smallest first, then the smallest of those
-/// with other operators. Deterministic.
+/// At most `most` small graphs on which `rule` fires: the smallest first, then the smallest of
+/// those with other operators. Deterministic.
 pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     let mut smallest: BTreeMap<Operators, (Size, Graph)> = BTreeMap::new();
     for instance in (0..DRAWS).filter_map(|seed| draw(rule, seed).ok()).take(FIRING) {
@@ -36,7 +36,7 @@ pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     all.into_iter().take(most).filter_map(|(_, graph)| readable(rule, &graph)).collect()
 }
 
-/// The graph made readable, such that the rule makes the same operators of it.
+/// The graph made readable, such that the rule produces the same operators from it.
 fn readable(rule: &Rule, graph: &Graph) -> Option<Graph> {
     let fired = |graph: &Graph| match outcome(graph, rule) {
         Outcome::Fires(found, patch) => {
@@ -50,8 +50,8 @@ fn readable(rule: &Rule, graph: &Graph) -> Option<Graph> {
     tidied(rule, graph, &|other| fired(other).filter(|(k, n, _)| (k, n) == (&kinds, &nodes)).map(|(.., found)| found))
 }
 
-/// Operators on a list of one; nodes; sizes, windows and constants of 1 and constants of 0; the sum
-/// of all sizes.
+/// Number of operators on a list of one; of nodes; of sizes, windows and constants of 1 and
+/// constants of 0; the sum of all sizes.
 type Size = (usize, usize, usize, i64);
 
 fn size(before: &Graph, after: usize) -> Size {
@@ -65,7 +65,7 @@ fn size(before: &Graph, after: usize) -> Size {
     (lonely, before.len() + after, sizes.iter().filter(|size| **size == 1).count() + neutral.count() + ones, sizes.iter().sum())
 }
 
-/// Kinds of operators on both sides, with their numbers of operands.
+/// Kinds of operators on both sides, with their operand counts.
 type Operators = [BTreeSet<(OpKind, usize)>; 2];
 
 fn operators(sides: [&Graph; 2]) -> Operators {

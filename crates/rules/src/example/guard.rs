@@ -27,11 +27,11 @@ enum Clause {
     Profitable(usize),
     /// In its source: `(const ?c)`.
     Constant(Var),
-    /// Nowhere: the rule does not say `(shared)`.
+    /// Nowhere: the rule lacks `(shared)`.
     Private,
 }
 
-/// Name of the condition that inner values of the source have no readers beside it.
+/// Name of the condition that inner values of the source have no other readers.
 const PRIVATE: &str = "(not (shared))";
 
 impl fmt::Display for Guard {
@@ -41,15 +41,14 @@ impl fmt::Display for Guard {
 }
 
 impl Guard {
-    /// Whether it asks only what is constant and who reads what, so that the rule is as true without
-    /// it.
+    /// Whether it only concerns constness and readers, so that the rule is just as true without it.
     pub(super) fn is_of_structure(&self) -> bool {
         matches!(self.clause, Clause::Constant(_) | Clause::Private)
             || self.text.starts_with("(const ?")
             || self.text.starts_with("(not (const ?")
     }
 
-    /// The rule with this condition alone, but for those of its source.
+    /// The rule with only this condition, besides those of its source.
     pub(super) fn alone(&self, rule: &Rule) -> Rule {
         let only = |guards: &[Expr], at: usize| guards.get(at).cloned().into_iter().collect();
         let mut alone = bare(rule);
@@ -62,7 +61,7 @@ impl Guard {
         alone
     }
 
-    /// Whether the condition holds at what was found; `alone` is the rule with this condition alone.
+    /// Whether the condition holds at a match; `alone` is the rule with only this condition.
     pub(super) fn holds(&self, graph: &Graph, alone: &Rule, found: &Found) -> bool {
         let constant = |value: &Val| matches!(value, Val::Value(PatchValue::Old(value)) if graph.is_constant(*value));
         if let Clause::Constant(var) = self.clause {
@@ -89,7 +88,7 @@ impl Guard {
     }
 }
 
-/// The rule without any condition: what is no source of it is none of any.
+/// The rule without any condition: a source it does not match is not matched with any either.
 pub(super) fn bare(rule: &Rule) -> Rule {
     let mut bare = Rule { guards: Vec::new(), profitable: Vec::new(), shared: true, ..rule.clone() };
     let mut constants = Vec::new();
@@ -100,8 +99,8 @@ pub(super) fn bare(rule: &Rule) -> Rule {
     bare
 }
 
-/// All conditions of a rule, in the order of its text: those of its source, its guards, and that
-/// inner values have no other readers. What is true by the words of a family alone is left out.
+/// All conditions of a rule, in text order: those of its source, its guards, and that inner values
+/// have no other readers. Conditions that a family's words alone make true are omitted.
 pub fn guards(rule: &Rule) -> Vec<Guard> {
     let mut all: Vec<Guard> = Vec::new();
     let mut constants = Vec::new();
@@ -121,7 +120,7 @@ pub fn guards(rule: &Rule) -> Vec<Guard> {
     all
 }
 
-/// Whether the words of a family make a condition true, whatever the variables are.
+/// Whether a family's words make a condition true, whatever the variables are.
 fn is_true(rule: &Rule, condition: &Expr) -> bool {
     condition.holds(&rule.environment(), &GraphScope(&Graph::default())) == Ok(true)
 }

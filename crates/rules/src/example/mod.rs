@@ -1,5 +1,5 @@
-//! Examples of a rule for people to read: small graphs on which it fires, and near misses, graphs on
-//! which one guard alone keeps it from firing.
+//! Readable examples of a rule: small graphs on which it fires, and near misses, graphs on which
+//! one guard alone keeps it from firing.
 //!
 //! | noun | is |
 //! |---|---|

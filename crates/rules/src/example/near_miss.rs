@@ -16,21 +16,21 @@ use crate::spelling::Spelling;
 use crate::variants::finite_difference;
 use crate::vary::difference_beyond;
 
-/// Random sources that are looked at.
+/// Number of random sources to examine.
 const DRAWS: u64 = 400;
-/// Sources that are changed twice.
+/// Number of sources to change twice.
 const CHANGED: usize = 60;
-/// Those of the random sources that are changed once.
+/// Number of random sources to change once.
 const DRAWN: usize = 30;
-/// How often sources are changed on which a guard without a near miss fails among few.
+/// Rounds of changing sources on which a guard without a near miss fails among few.
 const ROUNDS_OF_LEADS: usize = 3;
-/// One of so many of them is for guards that have a near miss, in case the rule is false on another.
+/// One in this many is for guards with a near miss, in case the rule is false on another.
 const IMPROVED: usize = 5;
-/// Inputs on which both sides are computed.
+/// Number of inputs on which both sides are computed.
 const ROUNDS: u64 = 4;
-/// Relative difference above which both sides disagree: attributes are in single precision.
+/// Relative difference above which the sides disagree: attributes are in single precision.
 const TOLERANCE: f64 = 1e-5;
-/// Operations of a graph that is computed, at most.
+/// Maximum number of operations of a graph to compute.
 const COMPUTED: f64 = 1e6;
 
 /// What a rule would do where one of its guards refuses it.
@@ -38,13 +38,13 @@ const COMPUTED: f64 = 1e6;
 pub enum Verdict {
     /// It would be false.
     False,
-    /// It may be true: a few inputs show no difference, or nobody can compute it.
+    /// It may be true: a few inputs show no difference, or the graph cannot be computed.
     Open,
     /// Its target could not be built.
     Unbuildable,
 }
 
-/// What would happen on this graph without this guard; `None` if it is no near miss.
+/// What would happen on this graph without this guard; `None` if it is not a near miss.
 pub fn verdict(graph: &Graph, rule: &Rule, guard: &Guard) -> Option<Verdict> {
     judged(graph, rule, &guard.lifted(rule)).map(|(verdict, _)| verdict)
 }
@@ -54,20 +54,20 @@ pub fn verdict(graph: &Graph, rule: &Rule, guard: &Guard) -> Option<Verdict> {
 pub enum NearMiss {
     /// A graph that the guard alone refuses.
     Found(Graph),
-    /// Nothing: the guard held on all sources that were tried.
+    /// Nothing: the guard held on all sources tried.
     Held,
     /// Nothing: wherever the guard failed, these failed too.
     With(Vec<Guard>),
-    /// Nothing: where the guard failed, the names of `where` had no values.
+    /// Nothing: where the guard failed, the `where` names had no values.
     Undefined,
-    /// Nothing: where the guard failed, one or another failed too.
+    /// Nothing: where the guard failed, some other guard always failed too.
     Crowded,
-    /// Nothing: where the guard alone failed, the source was found in another way too.
+    /// Nothing: where only the guard failed, the source also matched in another way.
     Symmetric,
 }
 
-/// For each of the wanted guards, the graph closest to the examples on which it alone refuses the
-/// rule. Where the rule would be false comes first. Deterministic.
+/// For each wanted guard, the graph closest to the examples on which it alone refuses the rule.
+/// Graphs on which the rule would be false come first. Deterministic.
 pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<NearMiss> {
     let mut search = Search::new(rule, wanted);
     let mut drafts: Vec<Draft> = examples.iter().filter_map(Draft::of).collect();
@@ -89,7 +89,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
             drawn.extend(Draft::of(&graph));
         }
     }
-    // All kinds of changes among the few that are changed again.
+    // Include all kinds of changes in the few that are changed again.
     drawn.retain(|draft| !draft.is_large());
     changed.retain(|draft| !draft.is_large());
     let step = changed.len().div_ceil(CHANGED).max(1);
@@ -107,7 +107,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
             }
         }
     }
-    // What is not well typed may be so after another change.
+    // A source that is not well typed may become so by another change.
     for draft in drafts.iter().filter(|draft| !draft.is_large()).flat_map(|draft| nearby(draft, &numbers)) {
         if search.is_empty() && draft.graph().is_none() {
             let mut repaired = Vec::new();
@@ -123,7 +123,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     search.closest(examples)
 }
 
-/// Numbers that the conditions of a rule name, and those next to them.
+/// Numbers in the conditions of a rule, and their neighbours.
 fn numbers(rule: &Rule) -> Vec<f64> {
     let texts: Vec<String> = guards(rule).iter().map(Guard::to_string).collect();
     let words = texts.iter().flat_map(|text| text.split(|c: char| c.is_whitespace() || c == '(' || c == ')'));
@@ -133,7 +133,7 @@ fn numbers(rule: &Rule) -> Vec<f64> {
     all
 }
 
-/// The source with symbols for its sizes: for all, and for each.
+/// The source with symbolic sizes: all of them, and each.
 fn spelled(draft: &Draft) -> Vec<Graph> {
     let each = (0..16).map(|bit| Spelling::Symbols(Some(1 << bit)));
     let all = draft.opened().into_iter().chain(each.filter_map(|spelling| draft.spelled(spelling)));

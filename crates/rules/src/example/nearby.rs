@@ -1,21 +1,21 @@
-//! Sources that differ from one in one thing that its types do not show: who reads a value, what is
-//! constant, what computes an operand.
+//! Sources that differ from a given one in a respect that its types do not show: the readers of a
+//! value, what is constant, what computes an operand.
 
 use regraft_ir::{Attr, Const, DType, Float, OpKind};
 
 use crate::changes::changes;
 use crate::draft::{Draft, Leaf, Operand, Step};
 
-/// Operators that are put between a leaf and its readers.
+/// Operators to insert between a leaf and its readers.
 const BETWEEN: [OpKind; 2] = [OpKind::Neg, OpKind::Relu];
 
-/// Element types that leaves are given, constants of any elements included.
+/// Element types to try for leaves, constants with arbitrary elements included.
 const TYPES: [DType; 6] = [DType::F32, DType::I32, DType::U8, DType::F16, DType::F64, DType::Bool];
-/// Elements of an input and of a constant, at most.
+/// Maximum number of elements of an input and of a constant.
 const LARGEST: [i64; 2] = [1 << 20, 1 << 17];
 
-/// All sources that differ from this one in one thing, attributes being these numbers as well. Most
-/// are not well typed.
+/// All sources that differ from this one in one respect, with these numbers also tried as
+/// attributes. Most are not well typed.
 pub(super) fn nearby(draft: &Draft, numbers: &[f64]) -> Vec<Draft> {
     let mut all = Vec::new();
     constants(draft, &mut all);
@@ -35,13 +35,13 @@ pub(super) fn nearby(draft: &Draft, numbers: &[f64]) -> Vec<Draft> {
     all
 }
 
-/// `n` small numbers, no two neighbours alike.
+/// `n` small numbers, with no two equal neighbours.
 fn numbers(dtype: DType, shape: &[i64]) -> Option<Const> {
     let count = shape.iter().product::<i64>();
     Const::from_f64(dtype, shape, &(0..count).map(|n| (n % 7 + 2) as f64).collect::<Vec<_>>())
 }
 
-/// The changed draft where constants of new shapes have unequal elements.
+/// The changed draft, with unequal elements in constants of new shapes.
 fn uneven(draft: &Draft, changed: &Draft) -> Option<Draft> {
     let mut uneven = changed.clone();
     for (leaf, old) in uneven.leaves.iter_mut().zip(&draft.leaves) {
@@ -56,7 +56,7 @@ fn uneven(draft: &Draft, changed: &Draft) -> Option<Draft> {
     (uneven != *changed).then_some(uneven)
 }
 
-/// Another element type of all leaves of one type; constants have whole numbers then.
+/// Another element type for all leaves of one type; constants then hold integers.
 fn types(draft: &Draft, all: &mut Vec<Draft>) {
     let mut present: Vec<DType> = draft.leaves.iter().map(Leaf::dtype).collect();
     present.sort_unstable();
@@ -76,7 +76,7 @@ fn types(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// A leaf of more axes than all others.
+/// A leaf with more axes than all others.
 fn ranks(draft: &Draft, all: &mut Vec<Draft>) {
     let most = draft.leaves.iter().map(|leaf| leaf.shape().len()).max().unwrap_or(0);
     for (at, leaf) in draft.leaves.iter().enumerate() {
@@ -89,7 +89,7 @@ fn ranks(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Sizes of large leaves, which other changes leave alone: of all axes of one size, and of one axis.
+/// Changes sizes of large leaves, which other changes skip: all axes of one size, or one axis.
 fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     if !draft.is_large() {
         return;
@@ -109,8 +109,8 @@ fn sizes(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// One more of an axis of a leaf, or nothing along it; and one more of two leaves, along one of the
-/// last axes or with an axis more.
+/// Grows an axis of a leaf by one, or empties it; and grows two leaves by one along one of the last
+/// axes, or by an axis.
 pub(super) fn axes(draft: &Draft, all: &mut Vec<Draft>) {
     let count = draft.leaves.len();
     for at in 0..count {
@@ -138,7 +138,7 @@ pub(super) fn axes(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Convolutions in other numbers of groups, with as many channels in each: one, and all.
+/// Convolutions with other numbers of groups and the same channels per group: one, and all.
 fn groups(draft: &Draft, all: &mut Vec<Draft>) {
     let attr = |step: &Step| step.attrs.iter().position(|(name, value)| name == "group" && matches!(value, Attr::Int(1..)));
     let steps: Vec<usize> = (0..draft.steps.len()).filter(|at| attr(&draft.steps[*at]).is_some()).collect();
@@ -163,7 +163,7 @@ fn groups(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Attributes that are these numbers.
+/// Attributes replaced by these numbers.
 fn attributes(draft: &Draft, numbers: &[f64], all: &mut Vec<Draft>) {
     for (at, step) in draft.steps.iter().enumerate() {
         for (place, (_, value)) in step.attrs.iter().enumerate() {
@@ -180,7 +180,7 @@ fn attributes(draft: &Draft, numbers: &[f64], all: &mut Vec<Draft>) {
     }
 }
 
-/// A large source with inputs of thrice the size along spatial axes.
+/// A large source with inputs three times the size along spatial axes.
 pub(super) fn larger(draft: &Draft) -> Option<Draft> {
     let is_input = |at: usize| matches!(draft.leaves[at], Leaf::Tensor { constant: false, .. });
     let larger = |at: usize, axis: usize, n: i64| if is_input(at) && axis > 1 { 3 * n } else { n };
@@ -197,7 +197,7 @@ fn resized(draft: &Draft, size: &dyn Fn(usize, usize, i64) -> i64) -> Option<Dra
     Some(Draft { leaves: leaves.collect::<Option<_>>()?, ..draft.clone() })
 }
 
-/// All optional operands from one on left out.
+/// Omits all optional operands from one on.
 fn omitted(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, step) in draft.steps.iter().enumerate() {
         for kept in 1..step.operands.len() {
@@ -208,7 +208,7 @@ fn omitted(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// An input instead of a constant, and the other way round.
+/// An input instead of a constant, and vice versa.
 fn constants(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, leaf) in draft.leaves.iter().enumerate() {
         let other = match leaf {
@@ -225,7 +225,7 @@ fn constants(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// One more reader of a value: an output, or an operator.
+/// Adds a reader of a value: an output, or an operator.
 fn readers(draft: &Draft, all: &mut Vec<Draft>) {
     let leaves = (0..draft.leaves.len()).map(Operand::Leaf);
     let results = (0..draft.steps.len()).map(|step| Operand::Result(step, 0));
@@ -242,7 +242,7 @@ fn readers(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// Sources with one leaf where there were two.
+/// Sources with two leaves merged into one.
 pub(super) fn joined(draft: &Draft) -> Vec<Draft> {
     let mut all = Vec::new();
     for one in 0..draft.leaves.len() {
@@ -256,7 +256,7 @@ pub(super) fn joined(draft: &Draft) -> Vec<Draft> {
     all
 }
 
-/// An operator between a leaf and one of its readers.
+/// An operator inserted between a leaf and one of its readers.
 fn between(draft: &Draft, all: &mut Vec<Draft>) {
     for (step, place) in draft.steps.iter().enumerate().flat_map(|(at, step)| (0..step.operands.len()).map(move |place| (at, place))) {
         let operand = draft.steps[step].operands[place];
@@ -280,7 +280,7 @@ fn between(draft: &Draft, all: &mut Vec<Draft>) {
     }
 }
 
-/// The source whose first operator gathers all rows instead.
+/// The source with its first operator replaced by a gather of all rows.
 fn gathered(draft: &Draft) -> Draft {
     let mut gathered = draft.clone();
     let rows = match draft.steps[0].operands[0] {
@@ -294,7 +294,7 @@ fn gathered(draft: &Draft) -> Draft {
     gathered
 }
 
-/// A constant whose first element is another one.
+/// A constant with another first element.
 fn elements(draft: &Draft, all: &mut Vec<Draft>) {
     for (at, leaf) in draft.leaves.iter().enumerate() {
         let Leaf::Given(constant) = leaf else { continue };

@@ -9,16 +9,16 @@ use crate::rule::Rule;
 /// What a rule does with a graph.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It rewrites what it found.
+    /// It rewrites a match.
     Fires(Box<Found>, Patch),
-    /// Its source is found and its guards hold, but its target cannot be built: why.
+    /// Its source matches and its guards hold, but its target cannot be built: why.
     Unbuildable(Box<Found>, String),
-    /// Its source is not found, a guard does not hold, or nothing would change.
+    /// Its source does not match, a guard does not hold, or nothing would change.
     Refused,
 }
 
 impl Outcome {
-    /// What was found, if the guards hold.
+    /// The match, if the guards hold.
     pub fn found(&self) -> Option<&Found> {
         match self {
             Outcome::Fires(found, _) | Outcome::Unbuildable(found, _) => Some(found),
@@ -27,7 +27,7 @@ impl Outcome {
     }
 }
 
-/// What `rule` does at the first place where it fires, in the order of nodes.
+/// What `rule` does at the first node where it fires, in node order.
 pub fn outcome(graph: &Graph, rule: &Rule) -> Outcome {
     let mut result = Outcome::Refused;
     for found in graph.ids().flat_map(|id| matches_at(graph, rule, 0, id)) {

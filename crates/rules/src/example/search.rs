@@ -1,4 +1,4 @@
-//! `Search`: what is known of a rule's guards after a number of sources.
+//! `Search`: what a number of sources reveals about a rule's guards.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
@@ -12,13 +12,13 @@ use crate::draft::Draft;
 use crate::matcher::{Found, accept, sources_at};
 use crate::rule::Rule;
 
-/// Graphs of one guard and one verdict that are compared with the examples.
+/// Number of graphs per guard and verdict to compare with the examples.
 const COMPARED: usize = 10;
-/// Sources on which a guard fails among others, with as many others.
+/// Number of sources to keep on which a guard fails along with a given number of others.
 const LEADS: usize = 20;
-/// Those of them that are changed further in one round.
+/// Number of those to change further in one round.
 const FOLLOWED: usize = 4;
-/// Guards that fail on them, at most.
+/// Maximum number of guards failing on them.
 const FAILING: usize = 4;
 
 /// A graph that one guard refuses.
@@ -29,32 +29,32 @@ struct Miss {
     graph: Graph,
 }
 
-/// What is known of a guard.
+/// What is known about a guard.
 #[derive(Default)]
 struct State {
     misses: Vec<Miss>,
-    /// The guards that failed wherever it did, by their places; `None` if it never failed.
+    /// The guards that failed wherever it did, by index; `None` if it never failed.
     with: Option<BTreeSet<usize>>,
-    /// It failed alone where the source was found in another way as well.
+    /// It failed alone where the source also matched in another way.
     symmetric: bool,
-    /// It failed where the names of `where` had no values.
+    /// It failed where the `where` names had no values.
     undefined: bool,
     /// Sources on which it failed among few, and how many failed.
     leads: Vec<(usize, Draft)>,
 }
 
-/// The sources seen so far, and what they say of the guards.
+/// The sources seen so far, and what they reveal about the guards.
 pub(super) struct Search<'r> {
     rule: &'r Rule,
     guards: Vec<Guard>,
-    /// Places of the guards whose near misses are wanted.
+    /// Indices of the guards whose near misses are wanted.
     wanted: Vec<usize>,
     bare: Rule,
-    /// The rule with each guard alone, and without it.
+    /// The rule with only each guard, and without it.
     alone: Vec<Rule>,
     lifted: Vec<Rule>,
     states: Vec<State>,
-    /// Hashes of the drafts that were visited.
+    /// Hashes of visited drafts.
     seen: HashSet<u64>,
 }
 
@@ -73,12 +73,12 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a guard has no near miss.
+    /// Whether some guard has no near miss.
     pub(super) fn is_empty(&self) -> bool {
         self.wanted.iter().any(|at| self.states[*at].misses.is_empty())
     }
 
-    /// Whether a guard has no near miss on which the rule is false without it, and could have one.
+    /// Whether a guard lacks a near miss on which the rule is false without it, but may have one.
     pub(super) fn is_open(&self) -> bool {
         let is_false = |miss: &Miss| miss.verdict == Verdict::False;
         self.wanted.iter().any(|at| {
@@ -87,7 +87,7 @@ impl Search<'_> {
         })
     }
 
-    /// Sources on which guards without a near miss fail among few, which were not given before.
+    /// Sources, not returned before, on which guards without a near miss fail among few.
     pub(super) fn leads(&mut self) -> Vec<Draft> {
         let mut leads: Vec<Draft> = Vec::new();
         for at in &self.wanted {
@@ -127,8 +127,7 @@ impl Search<'_> {
         self.note(graph, &failing, stage)
     }
 
-    /// The guards that fail on each source of the graph; `None` where names of `where` have no
-    /// values.
+    /// The guards that fail on each source of the graph; `None` where `where` names have no values.
     fn failing(&mut self, graph: &Graph) -> Vec<Option<BTreeSet<usize>>> {
         let sources: Vec<Found> = graph.ids().flat_map(|id| sources_at(graph, &self.bare, 0, id)).collect();
         let mut all = Vec::new();
@@ -144,7 +143,7 @@ impl Search<'_> {
         all
     }
 
-    /// Notes which guards failed, and the graph if it is a near miss; true if it has a source.
+    /// Records which guards failed, and the graph if it is a near miss; true if it has a source.
     fn note(&mut self, graph: &Graph, failing: &[Option<BTreeSet<usize>>], stage: usize) -> bool {
         for failed in failing.iter().flatten() {
             for guard in failed {
@@ -196,7 +195,7 @@ impl Search<'_> {
     }
 }
 
-/// Lines that differ from the example that is most alike, and the length of the text.
+/// Lines that differ from the most similar example, and the length of the text.
 fn difference(text: &str, examples: &[String]) -> (usize, usize) {
     let unlike = |example: &String| {
         let lines: HashSet<&str> = example.lines().collect();

@@ -10,13 +10,13 @@ use crate::matcher::Found;
 use crate::operator::operator;
 use crate::rule::Rule;
 
-/// Numbers that stand for longer ones.
+/// Numbers to substitute for longer ones.
 const SHORT: [f64; 6] = [2.0, 0.5, 3.0, 1.0, 0.25, 0.0];
-/// Elements of a constant that are written one by one, at most.
+/// Maximum number of constant elements to write individually.
 const WRITTEN: usize = 8;
 
-/// The graph made readable, as far as `keeps` finds in it what it should: the match whose variables
-/// name the values. `None` if it does not find that to begin with.
+/// The graph made readable as long as `keeps` still finds the required match, whose variables name
+/// the values. `None` if it does not find one to begin with.
 pub(super) fn tidied(rule: &Rule, graph: &Graph, keeps: &dyn Fn(&Graph) -> Option<Found>) -> Option<Graph> {
     let mut graph = rebuilt(graph, &|_, op| op.clone(), &HashMap::new())?;
     keeps(&graph)?;
@@ -50,18 +50,17 @@ pub(super) fn tidied(rule: &Rule, graph: &Graph, keeps: &dyn Fn(&Graph) -> Optio
             }
         }
     }
-    // As a file has it.
+    // As a file would contain it.
     text::parse(&text::print(&graph)).ok().filter(|graph| keeps(graph).is_some())
 }
 
-/// The elements that the text format gives a constant of this name.
+/// The elements that the text format assigns to a constant of this name.
 pub(super) fn seeded(name: &str, ty: &TensorType) -> Option<Const> {
     let graph = text::parse(&format!("graph () {{ const {name}: {ty} output {name} }}")).ok()?;
     graph.constant(graph.outputs()[0].value).cloned()
 }
 
-/// The graph with other operators, without those that no output needs. Weights without elements get
-/// some.
+/// The graph with other operators and without dead nodes. Weights without elements get some.
 fn rebuilt(graph: &Graph, remake: &dyn Fn(NodeId, &Op) -> Op, names: &HashMap<ValueId, String>) -> Option<Graph> {
     let mut new = Graph::new("");
     let mut values: HashMap<ValueId, ValueId> = HashMap::new();
@@ -103,7 +102,7 @@ fn names(graph: &Graph) -> HashMap<ValueId, String> {
     values.filter_map(|v| Some((v, graph.node(v.node).names[v.port as usize].as_deref()?.to_string()))).collect()
 }
 
-/// The operator in single rather than double precision.
+/// The operator in single instead of double precision.
 fn single(op: &Op) -> Op {
     match op {
         Op::Input(Input { name, ty }) if ty.dtype == DType::F64 => {
@@ -175,7 +174,7 @@ fn named(rule: &Rule, graph: &Graph, found: &Found) -> Option<Graph> {
     rebuilt(graph, &|_, op| op.clone(), &names)
 }
 
-/// Constants that could stand for this one and are shorter to write, the best first.
+/// Constants that could replace this one and are shorter to write, the best first.
 fn shorter_constants(graph: &Graph, id: NodeId) -> Vec<Const> {
     let node = graph.node(id);
     let Op::Constant(Constant { value }) = &node.op else { return Vec::new() };

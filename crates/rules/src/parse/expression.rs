@@ -10,7 +10,7 @@ use crate::expr::{Expr, Val};
 use crate::sexp::Sexp;
 
 impl Parser<'_> {
-    /// An expression, all of whose variables are bound.
+    /// An expression; all its variables must be bound.
     pub(super) fn expr(&mut self, form: &Sexp) -> Result<Expr, RuleError> {
         let place = form.position();
         match form {

@@ -1,4 +1,4 @@
-//! Instance clauses: from which sizes, operands and attributes instances are made.
+//! Instance clauses: the sizes, operands and attributes of instances.
 
 use regraft_ir::DType;
 use regraft_ir::text::Position;
@@ -9,11 +9,11 @@ use crate::expr::{Expr, Val};
 use crate::rule::{Instance, Operand, Values, Var};
 use crate::sexp::Sexp;
 
-/// The largest choice of a `(size ..)` parameter where nobody names a bound.
+/// The largest choice of a `(size ..)` parameter without a given bound.
 const SIZES: i64 = 4;
 
 impl Parser<'_> {
-    /// The clauses of an `(instance ..)`, those of domains that they use included.
+    /// The clauses of an `(instance ..)`, including those of the domains it uses.
     pub(super) fn instance(&mut self, clauses: &[Sexp]) -> Result<Instance, RuleError> {
         let mut instance = Instance::default();
         for clause in clauses {
@@ -26,7 +26,7 @@ impl Parser<'_> {
                     return self.fail(name.position(), format!("no domain `{name}`"), "define it above with `(domain NAME CLAUSE...)`");
                 };
                 for clause in domain {
-                    // What a domain says of variables that the rule does not have is for other
+                    // Clauses of a domain about variables this rule lacks are meant for other
                     // rules.
                     let about = clause.head().and_then(|h| h.strip_prefix('?'));
                     if about.is_none_or(|name| self.has(name)) {
@@ -123,7 +123,7 @@ impl Parser<'_> {
         Ok(Operand::Tensor { constant, shape, values, dtype })
     }
 
-    /// The one argument of a form such as `(splat E)`.
+    /// The single argument of a form such as `(splat E)`.
     fn argument(&mut self, form: &Sexp) -> Result<Expr, RuleError> {
         match form.list() {
             Some([_, argument]) => self.expr(argument),

@@ -1,8 +1,8 @@
-//! From rule files to rules: every name is resolved, every variable is bound, every mistake has its
-//! place and a hint.
+//! From rule files to rules: every name is resolved, every variable is bound, and every error has a
+//! position and a hint.
 //!
-//! One file for each thing that is read: a rule with its clauses, patterns, targets, expressions
-//! and instance clauses; `names.rs` knows which names stand for what.
+//! One file per construct: a rule with its clauses, patterns, targets, expressions and instance
+//! clauses; `names.rs` knows what names stand for.
 
 mod expression;
 mod instance;
@@ -65,7 +65,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, RuleError> {
     Ok(rules)
 }
 
-/// Today's word for a clause of an earlier release; all others are their own.
+/// The current name of a clause from an earlier release; other names are unchanged.
 pub(crate) fn today(clause: &str) -> &str {
     if clause == "worth" { "profitable" } else { clause }
 }

@@ -17,18 +17,18 @@ pub(super) struct Parser<'a> {
     pub(super) file: &'a str,
     /// The text of the whole file.
     pub(super) text: &'a str,
-    /// Matrices that are defined above.
+    /// Matrices defined above.
     pub(super) matrices: &'a BTreeMap<String, Matrix>,
-    /// Domains that are defined above.
+    /// Domains defined above.
     pub(super) domains: &'a BTreeMap<String, Vec<Sexp>>,
     /// Variables, and parameters with a `$` before their names.
     variables: Vec<String>,
-    /// Variables that a source pattern or a `let` binds.
+    /// Whether a source pattern or a `let` binds each variable.
     bound: Vec<bool>,
 }
 
 impl<'a> Parser<'a> {
-    /// Nothing of the rule is read yet.
+    /// A parser that has read nothing of the rule.
     pub(super) fn new(
         file: &'a str,
         text: &'a str,
@@ -38,7 +38,7 @@ impl<'a> Parser<'a> {
         Parser { file, text, matrices, domains, variables: Vec::new(), bound: Vec::new() }
     }
 
-    /// A mistake at this place.
+    /// An error at this position.
     pub(super) fn fail<T>(&self, place: Position, message: impl Into<String>, hint: impl Into<String>) -> Result<T, RuleError> {
         Err(error(self.file, place, message, hint))
     }
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         Ok(var)
     }
 
-    /// The bound variable of this word.
+    /// The bound variable of this name.
     pub(super) fn lookup(&mut self, word: &str, place: Position) -> Result<Var, RuleError> {
         match self.variables.iter().position(|v| *v == word[1..]) {
             Some(var) if self.bound[var] => Ok(var),
@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// True if there is such a variable, bound or not.
+    /// True if such a variable exists, bound or not.
     pub(super) fn has(&self, name: &str) -> bool {
         self.variables.iter().any(|v| v == name)
     }
@@ -84,12 +84,12 @@ impl<'a> Parser<'a> {
         &self.bound
     }
 
-    /// The names of all variables and parameters, at their places.
+    /// The names of all variables and parameters, by index.
     pub(super) fn into_variables(self) -> Vec<String> {
         self.variables
     }
 
-    /// The parameter that this word names, if there is one.
+    /// The parameter of this name, if there is one.
     ///
     /// Parameters of the instance clause are written without the question mark, and kept apart from
     /// variables.
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Holds that operators of this kind have such an attribute.
+    /// Checks that operators of this kind have such an attribute.
     pub(super) fn check_attr(&self, kind: OpKind, attr: &str, place: Position) -> Result<(), RuleError> {
         if kind.attr_names().contains(&attr) {
             return Ok(());

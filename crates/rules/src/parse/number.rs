@@ -1,10 +1,10 @@
-//! Numbers and matrices of numbers, as they are written.
+//! Numbers and matrices of numbers in rule files.
 
 use super::error;
 use crate::error::RuleError;
 use crate::sexp::Sexp;
 
-/// The rows of a `(matrix NAME (ROW...)...)`, all of one length.
+/// The rows of a `(matrix NAME (ROW...)...)`, all of the same length.
 pub(super) type Matrix = Vec<Vec<f64>>;
 
 /// A number: `2`, `-0.5`, `1/6`.

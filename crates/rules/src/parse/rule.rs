@@ -10,7 +10,7 @@ use crate::rule::{Instance, Numeric, Pattern, Rule};
 use crate::sexp::Sexp;
 
 impl Parser<'_> {
-    /// The rule that this form is.
+    /// Parses a rule.
     pub(super) fn rule(mut self, form: &Sexp) -> Result<Rule, RuleError> {
         let Sexp::List(items, place, comments) = form else { return self.fail(form.position(), "a rule is a list", "") };
         let Some(name) = items.get(1).and_then(Sexp::atom) else {

@@ -1,4 +1,4 @@
-//! Targets: what takes the place of a source.
+//! Targets: the replacements of sources.
 
 use super::names::Parser;
 use crate::error::RuleError;
@@ -6,7 +6,7 @@ use crate::rule::Target;
 use crate::sexp::Sexp;
 
 impl Parser<'_> {
-    /// A target, all of whose variables are bound.
+    /// A target; all its variables must be bound.
     pub(super) fn target(&mut self, form: &Sexp) -> Result<Target, RuleError> {
         let place = form.position();
         if let Some(word) = form.atom() {

@@ -1,4 +1,4 @@
-//! Attributes of a source's operators: those that it names, and choices for those that it does not.
+//! Attributes of a source's operators: those it names, and choices for the others.
 
 use regraft_ir::{Attr, Dim, OpKind, TensorType};
 
@@ -87,7 +87,7 @@ impl Sampler<'_> {
         })
     }
 
-    /// An attribute that is a shape has symbols for the same numbers.
+    /// A shape attribute gets symbols for the same numbers.
     fn sizes(&self, kind: OpKind, name: &str, value: Val) -> Val {
         match value {
             Val::List(items) if name == "shape" && matches!(kind, OpKind::Reshape | OpKind::Expand) => {

@@ -17,9 +17,9 @@ use crate::spelling::Spelling;
 pub enum Sizes {
     /// None: all are numbers.
     Known,
-    /// Those that parameters of the instance clause stand for, each with even odds.
+    /// Those given by parameters of the instance clause, each with even odds.
     Some,
-    /// All that parameters stand for, and all that are written as numbers above 1.
+    /// All those given by parameters, and all those written as numbers above 1.
     Open,
 }
 
@@ -28,10 +28,10 @@ pub fn draw(rule: &Rule, seed: u64) -> Result<Instance, Miss> {
     draw_sized(rule, seed, Sizes::Known)
 }
 
-/// Draws an instance of `rule` some of whose sizes are symbols.
+/// Draws an instance of `rule` with some symbolic sizes.
 ///
-/// Constants of such sizes are parameters of the graph, without elements. Whether it would pay
-/// there is not asked: that depends on numbers.
+/// Constants of such sizes are parameters of the graph, without elements. `profitable` clauses are
+/// ignored: they depend on numbers.
 pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss> {
     let anywhere;
     let rule = if sizes == Sizes::Known {
@@ -46,8 +46,8 @@ pub fn draw_sized(rule: &Rule, seed: u64, sizes: Sizes) -> Result<Instance, Miss
     Ok(Instance { feeds, ..instance })
 }
 
-/// The source of `rule` as a random graph, its roots being the outputs; the reason why this draw is
-/// no instance otherwise.
+/// The source of `rule` as a random graph with its roots as outputs; otherwise the reason why this
+/// draw is not an instance.
 pub fn graph(rule: &Rule, seed: u64) -> Result<(Graph, Vec<ValueId>), String> {
     sized_graph(rule, seed, Sizes::Known)
 }

@@ -1,4 +1,4 @@
-//! Enumerating: the instance at the end of a way through all choices.
+//! Enumeration: the instance at the end of a path through all choices.
 
 use regraft_ir::{Const, DType};
 
@@ -10,13 +10,13 @@ use crate::path::{Choices, Path, Rng};
 use crate::rule::{Rule, Values, Var};
 use crate::spelling::Spelling;
 
-/// Operands of integers and booleans with more elements take [`PATTERNS`] values rather than all.
+/// Integer and boolean operands with more elements take [`PATTERNS`] values rather than all.
 const MOST_LISTED: usize = 4;
-/// Patterns of values of larger operands.
+/// Number of value patterns for larger operands.
 const PATTERNS: u64 = 8;
 
-/// The instance at the end of a path, with sizes up to `bound`; the path comes back with the forks
-/// that it passed.
+/// The instance at the end of a path, with sizes up to `bound`; the path is returned with the forks
+/// it passed.
 pub(crate) fn instance_on(rule: &Rule, path: Path, bound: i64, known: &mut Known) -> (Result<Instance, Stop>, Path) {
     let (sampled, choices) = source(rule, Choices::Path(path), Sizes::Known, Spelling::Numbers, Some(bound), known);
     let instance = sampled.and_then(|(before, roots)| {
@@ -33,7 +33,7 @@ pub(crate) fn instance_on(rule: &Rule, path: Path, bound: i64, known: &mut Known
 }
 
 impl Sampler<'_> {
-    /// A choice whose value no earlier one has.
+    /// A choice whose value differs from all earlier ones.
     pub(super) fn unrepeated(&mut self, choices: &[Expr]) -> Result<Val, Stop> {
         let at = self.choices.below(choices.len() as u64) as usize;
         let value = self.eval(choices.get(at).ok_or("no choices")?)?;
@@ -45,7 +45,7 @@ impl Sampler<'_> {
         Ok(value)
     }
 
-    /// Holds what is chosen so far against the bound and the mirrors.
+    /// Checks the choices so far against the bound and the mirrors.
     pub(super) fn inside(&self, bound: i64) -> Result<(), Stop> {
         for size in &self.rule.instance.within {
             if self.eval(size).is_ok_and(|v| v.as_int().is_some_and(|n| n > bound)) {
@@ -67,8 +67,8 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// The elements of a constant of integers or booleans: all values, or a few patterns of them if
-    /// there are many.
+    /// The elements of an integer or boolean constant: all values, or a few patterns if there are
+    /// many.
     pub(super) fn listed(&mut self, dtype: DType, sizes: &[i64], values: &Values) -> Result<Const, String> {
         let count = sizes.iter().product::<i64>() as usize;
         let (low, ways) = match values {

@@ -69,7 +69,7 @@ pub(crate) fn tolerance(rule: &Rule) -> f64 {
     if rule.numeric == Numeric::RoundsConstants { f64::from(f32::EPSILON) } else { TOLERANCE }
 }
 
-/// Draws an instance and gives the difference of its two sides.
+/// Draws an instance and returns the difference of its two sides.
 fn compared(rule: &Rule, seed: u64) -> Result<f64, Miss> {
     let Instance { before, after, feeds } = draw(rule, seed)?;
     let feeds: HashMap<String, Value<f64>> =

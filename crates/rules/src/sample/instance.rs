@@ -1,4 +1,4 @@
-//! `Instance`: a source of a rule, and what the rule makes of it.
+//! `Instance`: a source of a rule, and its rewritten form.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 /// An instance of a rule.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// The source as a graph, its roots being the outputs.
+    /// The source as a graph with its roots as outputs.
     pub before: Graph,
     /// The same graph, rewritten.
     pub after: Graph,
@@ -19,16 +19,16 @@ pub struct Instance {
     pub feeds: HashMap<String, Const>,
 }
 
-/// Why a draw says nothing for the rule, or something against it.
+/// Why a draw does not support the rule, or refutes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// The draw is no instance of the rule.
+    /// The draw is not an instance of the rule.
     Draw(String),
-    /// It is one, and the rule misbehaves on it.
+    /// It is an instance, and the rule misbehaves on it.
     Wrong(String),
 }
 
-/// The instance whose source is this graph, without values of its inputs.
+/// The instance whose source is this graph, without input values.
 pub(crate) fn rewritten(rule: &Rule, before: Graph, roots: &[ValueId]) -> Result<Instance, Miss> {
     let patch = patch(rule, &before, roots)?;
     let mut after = before.clone();
@@ -48,11 +48,11 @@ fn patch(rule: &Rule, before: &Graph, roots: &[ValueId]) -> Result<Patch, Miss> 
         }
         match instantiate(before, rule, &found, &Anything) {
             Ok(patch) => return Ok(patch),
-            // The other way round, operands of a commutative operator may be those of the target
-            // already.
+            // In the other order, operands of a commutative operator may already be those of the
+            // target.
             Err(Refusal::Nothing) => why = Miss::Draw("refused".into()),
             Err(Refusal::Guard | Refusal::Cycle) => return Err(Miss::Draw("refused".into())),
-            // A target that fails on an accepted source is a defect of the rule: some guard is
+            // A target that fails on an accepted source is a defect of the rule: a guard is
             // missing.
             Err(why) => return Err(Miss::Wrong(format!("the target cannot be built: {why}"))),
         }

@@ -1,4 +1,4 @@
-//! Instances of a rule: drawn at random, gone through one after the other, and exercised.
+//! Instances of a rule: drawn at random, enumerated, and exercised.
 //!
 //! An instance is the source pattern built as a graph from the rule's `instance` clause, in `f64`,
 //! so that a true rule agrees to about 1e-12 and a false one does not. Attributes that the source

@@ -1,4 +1,4 @@
-//! Operands: inputs and constants as an instance clause describes them, and their elements.
+//! Operands: inputs and constants as described by an instance clause, and their elements.
 
 use regraft_ir::{Class, Const, DType, Dim, Graph, PatchValue, TensorType};
 
@@ -16,7 +16,7 @@ impl Sampler<'_> {
         self.operand(spec)
     }
 
-    /// What the instance clause says of a variable, made.
+    /// Builds the operand that the instance clause describes for a variable.
     pub(super) fn operand(&mut self, spec: &Operand) -> Result<Val, String> {
         match spec {
             Operand::Choice(choices) => self.pick(choices),
@@ -76,8 +76,8 @@ impl Sampler<'_> {
         }
     }
 
-    /// A size as it is written, or symbols for it. What is computed from parameters follows from
-    /// theirs.
+    /// A size as written, or symbols for it. Sizes computed from parameters follow the parameters'
+    /// symbols.
     fn size(&self, expr: &Expr, value: &Val) -> Result<Dim, String> {
         let Val::Dim(dim) = value else { return Err("a size is not a number".into()) };
         let list = |var: &Var| {
@@ -92,7 +92,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Elements as the instance clause describes them.
+/// Elements as described by the instance clause.
 pub(super) fn data(
     rng: &mut Choices,
     dtype: DType,
@@ -110,7 +110,7 @@ pub(super) fn data(
             let items: Option<Vec<f64>> = list.as_list().and_then(|l| l.iter().map(Val::as_f64).collect());
             items.ok_or("data needs a list of numbers")?
         }
-        // Numbers of single precision: attributes are of no other.
+        // Single-precision numbers, as all attributes are.
         Values::Positive => (0..n).map(|_| single(0.5 + 1.5 * rng.unit())).collect(),
         Values::Index(e) => {
             let bound = e.eval(env, &scope)?.as_int().ok_or("an index needs a bound")?;
@@ -124,7 +124,7 @@ pub(super) fn data(
     Const::from_f64(dtype, shape, &elements).ok_or_else(|| "data does not fit".into())
 }
 
-/// The number of single precision next to this one.
+/// The nearest single-precision number.
 fn single(value: f64) -> f64 {
     f64::from(value as f32)
 }

@@ -9,12 +9,12 @@ use crate::path::Choices;
 use crate::rule::{NodePattern, Operand, Pattern, Rule, Var};
 use crate::spelling::Spelling;
 
-/// Why choices give no instance.
+/// Why choices yield no instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Other choices give the same, or sizes above the bound.
+    /// Other choices yield the same instance, or sizes exceed the bound.
     Repeated,
-    /// Exchanging two axes that the rule treats alike gives an instance that other choices give.
+    /// Swapping two axes that the rule treats alike gives an instance that other choices yield.
     Mirrored,
     /// The source is not well typed: why.
     Untyped(String),
@@ -36,10 +36,10 @@ impl From<&str> for Stop {
     }
 }
 
-/// The source as a graph, its roots being the outputs, and what is left of the choices.
+/// The source as a graph with its roots as outputs, and the remaining choices.
 pub(super) type Sampled = (Result<(Graph, Vec<ValueId>), Stop>, Choices);
 
-/// Values of the first parameters on the way before, each with the forks passed up to it.
+/// Values of the first parameters on the previous path, each with the forks passed up to it.
 pub(crate) type Known = Vec<(usize, Val)>;
 
 /// Builds the source of `rule` from these choices.
@@ -59,13 +59,13 @@ pub(super) struct Sampler<'a> {
     pub(super) graph: Graph,
     /// Values of the rule's variables so far.
     pub(super) env: Vec<Option<Val>>,
-    /// Number of inputs so far; their names have it.
+    /// Number of inputs so far; used in their names.
     pub(super) inputs: usize,
     /// Which sizes become symbols.
     open: Sizes,
-    /// What stands for sizes that are written as numbers.
+    /// What sizes written as numbers become.
     pub(super) spelling: Spelling,
-    /// The largest size, where all choices are gone through.
+    /// The largest size, when enumerating all choices.
     pub(super) bound: Option<i64>,
 }
 
@@ -117,7 +117,7 @@ impl Sampler<'_> {
         (plain && symbolic).then(|| Val::Dim(Dim::symbol(&self.rule.variables[var])))
     }
 
-    /// The value of an expression over what is chosen so far.
+    /// The value of an expression over the choices so far.
     pub(super) fn eval(&self, e: &Expr) -> Result<Val, String> {
         e.eval(&self.env, &GraphScope(&self.graph))
     }
@@ -181,7 +181,7 @@ impl Sampler<'_> {
                 other => operands.push(self.build(other)?),
             }
         }
-        // A commutative source must be found either way round.
+        // A commutative source must match in either order.
         if self.bound.is_none() && pattern.kind.commutative() && operands.len() == 2 && self.choices.below(2) == 0 {
             operands.swap(0, 1);
         }

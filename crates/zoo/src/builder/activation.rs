@@ -1,4 +1,4 @@
-//! Activations, spelled as exporters spell them.
+//! Activations, in the form exporters write them.
 
 use std::f32::consts::{FRAC_2_PI, SQRT_2};
 

@@ -90,7 +90,7 @@ impl Conv {
     }
 
     /// Scales the weights for a result with `gain` times the root mean square of the argument. The
-    /// default suits an argument that comes out of a ReLU and a result that goes into one.
+    /// default suits an argument from a ReLU and a result that feeds one.
     pub(crate) fn gain(self, gain: f32) -> Self {
         Self { gain: Some(gain), ..self }
     }

@@ -4,12 +4,12 @@ use super::{Builder, Value, shape::broadcast};
 use crate::catalog::Element;
 
 impl Builder {
-    /// An operator of one operand.
+    /// A unary operator.
     fn unary(&mut self, op: &str, x: &Value) -> Value {
         self.node(op, &[x], vec![], x.element, x.shape.clone())
     }
 
-    /// An operator of two operands.
+    /// A binary operator.
     fn binary(&mut self, op: &str, left: &Value, right: &Value) -> Value {
         assert_eq!(left.element, right.element);
         self.node(op, &[left, right], vec![], left.element, broadcast(&left.shape, &right.shape))
@@ -101,7 +101,7 @@ impl Builder {
         self.unary("Dropout", x)
     }
 
-    /// Integers as numbers.
+    /// Integers as floating-point numbers.
     pub(crate) fn cast_to_float(&mut self, x: &Value) -> Value {
         let to = super::attribute::int("to", Element::F32.code().into());
         self.node("Cast", &[x], vec![to], Element::F32, x.shape.clone())

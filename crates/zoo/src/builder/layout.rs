@@ -4,7 +4,7 @@ use super::{Builder, Dim, Value, attribute, shape::fixed};
 use crate::catalog::Element;
 
 impl Builder {
-    /// `x` with other dimensions of the same product. A batch stays symbolic.
+    /// `x` with other dimensions and the same number of elements. A batch stays symbolic.
     pub(crate) fn reshape(&mut self, x: &Value, shape: &[Dim]) -> Value {
         let target: Vec<i64> = shape
             .iter()
@@ -33,7 +33,7 @@ impl Builder {
         self.node("Transpose", &[x], vec![attribute::ints("perm", &order)], x.element, shape)
     }
 
-    /// The parts one after another along `axis`.
+    /// The parts concatenated along `axis`.
     pub(crate) fn concat(&mut self, parts: &[Value], axis: usize) -> Value {
         let mut shape = parts[0].shape.clone();
         shape[axis] = Dim::Fixed(parts.iter().map(|part| part.size(axis)).sum());
@@ -73,7 +73,7 @@ impl Builder {
         self.node("Pad", &[x, &pads, &zero], vec![], x.element, shape)
     }
 
-    /// Element `index` of `axis`, which disappears.
+    /// Element `index` of `axis`, which is removed.
     pub(crate) fn pick(&mut self, x: &Value, axis: usize, index: i64) -> Value {
         let index = self.constant(Element::I64, &[], index.to_le_bytes().to_vec());
         self.gather(x, &index, axis)

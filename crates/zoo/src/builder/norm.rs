@@ -4,7 +4,7 @@ use super::{Builder, Dim, Value, attribute};
 
 impl Builder {
     /// Batch normalization at inference. Its scales lie around `gain`; its statistics are positive
-    /// and not trivial.
+    /// and nontrivial.
     pub(crate) fn batch_norm(&mut self, name: &str, x: &Value, epsilon: f32, gain: f32) -> Value {
         let dims = [x.size(1)];
         self.within(name, |b| {

@@ -20,7 +20,7 @@ impl Pool {
         Self { average: false, kernel, stride, padding, ceil: false, count_include_pad: false }
     }
 
-    /// The mean of each square window, borders not counted.
+    /// The mean of each square window, borders excluded.
     pub(crate) fn average(kernel: i64, stride: i64) -> Self {
         Self { average: true, ..Self::max(kernel, stride) }
     }
@@ -35,12 +35,12 @@ impl Pool {
         Self { padding: Padding::Same, ..self }
     }
 
-    /// Lets the last window hang over the edge.
+    /// Lets the last window extend over the edge.
     pub(crate) fn ceil(self) -> Self {
         Self { ceil: true, ..self }
     }
 
-    /// Counts the zeros of the border in a mean.
+    /// Includes the zeros of the border in a mean.
     pub(crate) fn count_include_pad(self) -> Self {
         Self { count_include_pad: true, ..self }
     }

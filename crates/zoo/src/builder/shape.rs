@@ -13,7 +13,7 @@ use super::Value;
 pub(crate) enum Dim {
     /// A known size.
     Fixed(i64),
-    /// So many times the symbolic batch `N`.
+    /// A multiple of the symbolic batch `N`.
     Batch(i64),
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn fixed(dims: &[i64]) -> Shape {
     dims.iter().copied().map(Dim::Fixed).collect()
 }
 
-/// The shape of an element-wise operation on two tensors.
+/// The shape of an elementwise operation on two tensors.
 pub(crate) fn broadcast(left: &[Dim], right: &[Dim]) -> Shape {
     let rank = left.len().max(right.len());
     let at = |shape: &[Dim], axis: usize| match (axis + shape.len()).checked_sub(rank) {

@@ -19,7 +19,7 @@ fn conv_relu(b: &mut Builder, name: &str, x: &Value, conv: Conv) -> Value {
 /// The whole network.
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let pool = Pool::max(3, 2);
-    // The normalizations divide by about 2^0.75; the weights before them make up for it.
+    // The normalizations divide by about 2^0.75; the weights before them compensate.
     let mut x = conv_relu(b, "conv1", &inputs[0], Conv::new(96, 11).stride(4).pad(2).gain(2.4));
     x = normalize(b, &x);
     x = b.pool(&x, pool);

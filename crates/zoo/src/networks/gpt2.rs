@@ -20,7 +20,7 @@ fn flat_dense(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
     b.reshape(&y, &[x.shape[0], x.shape[1], Dim::Fixed(out)])
 }
 
-/// True where a query may see a key: not after itself.
+/// True where a query may see a key: not one after itself.
 fn causal_mask(b: &mut Builder, length: i64) -> Value {
     let visible = (0..length).flat_map(|query| (0..length).map(move |key| u8::from(key <= query))).collect();
     b.constant(Element::Bool, &[1, 1, length, length], visible)

@@ -1,4 +1,4 @@
-//! The ends that image classifiers share.
+//! Heads shared by image classifiers.
 
 use super::{Outputs, single};
 use crate::builder::{Builder, Value};

@@ -1,7 +1,7 @@
 //! NASNet-A (4 @ 1056), the mobile network.
 //!
 //! A cell reads the two states before it. Padding follows the original: `ceil(size / stride)`
-//! results, odd padding at the end; means do not count the border.
+//! results, odd padding at the end; means exclude the border.
 
 use super::{Outputs, head};
 use crate::builder::{Builder, Conv, Pool, Value};
@@ -54,7 +54,7 @@ fn factorized_reduction(b: &mut Builder, name: &str, x: &Value, out: i64) -> Val
     })
 }
 
-/// The state before the last, brought to the size and the channels of a cell.
+/// The state before the last, adjusted to the size and the channels of a cell.
 fn adjust(b: &mut Builder, before: &Value, current: &Value, filters: i64) -> Value {
     if before.shape[2] == current.shape[2] {
         squeeze(b, "prev_1x1", before, filters)
@@ -126,7 +126,7 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
         b.batch_norm("bn", &y, EPSILON, 1.0)
     });
     let first = b.within("cell_stem_0", |b| {
-        // There is no earlier state: the stem itself takes that place, with its own number of
+        // There is no earlier state: the stem itself takes its place, with its own number of
         // channels.
         let x = squeeze(b, "1x1", &stem, FILTERS / 4);
         reduce(b, &stem, &x, FILTERS / 4)

@@ -1,4 +1,4 @@
-//! A recurrent network of the cell that architecture search found for language modelling, unrolled.
+//! An unrolled recurrent network of the cell that architecture search found for language modelling.
 
 use super::Outputs;
 use crate::builder::{Builder, Value};

@@ -1,6 +1,6 @@
-//! ResNeXt-50 (32x4d), with group convolutions and with every group as a branch of its own.
+//! ResNeXt-50 (32x4d), with group convolutions and with every group as its own branch.
 //!
-//! For one seed both forms hold the same weights, so that they compute the same function.
+//! For a given seed both forms contain the same weights, so they compute the same function.
 
 use super::{
     Outputs,

@@ -1,11 +1,11 @@
-//! One layer of simple recurrent units, unrolled step by step as a loop over cells exports.
+//! One layer of simple recurrent units, unrolled as exporters do for a loop over cells.
 
 use super::Outputs;
 use crate::builder::{Builder, Value};
 
 const WIDTH: i64 = 1024;
 
-/// A gate: its matrix, its element-wise weight on the memory, its bias.
+/// A gate: its matrix, its elementwise weight on the memory, its bias.
 struct Gate {
     matrix: Value,
     peek: Value,

@@ -13,7 +13,7 @@ const BRANCH_GAIN: f32 = 0.4;
 #[derive(Clone, Copy)]
 struct Attention {
     heads: i64,
-    /// Transposes each key, as attention must. Without it the product is defined only while the
+    /// Transposes each key, as attention must. Without it the product is defined only if the
     /// sequence is as long as a head is wide.
     transpose_keys: bool,
     /// Scale of the query, key and value weights. Without a softmax the result is cubic in its
@@ -57,8 +57,7 @@ fn encoder_layer(b: &mut Builder, x: &Value, attention: Attention, wide: i64, re
     b.add(&y, &x)
 }
 
-/// BERT. The linear layer reads the input of its layer, so that attention leads nowhere but to an
-/// output.
+/// BERT. The linear layer reads the input of its layer, so that attention only leads to an output.
 pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let attention = Attention { heads: 16, transpose_keys: false, gain: 0.5 };
     let mut x = b.relu(&inputs[0]);

@@ -6,7 +6,7 @@ use crate::{
     networks::{Outputs, single},
 };
 
-/// Convolutions with ReLUs, one after another.
+/// A chain of convolutions with ReLUs.
 fn chain(b: &mut Builder, name: &str, x: &Value, convs: &[Conv]) -> Value {
     let mut x = x.clone();
     for (index, conv) in convs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! MobileNet-v2 of TENSAT, which came from another framework's model collection.
+//! MobileNet-v2 of TENSAT, taken from another framework's model collection.
 
 use crate::{
     builder::{Builder, Conv, Dim, Pool, Value},
@@ -33,7 +33,7 @@ fn unit(b: &mut Builder, name: &str, x: &Value, conv: Conv) -> Value {
     })
 }
 
-/// Expand (even where nothing is expanded), filter each channel, project.
+/// Expand (even by a factor of 1), filter each channel, project.
 fn block(b: &mut Builder, x: &Value, wide: i64, out: i64, stride: i64) -> Value {
     let residual = stride == 1 && x.size(1) == out;
     let y = unit(b, "expand", x, Conv::new(wide, 1));

@@ -8,7 +8,7 @@ use crate::{
 
 const STAGES: [(i64, usize); 5] = [(64, 2), (128, 2), (256, 4), (512, 4), (512, 4)];
 
-/// `x @ transpose(W)`, the transposition of the weight being a node of the graph.
+/// `x @ transpose(W)`, with the transposition of the weight as a node of the graph.
 fn dense(b: &mut Builder, name: &str, x: &Value, out: i64, gain: f32) -> Value {
     let width = x.size(1);
     b.within(name, |b| {

@@ -1,4 +1,4 @@
-//! Whether random chains of axioms end where they began.
+//! Whether the ends of random chains of axioms agree.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::rules::parallel::each;
 use regraft::error::Failure;
 use regraft::render::seconds;
 
-/// Chains that are shown where laws contradict each other.
+/// Chains shown if laws contradict each other.
 const SHOWN: usize = 3;
 
 /// Walks `chains` random chains from instances of each of `axioms`, by the laws of `library` in

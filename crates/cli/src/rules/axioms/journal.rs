@@ -1,4 +1,4 @@
-//! The journal of a campaign: one line for each finished part, so that another run can go on.
+//! The journal of a campaign: one line for each finished part, so that another run can resume.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 use regraft::error::Failure;
 
-/// A part of an axiom's domain, finished.
+/// A finished part of an axiom's domain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// The axiom's name.
     pub axiom: String,
-    /// A digest of what it says.
+    /// A digest of its text.
     digest: String,
-    /// The first choices that make the part.
+    /// The first choices that define the part.
     pub prefix: Vec<u64>,
     equal: u64,
     guarded: u64,
@@ -27,12 +27,12 @@ pub struct Part {
     undecided: u64,
     refuted: u64,
     why: Option<String>,
-    /// Processor time that it took.
+    /// Processor time spent on it.
     pub seconds: f64,
 }
 
 impl Part {
-    /// A finished part.
+    /// Records a finished part.
     pub fn new(axiom: &Rule, prefix: &[u64], tally: &Tally, seconds: f64) -> Part {
         let Tally { equal, guarded, untyped, mirrored, undecided, refuted, first } = tally.clone();
         let digest = digest(axiom);
@@ -51,12 +51,12 @@ impl Part {
         }
     }
 
-    /// True if it is a part of this axiom as it is now.
+    /// True if it is a part of the current form of this axiom.
     pub fn is_of(&self, axiom: &Rule) -> bool {
         self.axiom == axiom.name.as_ref() && self.digest == digest(axiom)
     }
 
-    /// What it came to.
+    /// Its tally.
     pub fn tally(&self) -> Tally {
         let Part { equal, guarded, untyped, mirrored, undecided, refuted, .. } = *self;
         Tally { equal, guarded, untyped, mirrored, undecided, refuted, first: self.why.clone() }
@@ -67,13 +67,13 @@ fn digest(axiom: &Rule) -> String {
     format!("{:016x}", axiom.fingerprint())
 }
 
-/// What a journal is of: its first line.
+/// The first line of a journal: what it belongs to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Head {
     bound: i64,
 }
 
-/// A journal that is being written, if one is wanted.
+/// The journal being written, if any.
 pub struct Journal {
     path: PathBuf,
     file: Option<Mutex<File>>,
@@ -85,7 +85,7 @@ impl Journal {
         Journal { path: PathBuf::new(), file: None }
     }
 
-    /// A new journal, or with `resume` the one that is there and its parts.
+    /// A new journal, or with `resume` the existing one and its parts.
     pub fn open(path: &Path, resume: bool, bound: i64) -> Result<(Journal, Vec<Part>), Failure> {
         let head = Head { bound };
         let parts = if resume { parts(path, &head)? } else { Vec::new() };
@@ -95,7 +95,7 @@ impl Journal {
                 .hint("--resume goes on with it; remove it to begin again"));
         }
         let journal = Journal { path: path.into(), file: None };
-        // What a killed run left half-written goes.
+        // Discard what a killed run left half-written.
         let mut file = File::create(path).map_err(failed)?;
         writeln!(file, "{}", journal.line(&head)?).map_err(failed)?;
         for part in &parts {
@@ -119,7 +119,7 @@ impl Journal {
     }
 }
 
-/// The finished parts of a journal; a last line that was cut off does not count.
+/// The finished parts of a journal; a truncated last line is ignored.
 fn parts(path: &Path, head: &Head) -> Result<Vec<Part>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::new(format!("cannot read the journal {}: {e}", path.display())).hint("--resume needs the journal of an earlier run")

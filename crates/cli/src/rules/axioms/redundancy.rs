@@ -14,7 +14,7 @@ use crate::rules::parallel::each;
 use regraft::error::Failure;
 use regraft::render::{lines, plain_table, seconds};
 
-/// Instances with symbols for all sizes, and with symbols for some, that are derived.
+/// Number of instances to derive with all sizes symbolic, and with some.
 const INSTANCES: usize = 2;
 
 /// Whether an axiom follows from the others.
@@ -22,13 +22,13 @@ const INSTANCES: usize = 2;
 struct Row {
     axiom: String,
     file: String,
-    /// It was derived on every instance.
+    /// Whether it was derived on every instance.
     follows: bool,
-    /// The axioms by which it was; none if both sides are one graph.
+    /// The axioms used to derive it; none if both sides are one graph.
     from: BTreeSet<String>,
     /// Steps of the longest derivation.
     steps: usize,
-    /// It follows even from those that are left when the axioms above it that follow are taken out.
+    /// Whether it follows even after removing the axioms above it that follow.
     spare: bool,
 }
 
@@ -48,8 +48,8 @@ impl Row {
     }
 }
 
-/// Derives each of `axioms` from the others of `library`, and then takes those that follow out one
-/// after the other, as long as the rest still leads to them.
+/// Derives each of `axioms` from the others of `library`, then removes those that follow one by
+/// one, as long as the remaining ones still lead to them.
 pub fn run(library: &Library, axioms: &[&Rule], threads: usize, seed: u64, json: bool, console: &Console) -> Result<Exit, Failure> {
     let start = Instant::now();
     let laws = Laws::new(library.rules().iter().cloned())?;
