@@ -323,8 +323,8 @@ impl<'a> Overlay<'a> {
             .collect()
     }
 
-    /// For a node that stands for nothing: the node that its tensor is made for (a preceding
-    /// reorder, a moved transposition), or else made by.
+    /// For a node that stands for nothing: the node that makes its tensor, or else the one that the
+    /// tensor is made for; the other way round for a reorder, which precedes its reader.
     fn neighbours(&self, at: usize, heaviest: &[Option<NodeId>]) -> Vec<NodeId> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());

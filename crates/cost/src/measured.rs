@@ -83,9 +83,10 @@ pub enum Source {
     Free,
     /// Measured in this context.
     Measured,
-    /// Measured in other contexts: the smallest of their prices.
+    /// Measured in other contexts: the smallest price of the most similar ones, or the largest of
+    /// all under [`Pricing::Pessimistic`].
     OtherContext,
-    /// Not measured: an optimistic bound.
+    /// Not measured: a bound from the side of the pricing mode.
     Guess,
 }
 

@@ -51,8 +51,8 @@ impl Samples {
 /// order is reversed every round and its start moves on, so that no session always follows the same
 /// other. Slow drift of the machine then affects all alike.
 ///
-/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` returns false; it is
-/// asked before each round, warm-up included (then warm-up ends early).
+/// Stops after `max_rounds`, or, once `min_rounds` are done, when `go_on` returns false. Warm-up
+/// ends early likewise, but for its first round.
 pub fn time_interleaved(
     sessions: &mut [&mut dyn Session],
     options: &TimingOptions,
@@ -64,7 +64,7 @@ pub fn time_interleaved(
     let mut samples = Samples { clock, sessions: vec![Vec::with_capacity(options.max_rounds); count] };
 
     for round in 0..options.warmup {
-        // One warm-up round always runs: the first run of a session allocates its memory.
+        // The first warm-up round always runs: the first run of a session allocates its memory.
         if round > 0 && !go_on() {
             break;
         }

@@ -24,7 +24,7 @@
 //!   `none`, a quoted word, an element type, a list of these or of sizes, or a tensor such as
 //!   `f32[2](0.5, 1)`.
 //! * Constants: `= number` (fills), `= [..]` (all elements, row-major), or nothing: pseudo-random
-//!   data that depends on the name alone, reals in `[-1, 1)`, integers 0 to 2, booleans.
+//!   data that depends on name and type, reals in `[-1, 1)`, integers 0 to 2, booleans.
 //! * An operand is a name or a call with one result. Unused results may be called `_`.
 //! * Operators that Regraft does not define: `y = opaque:Name(x, _, z) -> f32[N], ?`. `_` is an
 //!   omitted input, `?` an unknown type. In another domain: `opaque:com.example::Name(..)`. Values
