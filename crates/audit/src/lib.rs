@@ -2,7 +2,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | is the rule proved for all sizes? | [`judge`], [`generate`] for instances that nobody wrote; [`replay`] repeats a kept proof |
+//! | is the rule proved for all sizes? | [`judge`], [`generate`] for generated instances; [`replay`] repeats a kept proof |
 //! | what does its proof cover, and what not? | [`coverage`], [`coverage_document`] |
 //! | does it hold in a prime field? | [`fingerprint`] |
 //! | does it hold on every instance with small sizes? | [`validate`] |

@@ -59,7 +59,8 @@ impl Heads {
         Heads { keys, list, commutative: spec.operators.iter().map(|o| o.commutative).collect(), readers }
     }
 
-    /// Terms of the pattern's operator whose operands may match the pattern's, judging by heads.
+    /// Terms of the pattern's operator whose operands may match the pattern's, judging by the heads
+    /// of the pattern and of one of its operands.
     pub fn like(&self, terms: &Terms, pattern: ValueId) -> Vec<TermId> {
         let all = || self.ranges(terms, pattern).flat_map(|range| self.list[range].iter().copied());
         let term = terms.get(terms.owner(pattern));

@@ -11,7 +11,7 @@ use crate::candidate::Candidate;
 use crate::error::DiscoverError;
 use crate::spec::Spec;
 
-/// First words of the file: its name and version.
+/// First line of the file starts with this: its name and the version of its format.
 const HEADER: &str = "regraft journal 1";
 /// Digits of a pair's digest.
 const DIGITS: usize = 32;

@@ -166,7 +166,7 @@ impl<'a> Statement<'a> {
         Ok(if sum.len() == 1 { sum.remove(0) } else { format!("(+ {})", sum.join(" ")) })
     }
 
-    /// The largest floating-point difference.
+    /// The numeric class: the most that floating-point results may differ.
     fn numeric(&self) -> &'static str {
         let moves = |spec: &Spec, w: &Written| moves_only(spec, w);
         let both = || self.source.iter().chain(self.target);

@@ -19,7 +19,7 @@ const SCOPES: [Scope; 6] = [
     Scope { above: 2, content: true, cones: true, nodes: 64 },
     Scope { above: 4, content: true, cones: true, nodes: 96 },
 ];
-/// The number of attempts in a brief try.
+/// The number of attempts made first.
 const BRIEF: usize = 2;
 /// The attempts for values of one graph that look alike.
 const LOOK: [Scope; 2] = [SCOPES[0], SCOPES[3]];

@@ -20,8 +20,8 @@
 //! ```
 //!
 //! * [`Format::read`] reads a file, [`judge_all`] judges its rules.
-//! * Whether a true rule is in a library or follows from one is another question: [`Rule`] and
-//!   [`Judgement`] are what an answer starts from.
+//! * Whether a true rule is in a library or follows from one is a separate question: [`Rule`] and
+//!   [`Judgement`] are the starting point for an answer.
 //!
 //! Pure: no I/O, no clock, no printing.
 

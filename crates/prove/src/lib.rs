@@ -1,10 +1,10 @@
-//! Are two graphs equal? Exact readings of the operators' one meaning, for all sizes and without
-//! rounding.
+//! Are two graphs equal? Exact readings of the operators' single definition, for all sizes and
+//! without rounding.
 //!
 //! | question | answer |
 //! |---|---|
 //! | are the graphs equal, whatever the sizes? | [`equal`]: a [`Verdict`], with its [`Premises`] |
-//! | are they the same expressions, at sizes that are numbers? | [`exact_equal`] |
+//! | are they the same expressions at numeric sizes? | [`exact_equal`] |
 //! | what do they compute in a prime field? | [`Field`], a scalar of the evaluator |
 //! | which axes stand for any number of axes? | [`leading_axes`] |
 //!

@@ -4,9 +4,9 @@
 //! The operators' own evaluators run over expressions, so this reading has no semantics of its own.
 //! Polynomials and their quotients are decided; exponentials of sums are products; other functions,
 //! powers and extremes are atoms that are equal where their arguments are. Extremes are also
-//! associative, commutative and idempotent, and release shared terms. So equal expressions are
-//! equal wherever both sides are defined, and different ones are different functions if they
-//! contain no atoms.
+//! associative, commutative and idempotent, and terms that all operands share move outside. So
+//! equal expressions are equal wherever both sides are defined, and different ones are different
+//! functions if they contain no atoms.
 
 mod arena;
 mod decide;
