@@ -1,5 +1,5 @@
-//! Derives equations of tensor graphs from rules: chains of steps, each applying a rule in one of
-//! its directions.
+//! Does this rule follow from the rules that we have? Derives equations of tensor graphs from
+//! rules: chains of steps, each applying a rule in one of its directions.
 //!
 //! Whether a rule follows from others is a separate question: a rule can be true and proved, and
 //! still add nothing that a search with the others could not find. A [`Derivation`] is the answer

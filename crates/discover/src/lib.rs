@@ -1,5 +1,5 @@
-//! Finds rewrite rules: enumerates all small graphs over a specification of operators and
-//! variables, and pairs those that compute the same.
+//! Which rules are there that nobody has written? Enumerates all small graphs over a specification
+//! of operators and variables, and pairs those that compute the same.
 //!
 //! The idea is that of TASO (Jia et al., SOSP 2019, section 2). Differences: operators are defined
 //! by exact expressions over `regraft-ir`, elements come from a prime field, shapes are symbolic

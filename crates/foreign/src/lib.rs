@@ -1,4 +1,5 @@
-//! Rules of other optimizers: reads, interprets and judges them.
+//! Is this rule of another optimizer true, and under which guards? Reads, interprets and judges
+//! such rules.
 //!
 //! A rule found on tensors of one size, or proved in a theory without sizes, may be false for
 //! others: with groups, with broadcasting, with even windows. Here a rule is *true* only if both

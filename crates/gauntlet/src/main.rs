@@ -1,4 +1,5 @@
-//! Campaigns that try to break Regraft: `cargo run --release -p regraft-gauntlet -- CAMPAIGN`.
+//! Where does any of this break? Campaigns that try to find out:
+//! `cargo run --release -p regraft-gauntlet -- CAMPAIGN`.
 //!
 //! | campaign | what it does |
 //! |---|---|

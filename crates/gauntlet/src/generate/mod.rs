@@ -147,7 +147,7 @@ pub fn case(seed: u64, number: u64) -> Case {
     Case { model: deduplicated(model), feeds, tolerance }
 }
 
-/// One to three inputs, often of similar sizes, so that a mistaken axis does not show up as a
+/// One to five inputs, often of similar sizes, so that a mistaken axis does not show up as a
 /// mistaken shape.
 fn inputs(d: &mut Draft) {
     let n = d.random.pick(&[1, 2, 3, 4]);

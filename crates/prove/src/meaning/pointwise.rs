@@ -152,7 +152,8 @@ impl Meaning<'_> {
         })
     }
 
-    /// `a ^ b` where the exponent is an integer or half-integer; otherwise a function of both.
+    /// `a ^ b`: expanded where the exponent is a small integer or half-integer, a rational power of
+    /// `a` for any other known exponent, and otherwise a function of both.
     pub(super) fn to_power(&self, a: &Sum, b: &Sum) -> Result<Sum, Trouble> {
         let facts = &self.shared.facts;
         if let Some(exponent) = b.known() {
