@@ -37,6 +37,8 @@ fn results_of_undefined_operators_have_types() {
     let i = |name: &str, dims: &str| typed(name, 7, dims);
     check(node("NonMaxSuppression", "b,s", "y"), vec![value("b", "1,N,4"), value("s", "1,2,N")], &["i64[y_d0,3]"]);
     check(node("TopK", "x,k", "v,i"), vec![value("x", "N,9"), i("k", "1")], &["f32[N,v_d1]", "i64[N,i_d1]"]);
+    // How many elements `k` has need not be known: it has one.
+    check(node("TopK", "x,k", "v,i"), vec![value("x", "N,9"), i("k", "K")], &["f32[N,v_d1]", "i64[N,i_d1]"]);
     check(node("GridSample", "x,g", "y"), vec![value("x", "N,3,H,W"), value("g", "N,5,6,2")], &["f32[N,3,5,6]"]);
     check(
         with(node("LSTM", "x,w,r", "y,h,c"), int("hidden_size", 7)),

@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
             let elements = pattern.strip_prefix('{')?.strip_suffix('}')?;
             let (axes, default) = elements.split_once('=').unwrap_or((elements, ""));
             let length = || match ty.map(|ty| ty.shape.as_slice()) {
-                Some([length]) => usize::try_from(length.known()?).ok(),
+                Some([length]) if length.known().is_some() => usize::try_from(length.known()?).ok(),
                 _ => (!axes.contains('*')).then(|| axes.split(' ').count()),
             };
             let known = self.view.sizes.get(at).and_then(Option::as_ref).map(|sizes| sizes.dims.clone());
