@@ -36,7 +36,7 @@ pub(crate) fn first_result(view: &View<'_>, attrs: &Attrs) -> Option<PartialType
     };
     let kinds = kinds().get(view.op_type)?;
     // Small integer tensors are sizes and axes, or data like any other.
-    [node(true), node(false)].iter().find_map(|node| kinds.iter().find_map(|kind| inferred(*kind, node)))
+    [true, false].into_iter().map(node).find_map(|node| kinds.iter().find_map(|kind| inferred(*kind, &node)))
 }
 
 fn inferred(kind: OpKind, node: &OnnxNode) -> Option<PartialType> {

@@ -132,16 +132,6 @@ pub(crate) fn arithmetic<S: Scalar>(
     real: impl Fn(&S, &S) -> Result<S, EvalError>,
     int: impl Fn(i64, i64) -> Result<i64, EvalError>,
 ) -> Result<Vec<Value<S>>, EvalError> {
-    arithmetic_dyn(inputs, dtype, &real, &int)
-}
-
-#[inline(never)]
-fn arithmetic_dyn<S: Scalar>(
-    inputs: &[Value<S>],
-    dtype: DType,
-    real: &dyn Fn(&S, &S) -> Result<S, EvalError>,
-    int: &dyn Fn(i64, i64) -> Result<i64, EvalError>,
-) -> Result<Vec<Value<S>>, EvalError> {
     match inputs {
         [Value::Real(a), Value::Real(b)] => Ok(vec![Value::real(zip(a, b, real)?)]),
         [Value::Int(a), Value::Int(b)] => Ok(vec![Value::int(zip(a, b, |x, y| int(*x, *y).map(|v| wrap_int(dtype, v)))?)]),
@@ -155,17 +145,6 @@ pub(crate) fn each<S: Scalar>(
     inputs: &[Value<S>],
     dtype: DType,
     real: impl Fn(&S) -> Result<S, EvalError>,
-    int: Option<&fn(DType, i64) -> i64>,
-) -> Result<Vec<Value<S>>, EvalError> {
-    each_dyn(name, inputs, dtype, &real, int)
-}
-
-#[inline(never)]
-fn each_dyn<S: Scalar>(
-    name: &str,
-    inputs: &[Value<S>],
-    dtype: DType,
-    real: &dyn Fn(&S) -> Result<S, EvalError>,
     int: Option<&fn(DType, i64) -> i64>,
 ) -> Result<Vec<Value<S>>, EvalError> {
     match (inputs, int) {
