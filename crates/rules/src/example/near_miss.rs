@@ -94,7 +94,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     changed.retain(|draft| !draft.is_large());
     let step = changed.len().div_ceil(CHANGED).max(1);
     for (at, draft) in drawn.iter().chain(changed.iter().step_by(step)).enumerate() {
-        if search.is_empty() || (search.is_open() && at % IMPROVED == 0) {
+        if search.is_incomplete() || (search.is_open() && at % IMPROVED == 0) {
             for draft in nearby(draft, &numbers) {
                 search.visit_draft(&draft, 4);
             }
@@ -109,7 +109,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
     }
     // A source that is not well typed may become so by another change.
     for draft in drafts.iter().filter(|draft| !draft.is_large()).flat_map(|draft| nearby(draft, &numbers)) {
-        if search.is_empty() && draft.graph().is_none() {
+        if search.is_incomplete() && draft.graph().is_none() {
             let mut repaired = Vec::new();
             axes(&draft, &mut repaired);
             repaired.iter().for_each(|draft| {
@@ -117,7 +117,7 @@ pub fn near_misses(rule: &Rule, wanted: &[Guard], examples: &[Graph]) -> Vec<Nea
             });
         }
     }
-    for graph in drafts.iter().flat_map(spelled).filter(|_| search.is_empty()).collect::<Vec<_>>() {
+    for graph in drafts.iter().flat_map(spelled).filter(|_| search.is_incomplete()).collect::<Vec<_>>() {
         search.visit(&graph, 7);
     }
     search.closest(examples)

@@ -74,7 +74,7 @@ impl Search<'_> {
     }
 
     /// Whether some guard has no near miss.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) fn is_incomplete(&self) -> bool {
         self.wanted.iter().any(|at| self.states[*at].misses.is_empty())
     }
 
