@@ -26,6 +26,7 @@ mod meaning;
 mod numbers;
 mod premises;
 mod ratio;
+mod rational;
 mod rebuild;
 mod value;
 mod verdict;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use regraft_ir::scalar::Function;
 
 use super::monomial::{MOST_ATOMS, Monomial, Monomials};
-use super::rational::Rational;
+use crate::rational::Rational;
 
 /// An expression: its index in the arena.
 pub(super) type Id = u32;
@@ -407,7 +407,7 @@ impl Arena {
 
     /// Small integer powers are products; square roots are functions; all other powers are atoms.
     pub(super) fn power(&mut self, base: Id, exponent: Id) -> Result<Option<Id>, Broken> {
-        let whole = self.as_number(exponent)?.and_then(Rational::whole).filter(|e| e.abs() <= MOST_FACTORS);
+        let whole = self.as_number(exponent)?.and_then(Rational::integer).filter(|e| e.abs() <= MOST_FACTORS);
         if let Some(times) = whole {
             let mut product = ONE;
             for _ in 0..times.abs() {

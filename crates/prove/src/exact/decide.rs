@@ -34,7 +34,7 @@ fn multiplied_out(arena: &mut Arena, terms: &[Term], atom: u32) -> Result<Id, Br
     for term in terms {
         let mut factors = arena.monomials.factors(term.monomial);
         let exponent = match factors.iter().position(|f| f.0 == atom) {
-            Some(at) => factors.remove(at).1.whole().ok_or(FRACTION)?,
+            Some(at) => factors.remove(at).1.integer().ok_or(FRACTION)?,
             None => 0,
         };
         let rest = Term { monomial: arena.monomials.of(factors), ..*term };

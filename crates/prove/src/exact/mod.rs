@@ -11,7 +11,6 @@
 mod arena;
 mod decide;
 mod monomial;
-mod rational;
 mod scalar;
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::rational::Rational;
+use crate::rational::Rational;
 
 /// A product of powers of atoms. Up to three factors are packed into the word; longer products are
 /// an index into a table.
@@ -76,7 +76,7 @@ impl Monomials {
         let mut slots = [0u64; FACTORS];
         let mut used = 0;
         let fits = factors.iter().rev().all(|(atom, exponent)| {
-            let Some(times) = exponent.whole().filter(|e| (1..=FACTORS as i64).contains(e)) else { return false };
+            let Some(times) = exponent.integer().filter(|e| (1..=FACTORS as i64).contains(e)) else { return false };
             let end = used + times as usize;
             if end > FACTORS {
                 return false;

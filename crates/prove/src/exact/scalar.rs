@@ -90,7 +90,7 @@ impl Scalar for Exact {
         with(|arena| {
             let difference = arena.difference(self.0, other.0);
             let number = arena.as_number(difference).map_err(refuse)?.ok_or(Unsupported("order of expressions over entries"))?;
-            Ok(Some(number.order(super::rational::Rational::ZERO)))
+            Ok(Some(number.order(crate::rational::Rational::ZERO)))
         })
     }
 

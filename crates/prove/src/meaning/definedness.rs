@@ -8,7 +8,6 @@
 //! is 0. Both sides are the same sum for `z` near 0 as well, with booleans as they are at 0; the
 //! chosen operand has a value there and is continuous, so both sides agree at 0 too.
 
-use num_traits::Signed;
 use regraft_ir::{Op, ValueId};
 
 use crate::index::{Poly, Var};

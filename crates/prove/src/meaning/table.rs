@@ -1,6 +1,5 @@
 //! Constants: numbers, regular index tables, and others by their contents.
 
-use num_traits::Signed;
 use regraft_ir::{Class, Const, DType};
 
 use crate::index::{Poly, Source};

@@ -36,8 +36,10 @@ fn renamed(term: &Term, depth: Var) -> (Term, Vec<(Var, Var)>) {
     if term.binders.is_empty() {
         return (nested(term, depth), Vec::new());
     }
+    // A single variable needs nothing to be told apart by.
+    let signature = |var, extent| if term.binders.len() == 1 { Signature::default() } else { signature(term, var, extent) };
     let mut binders: Vec<(Signature, Var, Poly)> =
-        term.binders.iter().map(|(var, extent)| (signature(term, *var, extent), *var, extent.clone())).collect();
+        term.binders.iter().map(|(var, extent)| (signature(*var, extent), *var, extent.clone())).collect();
     binders.sort();
     let groups: Vec<usize> = binders.iter().map(|b| binders.iter().filter(|o| o.0 == b.0).count()).collect();
     let mut orders = orders(&groups);

@@ -1,7 +1,7 @@
 //! Decides whether a sum is 0 wherever the facts hold: by normal form, and by cases where the
 //! normal form depends on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::index::{Facts, Poly, Var, fresh};
 use crate::value::algebra::{Trouble, power, product};
@@ -116,18 +116,31 @@ impl Cases {
     }
 }
 
+/// The extents of some variables, ascending.
+fn domain(binders: &[(Var, Poly)]) -> Vec<&Poly> {
+    let mut extents: Vec<&Poly> = binders.iter().map(|(_, extent)| extent).collect();
+    extents.sort();
+    extents
+}
+
 /// Joins two sums of the same body over adjacent ranges.
 pub(crate) fn joined(sum: &Sum) -> Option<Sum> {
     if sum.terms().len() > MOST_JOINED {
         return None;
     }
     let known: BTreeMap<&Term, usize> = sum.terms().iter().enumerate().map(|(at, (term, _))| (term, at)).collect();
+    let extents: BTreeSet<&Poly> = sum.terms().iter().flat_map(|(term, _)| &term.binders).map(|(_, extent)| extent).collect();
+    let domains: Vec<Vec<&Poly>> = sum.terms().iter().map(|(term, _)| domain(&term.binders)).collect();
     for (at, (term, c)) in sum.terms().iter().enumerate() {
         for (bound, (var, extent)) in term.binders.iter().enumerate() {
-            for (_, other) in sum.terms().iter().flat_map(|(term, _)| &term.binders) {
+            for other in &extents {
                 let mut binders = term.binders.clone();
                 let new = fresh();
-                binders[bound] = (new, other.clone());
+                binders[bound] = (new, (*other).clone());
+                // Most ranges fit no other sum, which is soon seen.
+                if !domains.iter().zip(sum.terms()).enumerate().any(|(i, (of, (_, k)))| i != at && k == c && *of == domain(&binders)) {
+                    continue;
+                }
                 let next = term.rebind(binders, vec![(*var, Poly::var(new).add(extent))]);
                 let next = canonical(&Sum::new([(next, c.clone())]));
                 let [(next, _)] = next.terms() else { continue };

@@ -141,7 +141,7 @@ impl<'a> Split<'a> {
                 return Ok(());
             }
             if !value.is_one() {
-                product *= value;
+                product = product * value;
             }
         }
         let Some((_, extent)) = self.variables.get(index.len()) else {
@@ -181,7 +181,7 @@ mod tests {
     use std::rc::Rc;
 
     use crate::index::fresh;
-    use crate::value::number::stored;
+    use crate::value::stored;
 
     fn table(shape: &[i64], elements: &[f64]) -> Rc<Table> {
         Rc::new(Table::new(shape, elements.iter().filter_map(|v| stored(*v)).collect()))

@@ -7,7 +7,7 @@
 //! function of the sum, [`Function::Wrapped`], otherwise.
 
 use num_bigint::BigInt;
-use num_traits::{Euclid, One, Signed, Zero};
+use num_traits::{Euclid, One, Zero};
 use regraft_ir::{Class, DType};
 
 use crate::index::{Atom, Facts, Poly, Source};

@@ -1,6 +1,6 @@
 //! Functions of sums, simplified by what is known about them.
 
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Zero};
 
 use crate::index::Facts;
 use crate::value::algebra::{Trouble, common_factors, product};

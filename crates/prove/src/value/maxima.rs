@@ -1,6 +1,6 @@
 //! Maxima: of several sums, and of one sum over a range.
 
-use num_traits::{One, Signed};
+use num_traits::One;
 
 use crate::index::{Facts, Poly, Var};
 use crate::value::algebra::{Trouble, common_factors, power, product};

@@ -1,155 +1,229 @@
-//! Exact numbers, and what decimal constants stand for.
+//! Exact numbers.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{FromPrimitive, Signed, ToPrimitive, Zero};
-use regraft_ir::{Class, Const, DType};
+use num_traits::{FromPrimitive, One, Signed, ToPrimitive, Zero};
 
-use crate::ratio::simplest;
+use crate::rational::Rational;
 
-/// An exact ratio.
-pub(crate) type Number = BigRational;
+/// An exact ratio of any length, held in two machine words wherever it fits: most numbers in
+/// proofs do.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Number(Held);
 
-/// Maximum number of digits in a decimal that is read as written.
-const MOST_DIGITS: usize = 6;
+/// A number that fits is always held as a short one, so that equality and hashes agree.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Held {
+    Short(Rational),
+    Long(Box<BigRational>),
+}
 
 /// An integer.
 pub(crate) fn whole(value: i64) -> Number {
-    Number::from_integer(BigInt::from(value))
+    Number(Held::Short(Rational::whole(value)))
 }
 
-/// The stored number, whatever it was meant to be; `None` for infinities and NaN.
-pub(crate) fn stored(value: f64) -> Option<Number> {
-    Number::from_f64(value)
-}
+impl Number {
+    /// The ratio; the denominator is not 0.
+    pub fn new(numerator: BigInt, denominator: BigInt) -> Number {
+        Number::of(BigRational::new(numerator, denominator))
+    }
 
-/// The exact elements of a numeric or boolean constant; `None` if one is infinite or NaN.
-pub(crate) fn elements(constant: &Const) -> Option<Vec<Number>> {
-    match constant.dtype().class() {
-        Class::Real => constant.to_f64()?.into_iter().map(stored).collect(),
-        Class::Int | Class::Bool => {
-            let unsigned = constant.dtype() == DType::U64;
-            let number = |v: i64| if unsigned { BigInt::from(v as u64) } else { BigInt::from(v) };
-            Some(constant.to_i64()?.into_iter().map(|v| Number::from_integer(number(v))).collect())
+    pub fn from_integer(value: BigInt) -> Number {
+        value.to_i64().map_or_else(|| Number(Held::Long(Box::new(BigRational::from_integer(value)))), whole)
+    }
+
+    /// The number that a double is; `None` for infinities and NaN.
+    pub fn from_f64(value: f64) -> Option<Number> {
+        BigRational::from_f64(value).map(Number::of)
+    }
+
+    fn of(value: BigRational) -> Number {
+        let short = value.numer().to_i64().zip(value.denom().to_i64());
+        let short = short.and_then(|(n, d)| Rational::reduced(n.into(), d.into()));
+        Number(short.map_or_else(|| Held::Long(Box::new(value)), Held::Short))
+    }
+
+    fn long(&self) -> BigRational {
+        match &self.0 {
+            Held::Short(short) => BigRational::new_raw(short.numerator().into(), short.denominator().into()),
+            Held::Long(long) => (**long).clone(),
         }
-        Class::Other => None,
+    }
+
+    /// The number as a ratio of machine integers, if it is one.
+    pub fn short(&self) -> Option<Rational> {
+        if let Held::Short(short) = self.0 { Some(short) } else { None }
+    }
+
+    /// The result on short numbers if that is short, or else on long ones.
+    fn apply(
+        &self,
+        other: &Number,
+        short: fn(Rational, Rational) -> Option<Rational>,
+        long: fn(BigRational, BigRational) -> BigRational,
+    ) -> Number {
+        let fitting = self.short().zip(other.short()).and_then(|(a, b)| short(a, b));
+        fitting.map_or_else(|| Number::of(long(self.long(), other.long())), |short| Number(Held::Short(short)))
+    }
+
+    pub fn numer(&self) -> BigInt {
+        self.short().map_or_else(|| self.long().numer().clone(), |short| short.numerator().into())
+    }
+
+    pub fn denom(&self) -> BigInt {
+        self.short().map_or_else(|| self.long().denom().clone(), |short| short.denominator().into())
+    }
+
+    /// The reciprocal of a number other than 0.
+    pub fn recip(&self) -> Number {
+        Number::one() / self
+    }
+
+    pub fn abs(&self) -> Number {
+        if self.is_negative() { -self } else { self.clone() }
+    }
+
+    pub fn is_negative(&self) -> bool {
+        match &self.0 {
+            Held::Short(short) => short.is_negative(),
+            Held::Long(long) => long.is_negative(),
+        }
+    }
+
+    pub fn is_positive(&self) -> bool {
+        !self.is_negative() && !self.is_zero()
+    }
+
+    pub fn is_integer(&self) -> bool {
+        match &self.0 {
+            Held::Short(short) => short.denominator() == 1,
+            Held::Long(long) => long.is_integer(),
+        }
+    }
+
+    /// The largest integer that is not larger.
+    pub fn floor(&self) -> Number {
+        if self.is_integer() { self.clone() } else { Number::of(self.long().floor()) }
+    }
+
+    /// The smallest integer that is not smaller.
+    pub fn ceil(&self) -> Number {
+        if self.is_integer() { self.clone() } else { Number::of(self.long().ceil()) }
+    }
+
+    /// The integer, rounded towards zero.
+    pub fn to_integer(&self) -> BigInt {
+        self.numer() / self.denom()
+    }
+
+    pub fn to_f64(&self) -> f64 {
+        self.long().to_f64().unwrap_or(f64::INFINITY)
     }
 }
 
-/// How constants of floating-point types are read.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Reading {
-    /// As the stored numbers.
-    #[default]
-    Stored,
-    /// As the simple ratios they were rounded from, where there are any. No two constants of one
-    /// type are read as the same number.
-    Meant(Rc<Rounded>),
+/// The operators, for owned and borrowed operands.
+macro_rules! operators {
+    ($($operator:ident $method:ident $short:expr;)*) => {$(
+        impl $operator<&Number> for &Number {
+            type Output = Number;
+            fn $method(self, other: &Number) -> Number {
+                self.apply(other, $short, $operator::$method)
+            }
+        }
+        impl $operator<&Number> for Number {
+            type Output = Number;
+            fn $method(self, other: &Number) -> Number {
+                $operator::$method(&self, other)
+            }
+        }
+        impl $operator<Number> for Number {
+            type Output = Number;
+            fn $method(self, other: Number) -> Number {
+                $operator::$method(&self, &other)
+            }
+        }
+        impl $operator<Number> for &Number {
+            type Output = Number;
+            fn $method(self, other: Number) -> Number {
+                $operator::$method(self, &other)
+            }
+        }
+    )*};
 }
 
-/// How far constants are from the numbers they were read as.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rounded {
-    /// The largest difference, relative to the stored number.
-    pub relative: Cell<f64>,
+operators! {
+    Add add Rational::plus;
+    Sub sub |a, b| a.plus(b.negative()?);
+    Mul mul Rational::times;
+    Div div |a, b| a.times(b.inverse()?);
 }
 
-impl Rounded {
-    fn note(&self, stored: &Number, meant: &Number) {
-        let relative = if stored.is_zero() { 0.0 } else { ((meant - stored) / stored).abs().to_f64().unwrap_or(f64::INFINITY) };
-        self.note_relative(relative);
-    }
-
-    fn note_relative(&self, relative: f64) {
-        self.relative.set(self.relative.get().max(relative));
-    }
-}
-
-impl Reading {
-    /// The number as which a finite value of type `dtype` is read.
-    pub fn number(&self, value: f64, dtype: DType) -> Option<Number> {
-        let number = stored(value)?;
-        let Reading::Meant(rounded) = self else { return Some(number) };
-        let Some(meant) = meant(value, dtype).filter(|meant| *meant != number) else { return Some(number) };
-        rounded.note(&number, &meant);
-        Some(meant)
-    }
-
-    /// The multiple of a root as which a value of type `dtype` is read, if it is one.
-    pub fn multiple_of_root(&self, value: f64, dtype: DType) -> Option<(Root, Number)> {
-        let Reading::Meant(rounded) = self else { return None };
-        let (root, ratio, exact) = multiple_of_root(value, dtype)?;
-        // The product itself is known to double precision only.
-        rounded.note_relative(((exact - value) / value).abs() + f64::EPSILON);
-        Some((root, ratio))
+impl Neg for &Number {
+    type Output = Number;
+    fn neg(self) -> Number {
+        self * &whole(-1)
     }
 }
 
-/// Roots that occur in GELU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Root {
-    /// The square root of 2.
-    Two,
-    /// The square root of 2 / pi.
-    TwoOverPi,
-}
-
-/// A root, a ratio, and their product in double precision, which rounds to `value`.
-fn multiple_of_root(value: f64, dtype: DType) -> Option<(Root, Number, f64)> {
-    // The last two are factors of the cube in the tanh form.
-    let ratios = [(1, 1), (2, 1), (1, 2), (44_715, 1_000_000), (2 * 44_715, 1_000_000)];
-    let roots = [(Root::Two, std::f64::consts::SQRT_2), (Root::TwoOverPi, (2.0 / std::f64::consts::PI).sqrt())];
-    let all = roots.into_iter().flat_map(|root| ratios.into_iter().map(move |ratio| (root, ratio)));
-    all.into_iter().find_map(|((root, number), (n, d))| {
-        let exact = (number * n as f64 / d as f64).copysign(value);
-        let ratio = whole(if value < 0.0 { -n } else { n }) / whole(d);
-        (round(exact, dtype) == Some(value)).then_some((root, ratio, exact))
-    })
-}
-
-/// Whether a number of this type may be the result of rounding.
-pub(crate) fn may_be_rounded(value: f64, dtype: DType) -> bool {
-    meant(value, dtype).is_some_and(|number| stored(value) != Some(number)) || multiple_of_root(value, dtype).is_some()
-}
-
-/// `value` rounded to the type.
-fn round(value: f64, dtype: DType) -> Option<f64> {
-    match dtype {
-        DType::F64 => Some(value),
-        DType::F32 => Some(f64::from(value as f32)),
-        _ => Const::scalar(dtype, value)?.to_f64()?.first().copied(),
+impl Neg for Number {
+    type Output = Number;
+    fn neg(self) -> Number {
+        -&self
     }
 }
 
-/// The decimal as which a number of this type is written, if that is short; otherwise the simplest
-/// ratio that rounds to it, if there is a simple one.
-///
-/// `0.1` means one tenth, not the single-precision number next to it.
-pub(crate) fn meant(value: f64, dtype: DType) -> Option<Number> {
-    if !value.is_finite() {
-        return None;
+impl AddAssign<Number> for Number {
+    fn add_assign(&mut self, other: Number) {
+        *self = &*self + &other;
     }
-    let close = |ratio: f64| round(ratio, dtype) == Some(value.abs());
-    let written = || match dtype {
-        DType::F64 => decimal(&format!("{value}")),
-        _ => decimal(&format!("{}", value as f32)),
-    };
-    let signed = |ratio: Number| if value < 0.0 { -ratio } else { ratio };
-    written().or_else(|| simplest(value.abs(), close).map(|(n, d)| signed(Number::new(n.into(), d.into()))))
 }
 
-/// A decimal with few digits.
-fn decimal(text: &str) -> Option<Number> {
-    let (whole, fraction) = text.split_once('.')?;
-    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
-    if digits.trim_start_matches('0').len() > MOST_DIGITS || fraction.len() > 3 * MOST_DIGITS {
-        return None;
+impl Zero for Number {
+    fn zero() -> Number {
+        whole(0)
     }
-    let ratio = Number::new(digits.parse().ok()?, BigInt::from(10).pow(fraction.len() as u32));
-    Some(if whole.starts_with('-') { -ratio } else { ratio })
+
+    fn is_zero(&self) -> bool {
+        self.short().is_some_and(Rational::is_zero)
+    }
+}
+
+impl One for Number {
+    fn one() -> Number {
+        whole(1)
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Number) -> Ordering {
+        match (self.short(), other.short()) {
+            (Some(a), Some(b)) => a.order(b),
+            _ => self.long().cmp(&other.long()),
+        }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.long().fmt(f)
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 #[cfg(test)]
@@ -157,39 +231,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_read_back_where_they_are_meant() {
-        let ratio = |n: i64, d: i64| Some(Number::new(n.into(), d.into()));
-        for (value, dtype, expected) in [
-            (0.0, DType::F32, ratio(0, 1)),
-            (-3.0, DType::F32, ratio(-3, 1)),
-            (-1e-5, DType::F64, ratio(-1, 100_000)),
-            (0.1, DType::F64, ratio(1, 10)),
-            (f64::from(0.1f32), DType::F32, ratio(1, 10)),
-            (f64::from(1.0f32 / 6.0), DType::F32, ratio(1, 6)),
-            (f64::from(0.044_715f32), DType::F32, ratio(8943, 200_000)),
-            (f64::INFINITY, DType::F32, None),
-        ] {
-            assert_eq!(meant(value, dtype), expected, "{value}");
+    fn short_and_long_numbers_are_one_field() {
+        let edges = [0, 1, -1, 2, -3, 7, i64::MAX, i64::MIN, i64::MAX - 1, 1 << 40];
+        let ratio = |n: i64, d: i64| BigRational::new(n.into(), d.into());
+        let all: Vec<BigRational> = edges.iter().flat_map(|n| edges.iter().filter(|d| **d != 0).map(move |d| ratio(*n, *d))).collect();
+        for a in &all {
+            let short = Number::of(a.clone());
+            assert_eq!((short.is_integer(), short.is_negative(), short.is_zero()), (a.is_integer(), a.is_negative(), a.is_zero()));
+            assert_eq!((short.floor(), short.ceil(), &short.long()), (Number::of(a.floor()), Number::of(a.ceil()), a));
+            for b in &all {
+                let other = Number::of(b.clone());
+                assert_eq!(&short + &other, Number::of(a + b));
+                assert_eq!(&short - &other, Number::of(a - b));
+                assert_eq!(&short * &other, Number::of(a * b));
+                assert_eq!(short.cmp(&other), a.cmp(b));
+                if !b.is_zero() {
+                    assert_eq!(&short / &other, Number::of(a / b));
+                }
+            }
         }
-        // A double that a float would round to one tenth is another number.
-        assert_ne!(meant(f64::from(0.1f32), DType::F64), ratio(1, 10));
-    }
-
-    #[test]
-    fn neighbours_are_never_read_as_one_number() {
-        for value in [0.1f32, 1.0 / 3.0, 0.797_884_6, 1e-5, 6.0] {
-            let next = f32::from_bits(value.to_bits() + 1);
-            let [a, b] = [value, next].map(|v| Reading::Meant(Rc::default()).number(f64::from(v), DType::F32));
-            assert!(a.is_some() && a != b, "{value}");
-        }
-    }
-
-    #[test]
-    fn stored_numbers_are_exact() {
-        assert_ne!(Reading::Stored.number(0.1, DType::F64), Reading::Stored.number(f64::from(0.1f32), DType::F64));
-        let large = Const::from_i64(DType::I64, &[2], &[(1 << 53) + 1, -1]).expect("a constant");
-        assert_eq!(elements(&large), Some(vec![whole((1 << 53) + 1), whole(-1)]));
-        let unsigned = Const::from_i64(DType::U64, &[1], &[-1]).expect("a constant");
-        assert_eq!(elements(&unsigned), Some(vec![Number::from_integer(BigInt::from(u64::MAX))]));
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Zero};
 
 use crate::index::{Atom, Facts, Poly, Var};
 use crate::value::algebra::{Trouble, common_factors, power, product};

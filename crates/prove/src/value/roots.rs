@@ -1,6 +1,6 @@
 //! Roots and other fractional powers, of which a product has at most one of each kind per base.
 
-use num_traits::{One, Signed, ToPrimitive, Zero};
+use num_traits::{One, ToPrimitive, Zero};
 
 use crate::index::Facts;
 use crate::value::algebra::{Trouble, power, product};
@@ -45,7 +45,7 @@ pub(crate) fn fractions(y: &Sum, exponent: &Number) -> Vec<Factor> {
     let mut rest = exponent.clone();
     if rest >= half() {
         factors.push(Factor::Apply(Function::Sqrt, vec![y.clone()]));
-        rest -= half();
+        rest = rest - half();
     }
     if !rest.is_zero() {
         factors.push(Factor::Apply(Function::Named(POWER.into()), vec![y.clone(), Sum::number(rest)]));

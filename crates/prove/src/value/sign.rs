@@ -1,6 +1,6 @@
 //! Signs of sums: from their form, and from what a case assumes about them.
 
-use num_traits::{One, Signed, Zero};
+use num_traits::{One, Zero};
 
 use crate::index::{Atom, Facts, Poly, Var};
 use crate::value::number::Number;

@@ -1,14 +1,12 @@
 //! Exact ratios of machine integers.
 
-use num_traits::ToPrimitive;
-
 use regraft_ir::DType;
 
 use crate::value::{meant, stored};
 
 /// A ratio in lowest terms, its denominator positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Rational {
+pub(crate) struct Rational {
     numerator: i64,
     denominator: i64,
 }
@@ -18,18 +16,25 @@ const LONGEST: u64 = 1 << 32;
 
 fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
+        // Division of machine words is many times as fast.
+        if let (Ok(mut x), Ok(mut y)) = (u64::try_from(a), u64::try_from(b)) {
+            while y != 0 {
+                (x, y) = (y, x % y);
+            }
+            return x.into();
+        }
         (a, b) = (b, a % b);
     }
     a
 }
 
 impl Rational {
-    pub(super) const ZERO: Rational = Rational { numerator: 0, denominator: 1 };
-    pub(super) const ONE: Rational = Rational { numerator: 1, denominator: 1 };
-    pub(super) const MINUS_ONE: Rational = Rational { numerator: -1, denominator: 1 };
+    pub(crate) const ZERO: Rational = Rational { numerator: 0, denominator: 1 };
+    pub(crate) const ONE: Rational = Rational { numerator: 1, denominator: 1 };
+    pub(crate) const MINUS_ONE: Rational = Rational { numerator: -1, denominator: 1 };
 
     /// The ratio in lowest terms; `None` if it does not fit, or if the denominator is 0.
-    fn reduced(numerator: i128, denominator: i128) -> Option<Rational> {
+    pub(crate) fn reduced(numerator: i128, denominator: i128) -> Option<Rational> {
         if denominator == 0 {
             return None;
         }
@@ -39,31 +44,44 @@ impl Rational {
 
     /// The number a double stands for: the ratio it was rounded from, in single precision if the
     /// double is a single-precision number; `None` if there is none, or it does not fit.
-    pub(super) fn of(value: f64) -> Option<Rational> {
+    pub(crate) fn of(value: f64) -> Option<Rational> {
         let dtype = if f64::from(value as f32) == value { DType::F32 } else { DType::F64 };
         let exact = meant(value, dtype).or_else(|| stored(value))?;
-        Rational::reduced(exact.numer().to_i128()?, exact.denom().to_i128()?)
+        exact.short()
     }
 
     /// Whether products of a few of these fit.
-    pub(super) fn is_short(self) -> bool {
+    pub(crate) fn is_short(self) -> bool {
         self.numerator.unsigned_abs() <= LONGEST && self.denominator.unsigned_abs() <= LONGEST
     }
 
-    pub(super) fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         self.numerator == 0
     }
 
-    pub(super) fn is_negative(self) -> bool {
+    pub(crate) fn is_negative(self) -> bool {
         self.numerator < 0
     }
 
-    /// The whole number, if it is one.
-    pub(super) fn whole(self) -> Option<i64> {
+    /// An integer.
+    pub(crate) fn whole(value: i64) -> Rational {
+        Rational { numerator: value, denominator: 1 }
+    }
+
+    pub(crate) fn numerator(self) -> i64 {
+        self.numerator
+    }
+
+    pub(crate) fn denominator(self) -> i64 {
+        self.denominator
+    }
+
+    /// The integer, if it is one.
+    pub(crate) fn integer(self) -> Option<i64> {
         (self.denominator == 1).then_some(self.numerator)
     }
 
-    pub(super) fn plus(self, other: Rational) -> Option<Rational> {
+    pub(crate) fn plus(self, other: Rational) -> Option<Rational> {
         if self.denominator == 1 && other.denominator == 1 {
             return Some(Rational { numerator: self.numerator.checked_add(other.numerator)?, denominator: 1 });
         }
@@ -71,7 +89,7 @@ impl Rational {
         Rational::reduced((a * d).checked_add(c * b)?, b * d)
     }
 
-    pub(super) fn times(self, other: Rational) -> Option<Rational> {
+    pub(crate) fn times(self, other: Rational) -> Option<Rational> {
         if self.denominator == 1 && other.denominator == 1 {
             return Some(Rational { numerator: self.numerator.checked_mul(other.numerator)?, denominator: 1 });
         }
@@ -80,21 +98,21 @@ impl Rational {
     }
 
     /// `1 / self`; `None` for zero.
-    pub(super) fn inverse(self) -> Option<Rational> {
+    pub(crate) fn inverse(self) -> Option<Rational> {
         Rational::reduced(i128::from(self.denominator), i128::from(self.numerator))
     }
 
-    pub(super) fn negative(self) -> Option<Rational> {
+    pub(crate) fn negative(self) -> Option<Rational> {
         self.times(Rational::MINUS_ONE)
     }
 
     /// Which of two is larger.
-    pub(super) fn order(self, other: Rational) -> std::cmp::Ordering {
+    pub(crate) fn order(self, other: Rational) -> std::cmp::Ordering {
         let [a, b, c, d] = [self.numerator, self.denominator, other.numerator, other.denominator].map(i128::from);
         (a * d).cmp(&(c * b))
     }
 
-    pub(super) fn to_f64(self) -> f64 {
+    pub(crate) fn to_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 }
