@@ -269,6 +269,8 @@ fn relevant(plan: &Plan) -> Guards {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regraft_ir::parallel;
+
     use crate::family::family;
     use crate::format::Format;
 
@@ -289,18 +291,19 @@ mod tests {
             matmul(a,b)==matmul(b,a)
             relu(ewadd(a,b))==ewadd(relu(a),relu(b))
             transpose(a)==relu(transpose(a))";
-        for rule in Format::Equations.read(rules.as_bytes()).unwrap_or_else(|e| panic!("{e}")) {
-            let (plan, names) = (Plan::new(&rule), names(&rule));
+        let rules = Format::Equations.read(rules.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+        parallel::map(&rules, parallel::cores(), |rule| {
+            let (plan, names) = (Plan::new(rule), names(rule));
             let kinds = typings(&plan);
             let mut court = Court::new(&plan, &kinds, &names);
             court.fill();
             let wrong: Vec<&Trial> = court.trials.iter().filter(|t| t.difference.is_some()).collect();
-            assert!(!wrong.is_empty(), "{}", algebra(&rule));
+            assert!(!wrong.is_empty(), "{}", algebra(rule));
             for trial in wrong.iter().step_by(wrong.len().div_ceil(TRIED)) {
                 let Ok(family) = family(&plan, &trial.instance, Guards::NONE, &names) else { continue };
                 let verdict = regraft_prove::equal(&family.before, &family.after);
-                assert!(!verdict.is_proved(), "{}: {:?} differs, but\n{}", algebra(&rule), trial.instance, family.key);
+                assert!(!verdict.is_proved(), "{}: {:?} differs, but\n{}", algebra(rule), trial.instance, family.key);
             }
-        }
+        });
     }
 }

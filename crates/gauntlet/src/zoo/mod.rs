@@ -240,6 +240,7 @@ fn light(bench: &Bench, path: &Path, seed: u64) -> Result<Ended> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regraft_ir::parallel;
 
     #[test]
     fn small_networks_are_right_at_other_batches() {
@@ -266,10 +267,11 @@ mod tests {
         let is_short = |path: &PathBuf| {
             ["alexnet", "shufflenet", "squeezenet", "vgg19", "zfnet"].iter().any(|name| path.to_string_lossy().contains(name))
         };
-        for path in paths.into_iter().filter(is_short) {
+        let paths: Vec<PathBuf> = paths.into_iter().filter(is_short).collect();
+        parallel::map(&paths, parallel::cores(), |path| {
             let written = folder.path().join(path.file_name().unwrap());
-            let (rewrites, _) = rewrite(&bench, &path, &written, 0).unwrap_or_else(|e| panic!("{}: {e:#}", path.display()));
+            let (rewrites, _) = rewrite(&bench, path, &written, 0).unwrap_or_else(|e| panic!("{}: {e:#}", path.display()));
             assert!(rewrites > STEPS / 2, "{}: {rewrites} rewrites", path.display());
-        }
+        });
     }
 }
