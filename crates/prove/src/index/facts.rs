@@ -372,11 +372,16 @@ impl Facts {
 
     /// Each size is 1 plus something nonnegative.
     fn by_sizes(&self, sum: &Poly) -> bool {
+        // What is negative where all sizes are 1 needs no expansion.
+        let at_ones = sum.terms().iter().try_fold(0i64, |total, (_, c)| total.checked_add(*c));
+        let is_open = at_ones.is_none_or(|total| total >= 0);
+        if !is_open || sum.terms().iter().any(|(atoms, _)| !atoms.iter().all(|atom| matches!(atom, Atom::Size(_)))) {
+            return false;
+        }
         let mut total = Poly::default();
         for (atoms, coefficient) in sum.terms() {
             let mut product = Poly::number(*coefficient);
             for atom in atoms.iter() {
-                let Atom::Size(_) = atom else { return false };
                 product = product.mul(&Poly::atom(atom.clone()).plus(1));
             }
             total = total.add(&product);
