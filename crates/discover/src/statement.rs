@@ -182,11 +182,10 @@ impl<'a> Statement<'a> {
 fn moves_only(spec: &Spec, written: &Written) -> bool {
     fn expression(expr: &crate::expr::Expr) -> bool {
         use crate::expr::Expr;
-        use OpKind::{Concat, MaxPool, Pad, Relu, Reshape, Slice, Split, Transpose};
         match expr {
             Expr::Operand(_) | Expr::Constant(_) | Expr::Fill(..) => true,
             Expr::Apply { kind, args, .. } => {
-                matches!(kind, Concat | MaxPool | Pad | Relu | Reshape | Slice | Split | Transpose) && args.iter().all(expression)
+                (kind.moves_elements() || matches!(kind, OpKind::MaxPool | OpKind::Relu)) && args.iter().all(expression)
             }
         }
     }

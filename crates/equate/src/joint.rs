@@ -124,7 +124,7 @@ impl Joint {
         let elements = |ty: &TensorType| ty.elements().known().unwrap_or(i64::MAX);
         let largest = inputs.iter().chain(&types).map(elements).max().unwrap_or(0);
         if largest > LARGEST {
-            let value = types.len() == 1 && largest <= LARGEST_MOVED && moves(node.op.kind());
+            let value = types.len() == 1 && largest <= LARGEST_MOVED && node.op.kind().moves_elements();
             return value.then(|| eval::constant_value(&self.graph, id.out()).ok()).flatten().map(|c| vec![c]);
         }
         let values: Option<Vec<Value<Rounded>>> = operands.iter().map(|c| Value::from_const(c)).collect();
@@ -181,10 +181,4 @@ impl Joint {
         }
         true
     }
-}
-
-/// True for operators that only move elements.
-fn moves(kind: OpKind) -> bool {
-    use OpKind::{Concat, Flatten, Reshape, Slice, Split, Squeeze, Transpose, Unsqueeze};
-    matches!(kind, Concat | Flatten | Reshape | Slice | Split | Squeeze | Transpose | Unsqueeze)
 }

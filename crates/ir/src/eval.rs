@@ -181,18 +181,7 @@ pub(crate) fn moves(graph: &Graph, id: NodeId, dtype: DType) -> bool {
     let node = graph.node(id);
     match node.op.kind() {
         OpKind::Constant => node.types.iter().flatten().all(|t| t.dtype == dtype),
-        kind => matches!(
-            kind,
-            OpKind::Transpose
-                | OpKind::Reshape
-                | OpKind::Identity
-                | OpKind::Unsqueeze
-                | OpKind::Squeeze
-                | OpKind::Flatten
-                | OpKind::Slice
-                | OpKind::Split
-                | OpKind::Concat
-        ),
+        kind => kind.moves_elements(),
     }
 }
 

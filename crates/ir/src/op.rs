@@ -71,6 +71,10 @@ pub trait Operator: Attributes + Clone + Debug + Eq + Hash {
     /// Swapping the two operands changes nothing.
     const COMMUTATIVE: bool = false;
 
+    /// Each element of the result is an element of an operand, or a given number, whatever the
+    /// elements are.
+    const MOVES: bool = false;
+
     /// The result types for these operand types.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
@@ -167,6 +171,11 @@ macro_rules! operators {
             pub fn commutative(self) -> bool {
                 match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::COMMUTATIVE),*, _ => false }
             }
+            /// Whether each element of the result is an element of an operand, or a given number,
+            /// whatever the elements are.
+            pub fn moves_elements(self) -> bool {
+                match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::MOVES),*, _ => false }
+            }
             /// ONNX operator types of the standard domain that import as this kind.
             pub fn onnx_types(self) -> &'static [&'static str] {
                 match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::onnx_types()),*, _ => &[] }
@@ -245,34 +254,6 @@ impl OpKind {
         let plain = |s: &str| s.chars().filter(|c| *c != '-' && *c != '_').flat_map(char::to_lowercase).collect::<String>();
         let wanted = plain(name);
         OpKind::ALL.iter().copied().find(|kind| plain(kind.name()) == wanted)
-    }
-
-    /// Whether each element of the result is an element of an operand, or a given number, whatever
-    /// the elements are.
-    pub fn moves_elements(self) -> bool {
-        use OpKind::*;
-        matches!(
-            self,
-            Identity
-                | Transpose
-                | Reshape
-                | Flatten
-                | Squeeze
-                | Unsqueeze
-                | Expand
-                | Tile
-                | Slice
-                | Pad
-                | Concat
-                | Split
-                | Gather
-                | Where
-                | DepthToSpace
-                | SpaceToDepth
-                | ConstantOfShape
-                | Shape
-                | Size
-        )
     }
 }
 

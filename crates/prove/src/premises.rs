@@ -99,5 +99,5 @@ fn adds_up_integers(graph: &Graph) -> bool {
 
 /// Whether an operator computes no numbers: it moves elements, or is an uninterpreted function.
 fn moves(kind: OpKind) -> bool {
-    kind.moves_elements() || matches!(kind, OpKind::OneHot | OpKind::Upsample | OpKind::Opaque)
+    kind.moves_elements() || kind == OpKind::Opaque
 }

@@ -19,6 +19,8 @@ operator! {
 }
 
 impl Operator for Concat {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [first, rest @ ..] = inputs else { return Err(TypeError::invalid("Concat takes at least one operand")) };
         let axis = axis_below("Concat", self.axis, first.rank())?;

@@ -26,6 +26,8 @@ operator! {
 }
 
 impl Operator for ConstantOfShape {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if !inputs.is_empty() || self.value.elements() != 1 {
             return Err(TypeError::invalid("ConstantOfShape takes no operands and one value"));

@@ -73,6 +73,8 @@ fn regrouped<S: Scalar>(x: &Value<S>, split: [usize; 6], perm: [usize; 6], shape
 }
 
 impl Operator for DepthToSpace {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let x = image("DepthToSpace", inputs, self.blocksize)?;
         if self.mode != "DCR" && self.mode != "CRD" {
@@ -125,6 +127,8 @@ impl Operator for DepthToSpace {
 }
 
 impl Operator for SpaceToDepth {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let x = image("SpaceToDepth", inputs, self.blocksize)?;
         let [n, c, h, w] = x.shape.as_slice() else { return Err(TypeError::invalid(format!("SpaceToDepth of {x}"))) };

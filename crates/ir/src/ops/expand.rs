@@ -20,6 +20,8 @@ operator! {
 }
 
 impl Operator for Expand {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Expand", inputs)?;
         let Some(added) = self.shape.len().checked_sub(x.rank()) else {

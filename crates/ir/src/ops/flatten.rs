@@ -19,6 +19,8 @@ operator! {
 }
 
 impl Operator for Flatten {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Flatten", inputs)?;
         let Some(axis) = usize::try_from(self.axis).ok().filter(|a| *a <= x.rank()) else {

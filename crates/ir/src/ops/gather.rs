@@ -23,6 +23,8 @@ operator! {
 }
 
 impl Operator for Gather {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [data, indices] = operands("Gather", inputs)?;
         let axis = axis_below("Gather", self.axis, data.rank())?;

@@ -21,6 +21,8 @@ operator! {
 }
 
 impl Operator for Identity {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         only("Identity", inputs).map(|operand| vec![operand.clone()])
     }

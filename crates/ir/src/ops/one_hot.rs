@@ -28,6 +28,8 @@ operator! {
 }
 
 impl Operator for OneHot {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [indices, pair] = operands("OneHot", inputs)?;
         let axis = usize::try_from(self.axis).ok().filter(|a| *a <= indices.rank());

@@ -31,6 +31,8 @@ operator! {
 }
 
 impl Operator for Pad {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Pad", inputs)?;
         let rank = x.rank();

@@ -23,6 +23,8 @@ operator! {
 }
 
 impl Operator for Reshape {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Reshape", inputs)?;
         if self.shape.iter().any(|d| d.known().is_some_and(|d| d < 0)) {

@@ -19,6 +19,8 @@ operator! {
 const WHERE: &[Since] = &[(9, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), (16, Types::BF16)];
 
 impl Operator for Where {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [condition, x, y] = inputs else {
             return Err(TypeError::invalid(format!("Where takes 3 operands, not {}", inputs.len())));

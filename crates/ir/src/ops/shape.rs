@@ -22,6 +22,8 @@ operator! {
 }
 
 impl Operator for Shape {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Shape", inputs)?;
         if self.start < 0 || self.end < self.start || self.end > x.rank() as i64 {

@@ -16,6 +16,8 @@ operator! {
 }
 
 impl Operator for Size {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [_] = operands("Size", inputs)?;
         Ok(vec![TensorType::new(DType::I64, [0i64; 0])])

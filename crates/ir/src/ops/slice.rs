@@ -64,6 +64,8 @@ impl Slice {
 }
 
 impl Operator for Slice {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Slice", inputs)?;
         let mut result = x.clone();

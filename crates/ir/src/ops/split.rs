@@ -22,6 +22,8 @@ operator! {
 }
 
 impl Operator for Split {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Split", inputs)?;
         let axis = axis_below("Split", self.axis, x.rank())?;

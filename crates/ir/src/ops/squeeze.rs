@@ -18,6 +18,8 @@ operator! {
 }
 
 impl Operator for Squeeze {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Squeeze", inputs)?;
         let axes = axes_below("Squeeze", &self.axes, x.rank())?;

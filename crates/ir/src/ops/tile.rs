@@ -19,6 +19,8 @@ operator! {
 }
 
 impl Operator for Tile {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Tile", inputs)?;
         if self.repeats.len() != x.rank() || self.repeats.iter().any(|r| *r < 0) {

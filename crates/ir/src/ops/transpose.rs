@@ -18,6 +18,8 @@ operator! {
 }
 
 impl Operator for Transpose {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Transpose", inputs)?;
         let mut seen = vec![false; x.rank()];

@@ -18,6 +18,8 @@ operator! {
 }
 
 impl Operator for Unsqueeze {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = operands("Unsqueeze", inputs)?;
         let mut shape = x.shape.clone();

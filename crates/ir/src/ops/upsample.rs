@@ -26,6 +26,8 @@ operator! {
 }
 
 impl Operator for Upsample {
+    const MOVES: bool = true;
+
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x] = inputs else { return Err(TypeError::invalid("Upsample takes one operand")) };
         if x.rank() != self.scales.len() || !self.scales.iter().all(|s| (1..=LARGEST_SIZE).contains(s)) {

@@ -4,7 +4,7 @@
 //! With their result types known, the graph below such nodes can still be optimized.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use regraft_ir::{Attr, DType, Dim, PartialType, TensorType};
 
@@ -27,9 +27,8 @@ pub(crate) fn presume(view: &View<'_>, defined: Defined<'_>) -> Vec<Option<Parti
 
 /// The signatures: names of operators, and the text from the inputs on.
 fn signatures() -> impl Iterator<Item = (&'static str, &'static str)> {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    let text = TEXT.get_or_init(|| include_str!("signatures.txt").replace("\n  ", " "));
-    text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('('))
+    static TEXT: LazyLock<String> = LazyLock::new(|| include_str!("signatures.txt").replace("\n  ", " "));
+    TEXT.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('('))
 }
 
 /// The types of the results by one signature, if it applies.

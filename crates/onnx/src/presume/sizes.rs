@@ -33,14 +33,12 @@ pub(super) fn spread(axes: &[&str], have: &[Dim]) -> Option<Vec<Vec<Dim>>> {
     let single = axes.iter().filter(|axis| !axis.starts_with('*')).count();
     let spare = have.len().checked_sub(single).filter(|spare| *spare == 0 || single < axes.len())?;
     let mut rest = have;
-    let own = axes.iter().map(|axis| rest.split_off(..if axis.starts_with('*') { spare } else { 1 }).map(<[_]>::to_vec));
-    own.collect()
+    axes.iter().map(|axis| rest.split_off(..if axis.starts_with('*') { spare } else { 1 }).map(<[_]>::to_vec)).collect()
 }
 
 /// The only number in the list, as an index into `length` places; negative ones count from the end.
 pub(super) fn index(list: &[Dim], length: usize) -> Option<usize> {
-    let [number] = list else { return None };
-    let number = number.known()?;
+    let number = <&[Dim; 1]>::try_from(list).ok()?[0].known()?;
     usize::try_from(if number < 0 { number + length as i64 } else { number }).ok().filter(|at| *at < length)
 }
 
