@@ -244,6 +244,13 @@ impl Dim {
         }
     }
 
+    /// Whether `is` holds for the name of some symbol.
+    pub fn has_symbol(&self, is: impl Fn(&str) -> bool) -> bool {
+        let mut names = Vec::new();
+        self.symbols(&mut names);
+        names.iter().any(|name| is(name))
+    }
+
     /// True if the size is at least `bound` for all symbol values ≥ 1, as far as a simple sign test
     /// can show.
     pub fn at_least(&self, bound: i64) -> bool {

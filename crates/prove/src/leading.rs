@@ -42,9 +42,7 @@ struct Leading<'a> {
 
 impl Leading<'_> {
     fn is_met(&self, dims: &[Dim]) -> bool {
-        let mut names = Vec::new();
-        dims.iter().for_each(|dim| dim.symbols(&mut names));
-        names.iter().any(|name| name == self.symbol)
+        dims.iter().any(|dim| dim.has_symbol(|name| name == self.symbol))
     }
 
     /// Whether a shape begins with the axis and has it nowhere else; `None` if it occurs elsewhere.

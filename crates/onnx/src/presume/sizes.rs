@@ -20,11 +20,7 @@ pub(super) fn complete(shape: Vec<Option<Dim>>) -> Option<Vec<Dim>> {
 
 /// The certain part of a type; no size is negative.
 pub(super) fn sure(ty: TensorType) -> PartialType {
-    let known = |size: &Dim| {
-        let mut symbols = Vec::new();
-        size.symbols(&mut symbols);
-        size.known().is_none_or(|n| n >= 0) && !symbols.iter().any(|symbol| symbol.starts_with('?'))
-    };
+    let known = |size: &Dim| size.known().is_none_or(|n| n >= 0) && !size.has_symbol(|name| name.starts_with('?'));
     PartialType { dtype: ty.dtype, shape: ty.shape.into_iter().map(|size| Some(size).filter(known)).collect() }
 }
 
@@ -104,7 +100,6 @@ impl Call<'_> {
 fn function(name: &str, place: usize, arguments: &[Vec<Dim>]) -> Option<Vec<Dim>> {
     match (name, arguments) {
         ("len", [list]) => Some(vec![Dim::from(list.len() as i64)]),
-        ("ones", [list]) => Some(vec![Dim::from(1); list.len()]),
         ("open", [count]) => open(place, usize::try_from(count.first()?.known()?).ok()?),
         ("prod", [list]) => Some(vec![list.iter().fold(Dim::from(1), |product, size| product * size.clone())]),
         ("max", [list]) => Some(vec![Dim::from(list.iter().map(Dim::known).collect::<Option<Vec<i64>>>()?.into_iter().max()?)]),
