@@ -115,7 +115,7 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
             no.iter().for_each(|no| kinds_of_target(no, &mut second));
             kinds.extend(first.into_iter().filter(|kind| second.contains(kind)));
         }
-        Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) => kinds.push(OpKind::Constant),
+        Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) | Target::Counted(_) => kinds.push(OpKind::Constant),
         Target::Fill(..) => kinds.push(OpKind::ConstantOfShape),
         Target::Vector(..) | Target::Use(_) | Target::Item(..) => {}
     }

@@ -251,9 +251,26 @@ impl Dim {
         names.iter().any(|name| is(name))
     }
 
-    /// True if the size is at least `bound` for all symbol values ≥ 1, as far as a simple sign test
-    /// can show.
+    /// True if the size is at least `bound` for all symbol values ≥ 1, as far as signs and the ends
+    /// of quotients can show.
     pub fn at_least(&self, bound: i64) -> bool {
+        self.signs_show(bound) || self.ends().any(|(least, times)| least.at_least(times.saturating_mul(bound.saturating_sub(1)) + 1))
+    }
+
+    /// For each quotient by a number `b` that is a term of its own: a size without it, and `b`; `b`
+    /// times this size is not below that. `b floor(a / b)` lies between `a - b + 1` and `a`.
+    fn ends(&self) -> impl Iterator<Item = (Dim, i64)> {
+        let terms = if let Repr::Poly(terms) = &self.0 { terms.as_slice() } else { &[] };
+        terms.iter().enumerate().filter_map(|(at, (atoms, coefficient))| {
+            let [Atom::FloorDiv(a, b)] = atoms.as_slice() else { return None };
+            let b = b.known().filter(|b| *b > 0)?;
+            let end = if *coefficient > 0 { a.clone() - Dim::from(b - 1) } else { a.clone() };
+            let others = Dim::from_terms([&terms[..at], &terms[at + 1..]].concat());
+            Some((Dim::from(b) * others + Dim::from(*coefficient) * end, b))
+        })
+    }
+
+    fn signs_show(&self, bound: i64) -> bool {
         match &self.0 {
             Repr::Const(value) => *value >= bound,
             Repr::Poly(terms) => {
@@ -428,6 +445,10 @@ mod tests {
         assert!((n() * two.clone() - one.clone()).at_least(1));
         assert!(!(two.clone() - n()).at_least(-100), "it falls without bound");
         assert!(n().floor_div(&two).at_least(0) && !n().floor_div(&two).at_least(1));
+        let four = Dim::from(4);
+        let rounded_up = (n() + Dim::from(3)).floor_div(&four) * four.clone();
+        assert!((rounded_up.clone() - n()).at_least(0) && !(rounded_up.clone() - n()).at_least(1));
+        assert!((n() + Dim::from(3) - rounded_up.clone()).at_least(0) && !(n() + two.clone() - rounded_up).at_least(0));
         assert!(!(n() - Dim::from(6)).floor_div(&Dim::symbol("M")).at_least(0), "it is negative for N = 1");
     }
 

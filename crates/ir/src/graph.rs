@@ -212,6 +212,21 @@ impl Graph {
         &self.inputs
     }
 
+    /// The value and the axis that a symbol's number can be read from: an input, or otherwise a
+    /// result of an opaque node.
+    pub fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+        let opaque = self.ids().filter(|id| matches!(self.node(*id).op, Op::Opaque(_)));
+        for id in self.inputs.iter().copied().chain(opaque) {
+            for (port, ty) in self.node(id).types.iter().enumerate() {
+                let axis = ty.as_ref().and_then(|t| t.shape.iter().position(|d| d.as_symbol() == Some(symbol)));
+                if let Some(axis) = axis {
+                    return Some((id.port(port as u32), axis));
+                }
+            }
+        }
+        None
+    }
+
     /// Declared outputs, in order.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs

@@ -6,7 +6,6 @@ use regraft_ir::dim::Factor;
 use regraft_ir::{Const, DType, Dim, Graph};
 
 use crate::emit::Emitter;
-use crate::spell::carrier;
 
 /// Tensors of one `int64` element, by the size they hold.
 #[derive(Default)]
@@ -60,7 +59,7 @@ impl Emitter<'_> {
     fn factor(&mut self, graph: &Graph, factor: Factor<'_>) -> Result<String, String> {
         match factor {
             Factor::Symbol(symbol) => {
-                let (value, axis) = carrier(graph, symbol).ok_or_else(|| symbol.to_string())?;
+                let (value, axis) = graph.carrier(symbol).ok_or_else(|| symbol.to_string())?;
                 let carrier = self.names.get(value).to_string();
                 let shape = match self.size_nodes.shapes.get(&carrier) {
                     Some(shape) => shape.clone(),

@@ -83,21 +83,6 @@ impl Speller {
     pub(crate) fn carriers(&self, graph: &Graph, size: &Dim) -> Vec<ValueId> {
         let mut symbols = Vec::new();
         size.symbols(&mut symbols);
-        symbols.iter().filter_map(|s| carrier(graph, s)).map(|(value, _)| value).collect()
+        symbols.iter().filter_map(|s| graph.carrier(s)).map(|(value, _)| value).collect()
     }
-}
-
-/// The value and axis that a symbol's number is read from: an input, or otherwise a result of an
-/// opaque node.
-pub(crate) fn carrier(graph: &Graph, symbol: &str) -> Option<(ValueId, usize)> {
-    let opaque = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Opaque(_)));
-    for id in graph.inputs().iter().copied().chain(opaque) {
-        for (port, ty) in graph.node(id).types.iter().enumerate() {
-            let axis = ty.as_ref().and_then(|t| t.shape.iter().position(|d| d.as_symbol() == Some(symbol)));
-            if let Some(axis) = axis {
-                return Some((id.port(port as u32), axis));
-            }
-        }
-    }
-    None
 }

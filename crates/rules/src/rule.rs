@@ -114,8 +114,11 @@ pub enum Target {
     Scalar(Expr, Var),
     /// `(tensor SHAPE DATA ?x)`: a constant with the element type of `?x`.
     Tensor(Expr, Expr, Var),
-    /// `(ints LIST)`: a one-dimensional `i64` constant.
+    /// `(ints LIST)`: integers as an `i64` vector, constant if all are known.
     Ints(Expr),
+    /// `(counted N)`: the integers from 0 to before `N` as an `i64` vector, constant if `N` is
+    /// known.
+    Counted(Expr),
     /// `(fill SHAPE E ?x)`: a constant-of-shape with the element type of `?x`.
     Fill(Expr, Expr, Var),
     /// `(vector N T)`: a value of `N` elements or one, as a vector of `N` elements.

@@ -312,7 +312,19 @@ impl Facts {
             return false;
         }
         *patience -= 1;
+        if let Some(quotient) = self.without_natural_factor(sum) {
+            return self.search(&quotient, used, patience);
+        }
         self.by_ends(sum, used, patience) || self.by_sizes(sum) || self.by_known(sum, used, patience)
+    }
+
+    /// A sum with one natural factor less, which is not negative where this one is not, and only
+    /// there unless the factor is 0.
+    fn without_natural_factor(&self, sum: &Poly) -> Option<Poly> {
+        let (first, _) = sum.terms().first()?;
+        let common = first.iter().find(|atom| self.is_natural(atom) && sum.terms().iter().all(|(atoms, _)| atoms.contains(atom)));
+        let tightened = || Some(sum.tightened()).filter(|tightened| tightened != sum && self.is_whole(sum));
+        common.and_then(|atom| sum.exact(&Poly::atom(atom.clone()))).or_else(tightened)
     }
 
     /// A sum that is linear in a bounded atom is at least 0 if it is so at both bounds; one bound
@@ -337,9 +349,19 @@ impl Facts {
                     // b floor(a / b) lies between a - b + 1 and a.
                     (Atom::Floor(a, b), _) => {
                         let bound = if low { a.sub(b).plus(1) } else { a.clone() };
-                        match factor.exact(b) {
-                            Some(factor) => factor.mul(&bound).add(&rest),
-                            None => factor.mul(&bound).add(&rest.mul(b)),
+                        match (factor.exact(b), b.known()) {
+                            (Some(factor), _) => factor.mul(&bound).add(&rest),
+                            (None, Some(number)) if self.is_whole(sum) => {
+                                // Where both are numbers, the quotient at the end is one.
+                                let end = if low { self.lowest(a) } else { self.lowest(&a.scale(-1)).map(|end| -end) };
+                                let end = end.filter(|_| number > 0).map(|end| factor.scale(end.div_euclid(number)).add(&rest));
+                                if end.is_some_and(|end| self.search(&end, used, patience)) {
+                                    return true;
+                                }
+                                // An integer above -1 is not negative.
+                                factor.mul(&bound).add(&rest.mul(b)).plus(number - 1)
+                            }
+                            (None, _) => factor.mul(&bound).add(&rest.mul(b)),
                         }
                     }
                     (_, Some(extent)) if !low => factor.mul(&extent.plus(-1)).add(&rest),
@@ -349,6 +371,16 @@ impl Facts {
                 self.search(&end, used, patience)
             };
             if (sign == Some(-1) || end(true)) && (sign == Some(1) || end(false)) {
+                return true;
+            }
+            // It may be below another quotient by the same number.
+            if sign == Some(-1)
+                && let Atom::Floor(_, b) = atom
+                && let Some(above) = quotients(sum, b).find(|above| {
+                    above != atom && self.search(&Poly::atom(above.clone()).sub(&Poly::atom(atom.clone())).plus(-1), used, patience)
+                })
+                && self.search(&factor.mul(&Poly::atom(above).plus(-1)).add(&rest), used, patience)
+            {
                 return true;
             }
             // If the numerator is not negative, neither is the quotient, and it is no larger.
@@ -416,6 +448,12 @@ impl Facts {
             _ => false,
         }
     }
+}
+
+/// The quotients by `divisor` that occur in a sum.
+fn quotients<'a>(sum: &'a Poly, divisor: &'a Poly) -> impl Iterator<Item = Atom> + 'a {
+    let atoms = sum.terms().iter().flat_map(|(atoms, _)| atoms.iter());
+    atoms.filter(move |atom| matches!(atom, Atom::Floor(_, b) if b == divisor)).cloned()
 }
 
 /// The positive number that takes a term of `fact` to a term of `sum`.

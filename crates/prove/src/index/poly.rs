@@ -228,9 +228,12 @@ impl Poly {
         Poly::collect(products)
     }
 
-    /// `self / divisor` if every term is divisible by the single term of `divisor`.
+    /// `self / divisor`, if `divisor` is seen to divide it.
     pub fn exact(&self, divisor: &Poly) -> Option<Poly> {
-        let [(by, number)] = divisor.0.as_slice() else { return None };
+        let [(by, number)] = divisor.0.as_slice() else {
+            let (whole, rest) = self.divide(divisor);
+            return (rest.is_zero() && !divisor.is_zero()).then_some(whole);
+        };
         let quotient = self.0.iter().map(|(atoms, c)| Some((without(atoms, by)?, Some((c % number == 0).then(|| c / number)?))));
         Some(Poly::collect(quotient.collect::<Option<Vec<_>>>()?))
     }
@@ -257,9 +260,7 @@ impl Poly {
     /// `whole` and `rest` with `self = whole * divisor + rest`, where `rest` keeps the terms that
     /// `divisor` does not divide.
     pub fn divide(&self, divisor: &Poly) -> (Poly, Poly) {
-        let [(by, number)] = divisor.0.as_slice() else {
-            return if self == divisor { (Poly::number(1), Poly::default()) } else { (Poly::default(), self.clone()) };
-        };
+        let [(by, number)] = divisor.0.as_slice() else { return self.divide_by_sum(divisor) };
         let (mut whole, mut rest) = (Vec::new(), Vec::new());
         for (atoms, c) in &self.0 {
             match without(atoms, by) {
@@ -271,6 +272,25 @@ impl Poly {
             }
         }
         (Poly::collect(whole), Poly::collect(rest))
+    }
+
+    /// The same for a divisor of several terms: the multiples of it that leave fewer terms are
+    /// taken out.
+    fn divide_by_sum(&self, divisor: &Poly) -> (Poly, Poly) {
+        let (mut whole, mut rest) = (Poly::default(), self.clone());
+        let Some((lead, number)) = divisor.0.last() else { return (whole, rest) };
+        let smaller = |rest: &Poly| {
+            rest.0.iter().find_map(|(atoms, c)| {
+                let quotient = Poly::term(without(atoms, lead).filter(|_| c % number == 0)?, c / number);
+                let left = rest.sub(&quotient.mul(divisor));
+                (left.0.len() < rest.0.len()).then_some((quotient, left))
+            })
+        };
+        while let Some((quotient, left)) = smaller(&rest) {
+            whole = whole.add(&quotient);
+            rest = left;
+        }
+        (whole, rest)
     }
 
     /// `c` and `r` with `self = c * var + r` and no `var` in either; `None` if the variable occurs

@@ -67,7 +67,7 @@ impl Facts {
 
     /// The value of a linear expression with each variable at the end of its range that makes it
     /// smallest.
-    fn lowest(&self, poly: &Poly) -> Option<i64> {
+    pub(super) fn lowest(&self, poly: &Poly) -> Option<i64> {
         poly.terms().iter().try_fold(0i64, |sum, (atoms, c)| {
             let value = match &atoms[..] {
                 [] => 1,

@@ -156,7 +156,7 @@ impl Meaning<'_> {
     fn gathered(&mut self, x: ValueId, around: (&[Poly], &[Poly]), chosen: &Sum, choices: u32) -> Result<Sum, Trouble> {
         let Some(position) = chosen.as_poly() else {
             let (Some(condition), Some(choices)) = (open_condition(chosen), choices.checked_sub(1)) else {
-                return Trouble::new("an index that is no index expression");
+                return Trouble::new(format!("an index that is no index expression: {chosen}"));
             };
             self.decided(&condition)?;
             let mut sum = Sum::default();

@@ -164,18 +164,18 @@ fn term_interval(term: &Term, facts: &Facts) -> Option<Interval> {
     let plain = term.binders.is_empty() && term.conds.is_empty();
     let inner = if plain { None } else { Some(facts.inside(&term.binders, &term.conds)) };
     let inside = inner.as_deref().unwrap_or(facts);
-    // Sizes are multiplied as sizes: a bound on their product may be known.
+    // Indices and sizes are multiplied as such: a bound on their product may be known.
     let mut sizes = Poly::number(1);
     let mut product = term.factors.iter().try_fold(one(), |product, (factor, power)| {
         let count = u32::try_from(*power).ok()?;
-        if let Factor::Whole(atom @ Atom::Size(_)) = factor {
+        if let Factor::Whole(atom) = factor {
             (0..count).for_each(|_| sizes = sizes.mul(&Poly::atom(atom.clone())));
             return Some(product);
         }
         let range = factor_interval(factor, inside)?;
         Some((0..count).fold(product, |product, _| times(&product, &range)))
     })?;
-    product = times(&product, &poly_interval(&sizes, facts)?);
+    product = times(&product, &poly_interval(&sizes, inside)?);
     for (_, extent) in &term.binders {
         let most = poly_interval(extent, facts)?.1.max(BigInt::zero());
         product = (product.0.min(BigInt::zero()) * &most, product.1.max(BigInt::zero()) * &most);
@@ -225,8 +225,33 @@ fn poly_interval(poly: &Poly, facts: &Facts) -> Option<Interval> {
         }
         let bits = if sizes.len() > 1 && facts.is_part_of_volume(&sizes) { ELEMENT_BITS } else { SIZE_BITS * sizes.len() as u32 };
         product = times(&product, &(BigInt::one(), BigInt::one() << bits));
+        // Indices are below sizes, of which the product may be bounded.
+        if atoms.len() > 1 && sizes.len() < atoms.len() && product.0 >= BigInt::zero() && product.1.bits() > u64::from(ELEMENT_BITS) {
+            let most = ceiling(atoms, facts).and_then(|sizes| poly_interval(&sizes, facts));
+            product.1 = most.map_or(product.1.clone(), |(_, most)| most.min(product.1));
+        }
         let (a, b) = (product.0 * c, product.1 * c);
         Some((low + a.clone().min(b.clone()), high + a.max(b)))
+    })
+}
+
+/// A sum of products of sizes that is at least a product of indices and sizes.
+fn ceiling(atoms: &[Atom], facts: &Facts) -> Option<Poly> {
+    atoms.iter().try_fold(Poly::number(1), |product, atom| {
+        let most = match atom {
+            Atom::Size(_) => Poly::atom(atom.clone()),
+            Atom::Var(var) => sum_ceiling(facts.extent(*var)?, facts)?,
+            Atom::Floor(a, _) if atom_interval(atom, facts)?.0 >= BigInt::zero() => sum_ceiling(a, facts)?,
+            _ => return None,
+        };
+        Some(product.mul(&most))
+    })
+}
+
+fn sum_ceiling(poly: &Poly, facts: &Facts) -> Option<Poly> {
+    poly.terms().iter().try_fold(Poly::default(), |sum, (atoms, c)| {
+        let most = ceiling(atoms, facts)?;
+        Some(if *c > 0 { sum.add(&most.scale(*c)) } else { sum })
     })
 }
 
@@ -236,7 +261,10 @@ fn atom_interval(atom: &Atom, facts: &Facts) -> Option<Interval> {
         Atom::Size(_) => Some((BigInt::one(), (BigInt::one() << SIZE_BITS) - 1)),
         Atom::Var(var) => Some((zero(), poly_interval(facts.extent(*var)?, facts)?.1 - 1)),
         // Divisors are at least 1.
-        Atom::Floor(a, _) => poly_interval(a, facts).map(|(low, high)| (low.min(zero()), high.max(zero()))),
+        Atom::Floor(a, b) => {
+            let divisor = BigInt::from(b.known().unwrap_or(1).max(1));
+            poly_interval(a, facts).map(|(low, high)| (low.min(zero()), high.max(zero()) / divisor))
+        }
         Atom::Broadcast(a, b) => Some((BigInt::one(), poly_interval(a, facts)?.1.max(poly_interval(b, facts)?.1))),
         Atom::Stretch(a, _) => poly_interval(a, facts).map(|(low, high)| (low.min(zero()), high.max(zero()))),
         Atom::Element(source, index) => element_interval(source, index, facts),

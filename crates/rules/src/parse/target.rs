@@ -50,6 +50,10 @@ impl Parser<'_> {
                 arity(1)?;
                 Ok(Target::Ints(self.expr(&items[1])?))
             }
+            Some("counted") => {
+                arity(1)?;
+                Ok(Target::Counted(self.expr(&items[1])?))
+            }
             Some("fill") => {
                 arity(3)?;
                 Ok(Target::Fill(self.expr(&items[1])?, self.expr(&items[2])?, self.reference(&items[3])?))

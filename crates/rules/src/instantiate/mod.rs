@@ -10,6 +10,8 @@ use crate::matcher::{Found, mentions_let};
 use crate::operator::operator;
 use crate::rule::{Rule, Target, Var};
 
+mod sizes;
+
 /// Why a matched source cannot be rewritten here. Reported in the "not done, because" list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -231,8 +233,12 @@ impl Builder<'_> {
                 }
             }
             Target::Ints(values) => {
-                let values = self.ints(values)?;
-                self.constant_node(Const::from_i64(DType::I64, &[values.len() as i64], &values))
+                let values = self.dims(values)?;
+                Ok(SmallVec::from_iter([self.integers(&values)?]))
+            }
+            Target::Counted(length) => {
+                let Val::Dim(length) = self.eval(length)? else { return Err(Refusal::Type("`counted` needs a size".into())) };
+                Ok(SmallVec::from_iter([self.counted(&length)?]))
             }
             Target::Fill(shape, value, like) => {
                 let dims = self.dims(shape)?;

@@ -1,0 +1,81 @@
+//! Integers that are only known at run time, computed from the shapes of values that carry them.
+
+use regraft_ir::dim::Factor;
+use regraft_ir::ops::arithmetic::{Add, Div, Mul};
+use regraft_ir::ops::{concat, gather, range, reshape, shape};
+use regraft_ir::{Const, DType, Dim, Op, OpKind, PatchValue};
+use smallvec::SmallVec;
+
+use super::{Builder, Refusal};
+
+impl Builder<'_> {
+    /// These integers as a vector: a constant if all are known.
+    pub(super) fn integers(&mut self, sizes: &[Dim]) -> Result<PatchValue, Refusal> {
+        if let Some(known) = sizes.iter().map(Dim::known).collect::<Option<Vec<i64>>>() {
+            return self.constant_node(Const::from_i64(DType::I64, &[known.len() as i64], &known)).map(|all| all[0]);
+        }
+        let each: SmallVec<[PatchValue; 3]> = sizes.iter().map(|size| self.integer(size)).collect::<Result<_, _>>()?;
+        match each.as_slice() {
+            [one] => Ok(*one),
+            _ => self.one(Op::Concat(concat::Concat { axis: 0 }), &each),
+        }
+    }
+
+    /// `0, 1, ..` up to `length`, as a vector: a constant if that is known.
+    pub(super) fn counted(&mut self, length: &Dim) -> Result<PatchValue, Refusal> {
+        if let Some(known) = length.known() {
+            return self.integers(&(0..known).map(Dim::from).collect::<Vec<_>>());
+        }
+        let limit = self.integer(length)?;
+        let limit = self.one(Op::Reshape(reshape::Reshape { shape: Vec::new() }), &[limit])?;
+        let number = |builder: &mut Builder<'_>, n: i64| builder.constant_node(Const::from_i64(DType::I64, &[], &[n])).map(|all| all[0]);
+        let (start, delta) = (number(self, 0)?, number(self, 1)?);
+        self.one(Op::Range(range::Range { shape: vec![length.clone()] }), &[start, limit, delta])
+    }
+
+    /// An integer as a vector of one element.
+    fn integer(&mut self, size: &Dim) -> Result<PatchValue, Refusal> {
+        let mut sum: Option<PatchValue> = None;
+        for (coefficient, factors) in size.products() {
+            let mut product = (coefficient != 1 || factors.is_empty()).then(|| self.integers(&[coefficient.into()])).transpose()?;
+            for factor in &factors {
+                let next = self.factor(factor)?;
+                product = Some(match product {
+                    Some(product) => self.one(Op::Mul(Mul {}), &[product, next])?,
+                    None => next,
+                });
+            }
+            sum = match (sum, product) {
+                (Some(a), Some(b)) => Some(self.one(Op::Add(Add {}), &[a, b])?),
+                (a, b) => a.or(b),
+            };
+        }
+        sum.map_or_else(|| self.integers(&[0.into()]), Ok)
+    }
+
+    fn factor(&mut self, factor: &Factor<'_>) -> Result<PatchValue, Refusal> {
+        match factor {
+            Factor::Symbol(symbol) => {
+                let Some((value, axis)) = self.graph.carrier(symbol) else {
+                    return Err(Refusal::Unwritable(format!("no input carries the size {symbol}")));
+                };
+                // Only an opaque node can lie below what is replaced.
+                self.twins |= self.graph.node(value.node).op.kind() == OpKind::Opaque;
+                let rank = self.graph.ty(value).map_or(0, |ty| ty.rank() as i64);
+                let sizes = self.one(Op::Shape(shape::Shape { start: 0, end: rank }), &[PatchValue::Old(value)])?;
+                let axis = self.integers(&[(axis as i64).into()])?;
+                self.one(Op::Gather(gather::Gather { axis: 0 }), &[sizes, axis])
+            }
+            // Integer division rounds towards zero.
+            Factor::FloorDiv(a, b) if a.at_least(0) && b.at_least(1) => {
+                let (a, b) = (self.integers(&[(*a).clone()])?, self.integers(&[(*b).clone()])?);
+                self.one(Op::Div(Div {}), &[a, b])
+            }
+            _ => Err(Refusal::Type("a size that cannot be computed from shapes".into())),
+        }
+    }
+
+    fn one(&mut self, op: Op, inputs: &[PatchValue]) -> Result<PatchValue, Refusal> {
+        self.node(op, SmallVec::from_slice(inputs)).map(|all| all[0])
+    }
+}
