@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
-use crate::report::{Replayed, Report, Speedup};
+use crate::report::{Replayed, Report, Speedup, Undecided};
 use crate::units::{show_bytes, show_ns};
 
 /// Maximum number of rules in the table; the report has all.
@@ -148,6 +148,11 @@ pub fn is_unchanged(report: &Report) -> bool {
 /// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
+    if is_unchanged(report)
+        && let [first, ..] = report.undecided.as_slice()
+    {
+        parts.push(format!("about {} more would tell (hint: --budget {}s)", seconds(first.seconds), first.budget));
+    }
     if report.ended == "interrupted" {
         parts.push("interrupted: the best valid model so far".into());
     }
@@ -211,6 +216,7 @@ fn outcome(report: &Report) -> String {
     if is_unchanged(report) {
         let others = report.timings.get(1..).unwrap_or_default();
         let why = match others {
+            _ if let [first, ..] = report.undecided.as_slice() => undecided(first),
             [] => "no faster model was found".to_string(),
             _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check".into(),
             _ if others.iter().any(|t| t.speedup.low > 1.0) => format!("no gain of more than {} %", 100.0 * MARGIN),
@@ -232,6 +238,12 @@ fn outcome(report: &Report) -> String {
         let bindings = count(report.bindings.len(), "binding");
         format!("{faster} over {bindings}, least {:.2}x at {}", at.speedup.median, at.binding)
     })
+}
+
+/// What is known of a model that may or may not be faster.
+fn undecided(Undecided { model, speedup, .. }: &Undecided) -> String {
+    let Speedup { median, low, high, .. } = speedup;
+    format!("undecided whether {model} is faster ({median:.3}x [{low:.3}, {high:.3}])")
 }
 
 /// The trust in the least trusted rewrite.
@@ -365,6 +377,7 @@ mod tests {
             search: "auto".into(),
             cost: "measured".into(),
             timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
+            undecided: Vec::new(),
             speedup,
             predicted_speedup: None,
             bindings: Vec::new(),

@@ -45,8 +45,8 @@ pub trait Evaluator {
         Ok(Duration::ZERO)
     }
 
-    /// Profiles a candidate beside the input, unless its prices are known, and records its time;
-    /// returns whether it did. An error is the candidate's fault.
+    /// Profiles a candidate beside the input, if that is open, and records its time; returns whether
+    /// it did. An error is the candidate's fault.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         Ok(false)
     }

@@ -14,6 +14,7 @@ use regraft_runtime::{
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::request::{CostKind, Request};
+use crate::optimize::time_budget::sitting;
 use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
@@ -22,10 +23,6 @@ use crate::sizes::Sizes;
 const RUNS: (usize, usize) = (5, 100);
 /// Runs that are done even if time is up.
 const FEWEST: usize = 3;
-/// Share of the budget that the runs of one sitting may take, profiled or not.
-const SITTING: f64 = 0.03;
-/// Maximum number of seconds that they take.
-const LONGEST: f64 = 1.2;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
 
@@ -45,6 +42,19 @@ enum Source {
 struct Lab {
     measured: Measured,
     input: Option<Input>,
+    /// Models that this run profiled beside the input.
+    seen: Vec<Seen>,
+    /// Whether prices of earlier runs are among the measured ones.
+    recalled: bool,
+}
+
+/// A model that was profiled beside the input.
+struct Seen {
+    graph: Graph,
+    names: NameTable,
+    profile: Profile,
+    /// Median of whole runs of the input and of this model in the same sitting, ns.
+    run_ns: (f64, f64),
 }
 
 struct Input {
@@ -73,7 +83,9 @@ impl Prices {
         let source = match request.cost {
             CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
             CostKind::Measured => {
-                Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &target)?, input: None }))
+                let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
+                let recalled = !measured.table().is_empty();
+                Source::Measured(Box::new(Lab { measured, input: None, seen: Vec::new(), recalled }))
             }
         };
         Ok(Prices { source, store: Some(store), target })
@@ -187,12 +199,29 @@ impl Prices {
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
         let names = names(&artifact.written);
-        // The input's first profile, scaled to its current run time, accounts for machine drift.
-        lab.measured.observe(&[
-            Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
-            Observation { graph, names: &names, profile: &profile, run_ns: Some(after) },
-        ]);
+        let seen = Seen { graph: graph.clone(), names, profile, run_ns: (before, after) };
+        learn(&mut lab.measured, input, &seen);
+        lab.seen.push(seen);
         Ok(after / before)
+    }
+
+    /// Whether searches go by prices of earlier runs, too.
+    pub fn are_recalled(&self) -> bool {
+        matches!(&self.source, Source::Measured(lab) if lab.recalled && lab.input.is_some())
+    }
+
+    /// Sets aside what earlier runs learned: from now on, prices are what this run saw.
+    pub fn doubt(&mut self) -> Result<(), Failure> {
+        self.save()?;
+        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
+        let Some(input) = &lab.input else { return Ok(()) };
+        let pricing = lab.measured.pricing;
+        lab.measured = Measured::new(lab.measured.bindings.clone());
+        lab.measured.pricing = pricing;
+        lab.measured.observe(&[input.observation(input.run_ns)]);
+        lab.seen.iter().for_each(|seen| learn(&mut lab.measured, input, seen));
+        lab.recalled = false;
+        Ok(())
     }
 
     /// Writes what was learned to the store.
@@ -207,6 +236,7 @@ impl Prices {
     pub fn release(&mut self) {
         if let Source::Measured(lab) = &mut self.source {
             lab.input = None;
+            lab.seen.clear();
         }
     }
 
@@ -252,6 +282,20 @@ impl Prices {
     }
 }
 
+impl Input {
+    /// As it was profiled, in a sitting in which a run of it took so long.
+    fn observation(&self, run_ns: f64) -> Observation<'_> {
+        Observation { graph: &self.graph, names: &self.names, profile: &self.profile, run_ns: Some(run_ns) }
+    }
+}
+
+/// Learns from a model that was profiled beside the input. The input's first profile, scaled to its
+/// run time in that sitting, accounts for machine drift.
+fn learn(measured: &mut Measured, input: &Input, seen: &Seen) {
+    let Seen { graph, names, profile, run_ns: (before, after) } = seen;
+    measured.observe(&[input.observation(*before), Observation { graph, names, profile, run_ns: Some(*after) }]);
+}
+
 fn names(written: &Written) -> NameTable {
     NameTable::new(written.values.clone()).with_nodes_of(&written.proto)
 }
@@ -280,8 +324,7 @@ impl Profiler<'_> {
         let start = Instant::now();
         profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
-        let sitting = (self.budget.as_secs_f64() * SITTING).min(LONGEST);
-        let runs = ((sitting / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
+        let runs = ((sitting(self.budget).as_secs_f64() / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
         for run in 0..runs {
             if run >= FEWEST && !go_on() {
                 break;
