@@ -16,7 +16,7 @@ use crate::units::ShapeArg;
 
 /// Sittings with newly opened sessions: where a session lands in memory shifts its times by up to
 /// half a percent.
-const SITTINGS: usize = 5;
+const SITTINGS: usize = 8;
 /// Minimum and maximum rounds per sitting, unless the request says otherwise.
 const ROUNDS: (usize, usize) = (3, 200);
 

@@ -12,7 +12,7 @@ use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
 use crate::optimize::load::Job;
 use crate::optimize::standing::{MARGIN, Standing, Wanted, is_slower};
 use crate::optimize::verify::{Subject, verify};
-use crate::report::Check;
+use crate::report::{Check, Speedup};
 
 /// An evaluator that measures.
 pub struct Measuring<'a> {
@@ -83,11 +83,9 @@ impl Evaluator for Measuring<'_> {
         drop((contest, models));
         for (candidate, Outcome { timings, took }) in candidates.iter_mut().zip(outcomes) {
             (candidate.timings, candidate.compared) = (timings, took);
-            // What is undecided does not replace what an earlier run decided.
-            let is_decided = candidate.standing() != Standing::Open;
             for (binding, timed) in bindings.iter().zip(&candidate.timings) {
                 let key = ratio_key(self.job, candidate, binding);
-                if is_decided || self.prices.recall_ratio(&key).is_none() {
+                if self.prices.recall_ratio(&key).is_none_or(|known| replaces(candidate, &timed.speedup, &known)) {
                     self.prices.remember_ratio(&key, timed.speedup)?;
                 }
             }
@@ -107,6 +105,14 @@ impl Evaluator for Measuring<'_> {
     fn check(&self, candidate: &Candidate, deadline: Instant) -> Check {
         check_whole(self.job, candidate, deadline)
     }
+}
+
+/// Whether a new comparison of a candidate replaces that of an earlier run: if it is decided, and is
+/// not the same with less evidence.
+fn replaces(candidate: &Candidate, new: &Speedup, known: &Speedup) -> bool {
+    let standing = candidate.standing();
+    let same = Standing::of(candidate.wanted(), std::slice::from_ref(known)) == standing;
+    standing != Standing::Open && !(same && known.pairs > new.pairs)
 }
 
 /// The numeric check of a candidate that can be run as a whole.

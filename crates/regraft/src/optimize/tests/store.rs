@@ -30,7 +30,7 @@ fn orders(models: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn models_gain_the_same_in_every_order_on_one_store() {
-    let models = [model(&GELU), open(model(&GELU)), model(&CHAIN), open(model(&CHAIN))];
+    let models = [model(&GELU), open(model(&GELU)), open(model(&CHAIN))];
     let alone = models.each_ref().map(|model| {
         let scene = Scene::new(&CHAIN);
         scene.put(model);
@@ -39,7 +39,7 @@ fn models_gain_the_same_in_every_order_on_one_store() {
         scene.written()
     });
     let orders = orders(models.len());
-    assert_eq!(orders.len(), 24);
+    assert_eq!(orders.len(), 6);
     for order in orders {
         let scene = Scene::new(&CHAIN);
         // The second time, each finds itself in the store as well.
@@ -99,6 +99,7 @@ fn a_frozen_run_gives_the_stored_win_whatever_else_ran() {
     scene.run(EVEN, &scene.request(), &mut Silent);
     scene.put(&model(&GELU));
     let frozen = scene.run(EVEN, &Request { frozen: true, ..scene.request() }, &mut Silent);
-    assert_eq!((rules(&frozen), frozen.speedup), (rules(&won), won.speedup), "{frozen:?}");
+    assert_eq!((rules(&frozen), frozen.speedup.pairs), (rules(&won), won.speedup.pairs), "{frozen:?}");
+    assert!((frozen.speedup.low - won.speedup.low).abs() < 1e-5, "{frozen:?}");
     assert_eq!(scene.written(), ["Gelu"]);
 }

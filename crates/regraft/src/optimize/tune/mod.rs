@@ -101,7 +101,6 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 return Ok(false);
             }
             self.run.evaluator.prices_mut().doubt()?;
-            self.explored.clear();
         }
         let settled = self.rounds(None)?;
         self.run.clock.renew_patience();
