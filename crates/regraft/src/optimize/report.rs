@@ -21,7 +21,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     let (winner, comparison) = (decision.winner(), &decision.comparison);
     run.journal.not_done.extend(losers(comparison, winner));
     let undecided = undecided(&run, comparison, winner);
-    if let Some(overrun) = run.clock.overrun().filter(|_| run.evaluator.is_timed()) {
+    if let Some(overrun) = run.clock.overrun().filter(|_| run.evaluator.is_timed() && run.clock.too_short().is_none()) {
         run.journal.warnings.push(late(&run, overrun));
     }
     if let Some(least) = run.clock.too_short() {

@@ -36,9 +36,21 @@ const LONGEST: Duration = Duration::from_millis(1200);
 /// Rounds of a computation whose result is part of its input.
 const ROUNDS: usize = 16;
 
+/// Fewest runs of a model in a sitting, profiled and not, if time is not up.
+pub const FEWEST: u32 = 5;
+
 /// How long the runs of one model in a sitting may take, profiled, alone and beside the input.
 pub fn sitting(budget: Duration) -> Duration {
     budget.mul_f64(SITTING).min(LONGEST)
+}
+
+/// Runs of the input for its profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Runs {
+    /// How long one takes.
+    pub one: Duration,
+    /// How long all took that were repeated, profiled or not.
+    pub all: Duration,
 }
 
 /// The clock of a run: its budget, how long its steps take, and what they bring.
@@ -51,6 +63,8 @@ pub struct TimeBudget {
     /// How long everything before profiling took, and how long profiling took.
     before: Duration,
     profiling: Duration,
+    /// The part of it that was repeated runs: there are more of them within a larger budget.
+    repeated: Duration,
     /// How long one run of the input takes.
     run: Duration,
     /// The longest time that trying one proposal took.
@@ -62,8 +76,8 @@ pub struct TimeBudget {
 impl TimeBudget {
     /// A run that began at `start`.
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
-        let (loading, before, profiling, run, trial) = Default::default();
-        TimeBudget { start, budget, loading, before, profiling, run, trial, best: 1.0, barren: 0 }
+        let (loading, before, profiling, repeated, run, trial) = Default::default();
+        TimeBudget { start, budget, loading, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
     }
 
     /// Time since the run began.
@@ -112,10 +126,10 @@ impl TimeBudget {
         self.loading = self.elapsed();
     }
 
-    /// Records that the input was profiled; one run of it takes `run`.
-    pub fn profiled(&mut self, took: Duration, run: Duration) {
+    /// Records that the input was profiled, in so much time.
+    pub fn profiled(&mut self, took: Duration, runs: Runs) {
         self.before = self.elapsed().saturating_sub(took);
-        (self.profiling, self.run) = (took, run);
+        (self.profiling, self.run, self.repeated) = (took, runs.one, runs.all);
     }
 
     /// Records that a proposal was tried; `ratio` is its time relative to the input's, if measured.
@@ -143,8 +157,8 @@ impl TimeBudget {
     /// The smallest budget that would have left time for a trial, if this one does not. It does not
     /// depend on this one, although more is profiled within a larger budget.
     pub fn too_short(&self) -> Option<Duration> {
-        let repeated = |budget: Duration| 2 * sitting(budget) / 3;
-        let once = self.profiling.saturating_sub(repeated(self.budget));
+        let once = self.profiling.saturating_sub(self.repeated);
+        let repeated = |budget: Duration| 2 * (sitting(budget) / 3).max(self.run * FEWEST);
         let mut least = Duration::ZERO;
         for _ in 0..ROUNDS {
             let profiling = once + repeated(least);
@@ -208,15 +222,15 @@ mod tests {
     #[test]
     fn a_trial_that_leaves_no_time_for_the_rest_is_not_begun() {
         let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(10));
-        budget.profiled(Duration::from_secs(2), Duration::ZERO);
+        budget.profiled(Duration::from_secs(2), Runs::default());
         assert!(budget.affords_trial());
-        budget.profiled(Duration::from_secs(3), Duration::from_millis(200));
+        budget.profiled(Duration::from_secs(3), Runs { one: Duration::from_millis(200), ..Runs::default() });
         assert!(!budget.affords_trial());
         budget.tried(Duration::from_secs(6), None);
         assert!(!budget.affords_trial());
         assert_eq!(budget.finalists(), 1);
         assert!(budget.affords_comparison());
-        budget.profiled(Duration::from_secs(5), Duration::ZERO);
+        budget.profiled(Duration::from_secs(5), Runs::default());
         assert!(!budget.affords_comparison());
     }
 
@@ -225,13 +239,16 @@ mod tests {
         let hints = [1, 4, 8].map(|given| {
             let given = Duration::from_secs(given);
             let mut budget = TimeBudget::new(Instant::now(), given);
-            budget.profiled(Duration::from_secs(4) + 2 * sitting(given) / 3, Duration::from_millis(300));
+            // With little time, runs are cut short.
+            let (one, all) = (Duration::from_millis(300), Duration::from_millis(if given < Duration::from_secs(4) { 1800 } else { 3000 }));
+            budget.profiled(Duration::from_secs(4) + all, Runs { one, all });
             budget.before = Duration::from_secs(1);
             budget.too_short().expect("too short")
         });
         assert!(hints[0] == hints[1] && hints[1] == hints[2], "{hints:?}");
         let mut enough = TimeBudget::new(Instant::now(), hints[0]);
-        enough.profiled(Duration::from_secs(4) + 2 * sitting(hints[0]) / 3, Duration::from_millis(300));
+        let (one, all) = (Duration::from_millis(300), Duration::from_secs(3));
+        enough.profiled(Duration::from_secs(4) + all, Runs { one, all });
         enough.before = Duration::from_secs(1);
         assert_eq!(enough.too_short(), None);
     }
@@ -241,7 +258,7 @@ mod tests {
         let (start, budget) = (Instant::now(), Duration::from_secs(40));
         let mut clock = TimeBudget::new(start, budget);
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(4));
-        clock.profiled(Duration::from_secs(6), Duration::from_millis(400));
+        clock.profiled(Duration::from_secs(6), Runs::default());
         clock.loading = Duration::from_secs(2);
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(12));
         assert_eq!(clock.overrun(), None);

@@ -1,6 +1,6 @@
 //! Measures: candidates are profiled beside the input, and timed end to end.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::error::Failure;
 use crate::optimize::arena::{Arena, Pace};
@@ -11,6 +11,7 @@ use crate::optimize::evaluate::prices::{Prices, Profiler};
 use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
 use crate::optimize::load::Job;
 use crate::optimize::standing::{MARGIN, Standing, Wanted, is_slower};
+use crate::optimize::time_budget::Runs;
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
 
@@ -45,11 +46,10 @@ impl Evaluator for Measuring<'_> {
         self.prices.is_measured()
     }
 
-    fn profile_input(&mut self, go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
+    fn profile_input(&mut self, go_on: &dyn Fn() -> bool) -> Result<Runs, Failure> {
         let graph = &self.job.input.graph;
         let artifact = self.artifact(self.job.write(graph)?)?;
-        self.prices.observe_input(&self.profiler(), graph, &artifact, go_on)?;
-        Ok(self.prices.input_run())
+        self.prices.observe_input(&self.profiler(), graph, &artifact, go_on)
     }
 
     fn profile(&mut self, candidate: &mut Candidate, go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {

@@ -14,13 +14,13 @@ use regraft_runtime::{
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::request::{CostKind, Request};
-use crate::optimize::time_budget::sitting;
+use crate::optimize::time_budget::{self, Runs, sitting};
 use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
 /// Minimum and maximum runs of a model per sitting.
-const RUNS: (usize, usize) = (5, 100);
+const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
 /// Runs that are done even if time is up.
 const FEWEST: usize = 3;
 /// Ratios are stored in millionths.
@@ -152,14 +152,6 @@ impl Prices {
         }
     }
 
-    /// How long one run of the input takes, if it was profiled.
-    pub fn input_run(&self) -> Duration {
-        match &self.source {
-            Source::Measured(lab) => lab.input.as_ref().map_or(Duration::ZERO, |input| Duration::from_nanos(input.run_ns as u64)),
-            Source::Roofline(_) => Duration::ZERO,
-        }
-    }
-
     /// Whether sittings are possible: the input was profiled in this run.
     pub fn has_input(&self) -> bool {
         matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
@@ -172,15 +164,18 @@ impl Prices {
         graph: &Graph,
         artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
-    ) -> Result<(), Failure> {
-        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
+    ) -> Result<Runs, Failure> {
+        let Source::Measured(lab) = &mut self.source else { return Ok(Runs::default()) };
         let (mut session, profile, runs, once) = profiler.profile(artifact, go_on)?;
+        let start = Instant::now();
         let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
         let run_ns = median(&samples.sessions[0]).unwrap_or(once);
+        let (one, profiled) = (Duration::from_nanos(run_ns as u64), Duration::from_nanos(profile.runs.iter().sum()));
+        let all = start.elapsed() + profiled;
         let names = names(&artifact.written);
         lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
         lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
-        Ok(())
+        Ok(Runs { one, all })
     }
 
     /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its

@@ -138,8 +138,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let start = Instant::now();
         self.run.phase(Phase::Measure, "the input");
         let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
-        let one = self.run.evaluator.profile_input(&|| Instant::now() < until && !observer.interrupted())?;
-        self.run.clock.profiled(start.elapsed(), one);
+        let runs = self.run.evaluator.profile_input(&|| Instant::now() < until && !observer.interrupted())?;
+        self.run.clock.profiled(start.elapsed(), runs);
         self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
         Ok(())
     }
