@@ -436,6 +436,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_undecided_is_told_with_the_time_that_decides_it() {
+        let mut report = report(0);
+        let speedup = Speedup { median: 1.021, low: 0.998, high: 1.044, pairs: 60 };
+        report.timings[1].speedup = speedup;
+        report.undecided.push(Undecided { model: "candidate 1".into(), speedup, seconds: 35.0, budget: 95.0 });
+        let verdict = verdict(&report, &[]);
+        let want = "verdict: undecided whether candidate 1 is faster (1.021x [0.998, 1.044]); the input was written unchanged \
+                    · about 35 s more would tell (hint: --budget 95s) · 41 s";
+        assert!(verdict.starts_with(want), "{verdict}");
+    }
+
+    #[test]
     fn agreement_names_what_it_is_measured_by() {
         assert_eq!(agreement(3.1e-6, 2.2e-6, 1e-4, ""), "same outputs to 3.1e-6 (noise floor 2.2e-6, tolerance 1e-4)");
         assert_eq!(agreement(1.1e-3, 2e-4, 1e-4, ""), "same outputs to 1.1e-3 (noise floor 2.0e-4, 10 times that is rounding)");
