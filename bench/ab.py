@@ -4,12 +4,12 @@
     ab.py BASE.onnx OTHER.onnx [--shape input:1,3,224,224]... [--threads N] [--seconds S] [--sittings N] [--seed N] [--json]
 
 An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models
-and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, so that drift hits all alike. One
-thread: processor time of the calling thread, which other processes do not inflate; more threads: wall time. The result is the geometric mean
-over sittings of the median ratio base/other, with a 95 % interval: sittings are what varies, so it rests on their spread, taken together
-with a presumed one while there are few. The second session of the base says what the same procedure makes of no difference at all. Outputs
-are compared first: the largest difference relative to the largest magnitude of that output, beside the noise floor (the base model with the
-runtime's optimizer against without).
+and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, in a random order each round, so
+that drift hits all alike. One thread: processor time of the calling thread, which other processes do not inflate; more threads: wall time.
+The result is the geometric mean over sittings of the median ratio base/other, with a 95 % interval: sittings are what varies, so it rests
+on their spread, taken together with a presumed one while there are few. The second session of the base says what the same procedure makes of
+no difference at all. Outputs are compared first: the largest difference relative to the largest magnitude of that output, beside the noise
+floor (the base model with the runtime's optimizer against without).
 """
 
 import argparse
@@ -30,6 +30,9 @@ FEWEST_PAIRS = 6
 RESAMPLES = 200
 """Draws of the bootstrap within a sitting."""
 SITTINGS = 6
+"""Fewest sittings; there are more while there is time."""
+OPENING = 2.0
+"""The rounds of a sitting take this multiple of the time to open its models."""
 PRESUMED, WEIGHT = 0.01, 4
 """Presumed standard deviation of a ratio between sittings, and how many sittings it counts for."""
 APART = 1 << 20
@@ -82,6 +85,16 @@ def open_session(path, threads=1, optimize=True):
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
+def bound(session, feeds):
+    """A call that runs the session once on these values, without copying them or the outputs: what Python adds would hide small gains."""
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(value))
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    return lambda: session.run_with_iobinding(binding)
+
+
 def make_feeds(session, shapes, seed=0):
     """Seeded values for all inputs; sizes that neither the model nor `shapes` gives are 1."""
     random = np.random.default_rng(seed)
@@ -120,33 +133,38 @@ def difference(wanted, found):
     return worst
 
 
-def thue_morse(index):
-    """Which of two models goes first in turn `index`: cancels linear and slower drifts."""
-    return index.bit_count() % 2
-
-
-def sitting(paths, feeds, threads, seconds, number, seed):
-    """Times in seconds, a column per model, of fresh sessions of all models, in the order given."""
+def sitting(paths, feeds, threads, longest, number, seed):
+    """Times in seconds, a column per model, of fresh sessions of all models, in the order given; the rounds take `longest` at most."""
+    start = time.perf_counter()
     random = np.random.default_rng((seed, number))
-    sessions, apart = [None] * len(paths), []
+    runs, apart = [None] * len(paths), []
     for at in np.roll(np.arange(len(paths)), number)[:: random.choice((1, -1))]:
         apart.append(bytearray(int(random.integers(1, APART))))
-        sessions[at] = open_session(paths[at], threads)
+        runs[at] = bound(open_session(paths[at], threads), feeds)
+    seconds = min(longest, OPENING * (time.perf_counter() - start))
     clock = time.thread_time if threads == 1 else time.perf_counter
-    for session in sessions:
+    for run in runs:
         for _ in range(WARM_UP):
-            session.run(None, feeds)
+            run()
     rounds = []
     until = time.perf_counter() + seconds
     while len(rounds) < FEWEST_PAIRS or time.perf_counter() < until:
         taken = [0.0] * len(paths)
-        order = [(len(rounds) // 2 + at) % len(paths) for at in range(len(paths))]
-        for at in order if thue_morse(len(rounds)) else reversed(order):
+        # At random: in a fixed scheme some model runs right after itself more often, on warmer caches.
+        for at in random.permutation(len(paths)):
             start = clock()
-            sessions[at].run(None, feeds)
+            runs[at]()
             taken[at] = clock() - start
         rounds.append(taken)
     return np.array(rounds)
+
+
+def sit(paths, feeds, threads, seconds, fewest=SITTINGS, seed=0):
+    """Sittings that take `seconds` together, or as long as the fewest take."""
+    until, taken = time.perf_counter() + seconds, []
+    while len(taken) < fewest or time.perf_counter() < until:
+        taken.append(sitting(paths, feeds, threads, seconds / fewest, len(taken), seed))
+    return taken
 
 
 def student(freedom):
@@ -170,7 +188,7 @@ def estimate(sittings, seed):
 
 
 def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS, seed=0):
-    """Compares outputs and times; `seconds` is shared by the sittings."""
+    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least."""
     shapes = shapes or {}
     session = open_session(base, threads)
     feeds = make_feeds(session, shapes, seed)
@@ -178,7 +196,7 @@ def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS,
     floor = difference(open_session(base, threads, optimize=False).run(None, feeds), wanted)
     gap = difference(wanted, open_session(other, threads).run(None, feeds))
     del session
-    taken = [sitting((base, other, base), feeds, threads, seconds / sittings, number, seed) for number in range(sittings)]
+    taken = sit((base, other, base), feeds, threads, seconds, sittings, seed)
     speedup, low, high = estimate([t[:, 0] / t[:, 1] for t in taken], seed)
     identity, identity_low, identity_high = estimate([t[:, 0] / t[:, 2] for t in taken], seed)
     everything = np.concatenate(taken)

@@ -19,14 +19,13 @@ import models
 
 TOLERATED = 0.02
 """How much slower than the fastest result a result may be."""
-SITTINGS = 5
 SECONDS = 20.0
 """Of all sittings together."""
 
 
 def timed(paths, feeds, threads):
     """Median time of each model in ms, and its speed-up over the first one."""
-    sittings = [ab.sitting(paths, feeds, threads, SECONDS / SITTINGS, number, 0) for number in range(SITTINGS)]
+    sittings = ab.sit(paths, feeds, threads, SECONDS)
     times = np.median(np.concatenate(sittings), axis=0) * 1e3
     return times, np.array([ab.estimate([t[:, 0] / t[:, at] for t in sittings], 0)[0] for at in range(len(paths))])
 
