@@ -157,7 +157,7 @@ mod tests {
         let (mut agreeing, mut torn) = (Sittings::default(), Sittings::default());
         for at in 0..6 {
             steady(&mut agreeing, 950);
-            steady(&mut torn, if at % 2 == 0 { 900 } else { 1000 });
+            steady(&mut torn, if at % 2 == 0 { 880 } else { 1040 });
         }
         let [agreeing, torn] = [agreeing, torn].map(|sittings| sittings.ratio(Confidence::Usual).unwrap());
         assert!(agreeing.is_faster() && !torn.is_beyond_noise(), "{agreeing:?} {torn:?}");

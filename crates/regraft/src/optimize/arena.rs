@@ -11,6 +11,8 @@ use crate::error::Failure;
 
 /// Runs of each model in a sitting before those that count; slow models have the first only.
 const WARM_UP: usize = 2;
+/// Runs shorter than this are timed on caches that the same model left.
+const WARM_BELOW: Duration = Duration::from_millis(20);
 /// A sitting's sessions are moved apart in memory by blocks of up to so many bytes, so that each
 /// sitting finds other addresses.
 const APART: usize = 1 << 20;
@@ -77,7 +79,8 @@ impl Arena<'_> {
         let opened = (pace.now)();
         let end = opened + (length.lasts)(opened.saturating_duration_since(start));
         let mut borrowed: Vec<&mut dyn Session> = sessions.iter_mut().map(|s| &mut **s as &mut dyn Session).collect();
-        let timing = TimingOptions { warmup: WARM_UP, min_rounds: length.rounds.0, max_rounds: length.rounds.1, clock: None };
+        let (min_rounds, max_rounds) = length.rounds;
+        let timing = TimingOptions { warmup: WARM_UP, min_rounds, max_rounds, warm_below: WARM_BELOW, clock: None };
         let samples = time_interleaved(&mut borrowed, &timing, &mut || (pace.now)() < end && !(pace.stop)())?;
         let mut times = vec![Vec::new(); self.models.len()];
         for (at, taken) in order.iter().zip(samples.sessions) {

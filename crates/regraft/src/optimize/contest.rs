@@ -24,7 +24,7 @@ mod simulation;
 const ROUNDS: (usize, usize) = (4, 40);
 /// The rounds of a sitting take this multiple of the time to open its models: about where, with a
 /// given time, the interval is narrowest.
-const OPENING: f64 = 1.5;
+const OPENING: f64 = 2.5;
 /// Share of the time left that the rounds of one sitting may take.
 const SHARE: f64 = 0.25;
 /// The least time that the rounds of a sitting take, unless there are as many as there may be.

@@ -13,8 +13,9 @@ use crate::optimize::standing::MARGIN;
 
 /// Decisions per question.
 const RUNS: usize = 100;
-/// What a run of one minute has for comparing.
-const TIME: Duration = Duration::from_secs(20);
+/// What a run of one minute has for comparing at least: tuning ends at half of it, and an eighth is
+/// kept for what follows.
+const TIME: Duration = Duration::from_secs(22);
 /// Standard deviations: of sessions of one model, and of the runs of one session.
 const SESSIONS: f64 = 0.012;
 const RUNS_OF_ONE: f64 = 0.05;

@@ -332,5 +332,5 @@ impl Profiler<'_> {
 }
 
 fn timing(runs: usize) -> TimingOptions {
-    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, clock: None }
+    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, ..TimingOptions::default() }
 }
