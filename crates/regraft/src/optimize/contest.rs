@@ -38,7 +38,7 @@ const FEW: usize = 3;
 /// who asks all the time is misled sooner or later.
 const LOOKS: f64 = 1.25;
 /// A decided interval narrower than this on either side is not narrowed any further.
-const PRECISE: f64 = 0.01;
+const PRECISE: f64 = 0.006;
 /// Share of the time after which evidence is added only for what is undecided.
 const REFINING: f64 = 0.5;
 
