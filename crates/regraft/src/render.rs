@@ -148,7 +148,7 @@ pub fn is_unchanged(report: &Report) -> bool {
 /// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
-    if is_unchanged(report)
+    if report.applied.is_empty()
         && let [first, ..] = report.undecided.as_slice()
     {
         parts.push(format!("about {} more would tell (hint: --budget {}s)", seconds(first.seconds), first.budget));
@@ -226,7 +226,11 @@ fn outcome(report: &Report) -> String {
     }
     if report.applied.is_empty() {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
-        let gain = if speedup.low > 1.0 { format!("{:.2}x faster {interval}", speedup.median) } else { "no gain beyond noise".into() };
+        let gain = match report.undecided.as_slice() {
+            _ if speedup.low > 1.0 + MARGIN => format!("{:.2}x faster {interval}", speedup.median),
+            [first, ..] => undecided(first),
+            [] => "no gain beyond noise".into(),
+        };
         return format!("{gain}; the input was written without {}", count(removed, "superfluous node"));
     }
     if speedup.pairs == 0 {
@@ -445,6 +449,9 @@ mod tests {
         let want = "verdict: undecided whether candidate 1 is faster (1.021x [0.998, 1.044]); the input was written unchanged \
                     · about 35 s more would tell (hint: --budget 95s) · 41 s";
         assert!(verdict.starts_with(want), "{verdict}");
+        report.cleaned.push(("dead-code".into(), 1));
+        let cleaned = super::verdict(&report, &[]);
+        assert!(cleaned.contains("is faster (1.021x [0.998, 1.044]); the input was written without 1 superfluous node · "), "{cleaned}");
     }
 
     #[test]
