@@ -3,15 +3,18 @@
 
     ab.py BASE.onnx OTHER.onnx [--shape input:1,3,224,224]... [--threads N] [--seconds S] [--sittings N] [--seed N] [--json]
 
-An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models;
-in a sitting the models take turns, in the order A B B A B A A B ..., so that drift hits both alike. One thread: processor time of the
-calling thread, which other processes do not inflate; more threads: wall time. The result is the median over pairs of neighbouring runs of
-base/other, with a 95 % bootstrap interval. Outputs are compared first: the largest difference relative to the largest magnitude of that
-output, beside the noise floor (the base model with the runtime's optimizer against without).
+An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models
+and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, in a random order each round, so
+that drift hits all alike. One thread: processor time of the calling thread, which other processes do not inflate; more threads: wall time.
+The result is the geometric mean over sittings of the median ratio base/other, with a 95 % interval: sittings are what varies, so it rests
+on their spread, taken together with a presumed one while there are few. The second session of the base says what the same procedure makes of
+no difference at all. Outputs are compared first: the largest difference relative to the largest magnitude of that output, beside the noise
+floor (the base model with the runtime's optimizer against without).
 """
 
 import argparse
 import json
+import math
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -22,10 +25,21 @@ import onnxruntime as ort
 
 WARM_UP = 3
 """Runs of each model before those that count."""
-FEWEST_PAIRS = 12
-"""Pairs of a sitting, however long they take."""
-RESAMPLES = 2000
-"""Draws of the bootstrap."""
+WARM_BELOW = 0.02
+"""Where all runs are shorter than this, in seconds, each model runs once more before every run that counts: on caches that it left itself, as
+it does where it is deployed. Longer runs turn the caches over by themselves."""
+FEWEST_PAIRS = 6
+"""Rounds of a sitting, however long they take."""
+RESAMPLES = 200
+"""Draws of the bootstrap within a sitting."""
+SITTINGS = 6
+"""Fewest sittings; there are more while there is time."""
+OPENING = 2.0
+"""The rounds of a sitting take this multiple of the time to open its models."""
+PRESUMED, WEIGHT = 0.01, 4
+"""Presumed standard deviation of a ratio between sittings, and how many sittings it counts for."""
+APART = 1 << 20
+"""Sessions are opened up to so many bytes apart, differently in every sitting."""
 
 NUMPY_TYPES = {
     "tensor(float)": np.float32,
@@ -52,7 +66,14 @@ class Verdict:
     threads: int
     difference: float
     floor: float
+    identity: float = 1.0
+    identity_low: float = 1.0
+    identity_high: float = 1.0
     per_sitting: list[float] = field(default_factory=list)
+
+    def is_slower(self):
+        """Whether `other` is slower by more than the base seems to be than itself."""
+        return self.high < min(1.0, self.identity_low)
 
 
 def open_session(path, threads=1, optimize=True):
@@ -65,6 +86,16 @@ def open_session(path, threads=1, optimize=True):
     # A waiting worker that spins takes processor time from the next operator.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def bound(session, feeds):
+    """A call that runs the session once on these values, without copying them or the outputs: what Python adds would hide small gains."""
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(value))
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    return lambda: session.run_with_iobinding(binding)
 
 
 def make_feeds(session, shapes, seed=0):
@@ -105,43 +136,68 @@ def difference(wanted, found):
     return worst
 
 
-def thue_morse(index):
-    """Which of two models goes first in turn `index`: cancels linear and slower drifts."""
-    return index.bit_count() % 2
-
-
-def sitting(base, other, feeds, threads, seconds):
-    """Paired times in seconds of fresh sessions of both models."""
-    sessions = (open_session(base, threads), open_session(other, threads))
+def sitting(paths, feeds, threads, longest, number, seed):
+    """Times in seconds, a column per model, of fresh sessions of all models, in the order given; the rounds take `longest` at most."""
+    start = time.perf_counter()
+    random = np.random.default_rng((seed, number))
+    runs, apart = [None] * len(paths), []
+    for at in np.roll(np.arange(len(paths)), number)[:: random.choice((1, -1))]:
+        apart.append(bytearray(int(random.integers(1, APART))))
+        runs[at] = bound(open_session(paths[at], threads), feeds)
+    seconds = min(longest, OPENING * (time.perf_counter() - start))
     clock = time.thread_time if threads == 1 else time.perf_counter
-    for session in sessions:
-        for _ in range(WARM_UP):
-            session.run(None, feeds)
-    pairs = []
+    longest_run = 0.0
+    for run in runs:
+        for turn in range(WARM_UP):
+            begin = clock()
+            run()
+            longest_run = max(longest_run, clock() - begin) if turn == WARM_UP - 1 else longest_run
+    warm = longest_run < WARM_BELOW
+    rounds = []
     until = time.perf_counter() + seconds
-    while len(pairs) < FEWEST_PAIRS or time.perf_counter() < until:
-        taken = [0.0, 0.0]
-        first = thue_morse(len(pairs))
-        for which in (first, 1 - first):
+    while len(rounds) < FEWEST_PAIRS or time.perf_counter() < until:
+        taken = [0.0] * len(paths)
+        # At random: in a fixed scheme some model runs more often after one particular other.
+        for at in random.permutation(len(paths)):
+            if warm:
+                runs[at]()
             start = clock()
-            sessions[which].run(None, feeds)
-            taken[which] = clock() - start
-        pairs.append(taken)
-    return np.array(pairs)
+            runs[at]()
+            taken[at] = clock() - start
+        rounds.append(taken)
+    return np.array(rounds)
 
 
-def interval(sittings, seed):
-    """95 % bootstrap interval of the median, drawn over sittings and over the ratios of each: sessions differ more than runs do."""
+def sit(paths, feeds, threads, seconds, fewest=SITTINGS, seed=0):
+    """Sittings that take `seconds` together, or as long as the fewest take."""
+    until, taken = time.perf_counter() + seconds, []
+    while len(taken) < fewest or time.perf_counter() < until:
+        taken.append(sitting(paths, feeds, threads, seconds / fewest, len(taken), seed))
+    return taken
+
+
+def student(freedom):
+    """The 97.5 % quantile of Student's distribution (Abramowitz and Stegun 26.7.5), right to 1 % from 4 degrees of freedom on."""
+    z = 1.959964
+    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    return z + sum(term / freedom**power for power, term in enumerate(terms, start=1))
+
+
+def estimate(sittings, seed):
+    """The geometric mean of the median ratios of sittings, and its 95 % interval."""
     random = np.random.default_rng(seed)
-    medians = np.empty(RESAMPLES)
-    for draw in range(RESAMPLES):
-        chosen = random.integers(0, len(sittings), len(sittings))
-        medians[draw] = np.median(np.concatenate([random.choice(sittings[at], len(sittings[at])) for at in chosen]))
-    return np.percentile(medians, [2.5, 97.5])
+    logs = np.array([np.log(np.median(ratios)) for ratios in sittings])
+    draws = [np.median(random.choice(ratios, (RESAMPLES, len(ratios))), axis=1) for ratios in sittings]
+    within = np.mean([np.log(medians).var() for medians in draws])
+    freedom = WEIGHT + len(logs) - 1
+    between = logs.var(ddof=1) if len(logs) > 1 else 0.0
+    spread = (WEIGHT * (PRESUMED**2 + within) + (len(logs) - 1) * between) / freedom
+    half = student(freedom) * math.sqrt(spread / len(logs))
+    return tuple(math.exp(logs.mean() + step) for step in (0.0, -half, half))
 
 
-def compare(base, other, shapes=None, threads=1, seconds=6.0, sittings=5, seed=0):
-    """Compares outputs and times; `seconds` is shared by the sittings."""
+def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS, seed=0):
+    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least."""
     shapes = shapes or {}
     session = open_session(base, threads)
     feeds = make_feeds(session, shapes, seed)
@@ -149,22 +205,25 @@ def compare(base, other, shapes=None, threads=1, seconds=6.0, sittings=5, seed=0
     floor = difference(open_session(base, threads, optimize=False).run(None, feeds), wanted)
     gap = difference(wanted, open_session(other, threads).run(None, feeds))
     del session
-    taken = [sitting(base, other, feeds, threads, seconds / sittings) for _ in range(sittings)]
-    pairs = np.concatenate(taken)
-    ratios = [t[:, 0] / t[:, 1] for t in taken]
-    low, high = interval(ratios, seed)
-    base_ms, other_ms = np.median(pairs, axis=0) * 1e3
+    taken = sit((base, other, base), feeds, threads, seconds, sittings, seed)
+    speedup, low, high = estimate([t[:, 0] / t[:, 1] for t in taken], seed)
+    identity, identity_low, identity_high = estimate([t[:, 0] / t[:, 2] for t in taken], seed)
+    everything = np.concatenate(taken)
+    base_ms, other_ms = np.median(everything[:, :2], axis=0) * 1e3
     return Verdict(
         base_ms=float(base_ms),
         other_ms=float(other_ms),
-        speedup=float(np.median(np.concatenate(ratios))),
-        low=float(low),
-        high=float(high),
-        pairs=len(pairs),
+        speedup=speedup,
+        low=low,
+        high=high,
+        pairs=len(everything),
         threads=threads,
         difference=gap,
         floor=floor,
-        per_sitting=[float(np.median(r)) for r in ratios],
+        identity=identity,
+        identity_low=identity_low,
+        identity_high=identity_high,
+        per_sitting=[float(np.median(t[:, 0] / t[:, 1])) for t in taken],
     )
 
 
@@ -180,8 +239,8 @@ def main():
     parser.add_argument("other", type=Path)
     parser.add_argument("--shape", action="append", default=[], type=parse_shape, metavar="INPUT:SIZES")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--sittings", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--sittings", type=int, default=SITTINGS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -194,7 +253,8 @@ def main():
         return
     print(
         f"base {verdict.base_ms:.3f} ms, other {verdict.other_ms:.3f} ms, speed-up {verdict.speedup:.3f}"
-        f" [{verdict.low:.3f}, {verdict.high:.3f}], difference {verdict.difference:.1e} (noise floor {verdict.floor:.1e}),"
+        f" [{verdict.low:.3f}, {verdict.high:.3f}], base against itself {verdict.identity:.3f} [{verdict.identity_low:.3f},"
+        f" {verdict.identity_high:.3f}], difference {verdict.difference:.1e} (noise floor {verdict.floor:.1e}),"
         f" {verdict.threads} thread(s), {verdict.pairs} pairs"
     )
 

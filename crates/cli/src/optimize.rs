@@ -17,7 +17,7 @@ use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
 use regraft::optimize::{Choice, CostKind, Request, SearchKind};
 use regraft::render;
-use regraft::report::Report;
+use regraft::report::{Report, Speedup};
 use regraft::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
 
 /// Values of `--search`.
@@ -157,7 +157,8 @@ pub struct Args {
     /// rewrite has to be proved where it is made, too
     #[arg(long, value_name = "TRUST", help_heading = "Rules", value_parser = trust(&[Trust::Proved, Trust::Bounded, Trust::ProvedInRange, Trust::Tested]))]
     require: Option<Trust>,
-    /// End with exit code 1 if the result is not this many times faster
+    /// End with exit code 1 if the result is not surely this many times faster: the lower end of the
+    /// interval counts
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
     /// Where to write the certificate: every rewrite as data, for `regraft check` to replay
@@ -243,7 +244,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(path) = &args.report {
         write_atomic(path, to_json(&report)?.as_bytes())?;
     }
-    let missed = args.min_speedup.filter(|least| report.speedup.median < *least);
+    let missed = args.min_speedup.filter(|least| !is_sure(&report.speedup, *least));
     if args.json {
         console.json(&report)?;
     } else {
@@ -300,6 +301,11 @@ fn default_output(input: &Path) -> Result<PathBuf, Failure> {
     Ok(input.with_file_name(name))
 }
 
+/// Whether a result is this many times faster, whatever part of its interval the truth lies in.
+fn is_sure(speedup: &Speedup, least: f64) -> bool {
+    speedup.low >= least
+}
+
 fn remarks(missed: Option<f64>, usable: usize) -> Vec<String> {
     let mut remarks = Vec::new();
     if usable == 0 {
@@ -343,6 +349,13 @@ mod tests {
         assert_eq!(default_output(Path::new("a/m.onnx")).ok(), Some(PathBuf::from("a/m.optimized.onnx")));
         assert_eq!(default_output(Path::new("m.v2.onnx")).ok(), Some(PathBuf::from("m.v2.optimized.onnx")));
         assert!(default_output(Path::new("..")).is_err());
+    }
+
+    #[test]
+    fn a_promise_is_kept_by_the_whole_interval() {
+        let copy = Speedup { median: 1.011, low: 0.997, high: 1.017, pairs: 60 };
+        assert!(!is_sure(&copy, 1.0001) && !is_sure(&Speedup::NONE, 1.0001));
+        assert!(is_sure(&Speedup { median: 1.08, low: 1.06, high: 1.1, pairs: 60 }, 1.05));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::units::ShapeArg;
 
 /// Sittings with newly opened sessions: where a session lands in memory shifts its times by up to
 /// half a percent.
-const SITTINGS: usize = 5;
+const SITTINGS: usize = 8;
 /// Minimum and maximum rounds per sitting, unless the request says otherwise.
 const ROUNDS: (usize, usize) = (3, 200);
 
@@ -124,7 +124,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
     observer.phase(Phase::Choose, &format!("{} models, interleaved", sources.len()));
     let per_sitting = request.runs.map(|runs| runs.div_ceil(SITTINGS.min(runs).max(1)));
     let effort = Effort {
-        sittings: request.runs.map_or(SITTINGS, |runs| SITTINGS.min(runs).max(1)),
+        sittings: request.runs.zip(per_sitting).map_or(SITTINGS, |(runs, rounds)| runs.div_ceil(rounds.max(1))),
         rounds: per_sitting.map_or(ROUNDS, |rounds| (rounds, rounds)),
         // With a given number of runs, there is no time limit.
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },

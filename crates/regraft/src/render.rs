@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
-use crate::report::{Replayed, Report, Speedup};
+use crate::report::{Replayed, Report, Speedup, Undecided};
 use crate::units::{show_bytes, show_ns};
 
 /// Maximum number of rules in the table; the report has all.
@@ -148,6 +148,11 @@ pub fn is_unchanged(report: &Report) -> bool {
 /// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
+    if report.applied.is_empty()
+        && let [first, ..] = report.undecided.as_slice()
+    {
+        parts.push(format!("about {} more would tell (hint: --budget {}s)", seconds(first.seconds), first.budget));
+    }
     if report.ended == "interrupted" {
         parts.push("interrupted: the best valid model so far".into());
     }
@@ -211,6 +216,7 @@ fn outcome(report: &Report) -> String {
     if is_unchanged(report) {
         let others = report.timings.get(1..).unwrap_or_default();
         let why = match others {
+            _ if let [first, ..] = report.undecided.as_slice() => undecided(first),
             [] => "no faster model was found".to_string(),
             _ if others.iter().any(|t| t.speedup.low > 1.0 + MARGIN) => "no faster model passed its check".into(),
             _ if others.iter().any(|t| t.speedup.low > 1.0) => format!("no gain of more than {} %", 100.0 * MARGIN),
@@ -220,7 +226,11 @@ fn outcome(report: &Report) -> String {
     }
     if report.applied.is_empty() {
         let removed: usize = report.cleaned.iter().map(|c| c.1).sum();
-        let gain = if speedup.low > 1.0 { format!("{:.2}x faster {interval}", speedup.median) } else { "no gain beyond noise".into() };
+        let gain = match report.undecided.as_slice() {
+            _ if speedup.low > 1.0 + MARGIN => format!("{:.2}x faster {interval}", speedup.median),
+            [first, ..] => undecided(first),
+            [] => "no gain beyond noise".into(),
+        };
         return format!("{gain}; the input was written without {}", count(removed, "superfluous node"));
     }
     if speedup.pairs == 0 {
@@ -232,6 +242,12 @@ fn outcome(report: &Report) -> String {
         let bindings = count(report.bindings.len(), "binding");
         format!("{faster} over {bindings}, least {:.2}x at {}", at.speedup.median, at.binding)
     })
+}
+
+/// What is known of a model that may or may not be faster.
+fn undecided(Undecided { model, speedup, .. }: &Undecided) -> String {
+    let Speedup { median, low, high, .. } = speedup;
+    format!("undecided whether {model} is faster ({median:.3}x [{low:.3}, {high:.3}])")
 }
 
 /// The trust in the least trusted rewrite.
@@ -365,6 +381,7 @@ mod tests {
             search: "auto".into(),
             cost: "measured".into(),
             timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
+            undecided: Vec::new(),
             speedup,
             predicted_speedup: None,
             bindings: Vec::new(),
@@ -420,6 +437,21 @@ mod tests {
         assert!(verdict(&report, &[]).starts_with("verdict: no gain of more than 0.5 %; the input was written unchanged"));
         report.cleaned.push(("dead-code".into(), 1));
         assert!(verdict(&report, &[]).starts_with("verdict: 1.02x faster [1.01, 1.04]; the input was written without 1 superfluous node"));
+    }
+
+    #[test]
+    fn what_is_undecided_is_told_with_the_time_that_decides_it() {
+        let mut report = report(0);
+        let speedup = Speedup { median: 1.021, low: 0.998, high: 1.044, pairs: 60 };
+        report.timings[1].speedup = speedup;
+        report.undecided.push(Undecided { model: "candidate 1".into(), speedup, seconds: 35.0, budget: 95.0 });
+        let verdict = verdict(&report, &[]);
+        let want = "verdict: undecided whether candidate 1 is faster (1.021x [0.998, 1.044]); the input was written unchanged \
+                    · about 35 s more would tell (hint: --budget 95s) · 41 s";
+        assert!(verdict.starts_with(want), "{verdict}");
+        report.cleaned.push(("dead-code".into(), 1));
+        let cleaned = super::verdict(&report, &[]);
+        assert!(cleaned.contains("is faster (1.021x [0.998, 1.044]); the input was written without 1 superfluous node · "), "{cleaned}");
     }
 
     #[test]

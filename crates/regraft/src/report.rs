@@ -47,6 +47,9 @@ pub struct Report {
     pub cost: String,
     /// Times of the input and of the models tried end to end.
     pub timings: Vec<Timing>,
+    /// Rewritten models of which the time did not suffice to tell whether they are faster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<Undecided>,
     /// The speed-up of what was written over the input.
     pub speedup: Speedup,
     /// Gain that the price list predicted for what was written (ratio of totals), if something was
@@ -89,8 +92,21 @@ pub struct Timing {
     pub model: String,
     /// Median time of one run in nanoseconds.
     pub median_ns: f64,
-    /// Median of paired ratios input/model, and its 95 % bootstrap interval.
+    /// Ratio input/model over all sittings, and its 95 % interval.
     pub speedup: Speedup,
+}
+
+/// A model that may or may not be faster than the input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Undecided {
+    /// The candidate's number.
+    pub model: String,
+    /// What is known.
+    pub speedup: Speedup,
+    /// About how many more seconds of comparing would tell, judging by the spread so far.
+    pub seconds: f64,
+    /// The budget that has them, in seconds.
+    pub budget: f64,
 }
 
 /// What was written at one binding of the symbolic sizes.
@@ -109,7 +125,7 @@ pub struct AtBinding {
 /// A ratio with its interval; above 1 is faster than the input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
-    /// Median of paired ratios.
+    /// Geometric mean over sittings of the median of paired ratios.
     pub median: f64,
     /// Lower end of the 95 % interval.
     pub low: f64,

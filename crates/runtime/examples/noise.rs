@@ -52,7 +52,7 @@ fn measure(runtime: &OnnxRuntime, path: &std::path::Path, rounds: usize, repeats
     }
     println!("\n{}", path.display());
     for clock in [Clock::for_threads(threads), Clock::Wall] {
-        let timing = TimingOptions { warmup: 3, min_rounds: rounds, max_rounds: rounds, clock: Some(clock) };
+        let timing = TimingOptions { warmup: 3, min_rounds: rounds, max_rounds: rounds, clock: Some(clock), ..TimingOptions::default() };
         let (mut same, mut recording) = (Vec::new(), Vec::new());
         let mut times = Vec::new();
         for repeat in 0..repeats {

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | find and load ONNX Runtime | [`OnnxRuntime::load`] |
 //! | run a model once | [`Runtime::open`], [`Session::run`] |
-//! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`paired_ratio`] |
+//! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`Sittings`] |
 //! | know where the time of a run goes | [`profile_interleaved`], [`OptimizedGraph`] |
 //! | keep measurements between runs | [`Store`], [`MachineKey`] |
 //! | make or read inputs | [`Fill`], [`fill_inputs`], [`read_tensor_file`] |
@@ -41,6 +41,7 @@ mod optimized;
 mod profile;
 mod raw_profile;
 mod runtime;
+mod sittings;
 mod source;
 mod stats;
 mod store;
@@ -62,6 +63,7 @@ pub use optimized::{OptimizedGraph, OptimizedNode};
 pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profiling, profile_interleaved};
 pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
+pub use sittings::{Confidence, Sittings};
 pub use source::ModelSource;
 pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};
 pub use store::{Filter, Key, Measurement, ProofKey, Store, StoreError, default_store_path};

@@ -41,9 +41,9 @@ pub fn binned_quantile(samples: &[u64], width: u64, q: f64) -> Option<f64> {
 /// time, so above 1 the candidate is faster.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Ratio {
-    /// Median of the paired ratios.
+    /// Median of the paired ratios; over several sittings, the geometric mean of theirs.
     pub median: f64,
-    /// Low end of the 95 % bootstrap interval of the median.
+    /// Low end of its interval, 95 % unless said otherwise.
     pub low: f64,
     /// High end.
     pub high: f64,
@@ -57,14 +57,6 @@ impl Ratio {
         self.is_faster() || self.is_slower()
     }
 
-    /// Whether the candidate is faster by more than `margin` (0.01 for 1 %) beyond noise. Two
-    /// sessions of the same model were seen to differ by up to about 0.6 %, consistently while they
-    /// are open (probably because of their placement in memory). More rounds do not average that
-    /// out; reopening the models does.
-    pub fn is_faster_by(&self, margin: f64) -> bool {
-        self.n >= MIN_PAIRS && self.low > 1.0 + margin
-    }
-
     /// Whether the candidate is faster beyond noise.
     pub fn is_faster(&self) -> bool {
         self.n >= MIN_PAIRS && self.low > 1.0
@@ -76,30 +68,43 @@ impl Ratio {
     }
 }
 
-/// The ratio baseline / candidate of paired samples in the same unit: sample `i` of both comes from
-/// the same round. Surplus samples of the longer side are ignored. `None` without a pair of
-/// positive samples.
+/// The ratio baseline / candidate of paired samples of one sitting, in the same unit: sample `i` of
+/// both comes from the same round. Surplus samples of the longer side are ignored. `None` without a
+/// pair of positive samples. How far another sitting may differ is not in the interval; see
+/// [`Sittings`](crate::Sittings).
 pub fn paired_ratio(baseline: &[u64], candidate: &[u64], seed: u64) -> Option<Ratio> {
-    let mut ratios: Vec<f64> =
-        baseline.iter().zip(candidate).filter(|(a, b)| **a > 0 && **b > 0).map(|(a, b)| *a as f64 / *b as f64).collect();
-    ratios.sort_by(f64::total_cmp);
+    let ratios = paired_ratios(baseline, candidate);
     let n = ratios.len();
     let median = quantile_sorted(&ratios, 0.5)?;
     if n < MIN_PAIRS {
         return Some(Ratio { median, low: ratios[0], high: ratios[n - 1], n });
     }
-    let mut random = SplitMix64(seed);
-    let mut draw = vec![0usize; n];
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            draw.iter_mut().for_each(|i| *i = random.below(n));
-            median_of_drawn(&ratios, &mut draw)
-        })
-        .collect();
+    let mut medians: Vec<f64> = resampled_medians(&ratios, RESAMPLES, &mut SplitMix64(seed)).collect();
     medians.sort_by(f64::total_cmp);
     let low = quantile_sorted(&medians, 0.025)?;
     let high = quantile_sorted(&medians, 0.975)?;
     Some(Ratio { median, low, high, n })
+}
+
+/// The ratios of pairs of positive samples, ascending.
+pub(crate) fn paired_ratios(baseline: &[u64], candidate: &[u64]) -> Vec<f64> {
+    let pairs = baseline.iter().zip(candidate).filter(|(a, b)| **a > 0 && **b > 0);
+    let mut ratios: Vec<f64> = pairs.map(|(a, b)| *a as f64 / *b as f64).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
+}
+
+/// Medians of bootstrap resamples of ascending values, of which there is at least one.
+pub(crate) fn resampled_medians<'a>(
+    sorted: &'a [f64],
+    resamples: usize,
+    random: &'a mut SplitMix64,
+) -> impl Iterator<Item = f64> + use<'a> {
+    let mut draw = vec![0usize; sorted.len()];
+    (0..resamples).map(move |_| {
+        draw.iter_mut().for_each(|i| *i = random.below(sorted.len()));
+        median_of_drawn(sorted, &mut draw)
+    })
 }
 
 /// Median of `sorted[i]` for the drawn indices: since `sorted` is sorted, ordering the indices

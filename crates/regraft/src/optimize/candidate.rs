@@ -1,11 +1,14 @@
 //! A model that may be written: how it was made, and what is known about it.
 
+use std::time::Duration;
+
 use regraft_cost::Ns;
 use regraft_ir::Graph;
 
 use crate::optimize::artifact::Artifact;
 use crate::optimize::binding::geometric_mean;
 use crate::optimize::script::Script;
+use crate::optimize::standing::{Standing, Wanted};
 use crate::report::{Check, Speedup};
 
 /// A model that may be written.
@@ -24,6 +27,8 @@ pub struct Candidate {
     pub profiled: Option<f64>,
     /// End-to-end times at each binding, if compared.
     pub timings: Vec<Timed>,
+    /// How long it was compared with the input alone.
+    pub compared: Duration,
     /// Result of its check, if one was made.
     pub check: Option<Check>,
 }
@@ -59,6 +64,16 @@ impl Candidate {
     /// Its time over all bindings.
     pub fn timed(&self) -> Timed {
         Timed::mean(&self.timings)
+    }
+
+    /// What it must be, to be written instead of the input.
+    pub fn wanted(&self) -> Wanted {
+        if self.script.is_empty() { Wanted::NotSlower } else { Wanted::Faster }
+    }
+
+    /// Whether its end-to-end times are enough to take or to refuse it.
+    pub fn standing(&self) -> Standing {
+        Standing::of(self.wanted(), &self.timings.iter().map(|timed| timed.speedup).collect::<Vec<_>>())
     }
 
     /// Why its check forbids writing it, if it does.

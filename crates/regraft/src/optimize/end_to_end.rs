@@ -1,17 +1,11 @@
 //! Models timed end to end, interleaved, as deployed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use regraft_runtime::{
-    ModelSource, Ratio, Runtime, Samples, Session, SessionOptions, TimingOptions, median, paired_ratio, time_interleaved,
-};
+use regraft_runtime::{Confidence, Feeds, ModelSource, Ratio, Runtime};
 
 use crate::error::Failure;
-use regraft_runtime::Feeds;
-
-/// A candidate must be faster by this margin beyond its interval: two sessions of one model differ
-/// consistently by up to half a percent.
-pub const MARGIN: f64 = 0.005;
+use crate::optimize::arena::{Arena, Evidence, Length, Pace};
 
 /// A sitting lasts at least this multiple of the time to open its models.
 const OPENING: f64 = 3.0;
@@ -25,7 +19,7 @@ pub struct EndToEnd {
     pub ratios: Vec<Option<Ratio>>,
 }
 
-/// How long a comparison may take.
+/// How long models are timed, whatever comes out.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Sessions are reopened this many times, so that their placement in memory averages out.
@@ -46,37 +40,27 @@ pub fn time_end_to_end(
     seed: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<EndToEnd, Failure> {
-    let mut all: Option<Samples> = None;
-    let mut longest = std::time::Duration::ZERO;
+    let arena = Arena { runtime, models: models.to_vec(), feeds, threads, seed };
+    let (everyone, mut evidence): (Vec<usize>, _) = ((0..models.len()).collect(), Evidence::default());
+    let mut longest = Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {
-        let now = Instant::now();
+        let start = Instant::now();
         // A sitting that would end too late is not started.
-        if sitting > 0 && (now + longest > effort.until || stop()) {
+        if sitting > 0 && (start + longest > effort.until || stop()) {
             break;
-        }
-        let options = SessionOptions { threads, ..SessionOptions::default() };
-        let mut sessions: Vec<Box<dyn Session>> = Vec::new();
-        for model in models {
-            let mut session = runtime.open(*model, &options)?;
-            session.bind(feeds)?;
-            sessions.push(session);
         }
         // Each sitting gets an equal share of the remaining time, if opening the models takes
         // little of it.
-        let left = effort.until.saturating_duration_since(now);
-        let affordable = (left.as_secs_f64() / (OPENING * now.elapsed().as_secs_f64()).max(1e-9)) as usize;
-        let end = now + left / (effort.sittings - sitting).min(affordable).max(1) as u32;
-        let mut borrowed: Vec<&mut dyn Session> = sessions.iter_mut().map(|s| &mut **s as &mut dyn Session).collect();
-        let timing = TimingOptions { warmup: 1, min_rounds: effort.rounds.0, max_rounds: effort.rounds.1, clock: None };
-        let samples = time_interleaved(&mut borrowed, &timing, &mut || Instant::now() < end && !stop())?;
-        match &mut all {
-            Some(all) => all.append(samples),
-            None => all = Some(samples),
-        }
-        longest = longest.max(now.elapsed());
+        let left = effort.until.saturating_duration_since(start);
+        let lasts = |opening: Duration| {
+            let affordable = (left.as_secs_f64() / (OPENING * opening.as_secs_f64()).max(1e-9)) as usize;
+            (left / (effort.sittings - sitting).min(affordable).max(1) as u32).saturating_sub(opening)
+        };
+        let length = Length { rounds: effort.rounds, lasts: &lasts };
+        arena.sit(sitting, &everyone, &length, Pace { now: &Instant::now, stop }, &mut evidence)?;
+        longest = longest.max(start.elapsed());
     }
-    let samples = all.map(|s| s.sessions).unwrap_or_default();
-    let medians = samples.iter().map(|s| median(s).unwrap_or(0.0)).collect();
-    let ratios = samples.iter().map(|s| paired_ratio(&samples[0], s, seed)).collect();
+    let medians = everyone.iter().map(|at| evidence.median(*at)).collect();
+    let ratios = everyone.iter().map(|at| evidence.speedup(*at, Confidence::Usual)).collect();
     Ok(EndToEnd { medians, ratios })
 }

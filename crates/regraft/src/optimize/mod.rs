@@ -6,6 +6,8 @@
 //!                      └── bisect ──┘  a candidate fails: the rule to blame is left out
 //! ```
 //!
+//! If what an earlier run found is not confirmed by comparing, tuning and comparing come again.
+//!
 //! | stage | gives |
 //! |---|---|
 //! | [`load`] | a [`Job`](load::Job): the model, the rules, the runtime, the sizes to run at |
@@ -15,12 +17,14 @@
 //! | [`write`] | an [`Output`](write::Output): the file, and the certificate beside it |
 //! | [`report`] | the [`Report`] |
 
+mod arena;
 mod artifact;
 mod binding;
 mod bisect;
 mod candidate;
 mod certify;
 mod compare;
+mod contest;
 mod cut;
 mod end_to_end;
 mod evaluate;
@@ -42,6 +46,7 @@ mod savings;
 mod script;
 #[cfg(test)]
 mod scripted;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod time_budget;
@@ -55,7 +60,7 @@ use std::time::Instant;
 
 use regraft_runtime::Runtime;
 
-pub use end_to_end::{Effort, EndToEnd, MARGIN, time_end_to_end};
+pub use end_to_end::{Effort, EndToEnd, time_end_to_end};
 pub use library::{Choice, Usable, load_library, read_library};
 pub use load::{InModel, clean};
 pub use memory_budget::MemoryBudget;
@@ -63,6 +68,7 @@ pub use observer::{Observer, Phase, Silent};
 pub use request::{CostKind, Request, SearchKind};
 pub use savings::{Networks, Paid, SavingsRequest};
 pub use script::{Rewrite, Rewritten};
+pub use standing::MARGIN;
 pub use tune::{Bodies, Inside, Proposal, Proposals, everywhere, propose, rewrite_bodies, scramble};
 pub(crate) use verify::{BLURRED, FLOOR_FACTOR, HEAVY_FLOPS, before_saturation, flops, to_values};
 pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};
@@ -89,11 +95,18 @@ fn optimize_on(
     request: &Request,
     observer: &mut dyn Observer,
 ) -> Result<Report, Failure> {
-    let clock = TimeBudget::new(Instant::now(), request.budget);
+    let mut clock = TimeBudget::new(Instant::now(), request.budget);
     let (job, journal) = load::load(request, runtime, &clock, observer)?;
+    clock.loaded();
     let mut run = Run::new(&job, clock, journal, observer)?;
     let candidates = tune::tune(&mut run)?;
-    let comparison = compare::compare(&mut run, candidates)?;
+    let mut comparison = compare::compare(&mut run, candidates)?;
+    if run.recalled && !comparison.has_winner() && !run.is_interrupted() {
+        drop(comparison);
+        run.doubt_record();
+        let candidates = tune::tune(&mut run)?;
+        comparison = compare::compare(&mut run, candidates)?;
+    }
     let decision = validate::validate(&mut run, comparison)?;
     let output = write::write(&mut run, &decision)?;
     Ok(report::report(run, decision, output))

@@ -1,6 +1,7 @@
 //! Last stage: the report of the run.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use regraft_runtime::MachineKey;
 
@@ -8,15 +9,21 @@ use crate::diff::computing_nodes;
 use crate::optimize::candidate::{Candidate, Timed};
 use crate::optimize::compare::Comparison;
 use crate::optimize::run::Run;
+use crate::optimize::standing::{Standing, Wanted, further};
 use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
-use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Speedup, Timing};
+use crate::render;
+use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Seconds, Speedup, Timing, Undecided};
 
 /// The report of a run that ended.
 pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     let (request, input) = (&run.job.request, &run.job.input);
     let (winner, comparison) = (decision.winner(), &decision.comparison);
     run.journal.not_done.extend(losers(comparison, winner));
+    let undecided = undecided(&run, comparison, winner);
+    if let Some(overrun) = run.clock.overrun().filter(|_| run.evaluator.is_timed() && run.clock.too_short().is_none()) {
+        run.journal.warnings.push(late(&run, overrun));
+    }
     if let Some(least) = run.clock.too_short() {
         let least = (1.2 * least.as_secs_f64()).ceil();
         let warning = format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)");
@@ -26,7 +33,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     let price = run.evaluator.prices().total(&input.graph) as f64;
     let rewritten = winner.filter(|winner| !winner.script.is_empty());
     let shapes = |sizes: &crate::sizes::Sizes| sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect();
-    let ended = match (run.observer.interrupted(), run.journal.complete) {
+    let ended = match (run.observer.interrupted(), run.journal.complete && undecided.is_empty()) {
         (true, _) => "interrupted",
         (false, true) => "complete",
         (false, false) => "budget",
@@ -47,6 +54,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         search: format!("{:?}", request.search).to_lowercase(),
         cost: format!("{:?}", request.cost).to_lowercase(),
         timings: timings(comparison),
+        undecided,
         speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
         predicted_speedup: rewritten.map(|winner| price / winner.predicted.max(1) as f64),
         bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
@@ -63,6 +71,31 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         warnings: run.journal.warnings,
         reproduce: request.reproduce.clone(),
     }
+}
+
+/// Rewritten models that may or may not be faster than the input, if nothing better was found.
+fn undecided(run: &Run<'_>, comparison: &Comparison, winner: Option<&Candidate>) -> Vec<Undecided> {
+    if winner.is_some_and(|winner| winner.wanted() == Wanted::Faster) {
+        return Vec::new();
+    }
+    let is_open = |c: &&Candidate| c.wanted() == Wanted::Faster && c.standing() == Standing::Open && !c.compared.is_zero();
+    let open = comparison.candidates.iter().filter(is_open).map(|candidate| {
+        let speedup = candidate.timed().speedup;
+        let more = further(&speedup, candidate.compared);
+        let budget = run.clock.elapsed().max(run.job.request.budget) + more;
+        Undecided { model: candidate.name.clone(), speedup, seconds: more.as_secs_f64().ceil(), budget: budget.as_secs_f64().ceil() }
+    });
+    open.collect()
+}
+
+/// What is said if the run took longer than it may: where the time went.
+fn late(run: &Run<'_>, overrun: Duration) -> String {
+    let Seconds { load, search, measure, choose, check, .. } = run.journal.seconds;
+    let total = run.clock.elapsed().as_secs_f64();
+    let write = total - load - search - measure - choose - check;
+    let after = format!("after comparing, checking took {} and writing {}", render::seconds(check), render::seconds(write.max(0.0)));
+    let enough = (total + overrun.as_secs_f64()).ceil();
+    format!("the run took {:.1} s longer than its budget: {after} (hint: --budget {enough}s)", overrun.as_secs_f64())
 }
 
 /// The winner's check. Another candidate's failure is reported by a warning, and says nothing about

@@ -1,6 +1,6 @@
 //! A run: what all stages after loading share, and what they record along the way.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regraft_ir::Graph;
 use regraft_onnx::Written;
@@ -26,6 +26,8 @@ pub struct Run<'a> {
     pub clock: TimeBudget,
     /// What earlier runs learned about this model, to be passed on to later ones.
     pub record: TuningRecord,
+    /// Whether the candidates are what an earlier run found, and nothing was searched.
+    pub recalled: bool,
     /// Notes for the report.
     pub journal: Journal,
     /// Receives progress, and may interrupt.
@@ -43,7 +45,7 @@ pub struct Journal {
     pub seconds: Seconds,
     /// States that searches visited.
     pub visited: u64,
-    /// Whether the first search completed, and no later one was prevented from running.
+    /// Whether tuning ended because there was nothing more to try, rather than for want of time.
     pub complete: bool,
     /// Models profiled as wholes.
     pub measured: usize,
@@ -56,7 +58,7 @@ impl<'a> Run<'a> {
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
         let record = TuningRecord::recall(job, evaluator.prices());
-        Ok(Run { job, evaluator, clock, record, journal, observer })
+        Ok(Run { job, evaluator, clock, record, recalled: false, journal, observer })
     }
 
     /// Tells the observer what begins.
@@ -76,6 +78,11 @@ impl<'a> Run<'a> {
         let found = propose(start, prices.model(), library, &self.job.writable(), self.job.request.search, &mut budget);
         self.journal.visited += found.visited;
         found
+    }
+
+    /// What an earlier run found was not confirmed: there may be something else to find.
+    pub fn doubt_record(&mut self) {
+        (self.record.settled, self.recalled) = (false, false);
     }
 
     /// A name for the next candidate.
@@ -112,6 +119,16 @@ impl<'a> Run<'a> {
         }
         let artifact = self.evaluator.artifact(written?)?;
         let predicted = self.evaluator.prices().total(&graph);
-        Ok(Some(Candidate { name, graph, script, artifact, predicted, profiled: None, timings: Vec::new(), check: None }))
+        Ok(Some(Candidate {
+            name,
+            graph,
+            script,
+            artifact,
+            predicted,
+            profiled: None,
+            timings: Vec::new(),
+            compared: Duration::ZERO,
+            check: None,
+        }))
     }
 }

@@ -1,6 +1,8 @@
 //! The pipeline on a scripted runtime: rounds, pruning, budget and interruption, whatever the
 //! machine's clock says.
 
+mod store;
+
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,9 +27,14 @@ struct Scene {
 
 impl Scene {
     fn new(operators: &[&str]) -> Scene {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("in.onnx"), model(operators).encode_to_vec()).expect("writable");
-        Scene { folder }
+        let scene = Scene { folder: tempfile::tempdir().expect("a temporary folder") };
+        scene.put(&model(operators));
+        scene
+    }
+
+    /// Puts a model in the place of the one that is optimized.
+    fn put(&self, model: &ModelProto) {
+        std::fs::write(self.path("in.onnx"), model.encode_to_vec()).expect("writable");
     }
 
     fn path(&self, name: &str) -> PathBuf {

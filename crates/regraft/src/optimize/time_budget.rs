@@ -6,8 +6,10 @@ use crate::optimize::compare::FINALISTS;
 
 /// Share of the budget that tuning may take; the rest is for comparing and checking.
 const TUNING: f64 = 0.5;
-/// Share of the budget after which no new comparison starts.
-const COMPARING: f64 = 0.72;
+/// Share of the budget after which a result of an earlier run that is not confirmed is doubted.
+const CONFIRMING: f64 = 0.35;
+/// Least share of the budget that is kept for checking and writing.
+const RESERVE: f64 = 0.12;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
 /// Trials in a row without progress before tuning ends.
@@ -19,18 +21,50 @@ const PROGRESS: f64 = 0.003;
 const TRIAL: f64 = 1.8;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.6;
+/// How long writing takes, in units of the time that loading took.
+const WRITING: f64 = 1.5;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
 /// apart.
 const LOADING: f64 = 0.4;
 const TELLING: u32 = 16;
+
+/// How much longer than its budget a run may take without a word.
+const OVERRUN: Duration = Duration::from_secs(1);
+/// Share of the budget that the runs of one sitting may take, profiled or not, and the most.
+const SITTING: f64 = 0.03;
+const LONGEST: Duration = Duration::from_millis(1200);
+/// Rounds of a computation whose result is part of its input.
+const ROUNDS: usize = 16;
+
+/// Fewest runs of a model in a sitting, profiled and not, if time is not up.
+pub const FEWEST: u32 = 5;
+
+/// How long the runs of one model in a sitting may take, profiled, alone and beside the input.
+pub fn sitting(budget: Duration) -> Duration {
+    budget.mul_f64(SITTING).min(LONGEST)
+}
+
+/// Runs of the input for its profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Runs {
+    /// How long one takes.
+    pub one: Duration,
+    /// How long all took that were repeated, profiled or not.
+    pub all: Duration,
+}
 
 /// The clock of a run: its budget, how long its steps take, and what they bring.
 #[derive(Debug)]
 pub struct TimeBudget {
     start: Instant,
     budget: Duration,
-    /// How long profiling the input took.
+    /// How long loading took.
+    loading: Duration,
+    /// How long everything before profiling took, and how long profiling took.
+    before: Duration,
     profiling: Duration,
+    /// The part of it that was repeated runs: there are more of them within a larger budget.
+    repeated: Duration,
     /// How long one run of the input takes.
     run: Duration,
     /// The longest time that trying one proposal took.
@@ -42,7 +76,8 @@ pub struct TimeBudget {
 impl TimeBudget {
     /// A run that began at `start`.
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
-        TimeBudget { start, budget, profiling: Duration::ZERO, run: Duration::ZERO, trial: Duration::ZERO, best: 1.0, barren: 0 }
+        let (loading, before, profiling, repeated, run, trial) = Default::default();
+        TimeBudget { start, budget, loading, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
     }
 
     /// Time since the run began.
@@ -64,9 +99,21 @@ impl TimeBudget {
         self.at(TUNING)
     }
 
-    /// When comparing ends.
+    /// When comparing ends: what must follow has to fit.
     pub fn comparing_ends(&self) -> Instant {
-        self.at(COMPARING)
+        let reserve = self.budget.mul_f64(RESERVE).max(self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING));
+        self.start + self.budget.saturating_sub(reserve)
+    }
+
+    /// When what an earlier run found must be confirmed.
+    pub fn confirming_ends(&self) -> Instant {
+        self.at(CONFIRMING)
+    }
+
+    /// By how much the run took longer than it may, if a reader would notice.
+    pub fn overrun(&self) -> Option<Duration> {
+        let most = self.budget + OVERRUN.max(self.budget / 50);
+        Some(self.elapsed()).filter(|taken| *taken > most).map(|taken| taken - self.budget)
     }
 
     /// When a search that begins now must end.
@@ -74,9 +121,15 @@ impl TimeBudget {
         self.tuning_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
     }
 
-    /// Records that the input was profiled; one run of it takes `run`.
-    pub fn profiled(&mut self, took: Duration, run: Duration) {
-        (self.profiling, self.run) = (took, run);
+    /// Records that everything is loaded.
+    pub fn loaded(&mut self) {
+        self.loading = self.elapsed();
+    }
+
+    /// Records that the input was profiled, in so much time.
+    pub fn profiled(&mut self, took: Duration, runs: Runs) {
+        self.before = self.elapsed().saturating_sub(took);
+        (self.profiling, self.run, self.repeated) = (took, runs.one, runs.all);
     }
 
     /// Records that a proposal was tried; `ratio` is its time relative to the input's, if measured.
@@ -101,9 +154,16 @@ impl TimeBudget {
         self.barren = 0;
     }
 
-    /// The smallest budget that would have left time for a trial, if this one does not.
+    /// The smallest budget that would have left time for a trial, if this one does not. It does not
+    /// depend on this one, although more is profiled within a larger budget.
     pub fn too_short(&self) -> Option<Duration> {
-        let least = self.start.elapsed() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK);
+        let once = self.profiling.saturating_sub(self.repeated);
+        let repeated = |budget: Duration| 2 * (sitting(budget) / 3).max(self.run * FEWEST);
+        let mut least = Duration::ZERO;
+        for _ in 0..ROUNDS {
+            let profiling = once + repeated(least);
+            least = self.before + profiling.mul_f64(1.0 + TRIAL + COMPARISON + CHECK) + self.loading.mul_f64(WRITING);
+        }
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
 
@@ -111,9 +171,16 @@ impl TimeBudget {
     /// budget, if what must follow still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
-            return Instant::now() + self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) <= self.at(1.0);
+            let rest = self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) + self.loading.mul_f64(WRITING);
+            return Instant::now() + rest <= self.deadline();
         }
         Instant::now() + self.trial <= self.tuning_ends()
+    }
+
+    /// The middle of the time that is left for tuning.
+    pub fn half_tuned(&self) -> Instant {
+        let now = Instant::now();
+        now + self.tuning_ends().saturating_duration_since(now) / 2
     }
 
     /// True if a first comparison and its check would end in time.
@@ -155,15 +222,46 @@ mod tests {
     #[test]
     fn a_trial_that_leaves_no_time_for_the_rest_is_not_begun() {
         let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(10));
-        budget.profiled(Duration::from_secs(2), Duration::ZERO);
+        budget.profiled(Duration::from_secs(2), Runs::default());
         assert!(budget.affords_trial());
-        budget.profiled(Duration::from_secs(3), Duration::from_millis(200));
+        budget.profiled(Duration::from_secs(3), Runs { one: Duration::from_millis(200), ..Runs::default() });
         assert!(!budget.affords_trial());
         budget.tried(Duration::from_secs(6), None);
         assert!(!budget.affords_trial());
         assert_eq!(budget.finalists(), 1);
         assert!(budget.affords_comparison());
-        budget.profiled(Duration::from_secs(5), Duration::ZERO);
+        budget.profiled(Duration::from_secs(5), Runs::default());
         assert!(!budget.affords_comparison());
+    }
+
+    #[test]
+    fn the_hint_for_a_short_budget_does_not_grow_with_it() {
+        let hints = [1, 4, 8].map(|given| {
+            let given = Duration::from_secs(given);
+            let mut budget = TimeBudget::new(Instant::now(), given);
+            // With little time, runs are cut short.
+            let (one, all) = (Duration::from_millis(300), Duration::from_millis(if given < Duration::from_secs(4) { 1800 } else { 3000 }));
+            budget.profiled(Duration::from_secs(4) + all, Runs { one, all });
+            budget.before = Duration::from_secs(1);
+            budget.too_short().expect("too short")
+        });
+        assert!(hints[0] == hints[1] && hints[1] == hints[2], "{hints:?}");
+        let mut enough = TimeBudget::new(Instant::now(), hints[0]);
+        let (one, all) = (Duration::from_millis(300), Duration::from_secs(3));
+        enough.profiled(Duration::from_secs(4) + all, Runs { one, all });
+        enough.before = Duration::from_secs(1);
+        assert_eq!(enough.too_short(), None);
+    }
+
+    #[test]
+    fn what_follows_a_comparison_fits_into_the_budget() {
+        let (start, budget) = (Instant::now(), Duration::from_secs(40));
+        let mut clock = TimeBudget::new(start, budget);
+        assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(4));
+        clock.profiled(Duration::from_secs(6), Runs::default());
+        clock.loading = Duration::from_secs(2);
+        assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(12));
+        assert_eq!(clock.overrun(), None);
+        assert!(TimeBudget::new(start - Duration::from_secs(44), budget).overrun() > Some(Duration::from_secs(3)));
     }
 }

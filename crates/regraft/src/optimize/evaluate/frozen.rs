@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timed};
-use crate::optimize::end_to_end::MARGIN;
 use crate::optimize::evaluate::measuring::check_whole;
 use crate::optimize::evaluate::{Evaluator, Prices, ratio_key};
 use crate::optimize::load::Job;
+use crate::optimize::standing::MARGIN;
 use crate::report::{Check, Speedup};
 
 /// Share of a candidate's price that may rest on guesses, and the gain that the price list must
@@ -45,13 +45,16 @@ impl Evaluator for Frozen<'_> {
     /// whole candidate.
     fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
         let input = self.prices.total(&self.job.input.graph) as f64;
+        let recall = |candidate: &Candidate, binding| self.prices.recall_ratio(&ratio_key(self.job, candidate, binding));
+        let is_timed = |candidate: &Candidate| self.job.bindings.iter().all(|binding| recall(candidate, binding).is_some());
+        // What was timed takes precedence over what is only priced.
+        let any_timed = candidates.iter().any(|candidate| !candidate.script.is_empty() && is_timed(candidate));
         for candidate in candidates {
             let ratio = input / candidate.predicted.max(1) as f64;
             let known = self.prices.guessed(&candidate.graph) < GUESSED && candidate.script.bodies.is_empty();
-            let listed = known.then_some(Speedup { median: ratio, low: ratio, high: ratio, pairs: 0 });
+            let listed = (known && !any_timed).then_some(Speedup { median: ratio, low: ratio, high: ratio, pairs: 0 });
             for binding in &self.job.bindings {
-                let remembered = self.prices.recall_ratio(&ratio_key(self.job, candidate, binding));
-                let speedup = remembered.or(listed).unwrap_or(Speedup::NONE);
+                let speedup = recall(candidate, binding).or(listed).unwrap_or(Speedup::NONE);
                 candidate.timings.push(Timed { median_ns: candidate.predicted as f64, speedup });
             }
         }

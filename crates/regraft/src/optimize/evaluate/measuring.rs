@@ -1,19 +1,19 @@
 //! Measures: candidates are profiled beside the input, and timed end to end.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::error::Failure;
+use crate::optimize::arena::{Arena, Pace};
+use crate::optimize::binding::Binding;
 use crate::optimize::candidate::{Candidate, Timed};
-use crate::optimize::end_to_end::{Effort, MARGIN, time_end_to_end};
+use crate::optimize::contest::{Contest, Outcome};
 use crate::optimize::evaluate::prices::{Prices, Profiler};
 use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
 use crate::optimize::load::Job;
+use crate::optimize::standing::{MARGIN, Standing, Wanted, is_slower};
+use crate::optimize::time_budget::Runs;
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
-
-/// Sittings, and the minimum and maximum rounds of each.
-const SITTINGS: usize = 3;
-const ROUNDS: (usize, usize) = (4, 24);
 
 /// An evaluator that measures.
 pub struct Measuring<'a> {
@@ -46,15 +46,15 @@ impl Evaluator for Measuring<'_> {
         self.prices.is_measured()
     }
 
-    fn profile_input(&mut self, go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
+    fn profile_input(&mut self, go_on: &dyn Fn() -> bool) -> Result<Runs, Failure> {
         let graph = &self.job.input.graph;
         let artifact = self.artifact(self.job.write(graph)?)?;
-        self.prices.observe_input(&self.profiler(), graph, &artifact, go_on)?;
-        Ok(self.prices.input_run())
+        self.prices.observe_input(&self.profiler(), graph, &artifact, go_on)
     }
 
     fn profile(&mut self, candidate: &mut Candidate, go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
-        if !self.prices.has_input() || self.prices.knows(&candidate.graph) {
+        // Known prices do not replace a measurement: they may be wrong, and their sum more so.
+        if !self.prices.has_input() {
             return Ok(false);
         }
         let ratio = self.prices.observe(&self.profiler(), &candidate.graph, &candidate.artifact, go_on)?;
@@ -64,22 +64,30 @@ impl Evaluator for Measuring<'_> {
     }
 
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
-        let job = self.job;
-        let mut input = Vec::new();
-        for (at, binding) in job.bindings.iter().enumerate() {
-            // Each binding gets an equal share of the remaining time.
-            let now = Instant::now();
-            let until = now + until.saturating_duration_since(now) / (job.bindings.len() - at) as u32;
-            let effort = Effort { sittings: SITTINGS, rounds: ROUNDS, until };
-            let models: Vec<_> = std::iter::once(job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source())).collect();
-            let times = time_end_to_end(&*job.runtime, &models, &binding.feeds, job.request.threads, effort, job.request.seed, stop)?;
-            drop(models);
-            let timed = |at: usize| Timed { median_ns: times.medians[at], speedup: times.ratios[at].map_or(Speedup::NONE, Speedup::from) };
-            input.push(Timed { median_ns: timed(0).median_ns, speedup: Speedup { pairs: timed(0).speedup.pairs, ..Speedup::NONE } });
-            for (at, candidate) in candidates.iter_mut().enumerate() {
-                let timed = timed(at + 1);
-                self.prices.remember_ratio(&ratio_key(job, candidate, binding), timed.speedup)?;
-                candidate.timings.push(timed);
+        let Job { request, bindings, runtime, .. } = self.job;
+        let models: Vec<_> = std::iter::once(self.job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source())).collect();
+        let arenas = bindings.iter().map(|Binding { feeds, .. }| Arena {
+            runtime: &**runtime,
+            models: models.clone(),
+            feeds,
+            threads: request.threads,
+            seed: request.seed,
+        });
+        let contest = Contest {
+            arenas: arenas.collect(),
+            wanted: candidates.iter().map(Candidate::wanted).collect(),
+            until,
+            pace: Pace { now: &Instant::now, stop },
+        };
+        let (input, outcomes) = contest.decide()?;
+        drop((contest, models));
+        for (candidate, Outcome { timings, took }) in candidates.iter_mut().zip(outcomes) {
+            (candidate.timings, candidate.compared) = (timings, took);
+            for (binding, timed) in bindings.iter().zip(&candidate.timings) {
+                let key = ratio_key(self.job, candidate, binding);
+                if self.prices.recall_ratio(&key).is_none_or(|known| replaces(candidate, &timed.speedup, &known)) {
+                    self.prices.remember_ratio(&key, timed.speedup)?;
+                }
             }
         }
         Ok(input)
@@ -88,15 +96,23 @@ impl Evaluator for Measuring<'_> {
     /// A rewritten model must be faster beyond noise; the cleaned input need only not be slower.
     fn wins(&self, candidate: &Candidate) -> bool {
         let speedup = candidate.timed().speedup;
-        if candidate.script.is_empty() {
-            return speedup.pairs > 0 && speedup.median >= 1.0 && speedup.high >= 1.0;
+        match candidate.wanted() {
+            Wanted::Faster => speedup.pairs > 0 && speedup.low > 1.0 + MARGIN,
+            Wanted::NotSlower => speedup.pairs > 0 && !is_slower(&speedup),
         }
-        speedup.pairs > 0 && speedup.low > 1.0 + MARGIN
     }
 
     fn check(&self, candidate: &Candidate, deadline: Instant) -> Check {
         check_whole(self.job, candidate, deadline)
     }
+}
+
+/// Whether a new comparison of a candidate replaces that of an earlier run: if it is decided, and is
+/// not the same with less evidence.
+fn replaces(candidate: &Candidate, new: &Speedup, known: &Speedup) -> bool {
+    let standing = candidate.standing();
+    let same = Standing::of(candidate.wanted(), std::slice::from_ref(known)) == standing;
+    standing != Standing::Open && !(same && known.pairs > new.pairs)
 }
 
 /// The numeric check of a candidate that can be run as a whole.

@@ -6,7 +6,7 @@ mod listed;
 mod measuring;
 mod prices;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use regraft_onnx::Written;
 
@@ -17,6 +17,7 @@ use crate::optimize::artifact::Artifact;
 use crate::optimize::binding::Binding;
 use crate::optimize::candidate::{Candidate, Timed};
 use crate::optimize::load::Job;
+use crate::optimize::time_budget::Runs;
 use crate::report::Check;
 use frozen::Frozen;
 use listed::Listed;
@@ -40,13 +41,13 @@ pub trait Evaluator {
         false
     }
 
-    /// Profiles the input, and keeps it open to run beside candidates. Returns the time of one run.
-    fn profile_input(&mut self, _go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
-        Ok(Duration::ZERO)
+    /// Profiles the input, and keeps it open to run beside candidates.
+    fn profile_input(&mut self, _go_on: &dyn Fn() -> bool) -> Result<Runs, Failure> {
+        Ok(Runs::default())
     }
 
-    /// Profiles a candidate beside the input, unless its prices are known, and records its time;
-    /// returns whether it did. An error is the candidate's fault.
+    /// Profiles a candidate beside the input, if that is open, and records its time; returns whether
+    /// it did. An error is the candidate's fault.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         Ok(false)
     }

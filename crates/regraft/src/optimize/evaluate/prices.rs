@@ -14,18 +14,15 @@ use regraft_runtime::{
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::request::{CostKind, Request};
+use crate::optimize::time_budget::{self, Runs, sitting};
 use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
 /// Minimum and maximum runs of a model per sitting.
-const RUNS: (usize, usize) = (5, 100);
+const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
 /// Runs that are done even if time is up.
 const FEWEST: usize = 3;
-/// Share of the budget that the runs of one sitting may take, profiled or not.
-const SITTING: f64 = 0.03;
-/// Maximum number of seconds that they take.
-const LONGEST: f64 = 1.2;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
 
@@ -45,6 +42,19 @@ enum Source {
 struct Lab {
     measured: Measured,
     input: Option<Input>,
+    /// Models that this run profiled beside the input.
+    seen: Vec<Seen>,
+    /// Whether prices of earlier runs are among the measured ones.
+    recalled: bool,
+}
+
+/// A model that was profiled beside the input.
+struct Seen {
+    graph: Graph,
+    names: NameTable,
+    profile: Profile,
+    /// Median of whole runs of the input and of this model in the same sitting, ns.
+    run_ns: (f64, f64),
 }
 
 struct Input {
@@ -73,7 +83,9 @@ impl Prices {
         let source = match request.cost {
             CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
             CostKind::Measured => {
-                Source::Measured(Box::new(Lab { measured: Measured::load(sizes.symbols.clone(), &store, &target)?, input: None }))
+                let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
+                let recalled = !measured.table().is_empty();
+                Source::Measured(Box::new(Lab { measured, input: None, seen: Vec::new(), recalled }))
             }
         };
         Ok(Prices { source, store: Some(store), target })
@@ -140,14 +152,6 @@ impl Prices {
         }
     }
 
-    /// How long one run of the input takes, if it was profiled.
-    pub fn input_run(&self) -> Duration {
-        match &self.source {
-            Source::Measured(lab) => lab.input.as_ref().map_or(Duration::ZERO, |input| Duration::from_nanos(input.run_ns as u64)),
-            Source::Roofline(_) => Duration::ZERO,
-        }
-    }
-
     /// Whether sittings are possible: the input was profiled in this run.
     pub fn has_input(&self) -> bool {
         matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
@@ -160,15 +164,18 @@ impl Prices {
         graph: &Graph,
         artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
-    ) -> Result<(), Failure> {
-        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
+    ) -> Result<Runs, Failure> {
+        let Source::Measured(lab) = &mut self.source else { return Ok(Runs::default()) };
         let (mut session, profile, runs, once) = profiler.profile(artifact, go_on)?;
+        let start = Instant::now();
         let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
         let run_ns = median(&samples.sessions[0]).unwrap_or(once);
+        let (one, profiled) = (Duration::from_nanos(run_ns as u64), Duration::from_nanos(profile.runs.iter().sum()));
+        let all = start.elapsed() + profiled;
         let names = names(&artifact.written);
         lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
         lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
-        Ok(())
+        Ok(Runs { one, all })
     }
 
     /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its
@@ -187,12 +194,29 @@ impl Prices {
         drop(session);
         let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
         let names = names(&artifact.written);
-        // The input's first profile, scaled to its current run time, accounts for machine drift.
-        lab.measured.observe(&[
-            Observation { graph: &input.graph, names: &input.names, profile: &input.profile, run_ns: Some(before) },
-            Observation { graph, names: &names, profile: &profile, run_ns: Some(after) },
-        ]);
+        let seen = Seen { graph: graph.clone(), names, profile, run_ns: (before, after) };
+        learn(&mut lab.measured, input, &seen);
+        lab.seen.push(seen);
         Ok(after / before)
+    }
+
+    /// Whether searches go by prices of earlier runs, too.
+    pub fn are_recalled(&self) -> bool {
+        matches!(&self.source, Source::Measured(lab) if lab.recalled && lab.input.is_some())
+    }
+
+    /// Sets aside what earlier runs learned: from now on, prices are what this run saw.
+    pub fn doubt(&mut self) -> Result<(), Failure> {
+        self.save()?;
+        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
+        let Some(input) = &lab.input else { return Ok(()) };
+        let pricing = lab.measured.pricing;
+        lab.measured = Measured::new(lab.measured.bindings.clone());
+        lab.measured.pricing = pricing;
+        lab.measured.observe(&[input.observation(input.run_ns)]);
+        lab.seen.iter().for_each(|seen| learn(&mut lab.measured, input, seen));
+        lab.recalled = false;
+        Ok(())
     }
 
     /// Writes what was learned to the store.
@@ -207,6 +231,7 @@ impl Prices {
     pub fn release(&mut self) {
         if let Source::Measured(lab) = &mut self.source {
             lab.input = None;
+            lab.seen.clear();
         }
     }
 
@@ -252,6 +277,20 @@ impl Prices {
     }
 }
 
+impl Input {
+    /// As it was profiled, in a sitting in which a run of it took so long.
+    fn observation(&self, run_ns: f64) -> Observation<'_> {
+        Observation { graph: &self.graph, names: &self.names, profile: &self.profile, run_ns: Some(run_ns) }
+    }
+}
+
+/// Learns from a model that was profiled beside the input. The input's first profile, scaled to its
+/// run time in that sitting, accounts for machine drift.
+fn learn(measured: &mut Measured, input: &Input, seen: &Seen) {
+    let Seen { graph, names, profile, run_ns: (before, after) } = seen;
+    measured.observe(&[input.observation(*before), Observation { graph, names, profile, run_ns: Some(*after) }]);
+}
+
 fn names(written: &Written) -> NameTable {
     NameTable::new(written.values.clone()).with_nodes_of(&written.proto)
 }
@@ -280,8 +319,7 @@ impl Profiler<'_> {
         let start = Instant::now();
         profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
-        let sitting = (self.budget.as_secs_f64() * SITTING).min(LONGEST);
-        let runs = ((sitting / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
+        let runs = ((sitting(self.budget).as_secs_f64() / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
         for run in 0..runs {
             if run >= FEWEST && !go_on() {
                 break;
@@ -294,5 +332,5 @@ impl Profiler<'_> {
 }
 
 fn timing(runs: usize) -> TimingOptions {
-    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, clock: None }
+    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, ..TimingOptions::default() }
 }

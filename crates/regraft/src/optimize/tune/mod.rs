@@ -70,6 +70,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let known = self.run.record.proposals(self.run.job, self.run.evaluator.prices());
         let timed = self.run.evaluator.is_timed();
         let done = if timed { self.is_settled() } else { !known.is_empty() };
+        self.run.recalled = done && timed;
         if done {
             self.run.phase(Phase::Search, &format!("an earlier run found {} rewritten models and nothing more", known.len()));
         } else {
@@ -81,14 +82,29 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
         }
         if !done {
-            self.run.clock.renew_patience();
-            let settled = self.rounds()?;
-            self.run.clock.renew_patience();
-            let settled = settled & self.prune()?;
+            let settled = self.searched()?;
+            self.run.journal.complete &= settled;
             self.run.record.settled = settled;
             self.run.record.budget = self.run.job.request.budget.as_secs_f64();
         }
         self.finish()
+    }
+
+    /// Searches, first by all prices that are known, then by those that this run saw: a price from
+    /// the store may be wrong, and hides a gain for as long as it is believed. Whether everything
+    /// was done in time.
+    fn searched(&mut self) -> Result<bool, Failure> {
+        if self.run.evaluator.prices().are_recalled() {
+            let until = self.run.clock.half_tuned();
+            self.rounds(Some(until))?;
+            if self.is_out_of_time(None) {
+                return Ok(false);
+            }
+            self.run.evaluator.prices_mut().doubt()?;
+        }
+        let settled = self.rounds(None)?;
+        self.run.clock.renew_patience();
+        Ok(settled & self.prune()?)
     }
 
     /// Whether an earlier run found everything this one would.
@@ -109,7 +125,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let input = prices.total(&run.job.input.graph).max(1) as f64;
         let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
         candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
-        candidates.truncate(run.clock.finalists());
+        candidates.truncate(if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS });
         Ok(candidates)
     }
 
@@ -122,19 +138,19 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let start = Instant::now();
         self.run.phase(Phase::Measure, "the input");
         let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
-        let one = self.run.evaluator.profile_input(&|| Instant::now() < until && !observer.interrupted())?;
-        self.run.clock.profiled(start.elapsed(), one);
+        let runs = self.run.evaluator.profile_input(&|| Instant::now() < until && !observer.interrupted())?;
+        self.run.clock.profiled(start.elapsed(), runs);
         self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
         Ok(())
     }
 
     /// Proposes and measures in turn until nothing new turns up; whether that was before time was
     /// up.
-    fn rounds(&mut self) -> Result<bool, Failure> {
+    fn rounds(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
+        self.run.clock.renew_patience();
         let mut barren = 0;
         for round in 0..ROUNDS {
-            if self.is_out_of_time() {
-                self.run.journal.complete = false;
+            if self.is_out_of_time(until) {
                 return Ok(false);
             }
             if self.run.clock.is_stale() {
@@ -165,8 +181,10 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(true)
     }
 
-    fn is_out_of_time(&self) -> bool {
-        self.run.is_interrupted() || self.run.evaluator.is_timed() && !self.run.clock.affords_trial()
+    fn is_out_of_time(&self, until: Option<Instant>) -> bool {
+        let is_timed = self.run.evaluator.is_timed();
+        let is_late = !self.run.clock.affords_trial() || until.is_some_and(|until| Instant::now() >= until);
+        self.run.is_interrupted() || is_timed && is_late
     }
 
     /// The best proposal of a search, if it is new and better than those tried. Optimistic prices
@@ -176,14 +194,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
         self.run.evaluator.prices_mut().set_pricing(if pessimistic { Pricing::Pessimistic } else { Pricing::Optimistic });
         let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
-        let mut proposals = match best.map(|at| &self.candidates[at]) {
+        let proposals = match best.map(|at| &self.candidates[at]) {
             Some(best) => best_of(self.run, best),
             None => self.run.search(&job.input.graph, &job.rules.library, self.run.clock.search_ends()),
         };
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
-            self.run.journal.complete = proposals.complete;
-            self.run.journal.not_done.append(&mut proposals.refused);
+            let refused = proposals.refused.into_iter().filter(|refused| !self.run.journal.not_done.contains(refused)).collect::<Vec<_>>();
+            self.run.journal.not_done.extend(refused);
         }
         let prices = self.run.evaluator.prices();
         let seen = self.candidates.iter().map(|c| prices.total(&c.graph)).min();
@@ -225,7 +243,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let job = self.run.job;
         let (mut without, mut asked) = (HashSet::new(), HashSet::new());
         while let Some((rule, goal)) = self.least_useful(&asked) {
-            if self.is_out_of_time() {
+            if self.is_out_of_time(None) {
                 return Ok(false);
             }
             if self.run.clock.is_stale() {

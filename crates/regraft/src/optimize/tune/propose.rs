@@ -30,8 +30,6 @@ pub struct Proposals {
     pub best: Vec<Proposal>,
     /// States visited.
     pub visited: u64,
-    /// Whether the search completed.
-    pub complete: bool,
     /// Matches that were found but could not be rewritten.
     pub refused: Vec<NotDone>,
 }
@@ -55,7 +53,7 @@ pub fn propose(
         }
     };
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
-    Proposals { best, visited: outcome.visited, complete: outcome.complete, refused: refused(&matcher) }
+    Proposals { best, visited: outcome.visited, refused: refused(&matcher) }
 }
 
 /// Rewrites at random, at any cost: the worst a search could do. `None` if no rule matches.

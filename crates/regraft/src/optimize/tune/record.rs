@@ -12,49 +12,54 @@ use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::evaluate::Prices;
 use crate::optimize::load::Job;
+use crate::optimize::request::Request;
+use crate::optimize::standing::Standing;
 use crate::optimize::tune::propose::{Proposal, replay};
 
 /// Scripts kept per model.
 const KEPT: usize = 3;
+/// Digits of a key.
+const DIGITS: usize = 32;
 /// A run with up to this multiple of an earlier run's budget is not expected to find more.
 const SAME_BUDGET: f64 = 2.0;
 
-/// What is kept. It holds for one model at one set of sizes.
+/// What is kept. It holds for one model, rules, sizes and options: see [`key`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuningRecord {
-    /// Which rules the search used: rewrites that were good under other rules may fall short of the
-    /// best under these.
-    pub library: u64,
     /// Seconds of the run's budget.
     pub budget: f64,
-    /// True if tuning ended because nothing more was found.
+    /// True if tuning ended because nothing more was found, beside something that was.
     pub settled: bool,
     /// Rewrites that passed the final comparison and the check, best first, as places.
     pub scripts: Vec<Vec<u64>>,
 }
 
 impl TuningRecord {
-    /// What is known about a job's model under its rules; empty if it was tuned under others.
+    /// What is known about a job.
     pub fn recall(job: &Job, prices: &Prices) -> TuningRecord {
-        let (library, record) = (job.rules.library.fingerprint(), prices.recall_tuning(&key(job)));
-        if record.library == library { record } else { TuningRecord { library, ..TuningRecord::default() } }
+        prices.recall_tuning(&key(job))
     }
 
-    /// Keeps what this run found for later ones: `winner` passed the comparison and the check.
-    pub fn keep(mut self, job: &Job, prices: &mut Prices, winner: Option<&Candidate>) -> Result<(), Failure> {
+    /// Keeps what this run found for later ones: `winner` passed the comparison and the check. What
+    /// was refused is forgotten; what stayed undecided is not.
+    pub fn keep(mut self, job: &Job, prices: &mut Prices, compared: &[Candidate], winner: Option<&Candidate>) -> Result<(), Failure> {
         if !prices.is_measured() {
             return Ok(());
         }
         let best = winner.map(|candidate| candidate.script.places()).filter(|places| !places.is_empty());
-        self.scripts.retain(|script| winner.is_none_or(|winner| winner.script.places() != *script));
+        let is_refused = |candidate: &&Candidate| candidate.standing() == Standing::Refused;
+        let refused: Vec<Vec<u64>> = compared.iter().filter(is_refused).map(|candidate| candidate.script.places()).collect();
+        // That there is nothing at all is never taken for granted: the next run looks again.
+        self.settled &= best.is_some();
+        self.scripts.retain(|script| !refused.contains(script) && best.as_ref() != Some(script));
         self.scripts.splice(0..0, best);
         self.scripts.truncate(KEPT);
         prices.remember_tuning(&key(job), &self)
     }
 
-    /// Whether an earlier run, with a similar budget, completed.
+    /// Whether an earlier run, with a similar budget, found something and nothing more.
     pub fn is_settled_for(&self, job: &Job) -> bool {
-        self.settled && self.budget * SAME_BUDGET >= job.request.budget.as_secs_f64()
+        self.settled && !self.scripts.is_empty() && self.budget * SAME_BUDGET >= job.request.budget.as_secs_f64()
     }
 
     /// The proposals that were good. A script that no longer applies is forgotten, and with it the
@@ -72,10 +77,18 @@ impl TuningRecord {
     }
 }
 
-/// The key for a model's records: its graph with its weights, the sizes, and how it is searched.
+/// The key for records of a job: its graph with its weights, the sizes at every binding, the rules,
+/// and all options that decide what is found and what may be written.
 fn key(job: &Job) -> String {
-    let search = format!("{:?}", job.request.search).to_lowercase();
-    format!("tuning:{search}:{}:{:032x}", fingerprint(&job.input.graph, &job.sizes().symbols), canonical_key(job.input.model.graph()))
+    let mut tried = blake3::Hasher::new();
+    tried.update(&canonical_key(job.input.model.graph()).to_le_bytes());
+    for binding in &job.bindings {
+        tried.update(fingerprint(&job.input.graph, &binding.sizes.symbols).as_bytes());
+    }
+    tried.update(&job.rules.library.fingerprint().to_le_bytes());
+    let Request { search, allow_growth, opset, ref rules, .. } = job.request;
+    tried.update(format!("{allow_growth:?} {:?} {:?}", opset.filter(|_| job.input.converted), rules.require).as_bytes());
+    format!("tuning:{}:{}", format!("{search:?}").to_lowercase(), &tried.finalize().to_hex()[..DIGITS])
 }
 
 /// Repeats the rewrites of a script from the same graph; `None` if one of its places no longer

@@ -1,0 +1,188 @@
+//! Decisions on a runtime whose clock is simulated: a true gain is found, and none is found where
+//! there is none.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use regraft_ir::SplitMix64;
+use regraft_runtime::{Clock, Feeds, HostTensor, ModelSource, RawProfile, Runtime, RuntimeError, Session, SessionOptions, ValueInfo};
+
+use super::*;
+use crate::optimize::standing::MARGIN;
+
+/// Decisions per question.
+const RUNS: usize = 100;
+/// What a run of one minute has for comparing at least: tuning ends at half of it, and an eighth is
+/// kept for what follows.
+const TIME: Duration = Duration::from_secs(22);
+/// Standard deviations: of sessions of one model, and of the runs of one session.
+const SESSIONS: f64 = 0.012;
+const RUNS_OF_ONE: f64 = 0.05;
+/// One run in so many takes up to three times as long.
+const SPIKES: usize = 40;
+
+/// Models are named by the nanoseconds of one of their runs.
+struct Noisy {
+    clock: Arc<AtomicU64>,
+    random: Arc<Mutex<SplitMix64>>,
+    opening: Duration,
+}
+
+struct NoisySession {
+    ns: f64,
+    clock: Arc<AtomicU64>,
+    random: Arc<Mutex<SplitMix64>>,
+}
+
+fn normal(random: &Mutex<SplitMix64>) -> f64 {
+    let mut random = random.lock().unwrap_or_else(PoisonError::into_inner);
+    // Of twelve uniform numbers: close enough, up to six deviations.
+    (0..12).map(|_| random.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0
+}
+
+impl Noisy {
+    fn new(seed: u64, opening: Duration) -> Noisy {
+        Noisy { clock: Arc::default(), random: Arc::new(Mutex::new(SplitMix64(seed))), opening }
+    }
+
+    /// The simulated time, and one decision under it.
+    fn decide(&self, times: &[f64], time: Duration) -> (Vec<Speedup>, Duration) {
+        let names: Vec<Vec<u8>> = times.iter().map(|ns| ns.to_string().into_bytes()).collect();
+        let origin = Instant::now();
+        let now = || origin + Duration::from_nanos(self.clock.load(Ordering::Relaxed));
+        let feeds = Feeds::default();
+        let arena = Arena {
+            runtime: self,
+            models: names.iter().map(|name| ModelSource::bytes(name)).collect(),
+            feeds: &feeds,
+            threads: 1,
+            seed: 0,
+        };
+        let pace = Pace { now: &now, stop: &|| false };
+        let contest = Contest { arenas: vec![arena], wanted: vec![Wanted::Faster; times.len() - 1], until: origin + time, pace };
+        let (_, outcomes) = contest.decide().expect("models that run");
+        let speedups = outcomes.iter().map(|outcome| outcome.timings[0].speedup).collect();
+        (speedups, now() - origin)
+    }
+}
+
+impl Runtime for Noisy {
+    fn name(&self) -> &str {
+        "noisy"
+    }
+
+    fn version(&self) -> &str {
+        "1.0"
+    }
+
+    fn open(&self, model: ModelSource<'_>, _: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+        let ModelSource::Bytes { bytes, .. } = model else { unreachable!("models are bytes here") };
+        let ns: f64 = String::from_utf8_lossy(bytes).parse().expect("a number");
+        self.clock.fetch_add(self.opening.as_nanos() as u64, Ordering::Relaxed);
+        let ns = ns * (SESSIONS * normal(&self.random)).exp();
+        Ok(Box::new(NoisySession { ns, clock: self.clock.clone(), random: self.random.clone() }))
+    }
+}
+
+impl Session for NoisySession {
+    fn inputs(&self) -> &[ValueInfo] {
+        &[]
+    }
+
+    fn outputs(&self) -> &[ValueInfo] {
+        &[]
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn run(&mut self, _: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
+        Ok(Vec::new())
+    }
+
+    fn bind(&mut self, _: &Feeds) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+
+    fn run_bound(&mut self) -> Result<(), RuntimeError> {
+        self.time_bound(Clock::Wall).map(drop)
+    }
+
+    fn time_bound(&mut self, _: Clock) -> Result<u64, RuntimeError> {
+        let spike = {
+            let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+            if random.below(SPIKES) == 0 { 1.0 + random.below(1000) as f64 / 500.0 } else { 1.0 }
+        };
+        let ns = (self.ns * (RUNS_OF_ONE * normal(&self.random)).exp() * spike) as u64;
+        self.clock.fetch_add(ns, Ordering::Relaxed);
+        Ok(ns)
+    }
+
+    fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
+        Err(RuntimeError::NotProfiling { model: String::new() })
+    }
+}
+
+/// What many decisions on the same models came to.
+#[derive(Debug, Default)]
+struct Tally {
+    /// How often each model was taken.
+    taken: Vec<usize>,
+    /// How often the whole interval of any claim missed the truth.
+    missed: usize,
+    /// The longest that one took.
+    longest: Duration,
+}
+
+/// Decides on models with these true gains over the input, which takes `ms` and opens in ten times
+/// that.
+fn tally(ms: f64, gains: &[f64]) -> Tally {
+    let mut tally = Tally { taken: vec![0; gains.len()], ..Tally::default() };
+    for seed in 0..RUNS as u64 {
+        let noisy = Noisy::new(seed, Duration::from_secs_f64(ms / 100.0));
+        let times: Vec<f64> = std::iter::once(1.0).chain(gains.iter().copied()).map(|gain| ms * 1e6 / gain).collect();
+        let (speedups, took) = noisy.decide(&times, TIME);
+        let won = (0..gains.len()).filter(|at| speedups[*at].low > 1.0 + MARGIN);
+        let won = won.max_by(|a, b| speedups[*a].low.total_cmp(&speedups[*b].low));
+        won.into_iter().for_each(|at| tally.taken[at] += 1);
+        let claimed = won.unwrap_or(0);
+        let Speedup { low, high, .. } = speedups[claimed];
+        tally.missed += usize::from(!(low..=high).contains(&gains[claimed]));
+        tally.longest = tally.longest.max(took);
+    }
+    tally
+}
+
+#[test]
+fn a_true_gain_of_three_percent_is_taken() {
+    let found = tally(10.0, &[1.03]);
+    assert!(found.taken[0] >= 95 && found.missed <= 10, "{found:?}");
+}
+
+#[test]
+fn no_gain_is_not_taken_for_one() {
+    let found = tally(10.0, &[1.0]);
+    assert!(found.taken[0] <= 2 && found.missed <= 10, "{found:?}");
+    // On a slow model, with three that are no faster, and time for a few sittings only.
+    let found = tally(300.0, &[1.0, 1.0, 1.0]);
+    assert!(found.taken.iter().sum::<usize>() <= 2, "{found:?}");
+}
+
+#[test]
+fn the_best_of_several_is_taken_and_known_well() {
+    let found = tally(10.0, &[1.0, 1.02, 1.06]);
+    assert!(found.taken[2] >= 95 && found.missed <= 10, "{found:?}");
+}
+
+#[test]
+fn what_is_clear_is_decided_early_and_nothing_takes_longer_than_it_may() {
+    let clear = tally(10.0, &[0.9]);
+    assert!(clear.taken[0] == 0 && clear.longest < TIME / 4, "{clear:?}");
+    let large = tally(10.0, &[1.5]);
+    assert!(large.taken[0] == RUNS && large.longest < TIME * 2 / 3, "{large:?}");
+    for gains in [&[1.01][..], &[1.0, 1.01, 1.0]] {
+        assert!(tally(300.0, gains).longest < TIME + TIME / 20, "{gains:?}");
+    }
+}
