@@ -374,11 +374,13 @@ impl Facts {
                 return true;
             }
             // It may be below another quotient by the same number.
+            let mut is_below = |above: &Atom| {
+                let gap = Poly::atom(above.clone()).sub(&Poly::atom(atom.clone())).plus(-1);
+                above != atom && gap != *sum && self.search(&gap, used, patience)
+            };
             if sign == Some(-1)
                 && let Atom::Floor(_, b) = atom
-                && let Some(above) = quotients(sum, b).find(|above| {
-                    above != atom && self.search(&Poly::atom(above.clone()).sub(&Poly::atom(atom.clone())).plus(-1), used, patience)
-                })
+                && let Some(above) = quotients(sum, b).find(|above| is_below(above))
                 && self.search(&factor.mul(&Poly::atom(above).plus(-1)).add(&rest), used, patience)
             {
                 return true;
