@@ -279,8 +279,8 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
     }
 }
 
-/// An input with the sizes it declares: `x:N,3,?,?`.
-fn open_sizes(info: &ValueInfo) -> String {
+/// An input or output with the sizes it declares: `x:N,3,?,?`.
+pub(crate) fn open_sizes(info: &ValueInfo) -> String {
     let size = |(known, symbol): (&Option<usize>, &String)| match known {
         Some(size) => size.to_string(),
         None if symbol.is_empty() => "?".into(),
