@@ -10,6 +10,7 @@ use crate::optimize::compare::Comparison;
 use crate::optimize::run::Run;
 use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
+use crate::refused::Refused;
 use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Speedup, Timing};
 
 /// The report of a run that ended.
@@ -50,6 +51,8 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
         predicted_speedup: rewritten.map(|winner| price / winner.predicted.max(1) as f64),
         bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
+        refused: run.job.refusal.as_ref().map(Refused::from),
+        rescued: run.job.refusal.is_some() && winner.is_some(),
         applied: winner.map_or_else(Vec::new, |winner| winner.script.applied().cloned().collect()),
         cleaned: if winner.is_some() { input.cleaned.clone() } else { Vec::new() },
         check: check(comparison, winner),

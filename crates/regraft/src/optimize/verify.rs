@@ -8,7 +8,7 @@ use regraft_ir::Trust;
 use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::Numeric;
-use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Session, SessionOptions};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, RuntimeError, Session, SessionOptions};
 
 use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
@@ -278,8 +278,20 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
 /// well.
 fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
-    let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads(), ..SessionOptions::default() });
-    let (mut tuned, mut ours) = (open(&exposed.original)?, open(&exposed.rewritten)?);
+    let open = |bytes, level| {
+        let options = SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() };
+        runtime.open(ModelSource::bytes(bytes), &options)
+    };
+    let level = subject.job.refusal.as_ref().map_or(OptLevel::All, |refusal| refusal.level);
+    let (mut tuned, mut ours) = match (open(&exposed.original, level), open(&exposed.rewritten, OptLevel::All)) {
+        (Ok(tuned), Ok(ours)) => (tuned, ours),
+        // The further outputs change what the runtime's optimizer finds.
+        (Err(RuntimeError::Load { cause, .. }), _) | (_, Err(RuntimeError::Load { cause, .. })) => {
+            check.notes.push(format!("values before the last softmax or sigmoid could not be exposed: {cause}"));
+            return Ok(());
+        }
+        (Err(failure), _) | (_, Err(failure)) => return Err(failure.into()),
+    };
     // The declared outputs come first, and were compared before.
     let declared = subject.model().graph().outputs().len();
     let names: Vec<String> = tuned.outputs()[declared..].iter().map(|o| o.name.clone()).collect();

@@ -53,6 +53,11 @@ impl Evaluator for Measuring<'_> {
         Ok(self.prices.input_run())
     }
 
+    fn profile_first(&mut self, candidate: &Candidate, go_on: &dyn Fn() -> bool) -> Result<Duration, Failure> {
+        self.prices.observe_input(&self.profiler(), &candidate.graph, &candidate.artifact, go_on)?;
+        Ok(self.prices.input_run())
+    }
+
     fn profile(&mut self, candidate: &mut Candidate, go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         if !self.prices.has_input() || self.prices.knows(&candidate.graph) {
             return Ok(false);
