@@ -10,8 +10,9 @@ use regraft_runtime::{HostTensor, ValueInfo};
 
 use crate::sizes::{open_sizes, value_info};
 
-/// What a rewritten file declares differently, or what its inputs and outputs are called or hold
-/// according to the runtime, if anything differs there.
+/// How a rewritten model is declared differently from the original: its file, or its inputs and the
+/// names and element types of its outputs as the runtime reports them. Each pair has the original
+/// first.
 pub fn declared_differently(
     files: (&ModelProto, &ModelProto),
     inputs: (&[ValueInfo], &[ValueInfo]),

@@ -35,7 +35,8 @@ pub struct Job {
     pub input: Input,
     /// Rules that may be applied.
     pub rules: Usable,
-    /// What the result is to run on. It opens the input's file at the highest level at which it loads.
+    /// What the result is to run on. It opens the input's file at the highest level at which that
+    /// loads.
     pub runtime: Arc<dyn Runtime>,
     /// Set if the runtime refuses the input as deployed. A result that it loads is then a gain,
     /// however fast.
