@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use regraft_cost::Pricing;
 use regraft_rules::Library;
+use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
@@ -179,6 +180,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             return Ok(false);
         };
         self.start = Start { graph: found.graph.clone(), rewrites: found.script.main.clone() };
+        self.tried.insert(Engine::new(found.graph.clone(), self.run.evaluator.prices().model()).key());
         if self.run.evaluator.learns() {
             let start = Instant::now();
             self.run.phase(Phase::Measure, &found.name);
