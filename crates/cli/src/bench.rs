@@ -129,8 +129,9 @@ fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
         let ratio = if at == 0 { String::new() } else { format!("{median:.3}x [{low:.3}, {high:.3}]") };
         table.add_row([model.model.clone(), show_ns(model.median_ns), ratio]);
     }
+    let refused: String = report.models.iter().filter_map(|m| Some(format!("note: {}: {}\n", m.model, m.refused.as_ref()?))).collect();
     let conditions = format!("{}, {}, {}, {shapes}", report.runtime, count(report.threads, "thread"), report.clock);
-    format!("{}\n{conditions}\n{verdict}", lines(&table))
+    format!("{}\n{conditions}\n{refused}{verdict}", lines(&table))
 }
 
 fn judged(speedup: &Speedup) -> String {

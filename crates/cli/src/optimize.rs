@@ -64,7 +64,8 @@ impl From<Cost> for CostKind {
 /// Reads a model, searches equal ones, times the best against the input on this machine
 /// (interleaved, with the runtime's own optimizer fully on), checks the winner, and writes it. If
 /// nothing is faster beyond noise, the input is written unchanged and the verdict says so. Names,
-/// order, types and declared sizes of inputs and outputs never change.
+/// order, types and declared sizes of inputs and outputs never change. A model that the runtime
+/// loads only with its own optimizer off is written so that it loads with it on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -250,9 +251,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&shown(&report, &remarks(missed, report.rules), console))?;
     }
-    Ok(match (report.ended.as_str(), missed) {
-        ("interrupted", _) => Exit::Interrupted,
-        (_, Some(_)) => Exit::Unmet,
+    let is_refused = report.refused.is_some() && !report.rescued;
+    Ok(match report.ended.as_str() {
+        "interrupted" => Exit::Interrupted,
+        _ if missed.is_some() || is_refused => Exit::Unmet,
         _ => Exit::Done,
     })
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_onnx::{Model, Signature};
-use regraft_runtime::{Clock, Fill, MachineKey, ModelSource};
+use regraft_runtime::{Clock, Fallback, Fill, MachineKey, ModelSource, Runtime};
 use serde::Serialize;
 
 use crate::data::Data;
 use crate::error::Failure;
 use crate::optimize::{Effort, Observer, Phase, time_end_to_end};
+use crate::refused::Refused;
 use crate::report::{SCHEMA, Speedup};
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
@@ -67,7 +68,7 @@ pub struct BenchReport {
     pub schema: u32,
     /// `regraft` and its version.
     pub tool: String,
-    /// Runtime and its version, with its own optimizer fully on.
+    /// Runtime and its version, with its own optimizer fully on unless a model says otherwise.
     pub runtime: String,
     /// Processor.
     pub machine: String,
@@ -94,6 +95,9 @@ pub struct Timed {
     pub median_ns: f64,
     /// How many times faster than the first model.
     pub speedup: Speedup,
+    /// How it was run, if the runtime refuses it with its own optimizer fully on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
 }
 
 /// Times the models.
@@ -113,11 +117,11 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
             return Err(failure.hint("models are timed against each other on the same inputs"));
         }
     }
-    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let runtime = Fallback::new(crate::runtime::load(request.runtime_library.as_deref())?, request.models.clone());
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
     let data = Data::read(&request.data, first)?;
     let shapes = data.sizes(first, &request.shapes, &request.binds);
-    let sizes = Sizes::resolve(first, sources[0], &*runtime, &shapes, &request.binds)?;
+    let sizes = Sizes::resolve(first, sources[0], &runtime, &shapes, &request.binds)?;
     drop(models);
     let feeds = data.fitting(&sizes)?.into_iter().next().map_or_else(|| sizes.feeds(Fill::Normal, request.seed), |(_, feeds)| Ok(feeds))?;
 
@@ -130,7 +134,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
     };
     let observed: &dyn Observer = observer;
-    let result = time_end_to_end(&*runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
+    let result = time_end_to_end(&runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
     let rows = request.models.iter().zip(result.medians.iter().zip(&result.ratios));
     Ok(BenchReport {
         schema: SCHEMA,
@@ -146,6 +150,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
                 model: path.display().to_string(),
                 median_ns: *median_ns,
                 speedup: ratio.map_or(Speedup::NONE, Speedup::from),
+                refused: runtime.refusal(path).as_ref().map(Refused::from),
             })
             .collect(),
         seconds: start.elapsed().as_secs_f64(),

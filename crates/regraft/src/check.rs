@@ -8,7 +8,7 @@ use regraft_equate::Effort;
 use regraft_ir::{DType, Graph, OpKind, Trust, eval};
 use regraft_onnx::proto::ModelProto;
 use regraft_onnx::{Model, Signature, WriteOptions};
-use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, RuntimeError, SessionOptions};
+use regraft_runtime::{Fallback, Feeds, Fill, HostTensor, ModelSource, OptLevel, Runtime, RuntimeError, SessionOptions};
 use serde::Serialize;
 
 use crate::agreement::{Agreement, compare};
@@ -21,6 +21,7 @@ use crate::exact::double;
 use crate::ground::{Ground, Requirement};
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
+use crate::refused::Refused;
 use crate::report::SCHEMA;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
@@ -338,13 +339,13 @@ fn is_identical(a: &Model, b: &Model) -> bool {
 }
 
 fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<(), Failure> {
-    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let runtime = Fallback::new(crate::runtime::load(request.runtime_library.as_deref())?, vec![request.a.clone(), request.b.clone()]);
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let data = Data::read(&request.data, a)?;
     let shapes = data.sizes(a, &request.shapes, &request.binds);
-    let sizes = Sizes::resolve(a, source_a, &*runtime, &shapes, &request.binds)?;
-    let others = sizes.others(a, source_a, &*runtime, &shapes, &request.binds)?;
+    let sizes = Sizes::resolve(a, source_a, &runtime, &shapes, &request.binds)?;
+    let others = sizes.others(a, source_a, &runtime, &shapes, &request.binds)?;
     report.tolerance = report.tolerance.max(ROUNDOFFS * coarsest(a.graph()).max(coarsest(b.graph())));
     report.notes.extend(decided_by_floats(a.graph()).iter().map(ToString::to_string));
     if sizes.guessed {
@@ -362,16 +363,23 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     cases.extend(data.fitting(&sizes)?);
 
-    let trial = Trial { runtime: &*runtime, threads: request.threads, cases: &cases, skip: 0 };
+    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases, skip: 0 };
     observer.phase(Phase::Check, "outputs on the runtime");
     report.runs = trial.compare(source_a, source_b, "output", report)?;
+    for (name, path) in [("A", &request.a), ("B", &request.b)] {
+        let refused = runtime.refusal(path).as_ref().map(Refused::from);
+        report.notes.extend(refused.map(|refused| format!("{name}: {refused}")));
+    }
     if let Some((exposed_a, exposed_b)) = exposed(a, b, report) {
         observer.phase(Phase::Check, "values before saturation");
         // Zeros add nothing to what they showed above.
         let cases: Vec<(String, Feeds)> = cases.iter().filter(|(name, _)| name != Fill::Zeros.name()).cloned().collect();
         let trial = Trial { cases: &cases, skip: a.graph().outputs().len(), ..trial };
-        report.before_saturation =
-            trial.compare(ModelSource::bytes(&exposed_a), ModelSource::bytes(&exposed_b), "before saturation", report)?;
+        match trial.compare(ModelSource::bytes(&exposed_a), ModelSource::bytes(&exposed_b), "before saturation", report) {
+            Ok(runs) => report.before_saturation = runs,
+            Err(RuntimeError::Load { cause, .. }) => report.notes.push(format!("values before saturation were not compared: {cause}")),
+            Err(failure) => return Err(failure.into()),
+        }
     }
     if request.reference {
         reference(a.graph(), b.graph(), &sizes, &cases, report, observer);
@@ -417,7 +425,7 @@ impl Trial<'_> {
     }
 
     /// B as deployed against A without the runtime's optimizer, alongside A as deployed.
-    fn compare(&self, a: ModelSource<'_>, b: ModelSource<'_>, place: &str, report: &mut CheckReport) -> Result<Vec<Run>, Failure> {
+    fn compare(&self, a: ModelSource<'_>, b: ModelSource<'_>, place: &str, report: &mut CheckReport) -> Result<Vec<Run>, RuntimeError> {
         let (names, want) = self.outputs(a, OptLevel::Disabled)?;
         let (_, tuned) = self.outputs(a, OptLevel::All)?;
         let have = match self.outputs(b, OptLevel::All) {
@@ -427,7 +435,7 @@ impl Trial<'_> {
                 report.differences.push(format!("B does not run where A does: {}", Failure::new(cause).cause));
                 return Ok(Vec::new());
             }
-            Err(e) => return Err(e.into()),
+            Err(e) => return Err(e),
         };
         let mut runs = Vec::new();
         for (at, (fill, _)) in self.cases.iter().enumerate() {

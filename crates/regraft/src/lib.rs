@@ -44,6 +44,7 @@ pub mod histogram;
 pub mod optimize;
 mod plain;
 pub mod ranges;
+mod refused;
 pub mod render;
 pub mod report;
 pub mod runtime;
@@ -60,6 +61,7 @@ pub use diff::diff;
 pub use error::Failure;
 pub use ground::{Ground, Requirement};
 pub use optimize::optimize;
+pub use refused::Refused;
 
 /// Name and version, for reports.
 pub(crate) fn tool() -> String {

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
+use crate::refused::Refused;
 use crate::report::{Replayed, Report, Speedup, Undecided};
 use crate::units::{show_bytes, show_ns};
 
@@ -141,7 +142,7 @@ fn signed_ns(ns: i64) -> String {
 
 /// True if what was written is the input as it was.
 pub fn is_unchanged(report: &Report) -> bool {
-    report.applied.is_empty() && report.cleaned.is_empty()
+    report.applied.is_empty() && report.cleaned.is_empty() && !report.rescued
 }
 
 /// One line: the result, how far it is trusted, how long it took, and how to reproduce it.
@@ -213,6 +214,9 @@ fn replayed(replay: &Replayed) -> String {
 fn outcome(report: &Report) -> String {
     let speedup = &report.speedup;
     let interval = format!("[{:.2}, {:.2}]", speedup.low, speedup.high);
+    if let Some(refused) = &report.refused {
+        return refusal(refused, report);
+    }
     if is_unchanged(report) {
         let others = report.timings.get(1..).unwrap_or_default();
         let why = match others {
@@ -248,6 +252,23 @@ fn outcome(report: &Report) -> String {
 fn undecided(Undecided { model, speedup, .. }: &Undecided) -> String {
     let Speedup { median, low, high, .. } = speedup;
     format!("undecided whether {model} is faster ({median:.3}x [{low:.3}, {high:.3}])")
+}
+
+/// The result where the runtime refuses the input: whether it loads what was written.
+fn refusal(refused: &Refused, report: &Report) -> String {
+    let without = refused.without();
+    if !report.rescued {
+        let wanted = "with its own optimizer fully on, and no rewrite was found that it loads";
+        return format!("the runtime refuses the input {wanted}; the input was written unchanged, and runs {without}");
+    }
+    let Speedup { median, low, high, pairs } = report.speedup;
+    let speed = match (low > 1.0, high < 1.0) {
+        _ if pairs == 0 => "not timed against the input".into(),
+        (true, _) => format!("{median:.2}x faster [{low:.2}, {high:.2}] than the input"),
+        (_, true) => format!("{:.2}x slower [{:.2}, {:.2}] than the input", 1.0 / median, 1.0 / high, 1.0 / low),
+        _ => "as fast as the input".into(),
+    };
+    format!("rescued: the runtime loads it with its own optimizer fully on, and refuses the input so; {speed} {without}")
 }
 
 /// The trust in the least trusted rewrite.
@@ -311,6 +332,9 @@ pub fn details(report: &Report) -> String {
     }
     if let Some(predicted) = report.predicted_speedup {
         let _ = writeln!(text, "predicted  {predicted:.2}x by {} prices", report.cost);
+    }
+    if let Some(refused) = &report.refused {
+        let _ = writeln!(text, "input      {refused}");
     }
     let shapes: Vec<String> = report.shapes.iter().map(|(name, sizes)| shape(name, sizes)).collect();
     let guessed = if report.guessed_shapes { " (guessed)" } else { "" };
@@ -385,6 +409,8 @@ mod tests {
             speedup,
             predicted_speedup: None,
             bindings: Vec::new(),
+            refused: None,
+            rescued: false,
             applied: (0..applied).map(one).collect(),
             cleaned: Vec::new(),
             not_done: Vec::new(),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::Open;
 use crate::histogram::Histogram;
+use crate::refused::Refused;
 
 /// Version of the report's layout; incremented when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
@@ -59,6 +60,14 @@ pub struct Report {
     /// hold geometric means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bindings: Vec<AtBinding>,
+    /// How the input is run, if the runtime refuses it with its own optimizer fully on: times and
+    /// outputs of the input are those without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
+    /// True if the runtime loads what was written with its optimizer fully on, where it refuses the
+    /// input so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rescued: bool,
     /// Every rewrite in what was written, in order.
     pub applied: Vec<Applied>,
     /// Normal forms and clean-ups: name and number of nodes removed.

@@ -7,7 +7,7 @@ use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::dimension;
 use regraft_onnx::proto::{ValueInfoProto, type_proto};
 use regraft_runtime::{
-    DType, Feeds, Fill, FillOptions, InputSpec, IntRange, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions, ValueInfo,
+    DType, Feeds, Fill, FillOptions, InputSpec, IntRange, ModelSource, Runtime, RuntimeError, Session, SessionOptions, ValueInfo,
     fill_inputs,
 };
 
@@ -48,8 +48,7 @@ impl Sizes {
         shapes: &[ShapeArg],
         binds: &[(String, i64)],
     ) -> Result<Sizes, Failure> {
-        let options = SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() };
-        let mut session = runtime.open(bytes, &options).map_err(|e| {
+        let mut session = runtime.open(bytes, &SessionOptions::default()).map_err(|e| {
             Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
         })?;
         let infos = session.inputs().to_vec();
@@ -86,7 +85,7 @@ impl Sizes {
         if !self.guessed {
             return Ok(found);
         }
-        let mut session = runtime.open(bytes, &SessionOptions { level: OptLevel::Basic, ..SessionOptions::default() })?;
+        let mut session = runtime.open(bytes, &SessionOptions::default())?;
         let infos = session.inputs().to_vec();
         for guesses in Guess::OTHERS {
             for guess in guesses {
@@ -279,8 +278,8 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
     }
 }
 
-/// An input with the sizes it declares: `x:N,3,?,?`.
-fn open_sizes(info: &ValueInfo) -> String {
+/// An input or output with the sizes it declares: `x:N,3,?,?`.
+pub(crate) fn open_sizes(info: &ValueInfo) -> String {
     let size = |(known, symbol): (&Option<usize>, &String)| match known {
         Some(size) => size.to_string(),
         None if symbol.is_empty() => "?".into(),

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | find and load ONNX Runtime | [`OnnxRuntime::load`] |
 //! | run a model once | [`Runtime::open`], [`Session::run`] |
+//! | run a model that the runtime's own optimizer breaks | [`Fallback`] |
 //! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`Sittings`] |
 //! | know where the time of a run goes | [`profile_interleaved`], [`OptimizedGraph`] |
 //! | keep measurements between runs | [`Store`], [`MachineKey`] |
@@ -29,6 +30,7 @@ mod clock;
 mod data;
 mod dtype;
 mod error;
+mod fallback;
 mod feeds;
 mod fills;
 mod kernels;
@@ -52,6 +54,7 @@ pub use clock::Clock;
 pub use data::{DataError, NamedTensor, read_npy, read_tensor_file, read_tensor_proto};
 pub use dtype::DType;
 pub use error::RuntimeError;
+pub use fallback::{Fallback, Refusal};
 pub use feeds::Feeds;
 pub use fills::{Fill, FillOptions, InputSpec, IntRange, fill_inputs};
 pub use library::{Candidate, LibraryError, Origin};

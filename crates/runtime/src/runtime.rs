@@ -1,11 +1,12 @@
 //! The traits that a target runtime implements.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError};
 
 /// How much a runtime may rewrite a model when it loads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum OptLevel {
     /// Nothing: the graph runs as written.
     Disabled,
@@ -16,6 +17,24 @@ pub enum OptLevel {
     /// Also changes of memory layout: what users deploy.
     #[default]
     All,
+}
+
+impl OptLevel {
+    /// The levels below this one, from the highest.
+    pub fn lower(self) -> impl Iterator<Item = OptLevel> {
+        [OptLevel::Extended, OptLevel::Basic, OptLevel::Disabled].into_iter().filter(move |level| *level < self)
+    }
+}
+
+impl fmt::Display for OptLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OptLevel::Disabled => "disabled",
+            OptLevel::Basic => "basic",
+            OptLevel::Extended => "extended",
+            OptLevel::All => "all",
+        })
+    }
 }
 
 /// How to open a model.

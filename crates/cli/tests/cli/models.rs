@@ -77,6 +77,18 @@ impl Builder {
         self
     }
 
+    /// A list of indices or sizes.
+    pub fn indices(mut self, name: &str, values: &[i64]) -> Builder {
+        self.graph().initializer.push(TensorProto {
+            name: Some(name.into()),
+            dims: vec![values.len() as i64],
+            data_type: Some(DataType::Int64 as i32),
+            int64_data: values.to_vec(),
+            ..TensorProto::default()
+        });
+        self
+    }
+
     pub fn node(mut self, op: &str, inputs: &[&str], outputs: &[&str]) -> Builder {
         self.graph().node.push(node(op, inputs, outputs));
         self
@@ -110,6 +122,18 @@ impl Builder {
             name: Some(name.into()),
             i: Some(value),
             r#type: Some(AttributeType::Int as i32),
+            ..AttributeProto::default()
+        };
+        self.graph().node.last_mut().expect("a node").attribute.push(attribute);
+        self
+    }
+
+    /// Gives the last node an attribute that is a list of integers.
+    pub fn ints(mut self, name: &str, values: &[i64]) -> Builder {
+        let attribute = AttributeProto {
+            name: Some(name.into()),
+            ints: values.to_vec(),
+            r#type: Some(AttributeType::Ints as i32),
             ..AttributeProto::default()
         };
         self.graph().node.last_mut().expect("a node").attribute.push(attribute);

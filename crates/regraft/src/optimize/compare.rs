@@ -36,7 +36,7 @@ pub fn compare(run: &mut Run<'_>, mut candidates: Vec<Candidate>) -> Result<Comp
     candidates.extend(cleaned(run, candidates.is_empty())?);
     let start = Instant::now();
     run.phase(Phase::Choose, &format!("{} candidates", candidates.len()));
-    let input = time(run, &mut candidates)?;
+    let input = time_accepted(run, &mut candidates)?;
     let mut ranking: Vec<usize> = (0..candidates.len()).filter(|at| beats_input(run, &candidates[*at])).collect();
     // By what is sure: of several, the highest median is that of a lucky one.
     ranking.sort_by(|a, b| {
@@ -54,7 +54,9 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     let input = &run.job.input;
     let timed = run.evaluator.is_timed();
     let affordable = !timed || if alone { run.clock.affords_comparison() } else { run.clock.finalists() == FINALISTS };
-    if !input.converted && (input.cleaned.is_empty() || !affordable) {
+    // The input written anew was tried first of all, if the runtime refuses it as it is.
+    let pointless = input.cleaned.is_empty() || !affordable || run.job.refusal.is_some();
+    if !input.converted && pointless {
         return Ok(None);
     }
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;
@@ -63,8 +65,29 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     Ok(Some(Candidate { name: "cleaned".into(), graph, script, artifact, predicted, profiled: None, timings, compared, check: None }))
 }
 
+/// Times candidates against the input at every binding; returns the input's times. Candidates that
+/// the runtime does not run are dropped, with a note.
+pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Vec<Timed>, Failure> {
+    let failure = match time(run, candidates) {
+        Ok(input) => return Ok(input),
+        Err(failure) => failure,
+    };
+    let before = candidates.len();
+    candidates.retain(|candidate| runs(run, candidate));
+    candidates.iter_mut().for_each(|candidate| candidate.timings.clear());
+    if candidates.len() == before { Err(failure) } else { time(run, candidates) }
+}
+
+/// Whether the runtime loads and runs a candidate as deployed. If not, notes why.
+fn runs(run: &mut Run<'_>, candidate: &Candidate) -> bool {
+    let Some(Err(why)) = candidate.artifact.source().map(|source| run.job.run_once(source)) else { return true };
+    let (what, because) = (candidate.name.clone(), Failure::from(why).cause);
+    run.journal.not_done.push(NotDone { what, at: "loading".into(), because });
+    false
+}
+
 /// Times candidates against the input at every binding; returns the input's times.
-pub fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed>, Failure> {
+fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed>, Failure> {
     if candidates.is_empty() {
         return Ok(vec![Timed::NEVER; run.job.bindings.len()]);
     }
@@ -74,8 +97,12 @@ pub fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed
 }
 
 /// Whether a candidate is better than the input overall, and slower at no binding, beyond noise.
-/// Notes where it is slower.
+/// Notes where it is slower. Whatever runs is better than an input that the runtime refuses.
 pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
+    // To load at all is a gain, however large.
+    if run.job.refusal.is_some() {
+        return runs(run, candidate);
+    }
     if !run.evaluator.wins(candidate) {
         return false;
     }

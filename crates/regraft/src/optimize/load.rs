@@ -9,7 +9,7 @@ use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
 use regraft_onnx::{Model, OpaqueNode, Speller, WriteOptions, Written};
 use regraft_rules::Writable;
-use regraft_runtime::{ModelSource, Runtime};
+use regraft_runtime::{Fallback, ModelSource, Refusal, Runtime, RuntimeError, SessionOptions};
 
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
@@ -20,6 +20,7 @@ use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::run::Journal;
 use crate::optimize::time_budget::TimeBudget;
+use crate::refused::Refused;
 use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
@@ -34,8 +35,12 @@ pub struct Job {
     pub input: Input,
     /// Rules that may be applied.
     pub rules: Usable,
-    /// What the result is to run on.
+    /// What the result is to run on. It opens the input's file at the highest level at which that
+    /// loads.
     pub runtime: Arc<dyn Runtime>,
+    /// Set if the runtime refuses the input as deployed. A result that it loads is then a gain,
+    /// however fast.
+    pub refusal: Option<Refusal>,
     /// Sizes to decide at; searches use the first.
     pub bindings: Vec<Binding>,
     /// Memory that the run may take.
@@ -76,6 +81,12 @@ impl Job {
     /// folder.
     pub fn write(&self, graph: &Graph) -> Result<Written, Failure> {
         Ok(self.input.model.write(graph, &self.write_options())?)
+    }
+
+    /// Runs a model once, as deployed, at the first binding.
+    pub fn run_once(&self, model: ModelSource<'_>) -> Result<(), RuntimeError> {
+        let options = SessionOptions { threads: self.request.threads, ..SessionOptions::default() };
+        self.runtime.open(model, &options)?.run(&self.bindings[0].feeds).map(drop)
     }
 
     /// How models are written.
@@ -129,7 +140,7 @@ pub fn load(
     let input = read(request)?;
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules)?;
-    let runtime = runtime()?;
+    let runtime = Arc::new(Fallback::new(runtime()?, vec![request.input.clone()]));
     let mut request = request.clone();
     if memory.is_tight() {
         if input.converted {
@@ -141,8 +152,10 @@ pub fn load(
         regraft_runtime::return_freed_memory();
         journal.warnings.push(memory.explain());
     }
-    let run = (!memory.is_tight()).then(|| (ModelSource::path(&request.input), &*runtime));
+    let run = (!memory.is_tight()).then(|| (ModelSource::path(&request.input), &*runtime as &dyn Runtime));
     let bindings = Binding::all(&request, &input.model, run)?;
+    let refusal = runtime.refusal(&request.input);
+    journal.warnings.extend(refusal.as_ref().map(|refusal| format!("{}: {}", request.input.display(), Refused::from(refusal))));
     let sizes = &bindings[0].sizes;
     if sizes.guessed {
         let done = if memory.is_tight() { "priced" } else { "measured" };
@@ -151,7 +164,7 @@ pub fn load(
     }
     journal.warnings.extend(decided_by_floats(input.model.graph()).iter().map(ToString::to_string));
     journal.seconds.load = clock.elapsed().as_secs_f64();
-    Ok((Job { request, input, rules, runtime, bindings, memory }, journal))
+    Ok((Job { request, input, rules, runtime, refusal, bindings, memory }, journal))
 }
 
 /// The model, at the requested opset.

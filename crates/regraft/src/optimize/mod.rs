@@ -29,6 +29,7 @@ mod cut;
 mod end_to_end;
 mod evaluate;
 mod evidence;
+mod interface;
 mod library;
 mod load;
 mod memory_budget;

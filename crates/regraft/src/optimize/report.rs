@@ -12,6 +12,7 @@ use crate::optimize::run::Run;
 use crate::optimize::standing::{Standing, Wanted, further};
 use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
+use crate::refused::Refused;
 use crate::render;
 use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Seconds, Speedup, Timing, Undecided};
 
@@ -58,6 +59,8 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
         predicted_speedup: rewritten.map(|winner| price / winner.predicted.max(1) as f64),
         bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
+        refused: run.job.refusal.as_ref().map(Refused::from),
+        rescued: run.job.refusal.is_some() && winner.is_some(),
         applied: winner.map_or_else(Vec::new, |winner| winner.script.applied().cloned().collect()),
         cleaned: if winner.is_some() { input.cleaned.clone() } else { Vec::new() },
         check: check(comparison, winner),
@@ -73,9 +76,10 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
     }
 }
 
-/// Rewritten models that may or may not be faster than the input, if nothing better was found.
+/// Rewritten models that may or may not be faster than the input, if nothing better was found and
+/// speed decides.
 fn undecided(run: &Run<'_>, comparison: &Comparison, winner: Option<&Candidate>) -> Vec<Undecided> {
-    if winner.is_some_and(|winner| winner.wanted() == Wanted::Faster) {
+    if run.job.refusal.is_some() || winner.is_some_and(|winner| winner.wanted() == Wanted::Faster) {
         return Vec::new();
     }
     let is_open = |c: &&Candidate| c.wanted() == Wanted::Faster && c.standing() == Standing::Open && !c.compared.is_zero();

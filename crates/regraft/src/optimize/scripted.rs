@@ -7,8 +7,8 @@ use regraft_ir::{Graph, eval};
 use regraft_onnx::Model;
 use regraft_onnx::proto::{ModelProto, ValueInfoProto};
 use regraft_runtime::{
-    Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, ProfiledRun, RawProfile, Runtime, RuntimeError, Session, SessionOptions,
-    ValueInfo,
+    Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, OptLevel, ProfiledRun, RawProfile, Runtime, RuntimeError, Session,
+    SessionOptions, ValueInfo,
 };
 
 use crate::optimize::verify::to_values;
@@ -25,6 +25,11 @@ pub struct Scripted {
     /// Extra nanoseconds that a run of a model with these operators takes: effects that reach
     /// beyond one operator.
     pub besides: fn(&[&str]) -> u64,
+    /// Why a model with these operators, in this order, is refused at this level of the runtime's
+    /// own optimizer.
+    pub refuses: fn(&[&str], OptLevel) -> Option<&'static str>,
+    /// Results of rewritten models are reported with this many rows, and cut to them.
+    pub rows: Option<usize>,
 }
 
 /// An open model.
@@ -34,6 +39,7 @@ struct Opened {
     total: u64,
     inputs: Vec<ValueInfo>,
     outputs: Vec<ValueInfo>,
+    rows: Option<usize>,
     runs: usize,
 }
 
@@ -82,9 +88,15 @@ impl Runtime for Scripted {
         };
         let nodes: Vec<NodeEvent> = written.node.iter().enumerate().map(event).collect();
         let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
+        if let Some(cause) = (self.refuses)(&kinds, options.level) {
+            return Err(refused(cause));
+        }
         let total = CALL + nodes.iter().map(|node| node.ns).sum::<u64>() + (self.besides)(&kinds);
         let infos = |values: &[ValueInfoProto]| values.iter().map(value_info).collect();
-        Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs: infos(&written.output), nodes, runs: 0 }))
+        let rows = self.rows.filter(|_| matches!(model, ModelSource::Bytes { .. }));
+        let mut outputs: Vec<ValueInfo> = infos(&written.output);
+        outputs.iter_mut().filter_map(|info| info.dims.first_mut()).for_each(|dim| *dim = rows.or(*dim));
+        Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs, rows, nodes, runs: 0 }))
     }
 }
 
@@ -107,8 +119,11 @@ impl Session for Opened {
         let tensor = |(output, value): (&regraft_ir::Output, &regraft_ir::Value<f64>)| {
             let dtype = self.graph.ty(output.value).ok_or_else(|| failed("an output of an unknown type"))?.dtype;
             let value = value.to_const(dtype).ok_or_else(|| failed("an output of another type"))?;
-            let shape = value.shape().iter().map(|size| *size as usize).collect();
-            HostTensor::from_bytes(DType::from_onnx(dtype.to_onnx()), shape, value.bytes()).map_err(failed)
+            let mut shape: Vec<usize> = value.shape().iter().map(|size| *size as usize).collect();
+            let row = value.bytes().len() / shape[0];
+            shape[0] = self.rows.map_or(shape[0], |rows| rows.min(shape[0]));
+            let bytes = &value.bytes()[..row * shape[0]];
+            HostTensor::from_bytes(DType::from_onnx(dtype.to_onnx()), shape, bytes).map_err(failed)
         };
         self.graph.outputs().iter().zip(&results).map(tensor).collect()
     }

@@ -13,11 +13,14 @@ use regraft_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
     tensor_shape_proto, type_proto,
 };
+use regraft_runtime::OptLevel;
 use tempfile::TempDir;
 
 use super::scripted::Scripted;
 use super::{Observer, Phase, Request, Silent, optimize_on};
-use crate::report::Report;
+use crate::render;
+use crate::report::{Report, Speedup};
+use crate::units::{ShapeArg, Size};
 
 /// A folder with a model made of operators, each written as `Operator inputs > output`; constants
 /// are numbers.
@@ -100,7 +103,7 @@ fn model(operators: &[&str]) -> ModelProto {
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
-const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0 };
+const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, rows: None };
 
 #[test]
 fn what_is_faster_is_found_measured_checked_and_written() {
@@ -179,4 +182,143 @@ fn a_second_run_repeats_what_the_first_one_found_without_searching() {
     assert!(second.check.replay.is_some_and(|replay| replay.remembered));
     let frozen = scene.run(EVEN, &Request { frozen: true, ..scene.request() }, &mut Silent);
     assert_eq!((frozen.measured_models, frozen.applied.len()), (0, first.applied.len()));
+}
+
+/// Five operators, three of which can go.
+const CHAIN: [&str; 5] = ["Relu x > a", "Relu a > b", "Neg b > c", "Neg c > d", "Tanh d > y"];
+
+/// A runtime whose optimizer stumbles over one Relu after another.
+fn no_relu_twice(kinds: &[&str], level: OptLevel) -> Option<&'static str> {
+    let stumbles = level > OptLevel::Disabled && kinds.windows(2).any(|pair| pair == ["Relu", "Relu"]);
+    stumbles.then_some("`b` is lost")
+}
+
+#[test]
+fn a_model_that_the_runtime_refuses_is_rescued() {
+    let scene = Scene::new(&CHAIN);
+    let picky = Scripted { refuses: no_relu_twice, ..EVEN };
+    let report = scene.run(picky, &scene.request(), &mut Silent);
+    assert_eq!(scene.written(), ["Relu", "Tanh"]);
+    // The input is timed without the optimizer that refuses it.
+    assert!((report.speedup.median - 51.0 / 21.0).abs() < 1e-9, "{:?}", report.speedup);
+    let refused = report.refused.as_ref().map(|refused| (refused.level.as_str(), refused.cause.as_str()));
+    assert_eq!((refused, report.rescued, report.check.passed), (Some(("disabled", "`b` is lost")), true, true), "{report:?}");
+    let verdict = render::verdict(&report, &[]);
+    assert!(verdict.starts_with("verdict: rescued: the runtime loads it") && verdict.contains("2.43x faster"), "{verdict}");
+    assert!(report.warnings.iter().any(|warning| warning.contains("with it off: `b` is lost")), "{:?}", report.warnings);
+    for again in [scene.request(), Request { frozen: true, ..scene.request() }] {
+        let again = scene.run(picky, &again, &mut Silent);
+        assert_eq!((again.rescued, again.measured_models, again.applied.len()), (true, 0, report.applied.len()), "{again:?}");
+    }
+}
+
+#[test]
+fn to_load_is_a_gain_even_where_it_is_slower() {
+    let slow = |kinds: &[&str]| if kinds.iter().filter(|kind| **kind == "Relu").count() < 2 { 500_000 } else { 0 };
+    let scene = Scene::new(&CHAIN);
+    let report = scene.run(Scripted { refuses: no_relu_twice, besides: slow, ..EVEN }, &scene.request(), &mut Silent);
+    assert!(report.rescued && report.speedup.high < 1.0, "{:?}", report.speedup);
+    assert!(render::verdict(&report, &[]).contains("x slower ["), "{}", render::verdict(&report, &[]));
+}
+
+#[test]
+fn where_no_rewrite_helps_the_input_is_written_and_said_so() {
+    let scene = Scene::new(&CHAIN);
+    let never = Scripted { refuses: |_, level| (level > OptLevel::Basic).then_some("never"), ..EVEN };
+    let report = scene.run(never, &scene.request(), &mut Silent);
+    let [input, output] = ["in.onnx", "out.onnx"].map(|name| std::fs::read(scene.path(name)).expect("a model"));
+    assert!(input == output && report.applied.is_empty() && !report.rescued, "{report:?}");
+    assert_eq!(report.refused.as_ref().map(|refused| refused.level.as_str()), Some("basic"));
+    let verdict = render::verdict(&report, &[]);
+    assert!(
+        verdict.contains("no rewrite was found that it loads; the input was written unchanged, and runs with it at `basic`"),
+        "{verdict}"
+    );
+}
+
+#[test]
+fn a_rewrite_that_the_prices_do_not_suggest_may_be_the_one_that_helps() {
+    let slow = Scripted { operator: |kind| if kind == "Gelu" { 1_000_000 } else { 10_000 }, ..EVEN };
+    let scene = Scene::new(&GELU);
+    let report = scene.run(slow, &scene.request(), &mut Silent);
+    assert!(report.measured_models > 0 && !scene.written().contains(&"Gelu".to_owned()), "{report:?}");
+    let no_erf = |kinds: &[&str], level| (level > OptLevel::Disabled && kinds.contains(&"Erf")).then_some("Erf node 'b' is lost.");
+    let report = scene.run(Scripted { refuses: no_erf, ..slow }, &scene.request(), &mut Silent);
+    assert!(report.rescued && report.check.passed && report.speedup.median < 0.1, "{report:?}");
+    assert_eq!(scene.written(), ["Gelu"]);
+}
+
+#[test]
+fn several_obstacles_are_taken_one_after_the_other() {
+    let slow = Scripted { operator: |kind| if ["Gelu", "Mish"].contains(&kind) { 1_000_000 } else { 10_000 }, ..EVEN };
+    let mish = ["Softplus e > f", "Tanh f > g", "Mul e g > y"];
+    let scene = Scene::new(&[&GELU[..4], &["Mul d 0.5 > e"], &mish].concat());
+    scene.run(slow, &scene.request(), &mut Silent);
+    assert_eq!(scene.written().len(), 8);
+    let refuses = |kinds: &[&str], level: OptLevel| {
+        let stumbles = |kind| level > OptLevel::Disabled && kinds.contains(&kind);
+        if stumbles("Erf") { Some("`b`") } else { stumbles("Softplus").then_some("`f`") }
+    };
+    let report = scene.run(Scripted { refuses, ..slow }, &scene.request(), &mut Silent);
+    assert!(report.rescued && report.check.passed, "{report:?}");
+    assert_eq!(scene.written(), ["Gelu", "Mish"]);
+}
+
+#[test]
+fn a_rule_whose_result_the_runtime_refuses_is_left_out() {
+    let scene =
+        Scene::new(&["Relu x > r", "Relu r > q", "Div q 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul q c > d", "Mul d 0.5 > y"]);
+    let no_gelu = Scripted { refuses: |kinds, _| kinds.contains(&"Gelu").then_some("there is no Gelu"), ..EVEN };
+    let report = scene.run(no_gelu, &scene.request(), &mut Silent);
+    let written = scene.written();
+    assert_eq!(written.iter().filter(|kind| *kind == "Relu").count(), 1, "{written:?}");
+    assert!(!written.contains(&"Gelu".to_owned()) && report.speedup.low > 1.0 && report.refused.is_none(), "{report:?}");
+    assert!(report.not_done.iter().any(|n| n.because.contains("was left out: there is no Gelu")), "{:?}", report.not_done);
+}
+
+#[test]
+fn an_input_that_is_refused_only_when_written_anew_is_made_faster() {
+    // Without the dead operator, the runtime stumbles over what is left.
+    let scene = Scene::new(&[&CHAIN[..], &["Abs x > unread"]].concat());
+    let picky = Scripted { refuses: |kinds, level| if kinds.contains(&"Abs") { None } else { no_relu_twice(kinds, level) }, ..EVEN };
+    let report = scene.run(picky, &scene.request(), &mut Silent);
+    assert_eq!(scene.written(), ["Relu", "Tanh"]);
+    assert!(report.refused.is_none() && !report.rescued && report.speedup.low > 1.0, "{report:?}");
+    assert!(report.not_done.iter().any(|n| n.what == "the input written anew"), "{:?}", report.not_done);
+}
+
+#[test]
+fn a_stored_result_that_the_runtime_refuses_now_is_searched_for_anew() {
+    let scene = Scene::new(&CHAIN);
+    scene.run(EVEN, &scene.request(), &mut Silent);
+    assert_eq!(scene.written(), ["Relu", "Tanh"]);
+    let changed = Scripted { refuses: |kinds, _| (kinds.len() == 2).then_some("not any more"), ..EVEN };
+    let report = scene.run(changed, &scene.request(), &mut Silent);
+    // A part of it still gains.
+    let written = scene.written().len();
+    assert!((3..CHAIN.len()).contains(&written) && report.speedup.low > 1.0 && report.check.passed, "{report:?}");
+    assert!(report.not_done.iter().any(|n| n.because.contains("not any more")), "{:?}", report.not_done);
+    let never = Scripted { refuses: |kinds, _| (kinds.len() < CHAIN.len()).then_some("not any more"), ..EVEN };
+    let report = scene.run(never, &scene.request(), &mut Silent);
+    assert_eq!((report.speedup, scene.written().len()), (Speedup::NONE, CHAIN.len()), "{report:?}");
+}
+
+#[test]
+fn a_size_that_is_no_longer_open_is_no_correction() {
+    let scene = Scene::new(&["Relu x > a", "Relu a > y"]);
+    let mut open = model(&["Relu x > a", "Relu a > y"]);
+    let graph = open.graph.as_mut().expect("a graph");
+    for value in graph.input.iter_mut().chain(&mut graph.output) {
+        let Some(type_proto::Value::TensorType(tensor)) = value.r#type.as_mut().and_then(|ty| ty.value.as_mut()) else { continue };
+        let rows = tensor.shape.as_mut().expect("a shape");
+        rows.dim[0].value = Some(tensor_shape_proto::dimension::Value::DimParam("N".into()));
+    }
+    std::fs::write(scene.path("in.onnx"), open.encode_to_vec()).expect("writable");
+    let shapes = vec![ShapeArg { input: "x".into(), sizes: vec![Size::Known(4), Size::Known(8)] }];
+    let request = Request { shapes, ..scene.request() };
+    let report = scene.run(Scripted { rows: Some(4), ..EVEN }, &request, &mut Silent);
+    assert_eq!(scene.written(), ["Relu", "Relu"]);
+    assert!(report.warnings.iter().any(|warning| warning.contains("at x:8,8: outputs are [[4, 8]] instead of [[8, 8]]")), "{report:?}");
+    scene.run(EVEN, &Request { cost_store: Some(scene.path("other.sqlite")), ..request }, &mut Silent);
+    assert_eq!(scene.written(), ["Relu"]);
 }

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::optimize::bisect::bisect;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::certify::Certifier;
-use crate::optimize::compare::{Comparison, beats_input, time};
+use crate::optimize::compare::{Comparison, beats_input, time_accepted};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::report::Check;
@@ -51,8 +51,9 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
             continue;
         }
         let mended = bisect(run, &certifier, candidate)?;
-        let Some(mut mended) = mended else { continue };
-        time(run, std::slice::from_mut(&mut mended))?;
+        let mut mended: Vec<Candidate> = mended.into_iter().collect();
+        time_accepted(run, &mut mended)?;
+        let Some(mended) = mended.pop() else { continue };
         let wins = beats_input(run, &mended);
         decision.comparison.candidates.push(mended);
         if wins {
@@ -69,7 +70,9 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
 
 /// An explicit request is honored even if the result is slower: the input has another opset.
 fn converted(run: &mut Run<'_>, certifier: &Certifier<'_>, candidates: &mut [Candidate]) -> Result<Option<usize>, Failure> {
-    let Some(at) = candidates.iter().position(|candidate| candidate.script.is_empty()) else { return Ok(None) };
+    let Some(at) = candidates.iter().position(|candidate| candidate.script.is_empty()) else {
+        return Err(Failure::new("the runtime does not run the model at the new opset").hint("leave --opset out to keep its version"));
+    };
     run.phase(Phase::Check, &candidates[at].name);
     if examine(run, certifier, &mut candidates[at]) {
         return Ok(Some(at));

@@ -8,7 +8,7 @@ use regraft_ir::Trust;
 use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::Numeric;
-use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, SessionOptions};
+use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, RuntimeError, Session, SessionOptions};
 
 use crate::agreement::{Agreement, compare};
 use crate::error::Failure;
@@ -16,6 +16,7 @@ use crate::exact::{self, CONFIRMED, CONFIRMED_ROUNDED};
 use crate::exposed::exposed;
 use crate::optimize::binding::Binding;
 use crate::optimize::candidate::Candidate;
+use crate::optimize::interface::{declared_differently, is_narrowed, reported_differently};
 use crate::optimize::load::Job;
 use crate::optimize::perturb::perturbed;
 use crate::report::{Applied, Check};
@@ -97,12 +98,11 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     let mut plain = open(plain_source, OptLevel::Disabled)?;
     let mut tuned = open(subject.job.source(), OptLevel::All)?;
     let mut ours = open(subject.rewritten, OptLevel::All)?;
-    let signature = |infos: &[regraft_runtime::ValueInfo]| {
-        infos.iter().map(|i| (i.name.clone(), i.dtype, i.dims.clone(), i.symbols.clone())).collect::<Vec<_>>()
-    };
-    if signature(tuned.inputs()) != signature(ours.inputs()) || signature(tuned.outputs()) != signature(ours.outputs()) {
+    let files = (subject.model().proto(), &subject.candidate.artifact.written.proto);
+    let (reported, reported_ours) = (tuned.outputs().to_vec(), ours.outputs().to_vec());
+    if let Some(what) = declared_differently(files, (tuned.inputs(), ours.inputs()), (&reported, &reported_ours)) {
         check.passed = false;
-        check.notes.push("inputs or outputs changed their name, type or declared sizes".into());
+        check.notes.push(format!("the interface changed: {what}"));
         return Ok(check);
     }
     let names: Vec<String> = tuned.outputs().iter().map(|o| o.name.clone()).collect();
@@ -114,6 +114,10 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     for (name, feeds) in made_up.into_iter().chain(subject.binding.data.iter().cloned()) {
         let mut want = plain.run(&feeds)?;
         let inner = want.split_off(names.len());
+        if let Some(what) = reported_differently(files.0, &reported, &reported_ours, &want) {
+            check.passed = false;
+            check.notes.push(format!("fill `{name}`: {what}"));
+        }
         let here = compare(&names, &want, &tuned.run(&feeds)?);
         let ours = compare(&names, &want, &ours.run(&feeds)?);
         if ours.non_finite {
@@ -156,6 +160,9 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
         }
         cases.push(Case { name, feeds, want, inner, tells });
     }
+    if is_narrowed(&reported, &reported_ours) && tuned.inputs().iter().any(|input| input.dims.contains(&None)) {
+        elsewhere(subject, &mut *plain, &mut *ours, names.len(), &mut check)?;
+    }
     drop((plain, tuned, ours));
     (check.worst, check.floor) = (worst.relative, floor.relative);
     check.histogram = worst.histogram;
@@ -171,6 +178,32 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
             .push("the input model amplifies rounding so much that no comparison tells anything (give real inputs with --data)".into());
     }
     Ok(check)
+}
+
+/// Compares the sizes of outputs at other sizes of the inputs: what is a number here may not be one
+/// there.
+fn elsewhere(
+    subject: &Subject<'_>,
+    plain: &mut dyn Session,
+    ours: &mut dyn Session,
+    outputs: usize,
+    check: &mut Check,
+) -> Result<(), Failure> {
+    let Job { runtime, request, .. } = subject.job;
+    let here = Sizes { guessed: true, ..subject.binding.sizes.clone() };
+    for sizes in here.others(subject.model(), subject.job.source(), &**runtime, &[], &[])? {
+        let feeds = sizes.feeds(Fill::Normal, request.seed)?;
+        let shapes = |values: Vec<HostTensor>| values.iter().take(outputs).map(|value| value.shape().to_vec()).collect::<Vec<_>>();
+        let want = shapes(plain.run(&feeds)?);
+        let have = ours.run(&feeds).map(shapes);
+        if have.as_ref().is_ok_and(|have| *have == want) {
+            continue;
+        }
+        let have = have.map_or_else(|why| format!("it fails: {why}"), |have| format!("outputs are {have:?} instead of {want:?}"));
+        check.passed = false;
+        check.notes.push(format!("at {}: {have}", sizes.shown()));
+    }
+    Ok(())
 }
 
 /// Both graphs in double precision, including inputs of saturating operators, and what may be
@@ -245,8 +278,20 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
 /// well.
 fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
-    let open = |bytes| runtime.open(ModelSource::bytes(bytes), &SessionOptions { threads: subject.threads(), ..SessionOptions::default() });
-    let (mut tuned, mut ours) = (open(&exposed.original)?, open(&exposed.rewritten)?);
+    let open = |bytes, level| {
+        let options = SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() };
+        runtime.open(ModelSource::bytes(bytes), &options)
+    };
+    let level = subject.job.refusal.as_ref().map_or(OptLevel::All, |refusal| refusal.level);
+    let (mut tuned, mut ours) = match (open(&exposed.original, level), open(&exposed.rewritten, OptLevel::All)) {
+        (Ok(tuned), Ok(ours)) => (tuned, ours),
+        // The further outputs change what the runtime's optimizer finds.
+        (Err(RuntimeError::Load { cause, .. }), _) | (_, Err(RuntimeError::Load { cause, .. })) => {
+            check.notes.push(format!("values before the last softmax or sigmoid could not be exposed: {cause}"));
+            return Ok(());
+        }
+        (Err(failure), _) | (_, Err(failure)) => return Err(failure.into()),
+    };
     // The declared outputs come first, and were compared before.
     let declared = subject.model().graph().outputs().len();
     let names: Vec<String> = tuned.outputs()[declared..].iter().map(|o| o.name.clone()).collect();

@@ -52,6 +52,10 @@ impl Evaluator for Measuring<'_> {
         self.prices.observe_input(&self.profiler(), graph, &artifact, go_on)
     }
 
+    fn profile_first(&mut self, candidate: &Candidate, go_on: &dyn Fn() -> bool) -> Result<Runs, Failure> {
+        self.prices.observe_input(&self.profiler(), &candidate.graph, &candidate.artifact, go_on)
+    }
+
     fn profile(&mut self, candidate: &mut Candidate, go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {
         // Known prices do not replace a measurement: they may be wrong, and their sum more so.
         if !self.prices.has_input() {

@@ -46,6 +46,11 @@ pub trait Evaluator {
         Ok(Runs::default())
     }
 
+    /// The same with a candidate in the place of an input that the runtime does not load.
+    fn profile_first(&mut self, _candidate: &Candidate, _go_on: &dyn Fn() -> bool) -> Result<Runs, Failure> {
+        Ok(Runs::default())
+    }
+
     /// Profiles a candidate beside the input, if that is open, and records its time; returns whether
     /// it did. An error is the candidate's fault.
     fn profile(&mut self, _candidate: &mut Candidate, _go_on: &dyn Fn() -> bool) -> Result<bool, Failure> {

@@ -4,11 +4,14 @@
 mod bodies;
 mod propose;
 mod record;
+mod rescue;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use regraft_cost::Pricing;
+use regraft_rules::Library;
+use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
@@ -21,6 +24,7 @@ use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
 use crate::optimize::run::Run;
 use crate::report::NotDone;
+use rescue::{Start, refused_since, rescue};
 
 /// Maximum number of rounds of proposing and measuring.
 const ROUNDS: usize = 30;
@@ -53,8 +57,15 @@ pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
 struct Tuner<'r, 'a> {
     run: &'r mut Run<'a>,
     candidates: Vec<Candidate>,
+    /// Where searches start: the input, or a model that the runtime loads where it refuses the
+    /// input.
+    start: Start,
+    /// Rules that searches use.
+    library: Library,
     /// Keys of proposals already tried.
     tried: HashSet<u128>,
+    /// Keys of those that the runtime does not load because of a single rule.
+    refused: HashSet<u128>,
     /// Exploratory rules already applied wherever they match; the empty name stands for all of them
     /// together.
     explored: HashSet<String>,
@@ -62,19 +73,33 @@ struct Tuner<'r, 'a> {
 
 impl<'r, 'a> Tuner<'r, 'a> {
     fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
-        Tuner { run, candidates: Vec::new(), tried: HashSet::new(), explored: HashSet::new() }
+        let start = Start { graph: run.job.input.graph.clone(), rewrites: Vec::new() };
+        let library = run.job.rules.library.clone();
+        Tuner { run, candidates: Vec::new(), start, library, tried: HashSet::new(), refused: HashSet::new(), explored: HashSet::new() }
     }
 
     /// Candidates, the fastest under the profile first.
     fn tuned(mut self) -> Result<Vec<Candidate>, Failure> {
         let known = self.run.record.proposals(self.run.job, self.run.evaluator.prices());
         let timed = self.run.evaluator.is_timed();
+        let is_refused = self.run.job.refusal.is_some();
         let done = if timed { self.is_settled() } else { !known.is_empty() };
         self.run.recalled = done && timed;
-        if done {
+        if is_refused && !done {
+            if !self.rescue(known.clone())? {
+                self.run.record.settled = false;
+                return self.finish();
+            }
+        } else if done {
             self.run.phase(Phase::Search, &format!("an earlier run found {} rewritten models and nothing more", known.len()));
-        } else {
-            self.profile_input()?;
+        } else if let Err(why) = self.profile_input() {
+            // The runtime may refuse the input written anew, although it loads the file.
+            let what = "the input written anew".to_string();
+            self.run.journal.not_done.push(NotDone { what, at: "loading".into(), because: why.cause });
+            if !self.rescue(known.clone())? {
+                self.run.record.settled = false;
+                return self.finish();
+            }
         }
         for proposal in known {
             if !self.run.is_interrupted() && (done || !timed || self.run.clock.affords_trial()) {
@@ -144,6 +169,31 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(())
     }
 
+    /// Finds a model that the runtime loads as deployed, where it refuses the input so. Later
+    /// searches start from it, and their results are profiled beside it. False if there is none.
+    fn rescue(&mut self, known: Vec<Proposal>) -> Result<bool, Failure> {
+        let start = Instant::now();
+        let found = rescue(self.run, known)?;
+        self.run.journal.seconds.search += start.elapsed().as_secs_f64();
+        let Some(mut found) = found else {
+            self.run.journal.complete &= !self.is_out_of_time(None);
+            return Ok(false);
+        };
+        self.start = Start { graph: found.graph.clone(), rewrites: found.script.main.clone() };
+        self.tried.insert(Engine::new(found.graph.clone(), self.run.evaluator.prices().model()).key());
+        if self.run.evaluator.learns() {
+            let start = Instant::now();
+            self.run.phase(Phase::Measure, &found.name);
+            let (until, observer) = (self.run.clock.tuning_ends(), &*self.run.observer);
+            let runs = self.run.evaluator.profile_first(&found, &|| Instant::now() < until && !observer.interrupted())?;
+            self.run.clock.profiled(start.elapsed(), runs);
+            self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
+            found.profiled = Some(1.0);
+        }
+        self.candidates.push(found);
+        Ok(true)
+    }
+
     /// Proposes and measures in turn until nothing new turns up; whether that was before time was
     /// up.
     fn rounds(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
@@ -165,7 +215,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 }
                 continue;
             }
-            let proposal = self.search(round);
+            let proposal = self.search(round)?;
             barren = if proposal.is_some() { 0 } else { barren + 1 };
             let learns = self.run.evaluator.learns();
             match proposal {
@@ -189,15 +239,25 @@ impl<'r, 'a> Tuner<'r, 'a> {
 
     /// The best proposal of a search, if it is new and better than those tried. Optimistic prices
     /// find what is worth measuring; pessimistic ones exploit what is known.
-    fn search(&mut self, round: usize) -> Option<Proposal> {
-        let (start, job) = (Instant::now(), self.run.job);
+    fn search(&mut self, round: usize) -> Result<Option<Proposal>, Failure> {
+        let start = Instant::now();
         let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
         self.run.evaluator.prices_mut().set_pricing(if pessimistic { Pricing::Pessimistic } else { Pricing::Optimistic });
         let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
-        let proposals = match best.map(|at| &self.candidates[at]) {
-            Some(best) => best_of(self.run, best),
-            None => self.run.search(&job.input.graph, &job.rules.library, self.run.clock.search_ends()),
-        };
+        let best = best.map(|at| &self.candidates[at]);
+        let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
+        let mut proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
+        // Other rules may lead to a model that the runtime does not load.
+        while let Some(refused) = proposals.best.first().filter(|p| self.refused.contains(&p.key)).cloned()
+            && !self.is_out_of_time(None)
+        {
+            let name = self.run.next_name();
+            let Some(candidate) = self.run.realize(name, refused)? else { break };
+            if !self.leave_out_refused(&candidate)? {
+                break;
+            }
+            proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
+        }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
             let refused = proposals.refused.into_iter().filter(|refused| !self.run.journal.not_done.contains(refused)).collect::<Vec<_>>();
@@ -206,7 +266,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let prices = self.run.evaluator.prices();
         let seen = self.candidates.iter().map(|c| prices.total(&c.graph)).min();
         let is_better = |p: &Proposal| seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE));
-        proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p))
+        Ok(proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p)))
     }
 
     /// The fastest measured candidate, if it is faster than the input.
@@ -218,19 +278,21 @@ impl<'r, 'a> Tuner<'r, 'a> {
     /// Applies one exploratory rule wherever it matches. Its prices are then known, and later
     /// rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
-        let Run { job, evaluator, .. } = &*self.run;
+        let Tuner { run, start: from, library, explored, .. } = self;
+        let Run { job, evaluator, .. } = &**run;
         if !evaluator.learns() {
             return None;
         }
-        let (start, prices, library) = (&job.input.graph, evaluator.prices().model(), &job.rules.library);
+        let (start, prices) = (&from.graph, evaluator.prices().model());
         // All of them together first: if each pays, one trial is enough.
-        if self.explored.insert(String::new()) {
-            return everywhere(start, prices, library, &job.writable(), &|r| r.explore);
+        if explored.insert(String::new()) {
+            return everywhere(start, prices, library, &job.writable(), &|r| r.explore).map(|p| from.extend(p));
         }
         let rules = library.rules().iter().filter(|r| r.explore);
         rules
-            .filter(|r| self.explored.insert(r.name.to_string()))
+            .filter(|r| explored.insert(r.name.to_string()))
             .find_map(|rule| everywhere(start, prices, library, &job.writable(), &|r| r.name == rule.name))
+            .map(|p| from.extend(p))
     }
 
     /// Prices mislead where effects reach beyond one operator. In the remaining time, rules of the
@@ -240,7 +302,6 @@ impl<'r, 'a> Tuner<'r, 'a> {
         if !self.run.evaluator.learns() {
             return Ok(true);
         }
-        let job = self.run.job;
         let (mut without, mut asked) = (HashSet::new(), HashSet::new());
         while let Some((rule, goal)) = self.least_useful(&asked) {
             if self.is_out_of_time(None) {
@@ -250,9 +311,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 break;
             }
             asked.insert(rule.clone());
-            let library = job.rules.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
+            let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let proposals = self.run.search(&job.input.graph, &library, self.run.clock.search_ends());
+            let proposals = search_from(self.run, &self.start, &library);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -280,16 +341,18 @@ impl<'r, 'a> Tuner<'r, 'a> {
         if !self.tried.insert(proposal.key) {
             return Ok(None);
         }
-        let start = Instant::now();
+        let (start, key) = (Instant::now(), proposal.key);
         let name = self.run.next_name();
         self.run.phase(Phase::Measure, &format!("{name}: {} rewrites", proposal.rewrites.len()));
         let mut ratio = None;
-        if let Some(mut candidate) = self.run.realize(name, proposal)?
-            && self.profile(&mut candidate)
-        {
-            ratio = candidate.profiled;
-            self.candidates.push(candidate);
-            self.drop_slowest();
+        if let Some(mut candidate) = self.run.realize(name, proposal)? {
+            if self.profile(&mut candidate) {
+                ratio = candidate.profiled;
+                self.candidates.push(candidate);
+                self.drop_slowest();
+            } else if self.leave_out_refused(&candidate)? {
+                self.refused.insert(key);
+            }
         }
         self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
         self.run.clock.tried(start.elapsed(), ratio);
@@ -312,6 +375,17 @@ impl<'r, 'a> Tuner<'r, 'a> {
         true
     }
 
+    /// Of a candidate that the runtime does not load, leaves out the rule after which it refuses it,
+    /// so that what else was proposed is not lost; false if there is no such rule.
+    fn leave_out_refused(&mut self, candidate: &Candidate) -> Result<bool, Failure> {
+        let found = refused_since(self.run, &self.library, &self.start, candidate)?;
+        let Some((rule, at, cause)) = found else { return Ok(false) };
+        self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *rule);
+        let because = format!("the runtime does not load the model after it, and it was left out: {cause}");
+        self.run.journal.not_done.push(NotDone { what: rule, at, because });
+        Ok(true)
+    }
+
     /// Serialized models take memory: beyond a bound, the slowest are dropped.
     fn drop_slowest(&mut self) {
         let held = |candidates: &[Candidate]| candidates.iter().map(|c| c.artifact.written.size()).sum::<u64>();
@@ -323,12 +397,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 }
 
-/// Searches from a candidate, to build on what measured well; its rewrites come first.
-fn best_of(run: &mut Run<'_>, best: &Candidate) -> Proposals {
+/// Searches from a rewritten model; its rewrites come first.
+fn search_from(run: &mut Run<'_>, start: &Start, library: &Library) -> Proposals {
     let until = run.clock.search_ends();
-    let mut found = run.search(&best.graph, &run.job.rules.library, until);
-    for proposal in &mut found.best {
-        proposal.rewrites.splice(0..0, best.script.main.iter().cloned());
-    }
-    found
+    let found = run.search(&start.graph, library, until);
+    Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }

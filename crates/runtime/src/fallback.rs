@@ -1,0 +1,191 @@
+//! A runtime that opens some models with less of its optimizer, because it refuses them with all
+//! of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{DType, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions};
+
+/// A valid model that a runtime loads only if its optimizer does less.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The highest level at which the runtime loads it.
+    pub level: OptLevel,
+    /// What the runtime says at the level above.
+    pub cause: String,
+}
+
+/// A runtime that opens each of some model files at the highest level at which it loads, if that
+/// is lower than the level asked for. All other models are opened as asked.
+///
+/// So whoever has to run such a file runs it as a user would have to. [`Fallback::refusal`] tells
+/// that it did.
+pub struct Fallback {
+    runtime: Arc<dyn Runtime>,
+    files: Vec<PathBuf>,
+    /// For each file, what is known so far.
+    refusals: Mutex<Vec<Option<Refusal>>>,
+}
+
+impl Fallback {
+    /// The runtime, with a fallback for these files.
+    pub fn new(runtime: Arc<dyn Runtime>, files: Vec<PathBuf>) -> Self {
+        let refusals = Mutex::new(vec![None; files.len()]);
+        Self { runtime, files, refusals }
+    }
+
+    /// Why a file was opened at a lower level than asked for, if it was.
+    pub fn refusal(&self, file: &Path) -> Option<Refusal> {
+        self.known(self.index(file)?)
+    }
+
+    fn index(&self, file: &Path) -> Option<usize> {
+        self.files.iter().position(|known| known == file)
+    }
+
+    fn known(&self, at: usize) -> Option<Refusal> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).get(at).cloned().flatten()
+    }
+
+    fn learn(&self, at: usize, refusal: Refusal) {
+        if let Some(slot) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at) {
+            *slot = Some(refusal);
+        }
+    }
+}
+
+impl Runtime for Fallback {
+    fn name(&self) -> &str {
+        self.runtime.name()
+    }
+
+    fn version(&self) -> &str {
+        self.runtime.version()
+    }
+
+    fn lacks_kernel(&self, op_type: &str, dtype: DType, opset: i64) -> bool {
+        self.runtime.lacks_kernel(op_type, dtype, opset)
+    }
+
+    /// # Errors
+    ///
+    /// For one of the files, the error at the lowest level: it is the one that no optimizer has a
+    /// part in.
+    fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+        let ModelSource::Path(file) = model else { return self.runtime.open(model, options) };
+        let Some(at) = self.index(file) else { return self.runtime.open(model, options) };
+        let highest = self.known(at).map_or(options.level, |refusal| options.level.min(refusal.level));
+        let open = |level| self.runtime.open(model, &SessionOptions { level, ..options.clone() });
+        let mut result = open(highest);
+        for level in highest.lower() {
+            let Err(RuntimeError::Load { cause, .. }) = &result else { break };
+            let cause = cause.clone();
+            result = open(level);
+            if result.is_ok() {
+                self.learn(at, Refusal { level, cause });
+            }
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Feeds, HostTensor, RawProfile, ValueInfo};
+
+    /// Loads files only up to a level, which their names say; knows nothing else.
+    struct Picky(Mutex<Vec<OptLevel>>);
+
+    struct Opened;
+
+    impl Session for Opened {
+        fn inputs(&self) -> &[ValueInfo] {
+            &[]
+        }
+
+        fn outputs(&self) -> &[ValueInfo] {
+            &[]
+        }
+
+        fn threads(&self) -> usize {
+            1
+        }
+
+        fn run(&mut self, _: &Feeds) -> Result<Vec<HostTensor>, RuntimeError> {
+            Ok(Vec::new())
+        }
+
+        fn bind(&mut self, _: &Feeds) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+
+        fn run_bound(&mut self) -> Result<(), RuntimeError> {
+            Ok(())
+        }
+
+        fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
+            Ok(RawProfile { runs: Vec::new(), resolution_ns: 1 })
+        }
+    }
+
+    impl Runtime for Picky {
+        fn name(&self) -> &str {
+            "picky"
+        }
+
+        fn version(&self) -> &str {
+            "1"
+        }
+
+        fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+            self.0.lock().unwrap().push(options.level);
+            let refused = |cause: String| RuntimeError::Load { runtime: "picky".into(), model: model.to_string(), cause };
+            let most = match model.to_string().as_str() {
+                "basic" => OptLevel::Basic,
+                "disabled" => OptLevel::Disabled,
+                "all" => OptLevel::All,
+                "missing" => {
+                    return Err(RuntimeError::Io { path: model.place(), source: std::io::ErrorKind::NotFound.into() });
+                }
+                _ => return Err(refused(format!("not at {}", options.level))),
+            };
+            if options.level > most { Err(refused(format!("not at {}", options.level))) } else { Ok(Box::new(Opened)) }
+        }
+    }
+
+    /// Opens a file at a level; the levels that were tried, and why it failed if it did.
+    fn tried(fallback: &Fallback, picky: &Picky, file: &str, level: OptLevel) -> (Vec<OptLevel>, Option<String>) {
+        let options = SessionOptions { level, ..SessionOptions::default() };
+        let failed = fallback.open(ModelSource::path(file), &options).err().map(|e| e.to_string());
+        (std::mem::take(&mut *picky.0.lock().unwrap()), failed)
+    }
+
+    #[test]
+    fn only_the_named_files_are_opened_at_the_highest_level_that_loads() {
+        use OptLevel::{All, Basic, Disabled, Extended};
+        let picky = Arc::new(Picky(Mutex::default()));
+        let files = ["basic", "disabled", "all", "never", "missing"].map(PathBuf::from).to_vec();
+        let fallback = Fallback::new(picky.clone(), files);
+        let tried = |file, level| tried(&fallback, &picky, file, level);
+        assert_eq!(tried("all", All), (vec![All], None));
+        assert_eq!(tried("basic", Disabled), (vec![Disabled], None));
+        assert_eq!(fallback.refusal(Path::new("basic")), None);
+        assert_eq!(tried("basic", All), (vec![All, Extended, Basic], None));
+        assert_eq!(fallback.refusal(Path::new("basic")), Some(Refusal { level: Basic, cause: "not at extended".into() }));
+        // What is known is not tried again.
+        assert_eq!(tried("basic", All), (vec![Basic], None));
+        assert_eq!(tried("basic", Disabled), (vec![Disabled], None));
+        assert_eq!(tried("disabled", Extended), (vec![Extended, Basic, Disabled], None));
+        let (levels, why) = tried("never", All);
+        assert_eq!((levels, why.as_deref()), (vec![All, Extended, Basic, Disabled], Some("picky cannot load never: not at disabled")));
+        // Only a refusal is a reason to ask for less, and only of these files.
+        assert_eq!(tried("missing", All).0, [All]);
+        assert!(picky.open(ModelSource::path("basic"), &SessionOptions::default()).is_err());
+        let other = Fallback::new(picky.clone(), Vec::new());
+        assert!(other.open(ModelSource::path("basic"), &SessionOptions::default()).is_err());
+        assert!(fallback.open(ModelSource::bytes(&[]), &SessionOptions::default()).is_err());
+        let refused = ["all", "never", "missing"].map(|file| fallback.refusal(Path::new(file)));
+        assert_eq!(refused, [None, None, None]);
+    }
+}
