@@ -281,7 +281,8 @@ impl Poly {
         let Some((lead, number)) = divisor.0.last() else { return (whole, rest) };
         let smaller = |rest: &Poly| {
             rest.0.iter().find_map(|(atoms, c)| {
-                let quotient = Poly::term(without(atoms, lead).filter(|_| c % number == 0)?, c / number);
+                let times = c.checked_div(*number).filter(|_| c.checked_rem(*number) == Some(0))?;
+                let quotient = Poly::term(without(atoms, lead)?, times);
                 let left = rest.sub(&quotient.mul(divisor));
                 (left.0.len() < rest.0.len()).then_some((quotient, left))
             })
