@@ -76,6 +76,30 @@ impl Dim {
         }
     }
 
+    /// The size as sums and products of factors, by somebody else's arithmetic.
+    ///
+    /// # Errors
+    ///
+    /// The first one of the arithmetic.
+    pub fn compute<C: Arithmetic>(&self, by: &mut C) -> Result<C::Value, C::Error> {
+        let mut sum: Option<C::Value> = None;
+        for (coefficient, factors) in self.products() {
+            let mut product = (coefficient != 1 || factors.is_empty()).then(|| by.number(coefficient)).transpose()?;
+            for factor in &factors {
+                let next = by.factor(factor)?;
+                product = Some(match product {
+                    Some(product) => by.product(product, next)?,
+                    None => next,
+                });
+            }
+            sum = match (sum, product) {
+                (Some(a), Some(b)) => Some(by.sum(a, b)?),
+                (a, b) => a.or(b),
+            };
+        }
+        sum.map_or_else(|| by.number(0), Ok)
+    }
+
     /// A named symbol, such as a declared `dim_param`.
     pub fn symbol(name: &str) -> Dim {
         Dim::from_terms(vec![(vec![Atom::Symbol(Arc::from(name))], 1)])
@@ -293,6 +317,22 @@ impl Dim {
             }
         }
     }
+}
+
+/// What computes sizes; see [`Dim::compute`].
+pub trait Arithmetic {
+    /// A computed integer.
+    type Value;
+    /// Why there is none.
+    type Error;
+    /// A number.
+    fn number(&mut self, number: i64) -> Result<Self::Value, Self::Error>;
+    /// A symbol, a quotient, or a size that results from broadcasting.
+    fn factor(&mut self, factor: &Factor<'_>) -> Result<Self::Value, Self::Error>;
+    /// `a * b`.
+    fn product(&mut self, a: Self::Value, b: Self::Value) -> Result<Self::Value, Self::Error>;
+    /// `a + b`.
+    fn sum(&mut self, a: Self::Value, b: Self::Value) -> Result<Self::Value, Self::Error>;
 }
 
 impl Atom {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use regraft_ir::dim::Factor;
+use regraft_ir::dim::{Arithmetic, Factor};
 use regraft_ir::{Const, DType, Dim, Graph};
 
 use crate::emit::Emitter;
@@ -33,30 +33,12 @@ impl Emitter<'_> {
         if let Some(name) = self.size_nodes.made.get(size) {
             return Ok(name.clone());
         }
-        let mut sum: Option<String> = None;
-        for (coefficient, factors) in size.products() {
-            let mut product: Option<String> = (coefficient != 1 || factors.is_empty()).then(|| self.ints(&[coefficient]));
-            for factor in factors {
-                let next = self.factor(graph, factor)?;
-                product = Some(match product {
-                    Some(so_far) => self.computed("Mul", &[&so_far, &next], &[]),
-                    None => next,
-                });
-            }
-            sum = match (sum, product) {
-                (Some(a), Some(b)) => Some(self.computed("Add", &[&a, &b], &[])),
-                (a, b) => a.or(b),
-            };
-        }
-        let name = match sum {
-            Some(name) => name,
-            None => self.ints(&[0]),
-        };
+        let name = size.compute(&mut Sizer { emitter: self, graph })?;
         self.size_nodes.made.insert(size.clone(), name.clone());
         Ok(name)
     }
 
-    fn factor(&mut self, graph: &Graph, factor: Factor<'_>) -> Result<String, String> {
+    fn factor(&mut self, graph: &Graph, factor: &Factor<'_>) -> Result<String, String> {
         match factor {
             Factor::Symbol(symbol) => {
                 let (value, axis) = graph.carrier(symbol).ok_or_else(|| symbol.to_string())?;
@@ -97,5 +79,32 @@ impl Emitter<'_> {
             Some(constant) => self.constant(&constant),
             None => String::new(),
         }
+    }
+}
+
+/// Computes sizes of a graph by nodes that are emitted.
+struct Sizer<'a, 'p> {
+    emitter: &'a mut Emitter<'p>,
+    graph: &'a Graph,
+}
+
+impl Arithmetic for Sizer<'_, '_> {
+    type Value = String;
+    type Error = String;
+
+    fn number(&mut self, number: i64) -> Result<String, String> {
+        Ok(self.emitter.ints(&[number]))
+    }
+
+    fn factor(&mut self, factor: &Factor<'_>) -> Result<String, String> {
+        self.emitter.factor(self.graph, factor)
+    }
+
+    fn product(&mut self, a: String, b: String) -> Result<String, String> {
+        Ok(self.emitter.computed("Mul", &[&a, &b], &[]))
+    }
+
+    fn sum(&mut self, a: String, b: String) -> Result<String, String> {
+        Ok(self.emitter.computed("Add", &[&a, &b], &[]))
     }
 }

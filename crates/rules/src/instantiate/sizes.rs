@@ -1,6 +1,6 @@
 //! Integers that are only known at run time, computed from the shapes of values that carry them.
 
-use regraft_ir::dim::Factor;
+use regraft_ir::dim::{Arithmetic, Factor};
 use regraft_ir::ops::arithmetic::{Add, Div, Mul};
 use regraft_ir::ops::{concat, gather, range, reshape, shape};
 use regraft_ir::{Const, DType, Dim, Op, OpKind, PatchValue};
@@ -14,7 +14,7 @@ impl Builder<'_> {
         if let Some(known) = sizes.iter().map(Dim::known).collect::<Option<Vec<i64>>>() {
             return self.constant_node(Const::from_i64(DType::I64, &[known.len() as i64], &known)).map(|all| all[0]);
         }
-        let each: SmallVec<[PatchValue; 3]> = sizes.iter().map(|size| self.integer(size)).collect::<Result<_, _>>()?;
+        let each: SmallVec<[PatchValue; 3]> = sizes.iter().map(|size| size.compute(self)).collect::<Result<_, _>>()?;
         match each.as_slice() {
             [one] => Ok(*one),
             _ => self.one(Op::Concat(concat::Concat { axis: 0 }), &each),
@@ -26,31 +26,25 @@ impl Builder<'_> {
         if let Some(known) = length.known() {
             return self.integers(&(0..known).map(Dim::from).collect::<Vec<_>>());
         }
-        let limit = self.integer(length)?;
+        let limit = length.compute(self)?;
         let limit = self.one(Op::Reshape(reshape::Reshape { shape: Vec::new() }), &[limit])?;
         let number = |builder: &mut Builder<'_>, n: i64| builder.constant_node(Const::from_i64(DType::I64, &[], &[n])).map(|all| all[0]);
         let (start, delta) = (number(self, 0)?, number(self, 1)?);
         self.one(Op::Range(range::Range { shape: vec![length.clone()] }), &[start, limit, delta])
     }
 
-    /// An integer as a vector of one element.
-    fn integer(&mut self, size: &Dim) -> Result<PatchValue, Refusal> {
-        let mut sum: Option<PatchValue> = None;
-        for (coefficient, factors) in size.products() {
-            let mut product = (coefficient != 1 || factors.is_empty()).then(|| self.integers(&[coefficient.into()])).transpose()?;
-            for factor in &factors {
-                let next = self.factor(factor)?;
-                product = Some(match product {
-                    Some(product) => self.one(Op::Mul(Mul {}), &[product, next])?,
-                    None => next,
-                });
-            }
-            sum = match (sum, product) {
-                (Some(a), Some(b)) => Some(self.one(Op::Add(Add {}), &[a, b])?),
-                (a, b) => a.or(b),
-            };
-        }
-        sum.map_or_else(|| self.integers(&[0.into()]), Ok)
+    fn one(&mut self, op: Op, inputs: &[PatchValue]) -> Result<PatchValue, Refusal> {
+        self.node(op, SmallVec::from_slice(inputs)).map(|all| all[0])
+    }
+}
+
+/// Integers as vectors of one element.
+impl Arithmetic for Builder<'_> {
+    type Value = PatchValue;
+    type Error = Refusal;
+
+    fn number(&mut self, number: i64) -> Result<PatchValue, Refusal> {
+        self.integers(&[number.into()])
     }
 
     fn factor(&mut self, factor: &Factor<'_>) -> Result<PatchValue, Refusal> {
@@ -75,7 +69,11 @@ impl Builder<'_> {
         }
     }
 
-    fn one(&mut self, op: Op, inputs: &[PatchValue]) -> Result<PatchValue, Refusal> {
-        self.node(op, SmallVec::from_slice(inputs)).map(|all| all[0])
+    fn product(&mut self, a: PatchValue, b: PatchValue) -> Result<PatchValue, Refusal> {
+        self.one(Op::Mul(Mul {}), &[a, b])
+    }
+
+    fn sum(&mut self, a: PatchValue, b: PatchValue) -> Result<PatchValue, Refusal> {
+        self.one(Op::Add(Add {}), &[a, b])
     }
 }
