@@ -94,7 +94,7 @@ fn kinds_of_pattern(pattern: &Pattern, kinds: &mut Vec<OpKind>) {
             kinds.push(node.kind);
             node.operands.iter().for_each(|operand| kinds_of_pattern(operand, kinds));
         }
-        Pattern::Each(inner, _) => kinds_of_pattern(inner, kinds),
+        Pattern::Each(inner, _) | Pattern::Elementwise(_, _, inner) => kinds_of_pattern(inner, kinds),
         Pattern::Number(_) => kinds.push(OpKind::Constant),
         Pattern::Any(_) | Pattern::Constant(_) | Pattern::Optional(_) | Pattern::Rest(_) => {}
     }
@@ -107,6 +107,7 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
             operands.iter().for_each(|operand| kinds_of_target(operand, kinds));
         }
         Target::Each(_, inner) | Target::Repeat(_, _, inner) | Target::Out(_, inner) => kinds_of_target(inner, kinds),
+        Target::Apply(_, inner, _) => kinds_of_target(inner, kinds),
         Target::With(_, value, body) => [value, body].into_iter().for_each(|part| kinds_of_target(part, kinds)),
         // One branch may not need what the other does.
         Target::If(_, yes, no) => {
@@ -115,6 +116,7 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
             no.iter().for_each(|no| kinds_of_target(no, &mut second));
             kinds.extend(first.into_iter().filter(|kind| second.contains(kind)));
         }
+        Target::Combine(_, operands) => operands.iter().for_each(|operand| kinds_of_target(operand, kinds)),
         Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) | Target::Counted(_) => kinds.push(OpKind::Constant),
         Target::Fill(..) => kinds.push(OpKind::ConstantOfShape),
         Target::Vector(..) | Target::Use(_) | Target::Item(..) => {}

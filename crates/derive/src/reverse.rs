@@ -83,7 +83,7 @@ impl<'a> Reverser<'a> {
                 self.operators.extend(node.bind);
                 node.operands.iter().for_each(|operand| self.survey(operand));
             }
-            Pattern::Any(_) | Pattern::Constant(_) | Pattern::Number(_) => {}
+            Pattern::Any(_) | Pattern::Constant(_) | Pattern::Number(_) | Pattern::Elementwise(..) => {}
         }
     }
 
@@ -179,6 +179,7 @@ impl<'a> Reverser<'a> {
                 let inner = self.target(inner, true)?;
                 (!lists.is_empty()).then(|| Target::Each(lists, Box::new(inner)))
             }
+            Pattern::Elementwise(..) => None,
             Pattern::Number(value) => Some(Target::Scalar(Expr::Literal(Val::Float(*value)), self.tensor?)),
             Pattern::Node(node) => {
                 let known = |operand: &&Pattern| !matches!(operand, Pattern::Optional(var) if !self.bound.contains(var));

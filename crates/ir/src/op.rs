@@ -75,6 +75,10 @@ pub trait Operator: Attributes + Clone + Debug + Eq + Hash {
     /// elements are.
     const MOVES: bool = false;
 
+    /// Each element of the result depends on the elements of the operands at its place alone, after
+    /// broadcasting, and in the same way everywhere.
+    const ELEMENTWISE: bool = false;
+
     /// The result types for these operand types.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
@@ -175,6 +179,11 @@ macro_rules! operators {
             /// whatever the elements are.
             pub fn moves_elements(self) -> bool {
                 match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::MOVES),*, _ => false }
+            }
+            /// Whether each element of the result depends on the elements of the operands at its
+            /// place alone, after broadcasting, and in the same way everywhere.
+            pub fn elementwise(self) -> bool {
+                match self { $(OpKind::$name => <$module::$name as $crate::op::Operator>::ELEMENTWISE),*, _ => false }
             }
             /// ONNX operator types of the standard domain that import as this kind.
             pub fn onnx_types(self) -> &'static [&'static str] {

@@ -23,19 +23,20 @@ pub enum Case {
 ///
 /// Sizes are `1..=bound`; every attribute and operand with choices in the instance clause takes
 /// each of them. Commutative operands stay in their written order. Integers and booleans take all
-/// values in operands of up to four elements, and eight patterns in larger ones.
+/// values in operands of up to four elements, and eight patterns in larger ones. Whether the rule
+/// pays does not matter.
 #[derive(Debug)]
-pub struct Domain<'a> {
-    rule: &'a Rule,
+pub struct Domain {
+    rule: Rule,
     bound: i64,
     path: Option<Path>,
     known: Known,
 }
 
-impl<'a> Domain<'a> {
+impl Domain {
     /// The combinations whose first choices are `prefix`; all of them if it is empty.
-    pub fn new(rule: &'a Rule, bound: i64, prefix: &[u64]) -> Domain<'a> {
-        Domain { rule, bound, path: Some(Path::new(prefix)), known: Known::default() }
+    pub fn new(rule: &Rule, bound: i64, prefix: &[u64]) -> Domain {
+        Domain { rule: rule.anywhere(), bound, path: Some(Path::new(prefix)), known: Known::default() }
     }
 
     /// Prefixes that partition the domain: the choices of the first parameters with more than one,
@@ -55,13 +56,13 @@ impl<'a> Domain<'a> {
     }
 }
 
-impl Iterator for Domain<'_> {
+impl Iterator for Domain {
     type Item = Case;
 
     fn next(&mut self) -> Option<Case> {
         loop {
             let path = self.path.take()?;
-            let (result, mut path) = instance_on(self.rule, path, self.bound, &mut self.known);
+            let (result, mut path) = instance_on(&self.rule, path, self.bound, &mut self.known);
             if path.advance() {
                 self.path = Some(path);
             }

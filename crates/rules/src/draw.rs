@@ -46,7 +46,7 @@ pub(crate) fn changed(rule: &Rule, draft: &Draft, draw: &Draw) -> Result<Instanc
     let known = draw.sizes == Sizes::Known;
     let (before, roots) =
         if known { draft.graph() } else { draft.opened() }.ok_or_else(|| Miss::Draw("the source is not well typed".into()))?;
-    let instance = if known { rewritten(rule, before, &roots)? } else { rewritten(&rule.anywhere(), before, &roots)? };
+    let instance = rewritten(&rule.anywhere(), before, &roots)?;
     let feeds = feeds(&instance.before, draw.seed);
     Ok(Instance { feeds, ..instance })
 }

@@ -30,6 +30,7 @@ pub mod coverage;
 pub mod domain;
 mod draft;
 pub mod draw;
+mod elementwise;
 pub mod error;
 pub mod example;
 pub mod expr;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use regraft_ir::{OpKind, Trust};
 
+use crate::elementwise;
 use crate::error::RuleError;
 use crate::parse::parse;
 use crate::proof::Proofs;
@@ -13,6 +14,7 @@ use crate::rule::{Pattern, Rule};
 /// The files of the shipped library, compiled in.
 pub const SHIPPED: &[(&str, &str)] = &[
     ("matmul.rules", include_str!("../../../rules/matmul.rules")),
+    ("blocks.rules", include_str!("../../../rules/blocks.rules")),
     ("conv.rules", include_str!("../../../rules/conv.rules")),
     ("winograd.rules", include_str!("../../../rules/winograd.rules")),
     ("concat-split.rules", include_str!("../../../rules/concat-split.rules")),
@@ -70,6 +72,7 @@ fn depth(pattern: &Pattern) -> usize {
     match pattern {
         Pattern::Node(node) => 1 + node.operands.iter().map(depth).max().unwrap_or(0),
         Pattern::Each(inner, _) => depth(inner),
+        Pattern::Elementwise(_, _, inner) => elementwise::LARGEST + depth(inner),
         _ => 0,
     }
 }

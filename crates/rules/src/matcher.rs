@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::builtins::same;
 use crate::constants;
+use crate::elementwise::Region;
 use crate::expr::{Expr, GraphScope, Val};
 use crate::rule::{NodePattern, Pattern, Rule, Var};
 
@@ -174,6 +175,7 @@ fn plausible(graph: &Graph, pattern: &NodePattern, id: NodeId) -> bool {
     let inner = |operand: &Pattern, value: ValueId| match operand {
         Pattern::Node(inner) => plausible(graph, inner, value.node),
         Pattern::Number(_) => graph.is_constant(value),
+        Pattern::Elementwise(..) => graph.node(value.node).op.kind().elementwise(),
         _ => true,
     };
     let fixed = pattern.operands.iter().take_while(|p| !matches!(p, Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..)));
@@ -314,6 +316,15 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
                 if !operands(&node_pattern.operands, &inputs, &mut goals, &mut state) {
                     return;
                 }
+            }
+            Pattern::Elementwise(var, axis, inner) => {
+                let Some(axis) = axis.eval(&state.env, &GraphScope(graph)).ok().and_then(|axis| axis.as_int()) else { return };
+                let Some(region) = Region::above(graph, value, axis) else { return };
+                if region.nodes.iter().any(|id| state.nodes.contains(id)) || !bind(&mut state.env, *var, region.value()) {
+                    return;
+                }
+                state.nodes.extend(region.nodes);
+                goals.push(Goal::One(inner, region.operand));
             }
             Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..) => return,
         }

@@ -63,6 +63,9 @@ pub enum Pattern {
     Rest(Var),
     /// `(each P)`: all remaining operands, each matching `P`; the variables of `P` become lists.
     Each(Box<Pattern>, Vec<Var>),
+    /// `(elementwise ?f :axis E P)`: operators that act on each element of a value that matches `P`,
+    /// with constants that vary along one axis alone.
+    Elementwise(Var, Expr, Box<Pattern>),
     /// A number: a constant whose elements all have this value, to float precision.
     Number(f64),
     /// An operator.
@@ -94,8 +97,8 @@ pub enum Target {
     Each(Vec<Var>, Box<Target>),
     /// `(repeat ?i LIST T)`: `T` once for every item of a computed list.
     Repeat(Var, Expr, Box<Target>),
-    /// `(with ?v T BODY)`: `BODY`, where `?v` stands for the value of `T`; for parts of a `repeat`,
-    /// which `let` cannot name.
+    /// `(with ?v T BODY)`: `BODY`, where `?v` stands for the value of `T`, or for the list of its
+    /// values; for parts of a `repeat`, which `let` cannot name.
     With(Var, Box<Target>, Box<Target>),
     /// An operator; attributes are copied from `like` and then overridden.
     Node {
@@ -108,6 +111,11 @@ pub enum Target {
         /// Operands.
         operands: Vec<Target>,
     },
+    /// `(apply ?f T FROM TO)`: the operators of an `elementwise`, on a part of what they acted on.
+    Apply(Var, Box<Target>, Box<[Expr; 2]>),
+    /// `(combine ROWS T..)`: the values of `T..`, and sums of them and of the sums before, with
+    /// these rows of coefficients.
+    Combine(Expr, Vec<Target>),
     /// `(out k T)`: another result of an operator.
     Out(Expr, Box<Target>),
     /// `(scalar E ?x)`: a scalar constant with the element type of `?x`.

@@ -69,7 +69,7 @@ pub struct Types {
 /// sources with `rounds` inputs each.
 pub fn types(rule: &Rule, instances: usize, rounds: u64) -> Types {
     let drawn = (0..DRAWS * instances as u64).filter_map(|seed| draw(rule, seed).ok());
-    let mut found = Types::default();
+    let (mut found, rule) = (Types::default(), &rule.anywhere());
     for instance in drawn.filter(|instance| instance.before.len() + instance.after.len() < LARGEST).take(instances) {
         for dtype in TYPES.into_iter().filter(|t| t.class() != Class::Real) {
             let made = retyped(rule, &instance.before, dtype);

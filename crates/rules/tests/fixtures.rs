@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use fixture::Fixture;
+use regraft_rules::example::shown;
 use regraft_rules::library::FOUND;
 use regraft_rules::{Library, Rule, parse};
 
@@ -27,7 +28,7 @@ fn folder() -> PathBuf {
 fn rules() -> Vec<Rule> {
     let shipped = Library::shipped().unwrap_or_else(|e| panic!("{e}"));
     let found = FOUND.iter().flat_map(|(file, text)| parse(file, text).unwrap_or_else(|e| panic!("{e}")));
-    shipped.rules().iter().cloned().chain(found).collect()
+    shipped.rules().iter().cloned().chain(found).map(|rule| shown(&rule)).collect()
 }
 
 /// The path of a rule's fixture, relative to the folder.

@@ -35,6 +35,7 @@ const POW_BASE: &[Since] = &[(7, Types::FLOATS), (12, Types::I32.and(Types::I64)
 const POW_EXPONENT: &[Since] = &[(7, Types::FLOATS), (12, Types::INTS), (15, Types::BF16)];
 
 impl Operator for Pow {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [base, exponent] = inputs else {
             return Err(TypeError::invalid(format!("Pow takes 2 operands, not {}", inputs.len())));

@@ -35,6 +35,7 @@ impl Clip {
 }
 
 impl Operator for Clip {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let operand = only("Clip", inputs)?;
         accepts::check("Clip", CLIP, operand.dtype)?;

@@ -214,6 +214,7 @@ macro_rules! binary {
 
         impl $crate::op::Operator for $name {
             const COMMUTATIVE: bool = $commutative;
+            const ELEMENTWISE: bool = true;
             fn infer(&self, inputs: &[$crate::TensorType]) -> Result<Vec<$crate::TensorType>, $crate::TypeError> {
                 let types = $crate::ops::elementwise::infer_broadcast(stringify!($name), inputs, 2, None)?;
                 $crate::ops::accepts::check(stringify!($name), $types, inputs[0].dtype)?;
@@ -247,6 +248,7 @@ macro_rules! pointwise {
         $crate::operator! { $(#[$doc])* pub struct $name { $($(#[$fdoc])* pub $field: $crate::Float),* } }
 
         impl $crate::op::Operator for $name {
+            const ELEMENTWISE: bool = true;
             fn infer(&self, inputs: &[$crate::TensorType]) -> Result<Vec<$crate::TensorType>, $crate::TypeError> {
                 let operand = $crate::ops::elementwise::only(stringify!($name), inputs)?;
                 $crate::ops::accepts::check(stringify!($name), $types, operand.dtype)?;

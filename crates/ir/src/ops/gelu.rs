@@ -27,6 +27,7 @@ operator! {
 }
 
 impl Operator for Gelu {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let operand = only("Gelu", inputs)?;
         accepts::check("Gelu", GELU, operand.dtype)?;
@@ -61,6 +62,7 @@ operator! {
 }
 
 impl Operator for FastGelu {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let operand = only("FastGelu", inputs)?;
         accepts::check("FastGelu", CONTRIBUTED, operand.dtype)?;
@@ -97,6 +99,7 @@ operator! {
 }
 
 impl Operator for QuickGelu {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let operand = only("QuickGelu", inputs)?;
         accepts::check("QuickGelu", CONTRIBUTED, operand.dtype)?;

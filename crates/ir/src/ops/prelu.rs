@@ -21,6 +21,7 @@ operator! {
 const PRELU: &[Since] = &[(1, Types::FLOATS), (9, Types::WIDE_INTS), (16, Types::BF16)];
 
 impl Operator for PRelu {
+    const ELEMENTWISE: bool = true;
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let types = infer_broadcast("PRelu", inputs, 2, None)?;
         accepts::check("PRelu", PRELU, inputs[0].dtype)?;

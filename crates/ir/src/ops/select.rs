@@ -19,6 +19,7 @@ operator! {
 const WHERE: &[Since] = &[(9, Types::FLOATS.and(Types::INTS).and(Types::BOOL)), (16, Types::BF16)];
 
 impl Operator for Where {
+    const ELEMENTWISE: bool = true;
     const MOVES: bool = true;
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {

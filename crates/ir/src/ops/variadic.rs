@@ -22,6 +22,7 @@ macro_rules! variadic {
 
         impl Operator for $name {
             const COMMUTATIVE: bool = true;
+            const ELEMENTWISE: bool = true;
             fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
                 if inputs.is_empty() {
                     return Err(TypeError::invalid(concat!(stringify!($name), " takes at least one operand")));

@@ -17,11 +17,21 @@ const FIRING: usize = 40;
 /// Number of nodes on both sides of an example large enough to stand alone.
 const LARGE: usize = 25;
 
+/// The rule as examples can show it: without its `profitable` clauses if it pays on none of its
+/// instances, which are small.
+pub fn shown(rule: &Rule) -> Rule {
+    let mut drawn = (0..DRAWS).filter_map(|seed| draw(rule, seed).ok());
+    let pays = |before: &Graph| matches!(outcome(before, rule), Outcome::Fires(..));
+    if rule.profitable.is_empty() || drawn.any(|instance| pays(&instance.before)) { rule.clone() } else { rule.anywhere() }
+}
+
 /// At most `most` small graphs on which `rule` fires: the smallest first, then the smallest of
 /// those with other operators. Deterministic.
 pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     let mut smallest: BTreeMap<Operators, (Size, Graph)> = BTreeMap::new();
-    for instance in (0..DRAWS).filter_map(|seed| draw(rule, seed).ok()).take(FIRING) {
+    let fires = |before: &Graph| matches!(outcome(before, rule), Outcome::Fires(..));
+    let drawn = (0..DRAWS).filter_map(|seed| draw(rule, seed).ok());
+    for instance in drawn.filter(|instance| fires(&instance.before)).take(FIRING) {
         let (size, graph) = (size(&instance.before, instance.after.len()), instance.before);
         let key = operators([&graph, &instance.after]);
         if smallest.get(&key).is_none_or(|(least, _)| size < *least) {

@@ -109,7 +109,8 @@ pub fn guards(rule: &Rule) -> Vec<Guard> {
         all.push(Guard { text: format!("(const ?{})", rule.variables[var]), clause: Clause::Constant(var) });
     }
     let stated = |name: &str, exprs: &[Expr], clause: fn(usize) -> Clause| {
-        let open: Vec<(usize, String)> = texts(rule, name).into_iter().enumerate().filter(|(at, _)| !is_true(rule, &exprs[*at])).collect();
+        let open: Vec<(usize, String)> =
+            texts(rule, name).into_iter().take(exprs.len()).enumerate().filter(|(at, _)| !is_true(rule, &exprs[*at])).collect();
         open.into_iter().map(move |(at, text)| Guard { text, clause: clause(at) })
     };
     all.extend(stated("when", &rule.guards, Clause::When));
@@ -137,7 +138,7 @@ fn collect(pattern: &Pattern, into: &mut Vec<Var>) {
     match pattern {
         Pattern::Constant(var) if !into.contains(var) => into.push(*var),
         Pattern::Node(node) => node.operands.iter().for_each(|operand| collect(operand, into)),
-        Pattern::Each(inner, _) => collect(inner, into),
+        Pattern::Each(inner, _) | Pattern::Elementwise(_, _, inner) => collect(inner, into),
         _ => {}
     }
 }
@@ -146,7 +147,7 @@ fn lift(pattern: &mut Pattern, wanted: Var) {
     match pattern {
         Pattern::Constant(var) if *var == wanted => *pattern = Pattern::Any(wanted),
         Pattern::Node(node) => node.operands.iter_mut().for_each(|operand| lift(operand, wanted)),
-        Pattern::Each(inner, _) => lift(inner, wanted),
+        Pattern::Each(inner, _) | Pattern::Elementwise(_, _, inner) => lift(inner, wanted),
         _ => {}
     }
 }
@@ -154,7 +155,7 @@ fn lift(pattern: &mut Pattern, wanted: Var) {
 fn has_interior(root: &Pattern) -> bool {
     let inner = |operand: &Pattern| match operand {
         Pattern::Each(inner, _) => matches!(**inner, Pattern::Node(_)),
-        operand => matches!(operand, Pattern::Node(_)),
+        operand => matches!(operand, Pattern::Node(_) | Pattern::Elementwise(..)),
     };
     matches!(root, Pattern::Node(node) if node.operands.iter().any(inner))
 }

@@ -17,7 +17,7 @@ mod outcome;
 mod search;
 mod tidy;
 
-pub use examples::examples;
+pub use examples::{examples, shown};
 pub use guard::{Guard, guards};
 pub use near_miss::{NearMiss, Verdict, near_misses, verdict};
 pub use outcome::{Outcome, outcome};

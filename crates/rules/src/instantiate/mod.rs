@@ -10,6 +10,8 @@ use crate::matcher::{Found, mentions_let};
 use crate::operator::operator;
 use crate::rule::{Rule, Target, Var};
 
+mod combine;
+mod elementwise;
 mod sizes;
 
 /// Why a matched source cannot be rewritten here. Reported in the "not done, because" list.
@@ -184,8 +186,11 @@ impl Builder<'_> {
                 Ok(results)
             }
             Target::With(var, value, body) => {
-                let value = self.single(value)?;
-                self.env[*var] = Some(Val::Value(value));
+                let values = self.build(value)?;
+                self.env[*var] = Some(match values.as_slice() {
+                    [value] => Val::Value(*value),
+                    values => Val::List(values.iter().copied().map(Val::Value).collect()),
+                });
                 self.build(body)
             }
             Target::Out(port, inner) => {
@@ -199,6 +204,24 @@ impl Builder<'_> {
                     PatchValue::Old(v) => PatchValue::Old(v.node.port(port)),
                     PatchValue::New { index, .. } => PatchValue::New { index, port },
                 }]))
+            }
+            Target::Apply(function, inner, part) => {
+                let operand = self.single(inner)?;
+                let (Val::Dim(from), Val::Dim(to)) = (self.eval(&part[0])?, self.eval(&part[1])?) else {
+                    return Err(Refusal::Type("`apply` needs two sizes".into()));
+                };
+                Ok(SmallVec::from_iter([self.apply(*function, operand, [from, to])?]))
+            }
+            Target::Combine(rows, operands) => {
+                let Val::List(rows) = self.eval(rows)? else { return Err(Refusal::Type("`combine` needs rows".into())) };
+                let row = |row: &Val| row.as_list().and_then(|row| row.iter().map(Val::as_int).collect::<Option<Vec<i64>>>());
+                let rows: Option<Vec<Vec<i64>>> = rows.iter().map(row).collect();
+                let rows = rows.ok_or_else(|| Refusal::Type("coefficients are integers".into()))?;
+                let mut values = SmallVec::new();
+                for operand in operands {
+                    values.extend(self.build(operand)?);
+                }
+                self.combine(&rows, values)
             }
             Target::If(condition, yes, no) => {
                 let holds = condition.holds(&self.env, self).map_err(Refusal::Type)?;

@@ -49,6 +49,21 @@ impl Parser<'_> {
                 node.port = self.attribute_pattern(port)?;
                 Ok(Pattern::Node(node))
             }
+            Some("elementwise") => {
+                let [_, var, word, axis, inner] = items else {
+                    return self.fail(
+                        place,
+                        "`elementwise` takes a variable, an axis and a pattern",
+                        "(elementwise ?f :axis 1 (conv ?x ?w))",
+                    );
+                };
+                if word.atom() != Some(":axis") {
+                    return self.fail(word.position(), "`elementwise` says along which axis its constants may vary", ":axis 1");
+                }
+                let inner = self.pattern(inner)?;
+                let axis = self.expr(axis)?;
+                Ok(Pattern::Elementwise(self.define(var)?, axis, Box::new(inner)))
+            }
             Some("each") => {
                 let before = self.bound().to_vec();
                 let [_, inner] = items else { return self.fail(place, "`each` takes one pattern", "(each (relu ?x))") };

@@ -62,6 +62,16 @@ impl Parser<'_> {
                 arity(2)?;
                 Ok(Target::Out(self.expr(&items[1])?, Box::new(self.target(&items[2])?)))
             }
+            Some("apply") => {
+                arity(4)?;
+                let part = Box::new([self.expr(&items[3])?, self.expr(&items[4])?]);
+                Ok(Target::Apply(self.reference(&items[1])?, Box::new(self.target(&items[2])?), part))
+            }
+            Some("combine") => {
+                let Some(rows) = items.get(1) else { return self.fail(place, "`combine` takes rows of coefficients and targets", "") };
+                let rows = self.expr(rows)?;
+                Ok(Target::Combine(rows, items[2..].iter().map(|item| self.target(item)).collect::<Result<_, _>>()?))
+            }
             Some("if") => {
                 let otherwise = items.get(3).map(|e| self.target(e)).transpose()?;
                 let (Some(condition), Some(then)) = (items.get(1), items.get(2)) else {

@@ -13,6 +13,7 @@
 
 mod attributes;
 mod draw;
+mod elementwise;
 mod enumerate;
 mod exercise;
 mod instance;

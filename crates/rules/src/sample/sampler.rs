@@ -128,7 +128,7 @@ impl Sampler<'_> {
         self.eval(choices.get(at).ok_or("no choices")?)
     }
 
-    fn build(&mut self, pattern: &Pattern) -> Result<ValueId, String> {
+    pub(super) fn build(&mut self, pattern: &Pattern) -> Result<ValueId, String> {
         match pattern {
             Pattern::Any(var) | Pattern::Constant(var) => {
                 if let Some(Val::Value(PatchValue::Old(v))) = self.env[*var] {
@@ -145,6 +145,7 @@ impl Sampler<'_> {
                 Ok(self.graph.add_const(constant))
             }
             Pattern::Node(node) => self.node(node),
+            Pattern::Elementwise(function, axis, inner) => self.elementwise(*function, axis, inner),
             Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..) => Err("a list pattern outside of operands".into()),
         }
     }

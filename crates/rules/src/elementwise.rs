@@ -1,0 +1,97 @@
+//! `Region`: operators that act on each element of a value.
+
+use regraft_ir::{Dim, Graph, NodeId, PatchValue, ValueId};
+use smallvec::SmallVec;
+
+use crate::expr::Val;
+
+/// The largest number of operators in a region.
+pub(crate) const LARGEST: usize = 16;
+
+/// All operators between a value and the only value that is no constant and that they are computed
+/// from, each of which acts on every element in the same way, up to constants that vary along one
+/// axis alone.
+///
+/// All values within have the shape of the result, so the region acts on a part of its operand as
+/// it acts on the whole, if constants along the axis are cut with it.
+pub(crate) struct Region {
+    /// What the region computes.
+    pub(crate) result: ValueId,
+    /// What it is computed from.
+    pub(crate) operand: ValueId,
+    /// The axis along which constants may vary.
+    pub(crate) axis: usize,
+    /// The operators, operands first.
+    pub(crate) nodes: SmallVec<[NodeId; 8]>,
+}
+
+impl Region {
+    /// The largest region that computes `result`; `axis` may count from the end.
+    pub(crate) fn above(graph: &Graph, result: ValueId, axis: i64) -> Option<Region> {
+        Region::between(graph, result, None, axis)
+    }
+
+    /// The region as the value of a variable.
+    pub(crate) fn value(&self) -> Val {
+        let value = |v| Val::Value(PatchValue::Old(v));
+        Val::List(vec![value(self.result), value(self.operand), Val::int(self.axis as i64)])
+    }
+
+    /// The region that a variable stands for.
+    pub(crate) fn of(graph: &Graph, value: &Val) -> Option<Region> {
+        match value.as_list()? {
+            [Val::Value(PatchValue::Old(result)), Val::Value(PatchValue::Old(operand)), axis] => {
+                Region::between(graph, *result, Some(*operand), axis.as_int()?)
+            }
+            _ => None,
+        }
+    }
+
+    /// How a constant that the region reads is cut with its operand, as an axis of the constant;
+    /// none if it is the same everywhere.
+    pub(crate) fn cut(&self, graph: &Graph, constant: ValueId) -> Option<usize> {
+        let rank = graph.ty(self.result)?.rank();
+        let own = graph.ty(constant)?;
+        let axis = (self.axis + own.rank()).checked_sub(rank)?;
+        own.shape.get(axis).filter(|size| !size.is(1)).map(|_| axis)
+    }
+
+    fn between(graph: &Graph, result: ValueId, operand: Option<ValueId>, axis: i64) -> Option<Region> {
+        let rank = graph.ty(result)?.rank() as i64;
+        let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok().filter(|axis| *axis < rank as usize)?;
+        let mut region = Region { result, operand: result, axis, nodes: SmallVec::new() };
+        let mut found = operand;
+        region.collect(graph, result, &mut found)?;
+        region.operand = found?;
+        (!region.nodes.is_empty()).then_some(region)
+    }
+
+    /// Adds what computes `value`; `operand` is the one value that may stay.
+    fn collect(&mut self, graph: &Graph, value: ValueId, operand: &mut Option<ValueId>) -> Option<()> {
+        if *operand == Some(value) || self.nodes.contains(&value.node) {
+            return Some(());
+        }
+        let shape = &graph.ty(self.result)?.shape;
+        if graph.is_constant(value) {
+            let own = graph.ty(value)?;
+            let lead = shape.len().checked_sub(own.rank())?;
+            let fits = |(at, size): (usize, &Dim)| size.is(1) || (at + lead == self.axis && *size == shape[self.axis]);
+            return own.shape.iter().enumerate().all(fits).then_some(());
+        }
+        if graph.ty(value)?.shape != *shape {
+            return None;
+        }
+        let node = graph.node(value.node);
+        if !node.op.kind().elementwise() {
+            return operand.replace(value).is_none().then_some(());
+        }
+        if self.nodes.len() == LARGEST {
+            return None;
+        }
+        for input in &node.inputs {
+            self.collect(graph, *input, operand)?;
+        }
+        self.nodes.push(value.node);
+        Some(())
+    }
+}
