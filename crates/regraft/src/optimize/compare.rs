@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Failure;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::script::Script;
@@ -16,8 +16,8 @@ pub const FINALISTS: usize = 3;
 
 /// The input and the candidates, timed.
 pub struct Comparison {
-    /// Times of the input at each binding.
-    pub input: Vec<Timed>,
+    /// Times of the input.
+    pub input: Timings,
     /// Candidates, with their times.
     pub candidates: Vec<Candidate>,
     /// Indices of those that beat the input, best first.
@@ -61,20 +61,20 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     }
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;
     let (graph, predicted) = (input.graph.clone(), run.evaluator.prices().total(&input.graph));
-    let (timings, compared, script) = (Vec::new(), Duration::ZERO, Script::default());
+    let (timings, compared, script) = (Timings::default(), Duration::ZERO, Script::default());
     Ok(Some(Candidate { name: "cleaned".into(), graph, script, artifact, predicted, profiled: None, timings, compared, check: None }))
 }
 
-/// Times candidates against the input at every binding; returns the input's times. Candidates that
+/// Times candidates against the input at every setting; returns the input's times. Candidates that
 /// the runtime does not run are dropped, with a note.
-pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Vec<Timed>, Failure> {
+pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Timings, Failure> {
     let failure = match time(run, candidates) {
         Ok(input) => return Ok(input),
         Err(failure) => failure,
     };
     let before = candidates.len();
     candidates.retain(|candidate| runs(run, candidate));
-    candidates.iter_mut().for_each(|candidate| candidate.timings.clear());
+    candidates.iter_mut().for_each(|candidate| candidate.timings = Timings::default());
     if candidates.len() == before { Err(failure) } else { time(run, candidates) }
 }
 
@@ -86,17 +86,17 @@ fn runs(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     false
 }
 
-/// Times candidates against the input at every binding; returns the input's times.
-fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed>, Failure> {
+/// Times candidates against the input at every setting; returns the input's times.
+fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Timings, Failure> {
     if candidates.is_empty() {
-        return Ok(vec![Timed::NEVER; run.job.bindings.len()]);
+        return Ok(Timings::never(run.job.bindings.len(), run.job.threads));
     }
     let until = if run.recalled { run.clock.confirming_ends() } else { run.clock.comparing_ends() };
     let observer = &*run.observer;
     run.evaluator.time(candidates, until, &|| observer.interrupted())
 }
 
-/// Whether a candidate is better than the input overall, and slower at no binding, beyond noise.
+/// Whether a candidate is better than the input overall, and slower at no setting, beyond noise.
 /// Notes where it is slower. Whatever runs is better than an input that the runtime refuses.
 pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     // To load at all is a gain, however large.
@@ -106,12 +106,20 @@ pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     if !run.evaluator.wins(candidate) {
         return false;
     }
-    let bindings = if run.job.bindings.len() > 1 { run.job.bindings.as_slice() } else { &[] };
-    let slower = bindings.iter().zip(&candidate.timings).find(|(_, timed)| is_slower(&timed.speedup));
-    if let Some((binding, timed)) = slower {
-        let Speedup { median, low, high, .. } = timed.speedup;
-        let because = format!("it runs {median:.3} times as fast as the input there [{low:.3}, {high:.3}]");
-        run.journal.not_done.push(NotDone { what: candidate.name.clone(), at: binding.label.clone(), because });
-    }
-    slower.is_none()
+    let bindings = &run.job.bindings;
+    let Timings { deciding, single } = &candidate.timings;
+    let several = if bindings.len() > 1 { bindings.as_slice() } else { &[] };
+    let several = several.iter().zip(deciding).map(|(binding, timed)| (binding.label.clone(), timed.speedup));
+    let single = bindings.iter().zip(single).map(|(binding, timed)| (binding.label_at_one_thread(), timed.speedup));
+    // What was timed with several threads must have been timed at one as well.
+    let timed = candidate.timed().speedup.pairs > 0;
+    let mut settings = several.chain(single);
+    let Some((at, speedup)) = settings.find(|(_, speedup)| is_slower(speedup) || timed && speedup.pairs == 0) else { return true };
+    let Speedup { median, low, high, pairs } = speedup;
+    let because = match pairs {
+        0 => "it was not timed there, and may be slower".into(),
+        _ => format!("it runs {median:.3} times as fast as the input there [{low:.3}, {high:.3}]"),
+    };
+    run.journal.not_done.push(NotDone { what: candidate.name.clone(), at, because });
+    false
 }

@@ -60,9 +60,15 @@ impl Noisy {
             seed: 0,
         };
         let pace = Pace { now: &now, stop: &|| false };
-        let contest = Contest { arenas: vec![arena], wanted: vec![Wanted::Faster; times.len() - 1], until: origin + time, pace };
+        let contest = Contest {
+            deciding: vec![arena],
+            single: Vec::new(),
+            wanted: vec![Wanted::Faster; times.len() - 1],
+            until: origin + time,
+            pace,
+        };
         let (_, outcomes) = contest.decide().expect("models that run");
-        let speedups = outcomes.iter().map(|outcome| outcome.timings[0].speedup).collect();
+        let speedups = outcomes.iter().map(|outcome| outcome.timings.deciding[0].speedup).collect();
         (speedups, now() - origin)
     }
 }
