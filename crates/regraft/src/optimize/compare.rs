@@ -8,7 +8,7 @@ use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::script::Script;
-use crate::optimize::standing::is_slower;
+use crate::optimize::standing::{is_slower, is_slower_alone};
 use crate::report::{NotDone, Speedup};
 
 /// Maximum number of candidates compared end to end, besides the input and its normal form.
@@ -113,8 +113,9 @@ pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     let single = bindings.iter().zip(single).map(|(binding, timed)| (binding.label_at_one_thread(), timed.speedup));
     // What was timed with several threads must have been timed at one as well.
     let timed = candidate.timed().speedup.pairs > 0;
-    let mut settings = several.chain(single);
-    let Some((at, speedup)) = settings.find(|(_, speedup)| is_slower(speedup) || timed && speedup.pairs == 0) else { return true };
+    let slower = several.filter(|(_, speedup)| is_slower(speedup));
+    let slower_alone = single.filter(|(_, speedup)| is_slower_alone(speedup) || timed && speedup.pairs == 0);
+    let Some((at, speedup)) = slower.chain(slower_alone).next() else { return true };
     let Speedup { median, low, high, pairs } = speedup;
     let because = match pairs {
         0 => "it was not timed there, and may be slower".into(),

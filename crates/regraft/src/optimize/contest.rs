@@ -7,10 +7,11 @@
 //! faster, the next one has its turn.
 //!
 //! In a run with several threads, the leader meets the input at one thread as well. There it need
-//! not gain, but must not be slower. It is timed there until its whole interval lies above
-//! 0.99, and if only that is open, for a bounded share of the time: then it is taken unless it
-//! seems to be slower.
+//! not gain, but must not be slower. It is timed there until its whole interval lies above 0.99, and
+//! if only that is open, for a bounded share of the time if others wait for their turn: then it is
+//! taken unless it seems to be slower.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use regraft_runtime::Confidence;
@@ -46,7 +47,7 @@ const LOOKS: f64 = 1.25;
 const PRECISE: f64 = 0.006;
 /// Share of the time after which evidence is added only for what is undecided.
 const REFINING: f64 = 0.5;
-/// Share of the time for what is open at one thread only.
+/// Share of the time for what is open at one thread only, while others wait.
 const HOLDING: f64 = 0.2;
 
 /// Models against the input at several bindings.
@@ -87,14 +88,15 @@ impl Contest<'_> {
         let mut outcomes: Vec<Outcome> =
             (1..=self.wanted.len()).map(|model| Outcome { timings: raced(model), took: Duration::ZERO }).collect();
         let mut input = raced(0);
-        for model in race.ranked(self.wanted.len()) {
-            if !race.deciding[0].is_empty()
-                && (self.standing(&race, model, Confidence::Repeated) == Standing::Refused || !course.fits(2, self.until))
-            {
-                continue;
+        let refused = |model: usize| !race.deciding[0].is_empty() && self.standing(&race, model, Confidence::Repeated) == Standing::Refused;
+        let mut waiting: VecDeque<usize> = race.ranked(self.wanted.len()).into_iter().filter(|model| !refused(*model)).collect();
+        while let Some(model) = waiting.pop_front() {
+            // If there was no race, nothing was timed yet.
+            if !race.deciding[0].is_empty() && !course.fits(2, self.until) {
+                break;
             }
             let began = (self.pace.now)();
-            let (seen, standing) = course.duel(model, &race)?;
+            let (seen, standing) = course.duel(model, &race, waiting.is_empty())?;
             let took = (self.pace.now)().saturating_duration_since(began);
             outcomes[model - 1] = Outcome { timings: seen.timings(model, Confidence::Usual), took };
             input = seen.timings(0, Confidence::Usual);
@@ -216,7 +218,8 @@ impl Course<'_> {
     }
 
     /// One model against the input alone, until it is decided and known well enough, or time is up.
-    fn duel(&mut self, model: usize, race: &Seen) -> Result<(Seen, Standing), Failure> {
+    /// `last`: no other model waits for its turn.
+    fn duel(&mut self, model: usize, race: &Seen, last: bool) -> Result<(Seen, Standing), Failure> {
         let (contest, mut seen) = (self.contest, self.nothing());
         let (refined, mut turns, mut look) = (self.after(REFINING), 0usize, 1);
         // What is still to be learned, and until when if it is only about one thread.
@@ -248,7 +251,7 @@ impl Course<'_> {
             if enough && standing != Standing::Open {
                 return Ok((all, standing));
             }
-            holding = if gain_is_open { None } else { holding.or_else(|| Some(self.now() + self.span(HOLDING))) };
+            holding = if gain_is_open || last { None } else { holding.or_else(|| Some(self.now() + self.span(HOLDING))) };
         }
     }
 

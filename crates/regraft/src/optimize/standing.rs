@@ -42,14 +42,14 @@ impl Standing {
             Wanted::Faster => (1.0 + MARGIN, 1.0 + INDIFFERENT),
             Wanted::NotSlower => (1.0 - INDIFFERENT, 1.0),
         };
-        // Of a single binding, the mean says all.
+        // Of one binding, the mean says all.
         let several = if deciding.len() > 1 { deciding } else { &[] };
-        let mut settings = several.iter().chain(single);
+        let slower = several.iter().any(is_slower) || single.iter().any(is_slower_alone);
         if mean.pairs == 0 {
             Standing::Open
         } else if mean.high < most || loses(deciding, single) {
             Standing::Refused
-        } else if mean.low > least && !settings.any(is_slower) && single.iter().all(|speedup| speedup.pairs > 0) {
+        } else if mean.low > least && !slower && single.iter().all(|speedup| speedup.pairs > 0) {
             Standing::Taken
         } else {
             Standing::Open
@@ -59,12 +59,19 @@ impl Standing {
 
 /// Whether a model is slower than the input at any setting by its whole interval.
 pub fn loses(deciding: &[Speedup], single: &[Speedup]) -> bool {
-    deciding.iter().chain(single).any(|speedup| speedup.high < 1.0)
+    deciding.iter().any(|speedup| speedup.high < 1.0) || single.iter().any(|speedup| speedup.high < 1.0 - MARGIN)
 }
 
-/// Whether it is known that a model is not slower than the input there.
+/// Whether it is known that a model is not slower than the input at one thread.
 pub fn holds(speedup: &Speedup) -> bool {
-    speedup.pairs > 0 && speedup.low > 1.0 - INDIFFERENT && !is_slower(speedup)
+    speedup.pairs > 0 && speedup.low > 1.0 - INDIFFERENT && !is_slower_alone(speedup)
+}
+
+/// Slower than the input at one thread by more than two sessions of the same model differ. It need
+/// not gain there, and most models that do not are just as fast: who refuses all that lie below 1
+/// beyond noise, and asks more than once, refuses many of these.
+pub fn is_slower_alone(speedup: &Speedup) -> bool {
+    speedup.median < 1.0 - MARGIN
 }
 
 /// Slower than the input beyond noise: by its whole interval, or by more than two sessions of the
