@@ -263,9 +263,10 @@ fn outcome(report: &Report) -> String {
 
 /// What is known of a model that may or may not be faster.
 fn undecided(Undecided { model, at_one_thread, speedup, .. }: &Undecided) -> String {
-    let Speedup { median, low, high, .. } = speedup;
+    let Speedup { median, low, high, pairs } = speedup;
     let open = if *at_one_thread { "is not slower at one thread" } else { "is faster" };
-    format!("undecided whether {model} {open} ({median:.3}x [{low:.3}, {high:.3}])")
+    let known = if *pairs == 0 { "not timed there".into() } else { format!("{median:.3}x [{low:.3}, {high:.3}]") };
+    format!("undecided whether {model} {open} ({known})")
 }
 
 /// The result where the runtime refuses the input: whether it loads what was written.
@@ -502,6 +503,9 @@ mod tests {
         report.undecided[0].at_one_thread = true;
         let alone = super::verdict(&report, &[]);
         assert!(alone.starts_with("verdict: undecided whether candidate 1 is not slower at one thread (1.021x [0.998, "), "{alone}");
+        report.undecided[0].speedup = Speedup::NONE;
+        let alone = super::verdict(&report, &[]);
+        assert!(alone.contains("candidate 1 is not slower at one thread (not timed there); "), "{alone}");
     }
 
     #[test]

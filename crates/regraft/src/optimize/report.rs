@@ -87,13 +87,14 @@ fn undecided(run: &Run<'_>, comparison: &Comparison, winner: Option<&Candidate>)
     let open = comparison.candidates.iter().filter(is_open).map(|candidate| {
         let Timings { deciding, single } = &candidate.timings;
         let gains = Timings { deciding: deciding.clone(), single: Vec::new() }.standing(Wanted::Faster) == Standing::Taken;
-        let least = single.iter().map(|timed| timed.speedup).min_by(|a, b| a.median.total_cmp(&b.median));
-        // What was never timed at one thread is no nearer to being decided than the rest.
-        let (at_one_thread, speedup) = match least.filter(|least| gains && least.pairs > 0) {
-            Some(least) => (true, least),
-            None => (false, candidate.timed().speedup),
+        let alone = single.iter().map(|timed| timed.speedup);
+        let least = alone.clone().find(|speedup| speedup.pairs == 0);
+        let least = least.or_else(|| alone.min_by(|a, b| a.median.total_cmp(&b.median)));
+        let (at_one_thread, speedup, more) = match least.filter(|_| gains) {
+            Some(never) if never.pairs == 0 => (true, never, candidate.compared),
+            Some(least) => (true, least, further_to_hold(&least, candidate.compared)),
+            None => (false, candidate.timed().speedup, further(&candidate.timed().speedup, candidate.compared)),
         };
-        let more = if at_one_thread { further_to_hold } else { further }(&speedup, candidate.compared);
         let budget = run.clock.elapsed().max(run.job.request.budget) + more;
         let (seconds, budget) = (more.as_secs_f64().ceil(), budget.as_secs_f64().ceil());
         Undecided { model: candidate.name.clone(), at_one_thread, speedup, seconds, budget }
