@@ -7,9 +7,10 @@ SHELL := bash
 ONLY ?= *
 # Wall time that each optimization may take; empty for the default of the command.
 BUDGET ?=
-# Threads per operator.
-THREADS ?= 1
+# Threads per operator; empty for as many as the runtime uses by itself.
+THREADS ?=
 export BUDGET THREADS
+threads = $(if $(THREADS),--threads $(THREADS))
 
 help: ## this text
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,11 +30,11 @@ bench-models: ## collect the benchmark corpus in models/ (about 6 GB)
 
 bench: ## optimize the whole corpus, time every result independently, write bench/results/corpus.json
 	scripts/setup.sh bench
-	scripts/with-runtime.sh .venv/bin/python bench/run.py '$(ONLY)' --threads $(THREADS)
+	scripts/with-runtime.sh .venv/bin/python bench/run.py '$(ONLY)' $(threads)
 
 bench-quick: ## the same for the three PP-OCR models only, into target/bench-quick.json
 	scripts/setup.sh bench
-	scripts/with-runtime.sh .venv/bin/python bench/run.py 'ppocr-*' --threads $(THREADS) --json target/bench-quick.json
+	scripts/with-runtime.sh .venv/bin/python bench/run.py 'ppocr-*' $(threads) --json target/bench-quick.json
 
 stability: ## five runs with fresh stores on VGG-19 and PP-OCR recognition
 	scripts/setup.sh bench
@@ -41,7 +42,7 @@ stability: ## five runs with fresh stores on VGG-19 and PP-OCR recognition
 
 costmodel: ## predicted against measured times on twelve models
 	scripts/setup.sh bench
-	scripts/with-runtime.sh .venv/bin/python bench/costmodel --threads $(THREADS)
+	scripts/with-runtime.sh .venv/bin/python bench/costmodel $(threads)
 
 table: ## render the README results section, docs/results.md and docs/results.svg from bench/results
 	python3 bench/table.py

@@ -5,7 +5,8 @@
 
 An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models
 and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, in a random order each round, so
-that drift hits all alike. One thread: processor time of the calling thread, which other processes do not inflate; more threads: wall time.
+that drift hits all alike. One thread: processor time of the calling thread, which other processes do not inflate; more threads (by default,
+as many as the runtime uses by itself): wall time, of threads that spin within a run, as deployed, and not after it.
 The result is the geometric mean over sittings of the median ratio base/other, with a 95 % interval: sittings are what varies, so it rests
 on their spread, taken together with a presumed one while there are few. The second session of the base says what the same procedure makes of
 no difference at all. Outputs are compared first: the largest difference relative to the largest magnitude of that output, beside the noise
@@ -15,6 +16,7 @@ floor (the base model with the runtime's optimizer against without).
 import argparse
 import json
 import math
+import os
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
+from onnx import TensorProto, helper
 
 WARM_UP = 3
 """Runs of each model before those that count."""
@@ -83,9 +86,25 @@ def open_session(path, threads=1, optimize=True):
     options.log_severity_level = 3
     level = ort.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
-    # A waiting worker that spins takes processor time from the next operator.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Within a run, waiting workers spin as where the model is deployed. After it they would take processors from the next model.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def default_threads():
+    """How many threads the runtime uses by itself: those that a session starts, and the caller's. All processors where nobody says."""
+    tasks = Path("/proc/self/task")
+    if not tasks.exists():
+        return os.cpu_count() or 1
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one operator", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    before = len(list(tasks.iterdir()))
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    threads = 1 + len(list(tasks.iterdir())) - before
+    del session
+    return threads
 
 
 def bound(session, feeds):
@@ -238,14 +257,20 @@ def main():
     parser.add_argument("base", type=Path)
     parser.add_argument("other", type=Path)
     parser.add_argument("--shape", action="append", default=[], type=parse_shape, metavar="INPUT:SIZES")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="within an operator; by default, as many as the runtime uses by itself")
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--sittings", type=int, default=SITTINGS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     verdict = compare(
-        options.base, options.other, dict(options.shape), options.threads, options.seconds, options.sittings, options.seed
+        options.base,
+        options.other,
+        dict(options.shape),
+        options.threads or default_threads(),
+        options.seconds,
+        options.sittings,
+        options.seed,
     )
     if options.json:
         json.dump(asdict(verdict), sys.stdout, indent=1)

@@ -3,9 +3,10 @@
 
     run.py [PATTERN] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--keep FOLDER] [--replay] [--discard]
 
-The command is run as a user runs it, its exit code and its own claim are kept beside the independent measurement, and a model that fails is
-a row of the table like any other. Exit code 0 if no row is at fault: none failed, and no result is slower than its input by more than the
-input seems to be than itself, differs from it, is not proved to be the same, or is too large.
+The command is run as a user runs it, with as many threads as the runtime uses by itself unless told otherwise. Each result is then timed
+with so many threads and with one. The command's exit code and its own claim are kept beside the independent measurement, and a model that fails is
+a row of the table like any other. Exit code 0 if no row is at fault: none failed, and no result is slower than its input (at either number
+of threads) by more than the input seems to be than itself, differs from it, is not proved to be the same, or is too large.
 """
 
 import argparse
@@ -92,6 +93,7 @@ def claim(report):
         "bytes_before": before,
         "bytes_after": after,
         "growth_allowed": after - before <= max(before * 0.05, 4 << 20),
+        "claimed_single": (report.get("single_thread") or {}).get("speedup"),
         "phases": report["seconds"],
         "ended": report["ended"],
     }
@@ -100,10 +102,12 @@ def claim(report):
 def judge(row, path, out, options):
     shapes = dict(ab.parse_shape(text) for text in models.SHAPES.get(row["model"], []))
     try:
-        verdict = ab.compare(path, out, shapes, options.threads, options.seconds, seed=options.seed)
+        counts = sorted({options.threads, 1}, reverse=True)
+        verdicts = [asdict(ab.compare(path, out, shapes, threads, options.seconds, seed=options.seed)) for threads in counts]
     except Exception as error:  # The runtime's own errors share no class; any of them is a result that does not run.
         return row | {"error": f"the result does not run: {' '.join(str(error).split())[:200]}"}
-    return row | {"independent": asdict(verdict)}
+    # At one thread, unless that is what the command was run for.
+    return row | {"independent": verdicts[0]} | {"independent_single": verdict for verdict in verdicts[1:]}
 
 
 def prove(row, path, out):
@@ -120,6 +124,11 @@ def prove(row, path, out):
     return row | {"proof": {"word": said.get("word"), "seconds": time.perf_counter() - start, "certificate": kept}}
 
 
+def is_slower(timed):
+    """Whether a result is slower than its input by more than the input seems to be than itself."""
+    return timed["high"] < min(1.0, timed.get("identity_low", 1.0))
+
+
 def faults(row):
     """What is wrong with a row, in words."""
     if "independent" not in row:
@@ -127,7 +136,8 @@ def faults(row):
     other, check = row["independent"], row["check"]
     allowed = max(check["tolerance"], ROUNDING * other["floor"])
     found = {
-        "slower": other["high"] < min(1.0, other.get("identity_low", 1.0)),
+        "slower": is_slower(other),
+        "slower at one thread": "independent_single" in row and is_slower(row["independent_single"]),
         # Beyond that, double precision must have confirmed that it is rounding.
         "differs": not check["passed"] or (other["difference"] > allowed and not check.get("confirmed")),
         "not proved": row.get("proof", {}).get("word") not in PROVED,
@@ -142,20 +152,22 @@ def line(row):
     own, other = row["claimed"], row["independent"]
     rules = ", ".join(f"{name} x{count}" if count > 1 else name for name, count in list(row["rules"].items())[:4])
     more = f", {len(row['rules']) - 4} more" if len(row["rules"]) > 4 else ""
+    alone = row.get("independent_single")
+    single = f"{alone['speedup']:7.3f}" if alone else f"{'':7}"
     remark = "".join(f" {fault.upper()}" for fault in faults(row))
     return (
         f"{row['model']:32} {other['base_ms']:9.3f} {other['other_ms']:9.3f} {other['speedup']:7.3f}"
-        f" [{other['low']:.3f}, {other['high']:.3f}] {own['median']:7.3f} {other['difference']:8.1e} {other['floor']:8.1e}"
+        f" [{other['low']:.3f}, {other['high']:.3f}] {single} {own['median']:7.3f} {other['difference']:8.1e} {other['floor']:8.1e}"
         f" {(row['bytes_after'] - row['bytes_before']) / 1e3:+10.0f} {row['seconds']:6.1f} {rules}{more}{remark}"
     )
 
 
-HEAD = f"{'model':32} {'input ms':>9} {'ours ms':>9} {'speedup':>7} {'95 % interval':^16} {'claimed':>7} {'error':>8} {'floor':>8} {'growth kB':>10} {'time s':>6} rules"
+HEAD = f"{'model':32} {'input ms':>9} {'ours ms':>9} {'speedup':>7} {'95 % interval':^16} {'alone':>7} {'claimed':>7} {'error':>8} {'floor':>8} {'growth kB':>10} {'time s':>6} rules"
 
 
-def mean(rows):
+def mean(rows, timed="independent"):
     """Geometric mean of the independent speed-ups; a model without one counts as 1."""
-    ratios = [row["independent"]["speedup"] if "independent" in row else 1.0 for row in rows]
+    ratios = [row[timed]["speedup"] if timed in row else 1.0 for row in rows]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 1.0
 
 
@@ -176,6 +188,7 @@ def results(rows, options):
         "budget": options.budget or "default",
         "seed": options.seed,
         "geometric_mean": mean(rows),
+        **({"geometric_mean_single": mean(rows, "independent_single")} if options.threads > 1 else {}),
         "models": rows,
     }
 
@@ -203,7 +216,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="*")
     parser.add_argument("--budget", default=os.environ.get("BUDGET") or None, help="of each optimization; the command's default if not given")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="within an operator; by default, as many as the runtime uses by itself")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0, help="of each independent measurement")
     parser.add_argument("--cost-store", type=Path, help="shared by all models; a fresh one each if not given")
@@ -214,6 +227,7 @@ def main():
     parser.add_argument("--discard", action="store_true", help="remove each model of the corpus after its turn: the whole takes gigabytes")
     options = parser.parse_args()
     options.revision = revision()
+    options.threads = options.threads or ab.default_threads()
     if options.replay:
         if not options.keep or not options.json.exists():
             sys.exit("run: --replay needs a folder with --keep, and the results that belong to it")
@@ -242,7 +256,8 @@ def main():
         if options.discard:
             path.unlink()
     at_fault = [f"{row['model']} ({', '.join(faults(row))})" for row in rows if faults(row)]
-    print(f"{len(rows)} models, geometric mean {mean(rows):.3f}, at fault: {', '.join(at_fault) or 'none'}")
+    single = f" ({mean(rows, 'independent_single'):.3f} at one thread)" if options.threads > 1 else ""
+    print(f"{len(rows)} models, geometric mean {mean(rows):.3f}{single}, at fault: {', '.join(at_fault) or 'none'}")
     sys.exit(1 if at_fault else 0)
 
 

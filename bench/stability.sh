@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Optimizes each model five times, every time with an empty cost store and another seed, and compares the rewrites and the times of the results.
 #
-#   usage: bench/stability.sh MODEL...      environment: RUNS (5), BUDGET (the command's default), THREADS (1)
+#   usage: bench/stability.sh MODEL...      environment: RUNS (5), BUDGET (the command's default), THREADS (what the runtime uses by itself)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 python=$root/.venv/bin/python
 runs=${RUNS:-5}
-threads=${THREADS:-1}
+threads=${THREADS:-$("$python" -c "import sys; sys.path.insert(0, '$root/bench'); import ab; print(ab.default_threads())")}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

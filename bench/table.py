@@ -73,15 +73,21 @@ def paragraph(text):
     return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def row(model):
+def interval(found):
+    return f"**{found['speedup']:.3f}** [{found['low']:.3f}, {found['high']:.3f}]"
+
+
+def row(model, both):
+    """A line of a table; `both`: with a column for one thread."""
     if "independent" not in model:
-        return f"| {model['model']} | | | failed: {model.get('error', 'no result')} | | | | |"
+        return f"| {model['model']} | | | failed: {model.get('error', 'no result')} |{' |' * both} | | | |"
     found = model["independent"]
     rules = ", ".join(f"`{rule}` ×{count}" if count > 1 else f"`{rule}`" for rule, count in list(model["rules"].items())[:LISTED])
     rules += f" and {len(model['rules']) - LISTED} more" if len(model["rules"]) > LISTED else ""
+    alone = model.get("independent_single")
+    single = f" {interval(alone) if alone else ''} |" if both else ""
     return (
-        f"| {model['model']} | {found['base_ms']:.2f} | {found['other_ms']:.2f} | **{found['speedup']:.3f}** [{found['low']:.3f},"
-        f" {found['high']:.3f}] | {found['difference']:.0e} ({found['floor']:.0e}) | {model['seconds']:.0f} | {proof(model)} | {rules or 'none'} |"
+        f"| {model['model']} | {found['base_ms']:.2f} | {found['other_ms']:.2f} | {interval(found)} |{single} {found['difference']:.0e} ({found['floor']:.0e}) | {model['seconds']:.0f} | {proof(model)} | {rules or 'none'} |"
     )
 
 
@@ -96,9 +102,14 @@ def proof(model):
     return f"{said['word']}{steps}, {said['seconds']:.1f} s"
 
 
-def mean(rows):
+def mean(rows, timed="independent"):
     """Geometric mean of the independent speed-ups; a model without one counts as 1."""
-    return math.exp(sum(math.log(row.get("independent", {}).get("speedup", 1.0)) for row in rows) / len(rows))
+    return math.exp(sum(math.log(row.get(timed, {}).get("speedup", 1.0)) for row in rows) / len(rows))
+
+
+def is_both(results):
+    """Whether models were timed with several threads and with one."""
+    return any("independent_single" in model for model in results["models"])
 
 
 def grouped(results):
@@ -116,6 +127,7 @@ def published(groups):
 def setting(results):
     """Where and how the results were measured."""
     threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
+    threads += " and 1 thread" if is_both(results) else ""
     return (
         f"{results['runtime']} with all its optimizations on, {threads}, {results['processor']}; revision"
         f" {results['revision']}, {results['date']}, budget {results['budget']}, seed {results['seed']}."
@@ -133,16 +145,28 @@ def criterion(results):
     )
 
 
-def summary_table(groups):
-    """One line per group, and one for all published models."""
+def counts(results):
+    """The columns of times: where a model's timing is, and a title."""
+    if not is_both(results):
+        return [("independent", "")]
+    return [("independent", f" at {results['threads']} threads"), ("independent_single", " at 1 thread")]
 
-    def line(title, rows):
-        found = [model["independent"] for model in rows if "independent" in model]
+
+def summary_table(results, groups):
+    """One line per group, and one for all published models."""
+    columns = counts(results)
+
+    def cells(rows, timed):
+        found = [model[timed] for model in rows if timed in model]
         ahead = sum(model["low"] > 1.0 for model in found)
         behind = sum(model["high"] < 1.0 for model in found)
-        return f"| {title} | {len(rows)} | {mean(rows):.3f} | {ahead} | {behind} |"
+        return f" {mean(rows, timed):.3f} | {ahead} | {behind} |"
 
-    lines = ["| models | count | speed-up, geometric mean | faster | slower |", "|---|---:|---:|---:|---:|"]
+    def line(title, rows):
+        return f"| {title} | {len(rows)} |" + "".join(cells(rows, timed) for timed, _ in columns)
+
+    titles = "".join(f" speed-up, geometric mean{where} | faster | slower |" for _, where in columns)
+    lines = [f"| models | count |{titles}", "|---|---:|" + "---:|---:|---:|" * len(columns)]
     lines += [line(group.title, rows) for group, rows in groups if group.published]
     if all_published := published(groups):
         lines.append(line("**All published models**", all_published))
@@ -163,7 +187,7 @@ def summary(results):
     return "\n\n".join(
         [
             paragraph(f"Measured with {setting(results)} {FASTER} [docs/results.md](docs/results.md) has every model."),
-            summary_table(groups),
+            summary_table(results, groups),
             paragraph(WEIGHTS),
             "![Speed-up of every model, with its 95 % interval](docs/results.svg)",
         ]
@@ -174,11 +198,13 @@ def tables(results):
     """The document with every model."""
     groups = grouped(results)
     replayed = f", at revision {results['replayed']}" if "replayed" in results else ""
+    both = is_both(results)
+    alone = " The times are those with several threads; the speed-up at one thread has a column of its own." if both else ""
     parts = [
         "<!-- Made by `make table` from bench/results/corpus.json. Do not edit. -->",
         "# Results",
         paragraph(f"Measured with {setting(results)} [Measuring](guide/measuring.md) describes the method and how to repeat it."),
-        summary_table(groups),
+        summary_table(results, groups),
         paragraph(FASTER),
         "![Speed-up of every model, with its 95 % interval](results.svg)",
         "## Columns",
@@ -186,7 +212,8 @@ def tables(results):
             textwrap.fill(f"* {text}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
             for text in [
                 "*input*, *ours*, *speed-up*: times and speed-up as measured by `bench/ab.py`, which shares no code with the program. The"
-                " speed-up is the median of paired ratios, with its 95 % interval, not the ratio of the two times.",
+                " speed-up is the median of paired ratios, with its 95 % interval, not the ratio of the two times."
+                f"{alone}",
                 "*error (floor)*: the largest difference of an output, relative to that output's largest magnitude; in parentheses, how far"
                 f" the runtime's own optimizer moves the input model.{criterion(results)}",
                 "*optimized in*: wall time of `regraft optimize`.",
@@ -200,13 +227,13 @@ def tables(results):
         parts += [
             f"## {group.title}",
             paragraph(group.note),
-            f"**{len(rows)} models, geometric mean {mean(rows):.3f}.**",
+            f"**{len(rows)} models, geometric mean {' and '.join(f'{mean(rows, timed):.3f}{where}' for timed, where in counts(results))}.**",
             "\n".join(
                 [
-                    "| model | input, ms | ours, ms | speed-up, 95 % interval | error (floor) | optimized in, s | certificate, replayed in | rules |",
-                    "|---|---:|---:|---|---|---:|---|---|",
+                    f"| model | input, ms | ours, ms | speed-up, 95 % interval |{' at 1 thread |' * both} error (floor) | optimized in, s | certificate, replayed in | rules |",
+                    f"|---|---:|---:|---|{'---|' * both}---|---:|---|---|",
                 ]
-                + [row(model) for model in rows]
+                + [row(model, both) for model in rows]
             ),
         ]
     return "\n\n".join(parts) + "\n"

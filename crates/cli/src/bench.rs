@@ -47,9 +47,9 @@ pub struct Args {
     /// input or test_data_set_*
     #[arg(long, value_name = "DATA")]
     data: Vec<String>,
-    /// Threads per operator
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Timed runs of each model [default: as many as the budget allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "budget")]
     runs: Option<u32>,
@@ -88,7 +88,7 @@ fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         data: args.data.clone(),
-        threads: usize::from(args.threads),
+        threads: args.threads.map(usize::from),
         runs: args.runs.map(|n| n as usize),
         budget: args.budget,
         seed: args.seed,

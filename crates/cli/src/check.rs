@@ -55,9 +55,9 @@ pub struct Args {
     /// Do not run the reference executor, which is slow for large models
     #[arg(long)]
     no_reference: bool,
-    /// Threads per operator
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Seed of the made-up inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -110,7 +110,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         data: args.data.clone(),
         tolerance: args.tolerance,
         reference: !args.no_reference,
-        threads: usize::from(args.threads),
+        threads: args.threads.map(usize::from),
         seed: args.seed,
         runtime_library: args.runtime_library.clone(),
         certificate: match &args.certificate {

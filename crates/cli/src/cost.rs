@@ -64,9 +64,9 @@ pub struct ShowArgs {
     /// Size of an input of the model: x:1,3,224,224; once per input
     #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape, requires = "model")]
     shape: Vec<ShapeArg>,
-    /// Threads per operator
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     #[command(flatten)]
     store: StoreArgs,
     /// The runtime's library file [default: that of the Python package onnxruntime;
@@ -90,9 +90,9 @@ pub struct CalibrateArgs {
     /// Time per model
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = parse_duration)]
     budget: Duration,
-    /// Threads per operator
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    threads: u16,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -198,8 +198,9 @@ fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failu
     let model = Model::read(path)?;
     let runtime = regraft::runtime::load(args.runtime_library.as_deref())?;
     let sizes = Sizes::resolve(&model, ModelSource::path(path), &*runtime, &args.shape, &[])?;
+    let threads = args.threads.map_or_else(|| runtime.default_threads() as u32, u32::from);
     let measured = match args.store.read()?.1 {
-        Some(store) => Measured::load(sizes.symbols, &store, &Target::here(&*runtime, u32::from(args.threads)))?,
+        Some(store) => Measured::load(sizes.symbols, &store, &Target::here(&*runtime, threads))?,
         None => Measured::new(sizes.symbols),
     };
     let graph = clean(model.graph()).0;
@@ -248,7 +249,7 @@ fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
         models,
         gains: args.report,
         budget: args.budget,
-        threads: usize::from(args.threads),
+        threads: args.threads.map(usize::from),
         seed: args.seed,
         runtime_library: args.runtime_library.clone(),
         cost_store: args.store.cost_store.clone(),

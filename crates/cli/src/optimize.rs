@@ -111,9 +111,12 @@ pub struct Args {
     /// The runtime that the model will run on
     #[arg(long, value_name = "RUNTIME", default_value = "onnxruntime", help_heading = "Target")]
     target: Target,
-    /// Threads that one operator will run on where the model is deployed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
-    threads: u16,
+    /// Threads that one operator will run on where the model is deployed [default: what the runtime
+    /// itself uses, one per physical core]
+    ///
+    /// The result gains with so many threads, and is no slower than the input at one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
+    threads: Option<u16>,
     /// The runtime's library file [default: that of the Python package onnxruntime;
     /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE", help_heading = "Target")]
@@ -274,7 +277,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         search: args.search.into(),
         cost: args.cost.into(),
         budget: args.budget,
-        threads: usize::from(args.threads),
+        threads: args.threads.map(usize::from),
         seed: args.seed,
         rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require },
         min_speedup: args.min_speedup,

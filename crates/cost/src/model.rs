@@ -2,7 +2,7 @@
 
 use regraft_ir::{Graph, NodeId};
 
-/// A cost in nanoseconds of one thread of the target machine.
+/// A cost in nanoseconds of the target machine, elapsed with the threads that a model runs on.
 ///
 /// Integers, so that sums do not depend on order and undoing a change restores a total bit for bit.
 /// Sums saturate; [`Ns::MAX`] means "cannot run".

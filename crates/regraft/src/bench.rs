@@ -32,8 +32,8 @@ pub struct BenchRequest {
     pub binds: Vec<(String, i64)>,
     /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
-    /// Threads per operator.
-    pub threads: usize,
+    /// Threads per operator; by default, what the runtime itself uses.
+    pub threads: Option<usize>,
     /// Rounds in all; by default as many as the budget allows.
     pub runs: Option<usize>,
     /// Wall time.
@@ -52,7 +52,7 @@ impl BenchRequest {
             shapes: Vec::new(),
             binds: Vec::new(),
             data: Vec::new(),
-            threads: 1,
+            threads: None,
             runs: None,
             budget: Duration::from_secs(10),
             seed: 0,
@@ -118,6 +118,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         }
     }
     let runtime = Fallback::new(crate::runtime::load(request.runtime_library.as_deref())?, request.models.clone());
+    let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
     let data = Data::read(&request.data, first)?;
     let shapes = data.sizes(first, &request.shapes, &request.binds);
@@ -134,15 +135,15 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
     };
     let observed: &dyn Observer = observer;
-    let result = time_end_to_end(&runtime, &sources, &feeds, request.threads, effort, request.seed, &|| observed.interrupted())?;
+    let result = time_end_to_end(&runtime, &sources, &feeds, threads, effort, request.seed, &|| observed.interrupted())?;
     let rows = request.models.iter().zip(result.medians.iter().zip(&result.ratios));
     Ok(BenchReport {
         schema: SCHEMA,
         tool: crate::tool(),
         runtime: format!("{} {}", runtime.name(), runtime.version()),
         machine: MachineKey::detect().cpu,
-        threads: request.threads,
-        clock: Clock::for_threads(request.threads).name().into(),
+        threads,
+        clock: Clock::for_threads(threads).name().into(),
         shapes: sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
         guessed_shapes: sizes.guessed,
         models: rows

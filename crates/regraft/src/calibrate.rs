@@ -41,8 +41,8 @@ pub struct CalibrateRequest {
     pub gains: bool,
     /// Wall time per model.
     pub budget: Duration,
-    /// Threads per operator.
-    pub threads: usize,
+    /// Threads per operator; by default, what the runtime itself uses.
+    pub threads: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
     /// Path of the runtime library.
@@ -80,6 +80,7 @@ pub struct CalibrationReport {
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let store = match &request.cost_store {
         Some(path) => path.clone(),
         None => default_store_path()?,
@@ -89,14 +90,14 @@ pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Res
         if observer.interrupted() {
             break;
         }
-        one(request, path, &store, &*runtime, &mut calibration, observer)?;
+        one(request, path, &store, (&*runtime, threads), &mut calibration, observer)?;
     }
     Ok(CalibrationReport {
         schema: SCHEMA,
         tool: crate::tool(),
         runtime: format!("{} {}", runtime.name(), runtime.version()),
         machine: MachineKey::detect().cpu,
-        threads: request.threads,
+        threads,
         median_error: calibration.median_error(),
         calibration,
         store: store.display().to_string(),
@@ -108,14 +109,14 @@ fn one(
     request: &CalibrateRequest,
     path: &Path,
     store: &Path,
-    runtime: &dyn Runtime,
+    (runtime, threads): (&dyn Runtime, usize),
     calibration: &mut Calibration,
     observer: &mut dyn Observer,
 ) -> Result<(), Failure> {
     let folder = tempfile::tempdir().map_err(Failure::new)?;
     let name = path.file_stem().map_or_else(|| path.display().to_string(), |s| s.to_string_lossy().into_owned());
     let mut run = Request::new(path, folder.path().join("out.onnx"));
-    (run.threads, run.seed, run.budget) = (request.threads, request.seed, request.budget);
+    (run.threads, run.seed, run.budget) = (Some(threads), request.seed, request.budget);
     (run.runtime_library, run.cost_store) = (request.runtime_library.clone(), Some(store.to_path_buf()));
     if !request.gains {
         // Without rules only the input is measured.
@@ -126,12 +127,11 @@ fn one(
     let model = Model::read(path)?;
     let source = ModelSource::path(path);
     let sizes = Sizes::resolve(&model, source, runtime, &[], &[])?;
-    let threads = u32::try_from(request.threads).unwrap_or(u32::MAX);
-    let prices = Measured::load(sizes.symbols.clone(), &Store::open_frozen(store)?, &Target::here(runtime, threads))?;
+    let prices = Measured::load(sizes.symbols.clone(), &Store::open_frozen(store)?, &Target::here(runtime, threads as u32))?;
     let predicted = prices.total(&clean(model.graph()).0) as f64;
     let effort = Effort { sittings: 3, rounds: (5, 40), until: Instant::now() + MEASURING };
     let feeds = sizes.feeds(Fill::Normal, request.seed)?;
-    let times = optimize::time_end_to_end(runtime, &[source], &feeds, request.threads, effort, request.seed, &|| false)?;
+    let times = optimize::time_end_to_end(runtime, &[source], &feeds, threads, effort, request.seed, &|| false)?;
     calibration.totals.push(Total { model: name.clone(), predicted, measured: times.medians[0] });
     if let Some(ratio) = done.predicted_speedup {
         let measured = done.speedup.median;

@@ -49,8 +49,8 @@ pub struct CheckRequest {
     pub tolerance: f64,
     /// Also run both graphs on the reference executor.
     pub reference: bool,
-    /// Threads per operator.
-    pub threads: usize,
+    /// Threads per operator; by default, what the runtime itself uses.
+    pub threads: Option<usize>,
     /// Seed of made-up inputs.
     pub seed: u64,
     /// Path of the runtime library.
@@ -76,7 +76,7 @@ impl CheckRequest {
             data: Vec::new(),
             tolerance: TOLERANCE,
             reference: true,
-            threads: 1,
+            threads: None,
             seed: 0,
             runtime_library: None,
             certificate: Source::Beside,
@@ -363,7 +363,8 @@ fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckRepo
     }
     cases.extend(data.fitting(&sizes)?);
 
-    let trial = Trial { runtime: &runtime, threads: request.threads, cases: &cases, skip: 0 };
+    let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
+    let trial = Trial { runtime: &runtime, threads, cases: &cases, skip: 0 };
     observer.phase(Phase::Check, "outputs on the runtime");
     report.runs = trial.compare(source_a, source_b, "output", report)?;
     for (name, path) in [("A", &request.a), ("B", &request.b)] {

@@ -91,9 +91,9 @@ pub fn table(report: &Report) -> String {
         report.output.clone().unwrap_or_else(|| "not written".into()),
     ]);
     let mut text = lines(&table);
-    if !report.bindings.is_empty() {
+    if !report.bindings.is_empty() || report.single_thread.is_some() {
         text.push('\n');
-        text.push_str(&bindings(report));
+        text.push_str(&settings(report, input.zip(output)));
     }
     if !report.applied.is_empty() || !report.cleaned.is_empty() {
         text.push('\n');
@@ -102,11 +102,20 @@ pub fn table(report: &Report) -> String {
     text
 }
 
-/// Input against output at every binding.
-fn bindings(report: &Report) -> String {
+/// Input against output at every binding, with the threads of the run and at one thread. `times` are
+/// those over all bindings.
+fn settings(report: &Report, times: Option<(f64, f64)>) -> String {
     let mut table = plain_table(&["at", "input", "output", "speed-up"], &[1, 2, 3]);
+    let mut row = |at: String, median_ns: (f64, f64), speedup: &Speedup| {
+        table.add_row([at, show_ns(median_ns.0), show_ns(median_ns.1), ratio(speedup)]);
+    };
+    if report.bindings.is_empty() {
+        row(count(report.threads, "thread"), times.unwrap_or_default(), &report.speedup);
+        report.single_thread.iter().for_each(|single| row(count(1, "thread"), single.median_ns, &single.speedup));
+    }
     for at in &report.bindings {
-        table.add_row([at.binding.clone(), show_ns(at.median_ns.0), show_ns(at.median_ns.1), ratio(&at.speedup)]);
+        row(at.binding.clone(), at.median_ns, &at.speedup);
+        at.single_thread.iter().for_each(|single| row(format!("{}, 1 thread", at.binding), single.median_ns, &single.speedup));
     }
     lines(&table)
 }
@@ -240,7 +249,11 @@ fn outcome(report: &Report) -> String {
     if speedup.pairs == 0 {
         return "rewritten, not timed".into();
     }
-    let faster = format!("{:.2}x faster {interval}", speedup.median);
+    let single = report.single_thread.as_ref().map(|single| {
+        let Speedup { median, low, high, .. } = single.speedup;
+        format!(" with {}, {median:.2}x [{low:.2}, {high:.2}] with 1", count(report.threads, "thread"))
+    });
+    let faster = format!("{:.2}x faster {interval}{}", speedup.median, single.unwrap_or_default());
     let least = report.bindings.iter().min_by(|a, b| a.speedup.median.total_cmp(&b.speedup.median));
     least.map_or(faster.clone(), |at| {
         let bindings = count(report.bindings.len(), "binding");
@@ -249,9 +262,11 @@ fn outcome(report: &Report) -> String {
 }
 
 /// What is known of a model that may or may not be faster.
-fn undecided(Undecided { model, speedup, .. }: &Undecided) -> String {
-    let Speedup { median, low, high, .. } = speedup;
-    format!("undecided whether {model} is faster ({median:.3}x [{low:.3}, {high:.3}])")
+fn undecided(Undecided { model, at_one_thread, speedup, .. }: &Undecided) -> String {
+    let Speedup { median, low, high, pairs } = speedup;
+    let open = if *at_one_thread { "is not slower at one thread" } else { "is faster" };
+    let known = if *pairs == 0 { "not timed there".into() } else { format!("{median:.3}x [{low:.3}, {high:.3}]") };
+    format!("undecided whether {model} {open} ({known})")
 }
 
 /// The result where the runtime refuses the input: whether it loads what was written.
@@ -295,9 +310,14 @@ pub fn details(report: &Report) -> String {
         let _ = writeln!(text, "{}", lines(&table));
     }
     if report.timings.len() > 1 && report.timings.iter().any(|t| t.median_ns > 0.0) {
-        let mut table = plain_table(&["timed end to end", "median", "speed-up", "pairs"], &[1, 2, 3]);
+        let alone = report.timings.iter().any(|t| t.single_thread.is_some());
+        let header = ["timed end to end", "median", "speed-up", "pairs", "at one thread"];
+        let mut table = plain_table(&header[..if alone { 5 } else { 4 }], &[1, 2, 3, 4]);
         for t in &report.timings {
-            table.add_row([t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()]);
+            let row = [t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()];
+            // The input is not compared with itself.
+            let single = t.single_thread.filter(|_| t.model != "input").map_or_else(String::new, |single| ratio(&single));
+            table.add_row(row.into_iter().chain(alone.then_some(single)).collect::<Vec<_>>());
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
@@ -376,7 +396,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Timing};
+    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, SingleThread, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -388,7 +408,7 @@ mod tests {
             trust: Trust::Tested,
         };
         let speedup = if applied == 0 { Speedup::NONE } else { speedup };
-        let timing = |model: &str, median_ns, speedup| Timing { model: model.into(), median_ns, speedup };
+        let timing = |model: &str, median_ns, speedup| Timing { model: model.into(), median_ns, speedup, single_thread: None };
         Report {
             rules: 1,
             schema: SCHEMA,
@@ -407,6 +427,7 @@ mod tests {
             timings: vec![timing("input", 1.43e6, Speedup::NONE), timing("candidate 1", 1e6, speedup)],
             undecided: Vec::new(),
             speedup,
+            single_thread: None,
             predicted_speedup: None,
             bindings: Vec::new(),
             refused: None,
@@ -470,7 +491,8 @@ mod tests {
         let mut report = report(0);
         let speedup = Speedup { median: 1.021, low: 0.998, high: 1.044, pairs: 60 };
         report.timings[1].speedup = speedup;
-        report.undecided.push(Undecided { model: "candidate 1".into(), speedup, seconds: 35.0, budget: 95.0 });
+        let model = "candidate 1".to_string();
+        report.undecided.push(Undecided { model, at_one_thread: false, speedup, seconds: 35.0, budget: 95.0 });
         let verdict = verdict(&report, &[]);
         let want = "verdict: undecided whether candidate 1 is faster (1.021x [0.998, 1.044]); the input was written unchanged \
                     · about 35 s more would tell (hint: --budget 95s) · 41 s";
@@ -478,6 +500,12 @@ mod tests {
         report.cleaned.push(("dead-code".into(), 1));
         let cleaned = super::verdict(&report, &[]);
         assert!(cleaned.contains("is faster (1.021x [0.998, 1.044]); the input was written without 1 superfluous node · "), "{cleaned}");
+        report.undecided[0].at_one_thread = true;
+        let alone = super::verdict(&report, &[]);
+        assert!(alone.starts_with("verdict: undecided whether candidate 1 is not slower at one thread (1.021x [0.998, "), "{alone}");
+        report.undecided[0].speedup = Speedup::NONE;
+        let alone = super::verdict(&report, &[]);
+        assert!(alone.contains("candidate 1 is not slower at one thread (not timed there); "), "{alone}");
     }
 
     #[test]
@@ -504,6 +532,7 @@ mod tests {
             shapes: vec![("x".into(), vec![1, 3])],
             median_ns: (2e6, 2e6 / median),
             speedup: Speedup { median, low: median, high: median, pairs: 8 },
+            single_thread: None,
         };
         report.bindings = vec![at("N=1", 1.6), at("N=8", 1.25)];
         assert!(verdict(&report, &[]).starts_with("verdict: 1.43x faster [1.42, 1.45] over 2 bindings, least 1.25x at N=8 · "));
@@ -511,6 +540,31 @@ mod tests {
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(rows[5], ["N=1", "2.00", "ms", "1.25", "ms", "1.60x", "[1.60,", "1.60]"]);
         assert_eq!(rows[6], ["N=8", "2.00", "ms", "1.60", "ms", "1.25x", "[1.25,", "1.25]"]);
+    }
+
+    #[test]
+    fn a_run_with_several_threads_tells_what_one_thread_gains() {
+        let mut report = report(1);
+        let speedup = Speedup { median: 1.2, low: 1.19, high: 1.21, pairs: 12 };
+        let single = SingleThread { median_ns: (2.4e6, 2e6), speedup };
+        (report.threads, report.single_thread, report.timings[1].single_thread) = (2, Some(single), Some(speedup));
+        let verdict = verdict(&report, &[]);
+        assert!(verdict.starts_with("verdict: 1.43x faster [1.42, 1.45] with 2 threads, 1.20x [1.19, 1.21] with 1 · "), "{verdict}");
+        let text = table(&report);
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[5], ["2", "threads", "1.43", "ms", "1.00", "ms", "1.43x", "[1.42,", "1.45]"]);
+        assert_eq!(rows[6], ["1", "thread", "2.40", "ms", "2.00", "ms", "1.20x", "[1.19,", "1.21]"]);
+        let details = details(&report);
+        assert!(details.contains("at one thread") && details.contains("40  1.20x [1.19, 1.21]"), "{details}");
+        report.bindings = ["N=1", "N=8"]
+            .map(|binding| {
+                let (shapes, median_ns) = (Vec::new(), (1e6, 1e6));
+                AtBinding { binding: binding.into(), shapes, median_ns, speedup, single_thread: Some(single) }
+            })
+            .into();
+        let text = table(&report);
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!((rows[5][0], rows[6][..3].join(" ")), ("N=1", "N=1, 1 thread".into()), "{text}");
     }
 
     #[test]

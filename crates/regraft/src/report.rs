@@ -38,7 +38,7 @@ pub struct Report {
     pub runtime: String,
     /// Processor.
     pub machine: String,
-    /// Threads per operator.
+    /// Threads per operator: all times and speed-ups are with so many, unless they say otherwise.
     pub threads: usize,
     /// Seed of everything random.
     pub seed: u64,
@@ -53,6 +53,9 @@ pub struct Report {
     pub undecided: Vec<Undecided>,
     /// The speed-up of what was written over the input.
     pub speedup: Speedup,
+    /// What was written at one thread, if `threads` is more; over all bindings, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_thread: Option<SingleThread>,
     /// Gain that the price list predicted for what was written (ratio of totals), if something was
     /// rewritten.
     pub predicted_speedup: Option<f64>,
@@ -103,6 +106,18 @@ pub struct Timing {
     pub median_ns: f64,
     /// Ratio input/model over all sittings, and its 95 % interval.
     pub speedup: Speedup,
+    /// The same at one thread, if the run has more and the model was timed there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_thread: Option<Speedup>,
+}
+
+/// Times at one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SingleThread {
+    /// Median time of one run of input and output in nanoseconds.
+    pub median_ns: (f64, f64),
+    /// Speed-up of what was written over the input.
+    pub speedup: Speedup,
 }
 
 /// A model that may or may not be faster than the input.
@@ -110,7 +125,11 @@ pub struct Timing {
 pub struct Undecided {
     /// The candidate's number.
     pub model: String,
-    /// What is known.
+    /// True if it is faster with the threads of the run, and what is open is whether it is slower at
+    /// one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_one_thread: bool,
+    /// What is known of what is open.
     pub speedup: Speedup,
     /// About how many more seconds of comparing would tell, judging by the spread so far.
     pub seconds: f64,
@@ -129,6 +148,9 @@ pub struct AtBinding {
     pub median_ns: (f64, f64),
     /// Speed-up of what was written over the input.
     pub speedup: Speedup,
+    /// The same at one thread, if the run has more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_thread: Option<SingleThread>,
 }
 
 /// A ratio with its interval; above 1 is faster than the input.

@@ -67,6 +67,10 @@ impl Runtime for Fallback {
         self.runtime.lacks_kernel(op_type, dtype, opset)
     }
 
+    fn default_threads(&self) -> usize {
+        self.runtime.default_threads()
+    }
+
     /// # Errors
     ///
     /// For one of the files, the error at the lowest level: it is the one that no optimizer has a

@@ -1,5 +1,6 @@
 //! Identity of the machine that measurements belong to.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A machine as far as timings are concerned: processor model, instruction sets, processors.
@@ -48,6 +49,26 @@ impl fmt::Display for MachineKey {
     }
 }
 
+/// Number of physical cores of this machine; of logical processors where the system does not say
+/// which of them share a core.
+pub(crate) fn physical_cores() -> usize {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    cores_of(&info).unwrap_or_else(regraft_ir::parallel::cores)
+}
+
+/// Distinct pairs of package and core; `None` unless every processor has one.
+fn cores_of(cpuinfo: &str) -> Option<usize> {
+    let mut cores = BTreeSet::new();
+    for processor in cpuinfo.split("\n\n").filter(|text| text.lines().any(|line| line.starts_with("processor"))) {
+        let field = |name: &str| {
+            let mut fields = processor.lines().filter_map(|line| line.split_once(':'));
+            fields.find_map(|(key, value)| (key.trim() == name).then(|| value.trim()))
+        };
+        cores.insert((field("physical id")?, field("core id")?));
+    }
+    (!cores.is_empty()).then_some(cores.len())
+}
+
 /// Features that determine which kernels a runtime picks, for systems without `/proc/cpuinfo`.
 fn detected_features() -> String {
     #[cfg(target_arch = "x86_64")]
@@ -83,5 +104,16 @@ mod tests {
         assert_eq!(MachineKey::from_cpuinfo(&more).cores, 2);
         assert_ne!(MachineKey::from_cpuinfo("flags: avx2").features, a.features);
         assert_eq!(MachineKey::detect(), MachineKey::detect());
+    }
+
+    #[test]
+    fn two_processors_of_one_core_count_once() {
+        let processor = |package: usize, core: usize| format!("processor\t: 0\nphysical id\t: {package}\ncore id\t\t: {core}\n\n");
+        let of = |all: &[(usize, usize)]| cores_of(&all.iter().map(|(package, core)| processor(*package, *core)).collect::<String>());
+        assert_eq!(of(&[(0, 0), (0, 1), (0, 0), (0, 1)]), Some(2));
+        assert_eq!(of(&[(0, 0), (1, 0)]), Some(2));
+        // Not every system says.
+        assert_eq!((cores_of("processor\t: 0\nFeatures\t: neon\n"), cores_of("")), (None, None));
+        assert!(physical_cores() >= 1);
     }
 }

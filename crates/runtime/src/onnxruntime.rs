@@ -15,6 +15,7 @@ use ort::value::{DynTensor, DynTensorValueType, DynValue, Outlet, Shape, TensorE
 
 use crate::error::one_line;
 use crate::library::{self, OLDEST_MINOR};
+use crate::machine::physical_cores;
 use crate::{
     Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, Origin, RawProfile, Runtime, RuntimeError, Session,
     SessionOptions, TensorError, ValueInfo,
@@ -25,6 +26,9 @@ const NAME: &str = "onnxruntime";
 /// introduced it.
 const MINOR_EXTERNAL_DIR: u32 = 21;
 const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
+
+/// Setting that ends the waiting of a session's threads with each run.
+const KEY_STOP_SPINNING: &str = "session.force_spinning_stop";
 
 /// ONNX Runtime. A process loads one library, once; copies share it.
 #[derive(Clone, Debug)]
@@ -99,14 +103,21 @@ impl OnnxRuntime {
             OptLevel::Extended => GraphOptimizationLevel::Level2,
             OptLevel::All => GraphOptimizationLevel::All,
         };
+        // Within a run, threads that wait for work spin, as they do where a model is deployed: without
+        // that, models of many small operators take half as long again. After a run they would spin
+        // on, and take processors from the session whose turn is next.
+        let spins = options.threads > 1;
         let mut builder = OrtSession::builder(&self.inner.environment)?
             .with_log_level(LogLevel::Error)?
             .with_optimization_level(level)?
             .with_intra_threads(options.threads.max(1))?
             .with_inter_threads(1)?
             .with_parallel_execution(false)?
-            .with_intra_op_spinning(false)?
+            .with_intra_op_spinning(spins)?
             .with_inter_op_spinning(false)?;
+        if spins {
+            builder = builder.with_config_entry(KEY_STOP_SPINNING, "1")?;
+        }
         if let Some(prefix) = &options.profile_prefix {
             builder = builder.with_profiling(prefix)?;
         }
@@ -131,6 +142,11 @@ impl Runtime for OnnxRuntime {
 
     fn lacks_kernel(&self, op_type: &str, dtype: DType, opset: i64) -> bool {
         crate::kernels::lacks_kernel(op_type, dtype, opset)
+    }
+
+    /// The number of physical cores, also where the process may use fewer.
+    fn default_threads(&self) -> usize {
+        physical_cores()
     }
 
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {

@@ -89,6 +89,12 @@ pub trait Runtime: Send + Sync {
         false
     }
 
+    /// Threads within one operator that it uses unless told otherwise: as many as most people
+    /// deploy on.
+    fn default_threads(&self) -> usize {
+        1
+    }
+
     /// Loads a model. The session keeps no reference to the source's memory.
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError>;
 }

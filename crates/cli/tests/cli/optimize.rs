@@ -518,7 +518,7 @@ fn models_that_amplify_rounding_are_told_apart_in_double_precision_or_not_at_all
             model = model.node("Mul", &[&from, "steep"], &[&scaled]).node("Sin", &[&scaled], &[&to]);
         }
         bench.write("m.onnx", model.output(&format!("s{sines}"), &["96", "384"]).bytes());
-        let report = bench.json("optimize m.onnx -o f.onnx --force-overwrite --budget 10s --json");
+        let report = bench.json("optimize m.onnx -o f.onnx --force-overwrite --threads 1 --budget 10s --json");
         let told = format!("{} {}", report["check"]["notes"], report["warnings"]);
         let said = if written { "it is rounding: in double precision it differs by" } else { "double precision says nothing of it" };
         assert!(told.contains("fill `normal`: `s") && told.contains(said), "{report}");

@@ -26,6 +26,12 @@ pub struct Binding {
 }
 
 impl Binding {
+    /// The label of this binding at one thread, in a run with several: `N=8, 1 thread`.
+    pub fn label_at_one_thread(&self) -> String {
+        let separator = if self.label.is_empty() { "" } else { ", " };
+        format!("{}{separator}1 thread", self.label)
+    }
+
     /// All bindings of a request, in the order given. The search runs at the first. With `run`,
     /// open sizes are guessed by running the model; otherwise, from what it declares.
     pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Binding>, Failure> {

@@ -25,8 +25,8 @@ pub struct Candidate {
     pub predicted: Ns,
     /// Time relative to the input in the profile, if measured.
     pub profiled: Option<f64>,
-    /// End-to-end times at each binding, if compared.
-    pub timings: Vec<Timed>,
+    /// End-to-end times, if compared.
+    pub timings: Timings,
     /// How long it was compared with the input alone.
     pub compared: Duration,
     /// Result of its check, if one was made.
@@ -40,6 +40,29 @@ pub struct Timed {
     pub median_ns: f64,
     /// Speed-up over the input.
     pub speedup: Speedup,
+}
+
+/// End-to-end times of a model at all settings. None if it was not compared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// At each binding with the threads of the run: here it must gain.
+    pub deciding: Vec<Timed>,
+    /// At each binding at one thread, if the run has more: here it must not be slower.
+    pub single: Vec<Timed>,
+}
+
+impl Timings {
+    /// Of a model that was not run. `threads` are those of the run.
+    pub fn never(bindings: usize, threads: usize) -> Timings {
+        let single = if threads > 1 { bindings } else { 0 };
+        Timings { deciding: vec![Timed::NEVER; bindings], single: vec![Timed::NEVER; single] }
+    }
+
+    /// Where a model with these times stands.
+    pub fn standing(&self, wanted: Wanted) -> Standing {
+        let speedups = |timed: &[Timed]| timed.iter().map(|timed| timed.speedup).collect::<Vec<_>>();
+        Standing::of(wanted, &speedups(&self.deciding), &speedups(&self.single))
+    }
 }
 
 impl Timed {
@@ -61,9 +84,9 @@ impl Timed {
 }
 
 impl Candidate {
-    /// Its time over all bindings.
+    /// Its time over all bindings, with the threads of the run.
     pub fn timed(&self) -> Timed {
-        Timed::mean(&self.timings)
+        Timed::mean(&self.timings.deciding)
     }
 
     /// What it must be, to be written instead of the input.
@@ -73,7 +96,12 @@ impl Candidate {
 
     /// Whether its end-to-end times are enough to take or to refuse it.
     pub fn standing(&self) -> Standing {
-        Standing::of(self.wanted(), &self.timings.iter().map(|timed| timed.speedup).collect::<Vec<_>>())
+        self.timings.standing(self.wanted())
+    }
+
+    /// Whether it was timed with several threads and not at one: another one led, or time was up.
+    pub fn is_untimed_alone(&self) -> bool {
+        self.timed().speedup.pairs > 0 && self.timings.single.iter().any(|timed| timed.speedup.pairs == 0)
     }
 
     /// Why its check forbids writing it, if it does.

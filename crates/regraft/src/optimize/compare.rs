@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use crate::error::Failure;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::script::Script;
-use crate::optimize::standing::is_slower;
+use crate::optimize::standing::{is_slower, is_slower_alone};
 use crate::report::{NotDone, Speedup};
 
 /// Maximum number of candidates compared end to end, besides the input and its normal form.
@@ -16,8 +16,8 @@ pub const FINALISTS: usize = 3;
 
 /// The input and the candidates, timed.
 pub struct Comparison {
-    /// Times of the input at each binding.
-    pub input: Vec<Timed>,
+    /// Times of the input.
+    pub input: Timings,
     /// Candidates, with their times.
     pub candidates: Vec<Candidate>,
     /// Indices of those that beat the input, best first.
@@ -27,7 +27,8 @@ pub struct Comparison {
 impl Comparison {
     /// Whether a rewritten model beats the input.
     pub fn has_winner(&self) -> bool {
-        self.ranking.iter().any(|at| !self.candidates[*at].script.is_empty())
+        let mut ranked = self.ranking.iter().map(|at| &self.candidates[*at]);
+        ranked.any(|candidate| !candidate.script.is_empty() && !candidate.is_untimed_alone())
     }
 }
 
@@ -61,21 +62,22 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     }
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;
     let (graph, predicted) = (input.graph.clone(), run.evaluator.prices().total(&input.graph));
-    let (timings, compared, script) = (Vec::new(), Duration::ZERO, Script::default());
+    let (timings, compared, script) = (Timings::default(), Duration::ZERO, Script::default());
     Ok(Some(Candidate { name: "cleaned".into(), graph, script, artifact, predicted, profiled: None, timings, compared, check: None }))
 }
 
-/// Times candidates against the input at every binding; returns the input's times. Candidates that
+/// Times candidates against the input at every setting; returns the input's times. Candidates that
 /// the runtime does not run are dropped, with a note.
-pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Vec<Timed>, Failure> {
-    let failure = match time(run, candidates) {
+pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Timings, Failure> {
+    let until = if run.recalled { run.clock.confirming_ends() } else { run.clock.comparing_ends() };
+    let failure = match time(run, candidates, until) {
         Ok(input) => return Ok(input),
         Err(failure) => failure,
     };
     let before = candidates.len();
     candidates.retain(|candidate| runs(run, candidate));
-    candidates.iter_mut().for_each(|candidate| candidate.timings.clear());
-    if candidates.len() == before { Err(failure) } else { time(run, candidates) }
+    candidates.iter_mut().for_each(|candidate| candidate.timings = Timings::default());
+    if candidates.len() == before { Err(failure) } else { time(run, candidates, until) }
 }
 
 /// Whether the runtime loads and runs a candidate as deployed. If not, notes why.
@@ -86,17 +88,16 @@ fn runs(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     false
 }
 
-/// Times candidates against the input at every binding; returns the input's times.
-fn time(run: &mut Run<'_>, candidates: &mut [Candidate]) -> Result<Vec<Timed>, Failure> {
+/// Times candidates against the input at every setting; returns the input's times.
+fn time(run: &mut Run<'_>, candidates: &mut [Candidate], until: Instant) -> Result<Timings, Failure> {
     if candidates.is_empty() {
-        return Ok(vec![Timed::NEVER; run.job.bindings.len()]);
+        return Ok(Timings::never(run.job.bindings.len(), run.job.threads));
     }
-    let until = if run.recalled { run.clock.confirming_ends() } else { run.clock.comparing_ends() };
     let observer = &*run.observer;
     run.evaluator.time(candidates, until, &|| observer.interrupted())
 }
 
-/// Whether a candidate is better than the input overall, and slower at no binding, beyond noise.
+/// Whether a candidate is better than the input overall, and slower at no setting, beyond noise.
 /// Notes where it is slower. Whatever runs is better than an input that the runtime refuses.
 pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     // To load at all is a gain, however large.
@@ -106,12 +107,34 @@ pub fn beats_input(run: &mut Run<'_>, candidate: &Candidate) -> bool {
     if !run.evaluator.wins(candidate) {
         return false;
     }
-    let bindings = if run.job.bindings.len() > 1 { run.job.bindings.as_slice() } else { &[] };
-    let slower = bindings.iter().zip(&candidate.timings).find(|(_, timed)| is_slower(&timed.speedup));
-    if let Some((binding, timed)) = slower {
-        let Speedup { median, low, high, .. } = timed.speedup;
-        let because = format!("it runs {median:.3} times as fast as the input there [{low:.3}, {high:.3}]");
-        run.journal.not_done.push(NotDone { what: candidate.name.clone(), at: binding.label.clone(), because });
+    let bindings = &run.job.bindings;
+    let Timings { deciding, single } = &candidate.timings;
+    let several = if bindings.len() > 1 { bindings.as_slice() } else { &[] };
+    let several = several.iter().zip(deciding).map(|(binding, timed)| (binding.label.clone(), timed.speedup));
+    let single = bindings.iter().zip(single).map(|(binding, timed)| (binding.label_at_one_thread(), timed.speedup));
+    let slower = several.filter(|(_, speedup)| is_slower(speedup));
+    let slower_alone = single.filter(|(_, speedup)| is_slower_alone(speedup));
+    let Some((at, speedup)) = slower.chain(slower_alone).next() else { return true };
+    let Speedup { median, low, high, .. } = speedup;
+    let because = format!("it runs {median:.3} times as fast as the input there [{low:.3}, {high:.3}]");
+    run.journal.not_done.push(NotDone { what: candidate.name.clone(), at, because });
+    false
+}
+
+/// Whether a candidate that beats the input does so at one thread as well, where it is timed now if
+/// it was not before: it was not its turn. Notes if there is no time.
+pub fn is_confirmed(run: &mut Run<'_>, candidate: &mut Candidate) -> Result<bool, Failure> {
+    if run.job.refusal.is_some() || !candidate.is_untimed_alone() {
+        return Ok(true);
     }
-    slower.is_none()
+    let until = run.clock.comparing_ends();
+    if Instant::now() < until {
+        time(run, std::slice::from_mut(candidate), until)?;
+    }
+    if !candidate.is_untimed_alone() {
+        return Ok(beats_input(run, candidate));
+    }
+    let (what, at) = (candidate.name.clone(), run.job.bindings[0].label_at_one_thread());
+    run.journal.not_done.push(NotDone { what, at, because: "it was not timed there, and may be slower".into() });
+    Ok(false)
 }

@@ -5,7 +5,13 @@
 //! sittings. What is claimed of it rests on these: who leads has been lucky as well, and models
 //! that run in turns with many others find colder caches than they will. If it turns out not to be
 //! faster, the next one has its turn.
+//!
+//! In a run with several threads, the leader meets the input at one thread as well. There it need
+//! not gain, but must not be slower. It is timed there until its whole interval lies above 0.99, and
+//! if only that is open, for a bounded share of the time if others wait for their turn: then it is
+//! taken unless it seems to be slower.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use regraft_runtime::Confidence;
@@ -13,8 +19,8 @@ use regraft_runtime::Confidence;
 use crate::error::Failure;
 use crate::optimize::arena::{Arena, Evidence, Length, Pace};
 use crate::optimize::binding::geometric_mean;
-use crate::optimize::candidate::Timed;
-use crate::optimize::standing::{Standing, Wanted};
+use crate::optimize::candidate::{Timed, Timings};
+use crate::optimize::standing::{Standing, Wanted, holds, loses};
 use crate::report::Speedup;
 
 #[cfg(test)]
@@ -41,11 +47,16 @@ const LOOKS: f64 = 1.25;
 const PRECISE: f64 = 0.006;
 /// Share of the time after which evidence is added only for what is undecided.
 const REFINING: f64 = 0.5;
+/// Share of the time for what is open at one thread only, while others wait.
+const HOLDING: f64 = 0.2;
 
 /// Models against the input at several bindings.
 pub struct Contest<'a> {
-    /// The models at each binding: the input first, then the others in the same order.
-    pub arenas: Vec<Arena<'a>>,
+    /// The models at each binding, with the threads of the run: the input first, then the others in
+    /// the same order. Here a model must gain.
+    pub deciding: Vec<Arena<'a>>,
+    /// The same at one thread, if the run has more. Here a model must not be slower.
+    pub single: Vec<Arena<'a>>,
     /// What is wanted of each model after the input.
     pub wanted: Vec<Wanted>,
     /// When it must be over.
@@ -57,14 +68,14 @@ pub struct Contest<'a> {
 /// What was measured of one model.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Its times at each binding.
-    pub timings: Vec<Timed>,
+    /// Its times at each setting.
+    pub timings: Timings,
     /// How long it was compared with the input alone.
     pub took: Duration,
 }
 
 /// The input's times, and what was measured of each model after it.
-pub type Outcomes = (Vec<Timed>, Vec<Outcome>);
+pub type Outcomes = (Timings, Vec<Outcome>);
 
 impl Contest<'_> {
     /// Compares until it is known which model to take, or time is up. Every model is in one sitting
@@ -73,30 +84,73 @@ impl Contest<'_> {
         let start = (self.pace.now)();
         let mut course = Course { contest: self, start, number: 0, each: Duration::ZERO };
         let race = course.race()?;
+        let raced = |model| race.timings(model, Confidence::Repeated);
         let mut outcomes: Vec<Outcome> =
-            (1..=self.wanted.len()).map(|model| Outcome { timings: raced(&race, model), took: Duration::ZERO }).collect();
-        let mut input = raced(&race, 0);
-        for model in ranked(&race, self.wanted.len()) {
-            if !race[0].is_empty()
-                && (self.standing(&race, model, Confidence::Repeated) == Standing::Refused || !course.fits(2, self.until))
-            {
-                continue;
+            (1..=self.wanted.len()).map(|model| Outcome { timings: raced(model), took: Duration::ZERO }).collect();
+        let mut input = raced(0);
+        let refused = |model: usize| !race.deciding[0].is_empty() && self.standing(&race, model, Confidence::Repeated) == Standing::Refused;
+        let mut waiting: VecDeque<usize> = race.ranked(self.wanted.len()).into_iter().filter(|model| !refused(*model)).collect();
+        while let Some(model) = waiting.pop_front() {
+            // If there was no race, nothing was timed yet.
+            if !race.deciding[0].is_empty() && !course.fits(2, self.until) {
+                break;
             }
             let began = (self.pace.now)();
-            let (evidence, standing) = course.duel(model, &race)?;
+            let (seen, standing) = course.duel(model, &race, waiting.is_empty())?;
             let took = (self.pace.now)().saturating_duration_since(began);
-            outcomes[model - 1] = Outcome { timings: met(&evidence, model), took };
-            input = met(&evidence, 0);
+            outcomes[model - 1] = Outcome { timings: seen.timings(model, Confidence::Usual), took };
+            input = seen.timings(0, Confidence::Usual);
             if standing == Standing::Taken {
                 break;
             }
         }
-        input.iter_mut().for_each(|timed| timed.speedup = Speedup { pairs: timed.speedup.pairs, ..Speedup::NONE });
+        let all = input.deciding.iter_mut().chain(&mut input.single);
+        all.for_each(|timed| timed.speedup = Speedup { pairs: timed.speedup.pairs, ..Speedup::NONE });
         Ok((input, outcomes))
     }
 
-    fn standing(&self, evidence: &[Evidence], model: usize, confidence: Confidence) -> Standing {
-        Standing::of(self.wanted[model - 1], &speedups(evidence, model, confidence))
+    fn standing(&self, seen: &Seen, model: usize, confidence: Confidence) -> Standing {
+        seen.timings(model, confidence).standing(self.wanted[model - 1])
+    }
+}
+
+/// What sittings showed.
+#[derive(Clone)]
+struct Seen {
+    /// At each binding, with the threads of the run.
+    deciding: Vec<Evidence>,
+    /// At each binding at one thread.
+    single: Vec<Evidence>,
+}
+
+impl Seen {
+    /// This and what a race showed.
+    fn with(&self, race: &Seen) -> Seen {
+        let joined = |new: &[Evidence], old: &[Evidence]| new.iter().zip(old).map(|(new, old)| new.with(old)).collect();
+        Seen { deciding: joined(&self.deciding, &race.deciding), single: joined(&self.single, &race.single) }
+    }
+
+    /// Times of a model. One of several in a race may have been lucky: its interval is wider.
+    fn timings(&self, model: usize, confidence: Confidence) -> Timings {
+        let timed = |all: &[Evidence]| {
+            let speedups = speedups(all, model, confidence);
+            all.iter().zip(speedups).map(|(evidence, speedup)| Timed { median_ns: evidence.median(model), speedup }).collect()
+        };
+        Timings { deciding: timed(&self.deciding), single: timed(&self.single) }
+    }
+
+    /// The models after the input, the fastest first.
+    fn ranked(&self, models: usize) -> Vec<usize> {
+        let median = |model: usize| geometric_mean(&speedups(&self.deciding, model, Confidence::Usual)).median;
+        let mut order: Vec<(usize, f64)> = (1..=models).map(|model| (model, median(model))).collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.into_iter().map(|(model, _)| model).collect()
+    }
+
+    /// Whether a model is slower than the leader beyond noise, over all bindings.
+    fn is_behind(&self, model: usize, leader: usize) -> bool {
+        let lead = self.deciding.iter().map(|evidence| evidence.ratio(model, leader).map_or(Speedup::NONE, Speedup::from));
+        geometric_mean(&lead.collect::<Vec<_>>()).low > 1.0
     }
 }
 
@@ -125,12 +179,12 @@ impl Course<'_> {
         !(self.contest.pace.stop)() && self.now() + self.each * models as u32 <= until
     }
 
-    /// One sitting at every binding, with a share of the time that is left.
-    fn sit(&mut self, present: &[usize], evidence: &mut [Evidence], until: Instant) -> Result<(), Failure> {
-        let (start, pace) = (self.now(), self.contest.pace);
-        let left = || until.saturating_duration_since((pace.now)()).mul_f64(SHARE / self.contest.arenas.len() as f64);
+    /// One sitting in each of some arenas, with a share of the time that is left.
+    fn sit(&mut self, arenas: Vec<(&Arena<'_>, &mut Evidence)>, present: &[usize], until: Instant) -> Result<(), Failure> {
+        let (start, pace, number) = (self.now(), self.contest.pace, arenas.len());
+        let left = || until.saturating_duration_since((pace.now)()).mul_f64(SHARE / number as f64);
         let lasts = |opening: Duration| opening.mul_f64(OPENING).max(LEAST).min(left());
-        for (arena, evidence) in self.contest.arenas.iter().zip(evidence) {
+        for (arena, evidence) in arenas {
             arena.sit(self.number, present, &Length { rounds: ROUNDS, lasts: &lasts }, pace, evidence)?;
         }
         self.number += 1;
@@ -138,86 +192,75 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn nothing(&self) -> Vec<Evidence> {
-        vec![Evidence::default(); self.contest.arenas.len()]
+    fn nothing(&self) -> Seen {
+        let none = |arenas: &[Arena<'_>]| vec![Evidence::default(); arenas.len()];
+        Seen { deciding: none(&self.contest.deciding), single: none(&self.contest.single) }
     }
 
     /// All models in turns, until one leads; those that are behind it beyond noise drop out. No
     /// sitting if there is only one.
-    fn race(&mut self) -> Result<Vec<Evidence>, Failure> {
-        let (models, mut evidence) = (self.contest.wanted.len(), self.nothing());
+    fn race(&mut self) -> Result<Seen, Failure> {
+        let (contest, mut seen) = (self.contest, self.nothing());
+        let models = contest.wanted.len();
         if models < 2 {
-            return Ok(evidence);
+            return Ok(seen);
         }
         let (end, mut present): (Instant, Vec<usize>) = (self.after(RACE), (0..=models).collect());
         for _ in 0..LAPS {
-            self.sit(&present, &mut evidence, end)?;
-            let leader = ranked(&evidence, models)[0];
-            present.retain(|model| [0, leader].contains(model) || !is_behind(&evidence, *model, leader));
+            self.sit(contest.deciding.iter().zip(&mut seen.deciding).collect(), &present, end)?;
+            let leader = seen.ranked(models)[0];
+            present.retain(|model| [0, leader].contains(model) || !seen.is_behind(*model, leader));
             if present.len() <= 2 || !self.fits(present.len(), end) {
                 break;
             }
         }
-        Ok(evidence)
+        Ok(seen)
     }
 
     /// One model against the input alone, until it is decided and known well enough, or time is up.
-    fn duel(&mut self, model: usize, race: &[Evidence]) -> Result<(Vec<Evidence>, Standing), Failure> {
-        let (mut evidence, refined, mut look) = (self.nothing(), self.after(REFINING), 1);
+    /// `last`: no other model waits for its turn.
+    fn duel(&mut self, model: usize, race: &Seen, last: bool) -> Result<(Seen, Standing), Failure> {
+        let (contest, mut seen) = (self.contest, self.nothing());
+        let (refined, mut turns, mut look) = (self.after(REFINING), 0usize, 1);
+        // What is still to be learned, and until when if it is only about one thread.
+        let (mut gain_is_open, mut unsure, mut holding) = (true, vec![false; contest.single.len()], None);
         loop {
-            self.sit(&[0, model], &mut evidence, self.contest.until)?;
-            let (sittings, over) = (evidence[0].len(), !self.fits(2, self.contest.until));
-            if sittings < look && !over {
+            let deciding = contest.deciding.iter().zip(&mut seen.deciding).filter(|_| gain_is_open);
+            let single = contest.single.iter().zip(&mut seen.single).zip(&unsure).filter(|(_, unsure)| **unsure);
+            self.sit(deciding.chain(single.map(|(one, _)| one)).collect(), &[0, model], contest.until)?;
+            turns += 1;
+            let over = !self.fits(2, contest.until) || holding.is_some_and(|end| self.now() >= end);
+            if turns < look && !over {
                 continue;
             }
-            look = (sittings as f64 * LOOKS).ceil() as usize;
-            let joined = || evidence.iter().zip(race).map(|(new, old)| new.with(old)).collect();
-            let all: Vec<Evidence> = if sittings < FEW { joined() } else { evidence.clone() };
+            look = (turns as f64 * LOOKS).ceil() as usize;
+            let all = if seen.deciding[0].len() < FEW { seen.with(race) } else { seen.clone() };
             if over {
-                let standing = self.contest.standing(&all, model, Confidence::Usual);
+                let standing = contest.standing(&all, model, Confidence::Usual);
                 return Ok((all, standing));
             }
-            let standing = self.contest.standing(&all, model, Confidence::Repeated);
-            let mean = geometric_mean(&speedups(&all, model, Confidence::Usual));
+            let standing = contest.standing(&all, model, Confidence::Repeated);
+            let [deciding, single] = [&all.deciding, &all.single].map(|seen| speedups(seen, model, Confidence::Repeated));
+            let mean = geometric_mean(&speedups(&all.deciding, model, Confidence::Usual));
             let coarse = mean.high / mean.low > (1.0 + PRECISE).powi(2) && self.now() < refined;
             // How much slower it is makes no difference.
-            let enough = standing != Standing::Open && (!coarse || mean.high < 1.0);
-            if enough {
+            let lost = mean.high < 1.0 || standing == Standing::Refused && loses(&deciding, &single);
+            gain_is_open = coarse || Standing::of(contest.wanted[model - 1], &deciding, &[]) == Standing::Open;
+            unsure = single.iter().map(|speedup| standing != Standing::Refused && !holds(speedup)).collect();
+            let enough = lost || !gain_is_open && !unsure.contains(&true);
+            if enough && standing != Standing::Open {
                 return Ok((all, standing));
             }
+            holding = if gain_is_open || last { None } else { holding.or_else(|| Some(self.now() + self.span(HOLDING))) };
         }
+    }
+
+    /// A share of the time.
+    fn span(&self, share: f64) -> Duration {
+        self.after(share).saturating_duration_since(self.start)
     }
 }
 
 fn speedups(evidence: &[Evidence], model: usize, confidence: Confidence) -> Vec<Speedup> {
     evidence.iter().map(|evidence| evidence.speedup(model, confidence).map_or(Speedup::NONE, Speedup::from)).collect()
-}
-
-/// Times of a model in the race. One of several may have been lucky: its interval is wider.
-fn raced(evidence: &[Evidence], model: usize) -> Vec<Timed> {
-    timed(evidence, model, Confidence::Repeated)
-}
-
-/// Times of a model that met the input alone.
-fn met(evidence: &[Evidence], model: usize) -> Vec<Timed> {
-    timed(evidence, model, Confidence::Usual)
-}
-
-fn timed(evidence: &[Evidence], model: usize, confidence: Confidence) -> Vec<Timed> {
-    let speedups = speedups(evidence, model, confidence);
-    evidence.iter().zip(speedups).map(|(evidence, speedup)| Timed { median_ns: evidence.median(model), speedup }).collect()
-}
-
-/// The models after the input, the fastest first.
-fn ranked(evidence: &[Evidence], models: usize) -> Vec<usize> {
-    let median = |model: usize| geometric_mean(&speedups(evidence, model, Confidence::Usual)).median;
-    let mut order: Vec<(usize, f64)> = (1..=models).map(|model| (model, median(model))).collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    order.into_iter().map(|(model, _)| model).collect()
-}
-
-/// Whether a model is slower than the leader beyond noise, over all bindings.
-fn is_behind(evidence: &[Evidence], model: usize, leader: usize) -> bool {
-    let lead = evidence.iter().map(|evidence| evidence.ratio(model, leader).map_or(Speedup::NONE, Speedup::from));
-    geometric_mean(&lead.collect::<Vec<_>>()).low > 1.0
 }

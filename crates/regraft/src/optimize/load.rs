@@ -38,6 +38,8 @@ pub struct Job {
     /// What the result is to run on. It opens the input's file at the highest level at which that
     /// loads.
     pub runtime: Arc<dyn Runtime>,
+    /// Threads per operator in deployment.
+    pub threads: usize,
     /// Set if the runtime refuses the input as deployed. A result that it loads is then a gain,
     /// however fast.
     pub refusal: Option<Refusal>,
@@ -85,7 +87,7 @@ impl Job {
 
     /// Runs a model once, as deployed, at the first binding.
     pub fn run_once(&self, model: ModelSource<'_>) -> Result<(), RuntimeError> {
-        let options = SessionOptions { threads: self.request.threads, ..SessionOptions::default() };
+        let options = SessionOptions { threads: self.threads, ..SessionOptions::default() };
         self.runtime.open(model, &options)?.run(&self.bindings[0].feeds).map(drop)
     }
 
@@ -141,6 +143,7 @@ pub fn load(
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules)?;
     let runtime = Arc::new(Fallback::new(runtime()?, vec![request.input.clone()]));
+    let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let mut request = request.clone();
     if memory.is_tight() {
         if input.converted {
@@ -164,7 +167,7 @@ pub fn load(
     }
     journal.warnings.extend(decided_by_floats(input.model.graph()).iter().map(ToString::to_string));
     journal.seconds.load = clock.elapsed().as_secs_f64();
-    Ok((Job { request, input, rules, runtime, refusal, bindings, memory }, journal))
+    Ok((Job { request, input, rules, runtime, threads, refusal, bindings, memory }, journal))
 }
 
 /// The model, at the requested opset.

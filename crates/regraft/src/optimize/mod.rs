@@ -98,7 +98,7 @@ fn optimize_on(
 ) -> Result<Report, Failure> {
     let mut clock = TimeBudget::new(Instant::now(), request.budget);
     let (job, journal) = load::load(request, runtime, &clock, observer)?;
-    clock.loaded();
+    clock.loaded(job.threads);
     let mut run = Run::new(&job, clock, journal, observer)?;
     let candidates = tune::tune(&mut run)?;
     let mut comparison = compare::compare(&mut run, candidates)?;

@@ -6,15 +6,15 @@ use std::time::Duration;
 use regraft_runtime::MachineKey;
 
 use crate::diff::computing_nodes;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timed, Timings};
 use crate::optimize::compare::Comparison;
 use crate::optimize::run::Run;
-use crate::optimize::standing::{Standing, Wanted, further};
+use crate::optimize::standing::{Standing, Wanted, further, further_to_hold};
 use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
 use crate::refused::Refused;
 use crate::render;
-use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Seconds, Speedup, Timing, Undecided};
+use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Seconds, SingleThread, Speedup, Timing, Undecided};
 
 /// The report of a run that ended.
 pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
@@ -50,13 +50,14 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         guessed_shapes: run.job.sizes().guessed,
         runtime: format!("{} {}", run.job.runtime.name(), run.job.runtime.version()),
         machine: MachineKey::detect().cpu,
-        threads: request.threads,
+        threads: run.job.threads,
         seed: request.seed,
         search: format!("{:?}", request.search).to_lowercase(),
         cost: format!("{:?}", request.cost).to_lowercase(),
         timings: timings(comparison),
         undecided,
         speedup: winner.map_or(Speedup::NONE, |winner| winner.timed().speedup),
+        single_thread: winner.and_then(|winner| single_thread(&comparison.input.single, &winner.timings.single)),
         predicted_speedup: rewritten.map(|winner| price / winner.predicted.max(1) as f64),
         bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
         refused: run.job.refusal.as_ref().map(Refused::from),
@@ -84,10 +85,19 @@ fn undecided(run: &Run<'_>, comparison: &Comparison, winner: Option<&Candidate>)
     }
     let is_open = |c: &&Candidate| c.wanted() == Wanted::Faster && c.standing() == Standing::Open && !c.compared.is_zero();
     let open = comparison.candidates.iter().filter(is_open).map(|candidate| {
-        let speedup = candidate.timed().speedup;
-        let more = further(&speedup, candidate.compared);
+        let Timings { deciding, single } = &candidate.timings;
+        let gains = Timings { deciding: deciding.clone(), single: Vec::new() }.standing(Wanted::Faster) == Standing::Taken;
+        let alone = single.iter().map(|timed| timed.speedup);
+        let least = alone.clone().find(|speedup| speedup.pairs == 0);
+        let least = least.or_else(|| alone.min_by(|a, b| a.median.total_cmp(&b.median)));
+        let (at_one_thread, speedup, more) = match least.filter(|_| gains) {
+            Some(never) if never.pairs == 0 => (true, never, candidate.compared),
+            Some(least) => (true, least, further_to_hold(&least, candidate.compared)),
+            None => (false, candidate.timed().speedup, further(&candidate.timed().speedup, candidate.compared)),
+        };
         let budget = run.clock.elapsed().max(run.job.request.budget) + more;
-        Undecided { model: candidate.name.clone(), speedup, seconds: more.as_secs_f64().ceil(), budget: budget.as_secs_f64().ceil() }
+        let (seconds, budget) = (more.as_secs_f64().ceil(), budget.as_secs_f64().ceil());
+        Undecided { model: candidate.name.clone(), at_one_thread, speedup, seconds, budget }
     });
     open.collect()
 }
@@ -112,9 +122,20 @@ fn check(comparison: &Comparison, winner: Option<&Candidate>) -> Check {
 
 /// Times of the input and each candidate, over all bindings.
 fn timings(comparison: &Comparison) -> Vec<Timing> {
-    let timing = |model: &str, Timed { median_ns, speedup }: Timed| Timing { model: model.into(), median_ns, speedup };
-    let input = timing("input", Timed::mean(&comparison.input));
-    std::iter::once(input).chain(comparison.candidates.iter().map(|c| timing(&c.name, c.timed()))).collect()
+    let timing = |model: &str, timings: &Timings| {
+        let Timed { median_ns, speedup } = Timed::mean(&timings.deciding);
+        let single_thread = Timed::mean(&timings.single).speedup;
+        let single_thread = (single_thread.pairs > 0).then_some(single_thread);
+        Timing { model: model.into(), median_ns, speedup, single_thread }
+    };
+    let input = timing("input", &comparison.input);
+    std::iter::once(input).chain(comparison.candidates.iter().map(|c| timing(&c.name, &c.timings))).collect()
+}
+
+/// Times of the winner at one thread, if it was timed there: geometric means, of several.
+fn single_thread(input: &[Timed], winner: &[Timed]) -> Option<SingleThread> {
+    let [input, winner] = [input, winner].map(Timed::mean);
+    (winner.speedup.pairs > 0).then_some(SingleThread { median_ns: (input.median_ns, winner.median_ns), speedup: winner.speedup })
 }
 
 /// The winner at every binding, if there are several.
@@ -122,14 +143,16 @@ fn at_bindings(run: &Run<'_>, comparison: &Comparison, winner: &Candidate) -> Ve
     if run.job.bindings.len() < 2 {
         return Vec::new();
     }
-    let times = comparison.input.iter().zip(&winner.timings);
-    let one = |(binding, (input, winner)): (&crate::optimize::binding::Binding, (&Timed, &Timed))| AtBinding {
+    let (before, after) = (&comparison.input, &winner.timings);
+    let times = before.deciding.iter().zip(&after.deciding);
+    let one = |(at, (binding, (input, winner))): (usize, (&crate::optimize::binding::Binding, (&Timed, &Timed)))| AtBinding {
         binding: binding.label.clone(),
         shapes: binding.sizes.inputs.iter().map(|i| (i.name.clone(), i.shape.clone())).collect(),
         median_ns: (input.median_ns, winner.median_ns),
         speedup: winner.speedup,
+        single_thread: before.single.get(at..=at).zip(after.single.get(at..=at)).and_then(|(before, after)| single_thread(before, after)),
     };
-    run.job.bindings.iter().zip(times).map(one).collect()
+    run.job.bindings.iter().zip(times).enumerate().map(one).collect()
 }
 
 /// Rules that the winner does not use, and what became of the candidates that used them.

@@ -48,8 +48,8 @@ pub struct Request {
     pub cost: CostKind,
     /// Wall time that the whole run may take.
     pub budget: Duration,
-    /// Threads per operator in deployment.
-    pub threads: usize,
+    /// Threads per operator in deployment; by default, what the runtime itself uses.
+    pub threads: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
     /// Rules that may be applied.
@@ -89,7 +89,7 @@ impl Request {
             search: SearchKind::Auto,
             cost: CostKind::Measured,
             budget: Duration::from_secs(60),
-            threads: 1,
+            threads: None,
             seed: 0,
             rules: Choice::default(),
             min_speedup: None,

@@ -7,7 +7,7 @@ use regraft_onnx::Written;
 use regraft_rules::Library;
 
 use crate::error::Failure;
-use crate::optimize::candidate::Candidate;
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::evaluate::{Evaluator, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
@@ -126,7 +126,7 @@ impl<'a> Run<'a> {
             artifact,
             predicted,
             profiled: None,
-            timings: Vec::new(),
+            timings: Timings::default(),
             compared: Duration::ZERO,
             check: None,
         }))

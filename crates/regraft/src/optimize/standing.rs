@@ -34,24 +34,44 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// By its speed-ups at all bindings.
-    pub fn of(wanted: Wanted, speedups: &[Speedup]) -> Standing {
-        let mean = geometric_mean(speedups);
+    /// By its speed-ups at all bindings, with the threads of the run, and at one thread if that is
+    /// another setting. It must gain over all bindings and be slower at no setting.
+    pub fn of(wanted: Wanted, deciding: &[Speedup], single: &[Speedup]) -> Standing {
+        let mean = geometric_mean(deciding);
         let (least, most) = match wanted {
             Wanted::Faster => (1.0 + MARGIN, 1.0 + INDIFFERENT),
             Wanted::NotSlower => (1.0 - INDIFFERENT, 1.0),
         };
-        let several = speedups.len() > 1;
+        // Of one binding, the mean says all.
+        let several = if deciding.len() > 1 { deciding } else { &[] };
+        let slower = several.iter().any(is_slower) || single.iter().any(is_slower_alone);
         if mean.pairs == 0 {
             Standing::Open
-        } else if mean.high < most || several && speedups.iter().any(|speedup| speedup.high < 1.0) {
+        } else if mean.high < most || loses(deciding, single) {
             Standing::Refused
-        } else if mean.low > least && !(several && speedups.iter().any(is_slower)) {
+        } else if mean.low > least && !slower && single.iter().all(|speedup| speedup.pairs > 0) {
             Standing::Taken
         } else {
             Standing::Open
         }
     }
+}
+
+/// Whether a model is slower than the input at any setting by its whole interval.
+pub fn loses(deciding: &[Speedup], single: &[Speedup]) -> bool {
+    deciding.iter().any(|speedup| speedup.high < 1.0) || single.iter().any(|speedup| speedup.high < 1.0 - MARGIN)
+}
+
+/// Whether it is known that a model is not slower than the input at one thread.
+pub fn holds(speedup: &Speedup) -> bool {
+    speedup.pairs > 0 && speedup.low > 1.0 - INDIFFERENT && !is_slower_alone(speedup)
+}
+
+/// Slower than the input at one thread by more than two sessions of the same model differ. It need
+/// not gain there, and most models that do not are just as fast: who refuses all that lie below 1
+/// beyond noise, and asks more than once, refuses many of these.
+pub fn is_slower_alone(speedup: &Speedup) -> bool {
+    speedup.median < 1.0 - MARGIN
 }
 
 /// Slower than the input beyond noise: by its whole interval, or by more than two sessions of the
@@ -63,8 +83,19 @@ pub fn is_slower(speedup: &Speedup) -> bool {
 /// About how much longer a rewritten model must be compared for its standing to be known, if it is
 /// what it seems: intervals shrink with the square root of time.
 pub fn further(speedup: &Speedup, took: Duration) -> Duration {
+    within((1.0 + MARGIN, 1.0 + INDIFFERENT), speedup, took)
+}
+
+/// The same until it is known whether a model is slower.
+pub fn further_to_hold(speedup: &Speedup, took: Duration) -> Duration {
+    within((1.0 - INDIFFERENT, 1.0), speedup, took)
+}
+
+/// About how much longer a model must be compared for its whole interval to lie above `least` or
+/// below `most`.
+fn within((least, most): (f64, f64), speedup: &Speedup, took: Duration) -> Duration {
     let half = (speedup.high / speedup.low).ln() / 2.0;
-    let gap = (speedup.median / (1.0 + MARGIN)).ln().max(((1.0 + INDIFFERENT) / speedup.median).ln());
+    let gap = (speedup.median / least).ln().max((most / speedup.median).ln());
     took.mul_f64(((half / gap).powi(2) - 1.0).clamp(0.1, FURTHER))
 }
 
@@ -78,20 +109,32 @@ mod tests {
 
     #[test]
     fn only_a_whole_interval_decides() {
-        let of = |low, high| Standing::of(Wanted::Faster, &[speedup(low, high)]);
+        let of = |low, high| Standing::of(Wanted::Faster, &[speedup(low, high)], &[]);
         assert_eq!(of(1.006, 1.05), Standing::Taken);
         assert_eq!(of(0.997, 1.017), Standing::Open);
         assert_eq!(of(0.98, 1.009), Standing::Refused);
-        assert_eq!(Standing::of(Wanted::NotSlower, &[speedup(0.995, 1.004)]), Standing::Taken);
-        assert_eq!(Standing::of(Wanted::NotSlower, &[speedup(0.97, 0.99)]), Standing::Refused);
-        assert_eq!(Standing::of(Wanted::Faster, &[Speedup::NONE]), Standing::Open);
+        assert_eq!(Standing::of(Wanted::NotSlower, &[speedup(0.995, 1.004)], &[]), Standing::Taken);
+        assert_eq!(Standing::of(Wanted::NotSlower, &[speedup(0.97, 0.99)], &[]), Standing::Refused);
+        assert_eq!(Standing::of(Wanted::Faster, &[Speedup::NONE], &[]), Standing::Open);
     }
 
     #[test]
     fn a_model_that_is_slower_somewhere_is_not_taken() {
-        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.95, 0.99)]), Standing::Refused);
-        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.97, 1.01)]), Standing::Open);
-        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.99, 1.02)]), Standing::Taken);
+        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.95, 0.99)], &[]), Standing::Refused);
+        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.97, 1.01)], &[]), Standing::Open);
+        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3), speedup(0.99, 1.02)], &[]), Standing::Taken);
+    }
+
+    #[test]
+    fn at_one_thread_a_model_need_not_gain_but_must_not_lose() {
+        let of = |low, high| Standing::of(Wanted::Faster, &[speedup(1.2, 1.3)], &[speedup(low, high)]);
+        assert_eq!(of(0.95, 0.99), Standing::Refused);
+        assert_eq!(of(0.97, 1.01), Standing::Open);
+        assert_eq!((of(0.99, 1.02), of(1.2, 1.3)), (Standing::Taken, Standing::Taken));
+        // What was not timed there may be slower.
+        assert_eq!(Standing::of(Wanted::Faster, &[speedup(1.2, 1.3)], &[Speedup::NONE]), Standing::Open);
+        // A gain there replaces none with the threads of the run.
+        assert_eq!(Standing::of(Wanted::Faster, &[speedup(0.98, 1.009)], &[speedup(1.2, 1.3)]), Standing::Refused);
     }
 
     #[test]

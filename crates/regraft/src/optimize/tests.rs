@@ -2,6 +2,7 @@
 //! machine's clock says.
 
 mod store;
+mod threads;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use regraft_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
     tensor_shape_proto, type_proto,
 };
-use regraft_runtime::OptLevel;
+use regraft_runtime::{OptLevel, Runtime};
 use tempfile::TempDir;
 
 use super::scripted::Scripted;
@@ -51,7 +52,11 @@ impl Scene {
     }
 
     fn run(&self, runtime: Scripted, request: &Request, observer: &mut dyn Observer) -> Report {
-        optimize_on(&|| Ok(Arc::new(runtime)), request, observer).expect("a model that runs")
+        self.run_on(Arc::new(runtime), request, observer)
+    }
+
+    fn run_on(&self, runtime: Arc<dyn Runtime>, request: &Request, observer: &mut dyn Observer) -> Report {
+        optimize_on(&|| Ok(runtime.clone()), request, observer).expect("a model that runs")
     }
 
     /// Types of the operators that were written.
@@ -103,7 +108,7 @@ fn model(operators: &[&str]) -> ModelProto {
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
-const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, rows: None };
+const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, threads: 1, alone: |_| 0, rows: None };
 
 #[test]
 fn what_is_faster_is_found_measured_checked_and_written() {

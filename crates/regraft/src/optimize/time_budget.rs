@@ -60,6 +60,8 @@ pub struct TimeBudget {
     budget: Duration,
     /// How long loading took.
     loading: Duration,
+    /// How long the first comparison takes, in units of the time that profiling the input took.
+    comparison: f64,
     /// How long everything before profiling took, and how long profiling took.
     before: Duration,
     profiling: Duration,
@@ -77,7 +79,7 @@ impl TimeBudget {
     /// A run that began at `start`.
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
         let (loading, before, profiling, repeated, run, trial) = Default::default();
-        TimeBudget { start, budget, loading, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
+        TimeBudget { start, budget, loading, comparison: COMPARISON, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
     }
 
     /// Time since the run began.
@@ -121,9 +123,10 @@ impl TimeBudget {
         self.tuning_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
     }
 
-    /// Records that everything is loaded.
-    pub fn loaded(&mut self) {
+    /// Records that everything is loaded. With several threads, models are compared at one as well.
+    pub fn loaded(&mut self, threads: usize) {
         self.loading = self.elapsed();
+        self.comparison = if threads > 1 { 2.0 * COMPARISON } else { COMPARISON };
     }
 
     /// Records that the input was profiled, in so much time.
@@ -162,7 +165,7 @@ impl TimeBudget {
         let mut least = Duration::ZERO;
         for _ in 0..ROUNDS {
             let profiling = once + repeated(least);
-            least = self.before + profiling.mul_f64(1.0 + TRIAL + COMPARISON + CHECK) + self.loading.mul_f64(WRITING);
+            least = self.before + profiling.mul_f64(1.0 + TRIAL + self.comparison + CHECK) + self.loading.mul_f64(WRITING);
         }
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
@@ -171,7 +174,7 @@ impl TimeBudget {
     /// budget, if what must follow still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
-            let rest = self.profiling.mul_f64(TRIAL + COMPARISON + CHECK) + self.loading.mul_f64(WRITING);
+            let rest = self.profiling.mul_f64(TRIAL + self.comparison + CHECK) + self.loading.mul_f64(WRITING);
             return Instant::now() + rest <= self.deadline();
         }
         Instant::now() + self.trial <= self.tuning_ends()
@@ -185,7 +188,7 @@ impl TimeBudget {
 
     /// True if a first comparison and its check would end in time.
     pub fn affords_comparison(&self) -> bool {
-        Instant::now() + self.profiling.mul_f64(COMPARISON + CHECK) <= self.at(1.0)
+        Instant::now() + self.profiling.mul_f64(self.comparison + CHECK) <= self.at(1.0)
     }
 
     /// How many candidates can be compared with the input in the remaining time, with enough rounds

@@ -7,7 +7,7 @@ use crate::error::Failure;
 use crate::optimize::bisect::bisect;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::certify::Certifier;
-use crate::optimize::compare::{Comparison, beats_input, time_accepted};
+use crate::optimize::compare::{Comparison, beats_input, is_confirmed, time_accepted};
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::report::Check;
@@ -35,6 +35,9 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
     let mut decision = Decision { comparison, winner: None };
     for (turn, at) in decision.comparison.ranking.clone().into_iter().enumerate() {
         let candidate = &mut decision.comparison.candidates[at];
+        if !is_confirmed(run, candidate)? {
+            continue;
+        }
         run.phase(Phase::Check, &candidate.name);
         if examine(run, &certifier, candidate) {
             decision.winner = Some(at);
@@ -53,8 +56,8 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
         let mended = bisect(run, &certifier, candidate)?;
         let mut mended: Vec<Candidate> = mended.into_iter().collect();
         time_accepted(run, &mut mended)?;
-        let Some(mended) = mended.pop() else { continue };
-        let wins = beats_input(run, &mended);
+        let Some(mut mended) = mended.pop() else { continue };
+        let wins = beats_input(run, &mended) && is_confirmed(run, &mut mended)?;
         decision.comparison.candidates.push(mended);
         if wins {
             decision.winner = Some(decision.comparison.candidates.len() - 1);

@@ -62,7 +62,7 @@ impl<'a> Subject<'a> {
     }
 
     fn threads(&self) -> usize {
-        self.job.request.threads
+        self.job.threads
     }
 
     /// Seconds left for the reference executor.

@@ -9,7 +9,6 @@ use regraft_ir::SplitMix64;
 use regraft_runtime::{Clock, Feeds, HostTensor, ModelSource, RawProfile, Runtime, RuntimeError, Session, SessionOptions, ValueInfo};
 
 use super::*;
-use crate::optimize::standing::MARGIN;
 
 /// Decisions per question.
 const RUNS: usize = 100;
@@ -22,7 +21,8 @@ const RUNS_OF_ONE: f64 = 0.05;
 /// One run in so many takes up to three times as long.
 const SPIKES: usize = 40;
 
-/// Models are named by the nanoseconds of one of their runs.
+/// Models are named by the nanoseconds of one of their runs: with the threads of the comparison and,
+/// after a colon, at one.
 struct Noisy {
     clock: Arc<AtomicU64>,
     random: Arc<Mutex<SplitMix64>>,
@@ -46,24 +46,27 @@ impl Noisy {
         Noisy { clock: Arc::default(), random: Arc::new(Mutex::new(SplitMix64(seed))), opening }
     }
 
-    /// The simulated time, and one decision under it.
-    fn decide(&self, times: &[f64], time: Duration) -> (Vec<Speedup>, Duration) {
-        let names: Vec<Vec<u8>> = times.iter().map(|ns| ns.to_string().into_bytes()).collect();
+    /// One decision on models that take so many nanoseconds, and so many at one thread if that is
+    /// another setting: what was measured of each, and the simulated time that it took.
+    fn decide(&self, (times, alone): (&[f64], &[f64]), time: Duration) -> (Vec<Timings>, Duration) {
+        let named = |(at, ns): (usize, &f64)| format!("{ns}:{}", alone.get(at).unwrap_or(ns)).into_bytes();
+        let names: Vec<Vec<u8>> = times.iter().enumerate().map(named).collect();
         let origin = Instant::now();
         let now = || origin + Duration::from_nanos(self.clock.load(Ordering::Relaxed));
         let feeds = Feeds::default();
-        let arena = Arena {
+        let arena = |threads| Arena {
             runtime: self,
             models: names.iter().map(|name| ModelSource::bytes(name)).collect(),
             feeds: &feeds,
-            threads: 1,
+            threads,
             seed: 0,
         };
+        let (deciding, single) = if alone.is_empty() { (arena(1), Vec::new()) } else { (arena(2), vec![arena(1)]) };
         let pace = Pace { now: &now, stop: &|| false };
-        let contest = Contest { arenas: vec![arena], wanted: vec![Wanted::Faster; times.len() - 1], until: origin + time, pace };
+        let contest =
+            Contest { deciding: vec![deciding], single, wanted: vec![Wanted::Faster; times.len() - 1], until: origin + time, pace };
         let (_, outcomes) = contest.decide().expect("models that run");
-        let speedups = outcomes.iter().map(|outcome| outcome.timings[0].speedup).collect();
-        (speedups, now() - origin)
+        (outcomes.into_iter().map(|outcome| outcome.timings).collect(), now() - origin)
     }
 }
 
@@ -76,9 +79,11 @@ impl Runtime for Noisy {
         "1.0"
     }
 
-    fn open(&self, model: ModelSource<'_>, _: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+    fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
         let ModelSource::Bytes { bytes, .. } = model else { unreachable!("models are bytes here") };
-        let ns: f64 = String::from_utf8_lossy(bytes).parse().expect("a number");
+        let name = String::from_utf8_lossy(bytes);
+        let (several, one) = name.split_once(':').expect("two numbers");
+        let ns: f64 = if options.threads > 1 { several } else { one }.parse().expect("a number");
         self.clock.fetch_add(self.opening.as_nanos() as u64, Ordering::Relaxed);
         let ns = ns * (SESSIONS * normal(&self.random)).exp();
         Ok(Box::new(NoisySession { ns, clock: self.clock.clone(), random: self.random.clone() }))
@@ -139,12 +144,20 @@ struct Tally {
 /// Decides on models with these true gains over the input, which takes `ms` and opens in ten times
 /// that.
 fn tally(ms: f64, gains: &[f64]) -> Tally {
+    tally_at(ms, gains, &[])
+}
+
+/// The same with several threads, at which these are the true gains, where `alone` are those at one.
+fn tally_at(ms: f64, gains: &[f64], alone: &[f64]) -> Tally {
     let mut tally = Tally { taken: vec![0; gains.len()], ..Tally::default() };
     for seed in 0..RUNS as u64 {
         let noisy = Noisy::new(seed, Duration::from_secs_f64(ms / 100.0));
-        let times: Vec<f64> = std::iter::once(1.0).chain(gains.iter().copied()).map(|gain| ms * 1e6 / gain).collect();
-        let (speedups, took) = noisy.decide(&times, TIME);
-        let won = (0..gains.len()).filter(|at| speedups[*at].low > 1.0 + MARGIN);
+        let times = |ms: f64, gains: &[f64]| std::iter::once(1.0).chain(gains.iter().copied()).map(|gain| ms * 1e6 / gain).collect();
+        let several: Vec<f64> = times(ms, gains);
+        let alone: Vec<f64> = if alone.is_empty() { Vec::new() } else { times(2.0 * ms, alone) };
+        let (timings, took) = noisy.decide((&several, &alone), TIME);
+        let speedups: Vec<Speedup> = timings.iter().map(|timings| timings.deciding[0].speedup).collect();
+        let won = (0..gains.len()).filter(|at| timings[*at].standing(Wanted::Faster) == Standing::Taken);
         let won = won.max_by(|a, b| speedups[*a].low.total_cmp(&speedups[*b].low));
         won.into_iter().for_each(|at| tally.taken[at] += 1);
         let claimed = won.unwrap_or(0);
@@ -185,4 +198,16 @@ fn what_is_clear_is_decided_early_and_nothing_takes_longer_than_it_may() {
     for gains in [&[1.01][..], &[1.0, 1.01, 1.0]] {
         assert!(tally(300.0, gains).longest < TIME + TIME / 20, "{gains:?}");
     }
+}
+
+#[test]
+fn what_is_slower_at_one_thread_is_refused_and_what_is_not_is_taken() {
+    // With so much noise, one of four that are just as fast seems slower by half a percent.
+    for (alone, taken) in [(1.05, 95..=RUNS), (1.02, 95..=RUNS), (1.0, 70..=RUNS), (0.97, 0..=2)] {
+        let found = tally_at(10.0, &[1.1], &[alone]);
+        assert!(taken.contains(&found.taken[0]) && found.longest < TIME + TIME / 20, "{alone}: {found:?}");
+    }
+    // The next has its turn.
+    let found = tally_at(10.0, &[1.1, 1.05], &[0.95, 1.02]);
+    assert!(found.taken[0] <= 2 && found.taken[1] >= 75, "{found:?}");
 }

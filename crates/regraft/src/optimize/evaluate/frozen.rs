@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::error::Failure;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timed, Timings};
 use crate::optimize::evaluate::measuring::check_whole;
 use crate::optimize::evaluate::{Evaluator, Prices, ratio_key};
 use crate::optimize::load::Job;
@@ -43,22 +43,26 @@ impl Evaluator for Frozen<'_> {
 
     /// An earlier comparison takes precedence; otherwise the price list decides, if it covers the
     /// whole candidate.
-    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
         let input = self.prices.total(&self.job.input.graph) as f64;
-        let recall = |candidate: &Candidate, binding| self.prices.recall_ratio(&ratio_key(self.job, candidate, binding));
-        let is_timed = |candidate: &Candidate| self.job.bindings.iter().all(|binding| recall(candidate, binding).is_some());
+        let never = Timings::never(self.job.bindings.len(), self.job.threads);
+        let recall = |candidate: &Candidate, setting: &str| self.prices.recall_ratio(&ratio_key(self.job, candidate, setting));
+        let is_timed = |candidate: &Candidate| self.job.bindings.iter().all(|binding| recall(candidate, &binding.label).is_some());
         // What was timed takes precedence over what is only priced.
         let any_timed = candidates.iter().any(|candidate| !candidate.script.is_empty() && is_timed(candidate));
         for candidate in candidates {
             let ratio = input / candidate.predicted.max(1) as f64;
             let known = self.prices.guessed(&candidate.graph) < GUESSED && candidate.script.bodies.is_empty();
             let listed = (known && !any_timed).then_some(Speedup { median: ratio, low: ratio, high: ratio, pairs: 0 });
-            for binding in &self.job.bindings {
-                let speedup = recall(candidate, binding).or(listed).unwrap_or(Speedup::NONE);
-                candidate.timings.push(Timed { median_ns: candidate.predicted as f64, speedup });
-            }
+            let known = |setting: &str| {
+                let speedup = recall(candidate, setting).or(listed).unwrap_or(Speedup::NONE);
+                Timed { median_ns: candidate.predicted as f64, speedup }
+            };
+            let deciding = self.job.bindings.iter().map(|binding| known(&binding.label)).collect();
+            let single = self.job.bindings.iter().take(never.single.len()).map(|binding| known(&binding.label_at_one_thread())).collect();
+            candidate.timings = Timings { deciding, single };
         }
-        Ok(vec![Timed::NEVER; self.job.bindings.len()])
+        Ok(never)
     }
 
     fn wins(&self, candidate: &Candidate) -> bool {

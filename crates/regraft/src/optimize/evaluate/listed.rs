@@ -7,7 +7,7 @@ use regraft_onnx::{WriteOptions, Written};
 
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::evaluate::{Evaluator, Prices, check_each};
 use crate::optimize::load::Job;
 use crate::optimize::piecewise::{Pieces, verify_pieces};
@@ -44,8 +44,8 @@ impl Evaluator for Listed<'_> {
         Ok(Artifact::unserialized(written))
     }
 
-    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
-        let never = vec![Timed::NEVER; self.job.bindings.len()];
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
+        let never = Timings::never(self.job.bindings.len(), self.job.threads);
         candidates.iter_mut().for_each(|candidate| candidate.timings.clone_from(&never));
         Ok(never)
     }
@@ -65,7 +65,7 @@ impl Evaluator for Listed<'_> {
                 after: (&candidate.graph, &candidate.artifact.written),
                 sizes: &binding.sizes,
                 seed: job.request.seed,
-                threads: job.request.threads,
+                threads: job.threads,
                 tolerance: tolerance(candidate),
                 memory: job.memory,
             };

@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use crate::error::Failure;
 use crate::optimize::arena::{Arena, Pace};
-use crate::optimize::binding::Binding;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::contest::{Contest, Outcome};
 use crate::optimize::evaluate::prices::{Prices, Profiler};
 use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
@@ -29,7 +28,7 @@ impl<'a> Measuring<'a> {
 
     fn profiler(&self) -> Profiler<'a> {
         let request = &self.job.request;
-        Profiler { runtime: &*self.job.runtime, feeds: &self.job.bindings[0].feeds, threads: request.threads, budget: request.budget }
+        Profiler { runtime: &*self.job.runtime, feeds: &self.job.bindings[0].feeds, threads: self.job.threads, budget: request.budget }
     }
 }
 
@@ -67,18 +66,16 @@ impl Evaluator for Measuring<'_> {
         Ok(true)
     }
 
-    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure> {
-        let Job { request, bindings, runtime, .. } = self.job;
+    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Timings, Failure> {
+        let Job { request, bindings, runtime, threads, .. } = self.job;
         let models: Vec<_> = std::iter::once(self.job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source())).collect();
-        let arenas = bindings.iter().map(|Binding { feeds, .. }| Arena {
-            runtime: &**runtime,
-            models: models.clone(),
-            feeds,
-            threads: request.threads,
-            seed: request.seed,
-        });
+        let arenas = |threads: usize| -> Vec<Arena<'_>> {
+            let (runtime, seed) = (&**runtime, request.seed);
+            bindings.iter().map(|b| Arena { runtime, models: models.clone(), feeds: &b.feeds, threads, seed }).collect()
+        };
         let contest = Contest {
-            arenas: arenas.collect(),
+            deciding: arenas(*threads),
+            single: if *threads > 1 { arenas(1) } else { Vec::new() },
             wanted: candidates.iter().map(Candidate::wanted).collect(),
             until,
             pace: Pace { now: &Instant::now, stop },
@@ -87,9 +84,14 @@ impl Evaluator for Measuring<'_> {
         drop((contest, models));
         for (candidate, Outcome { timings, took }) in candidates.iter_mut().zip(outcomes) {
             (candidate.timings, candidate.compared) = (timings, took);
-            for (binding, timed) in bindings.iter().zip(&candidate.timings) {
-                let key = ratio_key(self.job, candidate, binding);
-                if self.prices.recall_ratio(&key).is_none_or(|known| replaces(candidate, &timed.speedup, &known)) {
+            let standing = candidate.standing();
+            let Timings { deciding, single } = &candidate.timings;
+            let deciding = bindings.iter().zip(deciding).map(|(binding, timed)| (binding.label.clone(), candidate.wanted(), timed));
+            let single = bindings.iter().zip(single).filter(|(_, timed)| timed.speedup.pairs > 0);
+            let single = single.map(|(binding, timed)| (binding.label_at_one_thread(), Wanted::NotSlower, timed));
+            for (setting, wanted, timed) in deciding.chain(single) {
+                let key = ratio_key(self.job, candidate, &setting);
+                if self.prices.recall_ratio(&key).is_none_or(|known| replaces((wanted, standing), &timed.speedup, &known)) {
                     self.prices.remember_ratio(&key, timed.speedup)?;
                 }
             }
@@ -111,11 +113,10 @@ impl Evaluator for Measuring<'_> {
     }
 }
 
-/// Whether a new comparison of a candidate replaces that of an earlier run: if it is decided, and is
-/// not the same with less evidence.
-fn replaces(candidate: &Candidate, new: &Speedup, known: &Speedup) -> bool {
-    let standing = candidate.standing();
-    let same = Standing::of(candidate.wanted(), std::slice::from_ref(known)) == standing;
+/// Whether a new comparison of a candidate that stands like this replaces that of an earlier run:
+/// if it is decided, and is not the same with less evidence.
+fn replaces((wanted, standing): (Wanted, Standing), new: &Speedup, known: &Speedup) -> bool {
+    let same = Standing::of(wanted, std::slice::from_ref(known), &[]) == standing;
     standing != Standing::Open && !(same && known.pairs > new.pairs)
 }
 

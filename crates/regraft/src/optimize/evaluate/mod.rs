@@ -15,7 +15,7 @@ pub use prices::{Prices, Profiler, open_store};
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::binding::Binding;
-use crate::optimize::candidate::{Candidate, Timed};
+use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::load::Job;
 use crate::optimize::time_budget::Runs;
 use crate::report::Check;
@@ -62,8 +62,8 @@ pub trait Evaluator {
         Artifact::runnable(written)
     }
 
-    /// Times candidates end to end at every binding and records their times; returns the input's.
-    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Vec<Timed>, Failure>;
+    /// Times candidates end to end at every setting and records their times; returns the input's.
+    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Timings, Failure>;
 
     /// Whether a candidate that was timed is better than the input.
     fn wins(&self, candidate: &Candidate) -> bool;
@@ -74,7 +74,7 @@ pub trait Evaluator {
 
 /// The evaluator that a job needs.
 pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
-    let prices = Prices::open(&job.request, &*job.runtime, job.sizes())?;
+    let prices = Prices::open(&job.request, (&*job.runtime, job.threads), job.sizes())?;
     Ok(if job.memory.is_tight() {
         Box::new(Listed::new(job, prices)?)
     } else if job.request.frozen {
@@ -84,13 +84,13 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     })
 }
 
-/// Key of the input and a candidate at a binding in the store.
-fn ratio_key(job: &Job, candidate: &Candidate, binding: &Binding) -> String {
+/// Key of the input and a candidate in the store, at the setting with this label.
+fn ratio_key(job: &Job, candidate: &Candidate, setting: &str) -> String {
     let graphs = [job.input.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
     let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.match_id());
     let bodies = places.map(|place| format!(":{place:x}")).collect::<String>();
-    let binding = if binding.label.is_empty() { String::new() } else { format!("@{}", binding.label) };
-    format!("ratio:{:032x}:{:032x}{bodies}{binding}", graphs[0], graphs[1])
+    let setting = if setting.is_empty() { String::new() } else { format!("@{setting}") };
+    format!("ratio:{:032x}:{:032x}{bodies}{setting}", graphs[0], graphs[1])
 }
 
 /// Checks each binding, up to the first that fails.

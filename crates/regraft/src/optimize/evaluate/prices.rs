@@ -76,9 +76,9 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
 }
 
 impl Prices {
-    /// Prices as requested.
-    pub fn open(request: &Request, runtime: &dyn Runtime, sizes: &Sizes) -> Result<Prices, Failure> {
-        let target = Target::here(runtime, request.threads as u32);
+    /// Prices as requested, of runs with so many threads.
+    pub fn open(request: &Request, (runtime, threads): (&dyn Runtime, usize), sizes: &Sizes) -> Result<Prices, Failure> {
+        let target = Target::here(runtime, threads as u32);
         let store = open_store(request.cost_store.as_ref(), request.frozen)?;
         let source = match request.cost {
             CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
