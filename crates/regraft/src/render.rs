@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
+use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
-use crate::report::{Replayed, Report, Speedup, Undecided};
+use crate::report::{Headroom, Replayed, Report, Slow, Speedup, Undecided};
 use crate::units::{show_bytes, show_ns};
 
 /// Maximum number of rules in the table; the report has all.
@@ -68,29 +69,31 @@ pub fn seconds(value: f64) -> String {
 
 /// Input against output, and the rules that were applied.
 pub fn table(report: &Report) -> String {
-    let mut table = plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]);
+    let mut table = match report.startup {
+        Some(_) => plain_table(&["", "time", "speed-up", "load", "memory", "nodes", "size", "file"], &[1, 2, 3, 4, 5, 6]),
+        None => plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
+    };
     let median = |model: &str| report.timings.iter().find(|t| t.model == model).map(|t| t.median_ns).filter(|ns| *ns > 0.0);
     let input = median("input");
     // The output is identified by its speed-up; the input again costs what the input costs.
     let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).map(|t| t.median_ns).filter(|ns| *ns > 0.0).or(input);
     let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
-    table.add_row([
-        "input".to_string(),
-        time(input),
-        String::new(),
-        report.nodes.0.to_string(),
-        show_bytes(report.bytes.0),
-        report.input.clone(),
-    ]);
-    table.add_row([
-        "output".to_string(),
-        time(output),
-        ratio(&report.speedup),
-        report.nodes.1.to_string(),
-        show_bytes(report.bytes.1),
-        report.output.clone().unwrap_or_else(|| "not written".into()),
-    ]);
+    let file = report.output.clone().unwrap_or_else(|| "not written".into());
+    let rows = [
+        ("input", time(input), String::new(), report.nodes.0, report.bytes.0, report.input.clone()),
+        ("output", time(output), ratio(&report.speedup), report.nodes.1, report.bytes.1, file),
+    ];
+    let startups = report.startup.map(|startup| [startup.input, startup.output]);
+    for (at, (name, time, speedup, nodes, bytes, file)) in rows.into_iter().enumerate() {
+        let mut row = vec![name.to_string(), time, speedup];
+        row.extend(startups.iter().flat_map(|startups| startup(&startups[at])));
+        row.extend([nodes.to_string(), show_bytes(bytes), file]);
+        table.add_row(row);
+    }
     let mut text = lines(&table);
+    if let Some(headroom) = report.headroom.as_ref().filter(|headroom| headroom.flops.0 > 0.0) {
+        let _ = writeln!(text, "\n{}", limit(headroom));
+    }
     if !report.bindings.is_empty() {
         text.push('\n');
         text.push_str(&bindings(report));
@@ -100,6 +103,59 @@ pub fn table(report: &Report) -> String {
         text.push_str(&rules(report));
     }
     text
+}
+
+/// Arithmetic, and the share of the peak that whole runs reach.
+fn limit(headroom: &Headroom) -> String {
+    let Headroom { flops, uncounted, peak, share, .. } = headroom;
+    let both = |(before, after): (String, String)| if before == after { before } else { format!("{before} -> {after}") };
+    let (factor, prefix) = scale(flops.0.max(flops.1));
+    let mut text = format!("arithmetic {} {prefix}FLOP", both((figures(flops.0 / factor), figures(flops.1 / factor))));
+    if uncounted.1 > 0 {
+        let _ = write!(text, ", without {}", count(uncounted.1, "unknown operator"));
+    }
+    if let (Some(peak), Some((before, after))) = (peak, share) {
+        let percent = |share: &f64| format!("{:.0} %", 100.0 * share);
+        let (factor, prefix) = scale(*peak);
+        let reached = format!("{} {prefix}FLOP/s", figures(peak / factor));
+        let _ = write!(text, "; {} of the {reached} that this machine reaches in products", both((percent(before), percent(after))));
+    }
+    text
+}
+
+/// The operators with the most time above their roofline.
+fn slowest(headroom: &Headroom) -> String {
+    let mut table = plain_table(&["above its limit", "at", "time", "of the run", "GFLOP/s", "limit"], &[2, 3, 4, 5]);
+    for Slow { operator, at, ns, share, flops_per_second, limit_ns } in &headroom.slowest {
+        let (share, speed) = (format!("{:.0} %", 100.0 * share), figures(flops_per_second / 1e9));
+        table.add_row([operator.clone(), at.clone(), show_ns(*ns), share, speed, show_ns(*limit_ns)]);
+    }
+    lines(&table)
+}
+
+/// The unit for a number of operations.
+fn scale(flops: f64) -> (f64, &'static str) {
+    match flops {
+        n if n < 1e6 => (1e3, "k"),
+        n if n < 1e9 => (1e6, "M"),
+        n if n < 1e13 => (1e9, "G"),
+        _ => (1e12, "T"),
+    }
+}
+
+/// A number with two significant digits or more: `3.9`, `112`.
+fn figures(value: f64) -> String {
+    match value {
+        n if n < 0.095 => format!("{n:.3}"),
+        n if n < 0.95 => format!("{n:.2}"),
+        n if n < 9.95 => format!("{n:.1}"),
+        n => format!("{n:.0}"),
+    }
+}
+
+/// Time to load, and peak memory.
+fn startup(startup: &Startup) -> [String; 2] {
+    [show_ns(startup.load_ns as f64), startup.peak_bytes.map_or_else(|| "-".into(), show_bytes)]
 }
 
 /// Input against output at every binding.
@@ -301,6 +357,9 @@ pub fn details(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
+    if let Some(headroom) = report.headroom.as_ref().filter(|headroom| !headroom.slowest.is_empty()) {
+        let _ = writeln!(text, "{}", slowest(headroom));
+    }
     let check = &report.check;
     if !check.fills.is_empty() {
         let _ = writeln!(
@@ -376,7 +435,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Timing};
+    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Startups, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -411,6 +470,8 @@ mod tests {
             bindings: Vec::new(),
             refused: None,
             rescued: false,
+            startup: None,
+            headroom: None,
             applied: (0..applied).map(one).collect(),
             cleaned: Vec::new(),
             not_done: Vec::new(),
@@ -494,6 +555,37 @@ mod tests {
         assert_eq!(rows[2], ["output", "1.00", "ms", "1.43x", "[1.42,", "1.45]", "52", "12.3", "MB", "f.onnx"]);
         assert_eq!(rows[5], ["merge-matmul", "×2", "50.0", "µs"]);
         assert_eq!(rows[6], ["fold-batch-norm", "×1", "1.0", "µs"]);
+    }
+
+    #[test]
+    fn the_distance_from_the_limit_is_told_as_far_as_it_is_known() {
+        let mut headroom = Headroom { flops: (3.86e9, 2.1e9), ..Headroom::default() };
+        assert_eq!(limit(&headroom), "arithmetic 3.9 -> 2.1 GFLOP");
+        (headroom.peak, headroom.share) = (Some(112.4e9), Some((0.612, 0.58)));
+        assert_eq!(limit(&headroom), "arithmetic 3.9 -> 2.1 GFLOP; 61 % -> 58 % of the 112 GFLOP/s that this machine reaches in products");
+        (headroom.flops.1, headroom.share, headroom.uncounted.1) = (headroom.flops.0, Some((0.612, 0.612)), 1);
+        let kept = "arithmetic 3.9 GFLOP, without 1 unknown operator; 61 % of the 112 GFLOP/s that this machine reaches in products";
+        assert_eq!(limit(&headroom), kept);
+        let slow = Slow { operator: "Conv".into(), at: "y".into(), ns: 2e6, share: 0.25, flops_per_second: 40e9, limit_ns: 7e5 };
+        headroom.slowest = vec![slow];
+        let told = Report { headroom: Some(headroom), ..report(1) };
+        assert!(table(&told).contains(kept) && !table(&report(1)).contains("FLOP"));
+        let details = details(&told);
+        let row = details.lines().find(|line| line.starts_with("Conv")).expect("a row");
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["Conv", "y", "2.00", "ms", "25", "%", "40", "700.0", "µs"]);
+        assert!(!super::details(&report(1)).contains("above its limit"));
+    }
+
+    #[test]
+    fn what_it_takes_to_start_is_told_where_it_was_measured() {
+        let input = Startup { load_ns: 1_100_000_000, peak_bytes: Some(935_000_000) };
+        let startup = Startups { input, output: Startup { load_ns: 60_000_000, peak_bytes: None } };
+        let text = table(&Report { startup: Some(startup), ..report(3) });
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["time", "speed-up", "load", "memory", "nodes", "size", "file"]);
+        assert_eq!(rows[1], ["input", "1.43", "ms", "1.10", "s", "935.0", "MB", "66", "1234", "B", "m.onnx"]);
+        assert_eq!(rows[2][6..10], ["60.00", "ms", "-", "52"]);
+        assert!(!table(&report(3)).contains("memory"));
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::path::Path;
 use prost::Message;
 use regraft_ir::{Graph, eval};
 use regraft_onnx::Model;
-use regraft_onnx::proto::{ModelProto, ValueInfoProto};
+use regraft_onnx::proto::{ModelProto, TensorProto, ValueInfoProto};
 use regraft_runtime::{
     Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, OptLevel, ProfiledRun, RawProfile, Runtime, RuntimeError, Session,
-    SessionOptions, ValueInfo,
+    SessionOptions, Startup, ValueInfo,
 };
 
 use crate::optimize::verify::to_values;
@@ -28,6 +28,9 @@ pub struct Scripted {
     /// Why a model with these operators, in this order, is refused at this level of the runtime's
     /// own optimizer.
     pub refuses: fn(&[&str], OptLevel) -> Option<&'static str>,
+    /// What it takes to start with a model with these operators, whose written constants have so
+    /// many elements; nothing is known if it is `None`.
+    pub starts: Option<fn(&[&str], usize) -> Startup>,
     /// Results of rewritten models are reported with this many rows, and cut to them.
     pub rows: Option<usize>,
 }
@@ -97,6 +100,14 @@ impl Runtime for Scripted {
         let mut outputs: Vec<ValueInfo> = infos(&written.output);
         outputs.iter_mut().filter_map(|info| info.dims.first_mut()).for_each(|dim| *dim = rows.or(*dim));
         Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs, rows, nodes, runs: 0 }))
+    }
+
+    fn start_up(&self, model: &Path, _: &Feeds, _: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        let Some(starts) = self.starts else { return Ok(None) };
+        let written = ModelProto::decode(bytes_of(ModelSource::path(model))?.as_slice()).map_err(refused)?.graph.unwrap_or_default();
+        let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
+        let elements = |tensor: &TensorProto| tensor.dims.iter().product::<i64>() as usize;
+        Ok(Some(starts(&kinds, written.initializer.iter().map(elements).sum())))
     }
 }
 

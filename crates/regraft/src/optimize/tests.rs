@@ -1,6 +1,8 @@
 //! The pipeline on a scripted runtime: rounds, pruning, budget and interruption, whatever the
 //! machine's clock says.
 
+mod headroom;
+mod starting;
 mod store;
 
 use std::cell::Cell;
@@ -103,7 +105,7 @@ fn model(operators: &[&str]) -> ModelProto {
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
-const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, rows: None };
+const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, starts: None, rows: None };
 
 #[test]
 fn what_is_faster_is_found_measured_checked_and_written() {

@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
+use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
+use regraft_ir::key::canonical_key;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Written;
 use regraft_runtime::{
-    Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Store, TimingOptions, default_store_path, median,
+    Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Startup, Store, TimingOptions, default_store_path, median,
     time_interleaved,
 };
 
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
+use crate::optimize::headroom::Profiled;
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::time_budget::{self, Runs, sitting};
 use crate::optimize::tune::TuningRecord;
@@ -25,6 +27,9 @@ const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
 const FEWEST: usize = 3;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
+/// Prefix of what the machine reaches, which is stored per millisecond.
+const CEILING: &str = "ceiling:";
+const SPEED_UNIT: f64 = 1e6;
 
 /// Where prices come from, and the store behind them.
 pub struct Prices {
@@ -42,6 +47,8 @@ enum Source {
 struct Lab {
     measured: Measured,
     input: Option<Input>,
+    /// All models that this run profiled, the input too, once tuning is over.
+    profiled: Vec<Seen>,
     /// Models that this run profiled beside the input.
     seen: Vec<Seen>,
     /// Whether prices of earlier runs are among the measured ones.
@@ -85,7 +92,7 @@ impl Prices {
             CostKind::Measured => {
                 let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
                 let recalled = !measured.table().is_empty();
-                Source::Measured(Box::new(Lab { measured, input: None, seen: Vec::new(), recalled }))
+                Source::Measured(Box::new(Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled }))
             }
         };
         Ok(Prices { source, store: Some(store), target })
@@ -227,12 +234,36 @@ impl Prices {
         Ok(())
     }
 
-    /// Closes the input's session to free its memory.
+    /// Closes the input's session to free its memory. What was profiled stays known.
     pub fn release(&mut self) {
-        if let Source::Measured(lab) = &mut self.source {
-            lab.input = None;
-            lab.seen.clear();
-        }
+        let Source::Measured(lab) = &mut self.source else { return };
+        let input =
+            lab.input.take().map(|Input { graph, names, profile, run_ns, .. }| Seen { graph, names, profile, run_ns: (run_ns, run_ns) });
+        lab.profiled.extend(input);
+        lab.profiled.append(&mut lab.seen);
+    }
+
+    /// Where the time of a graph's runs went, if it was profiled.
+    pub fn profiled(&self, graph: &Graph) -> Option<Profiled> {
+        let Source::Measured(lab) = &self.source else { return None };
+        let key = canonical_key(graph);
+        let seen = lab.profiled.iter().rev().find(|seen| canonical_key(&seen.graph) == key)?;
+        let Seen { graph, names, profile, run_ns: (_, run_ns) } = seen;
+        let attribution = Attribution::of(graph, self.bindings(), names, profile)?;
+        Some(Profiled { graph: graph.clone(), attribution, run_ns: Some(*run_ns) })
+    }
+
+    /// Profiles a model alone, to see where its time goes. Prices stay as they are.
+    pub fn profile(
+        &self,
+        profiler: &Profiler<'_>,
+        graph: &Graph,
+        artifact: &Artifact,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Profiled>, Failure> {
+        let (_, profile, ..) = profiler.profile(artifact, go_on)?;
+        let attribution = Attribution::of(graph, self.bindings(), &names(&artifact.written), &profile);
+        Ok(attribution.map(|attribution| Profiled { graph: graph.clone(), attribution, run_ns: None }))
     }
 
     /// Stores what tuning found.
@@ -266,6 +297,50 @@ impl Prices {
         };
         store.put(&[row("median", speedup.median), row("low", speedup.low), row("high", speedup.high)])?;
         Ok(())
+    }
+
+    /// Stores the most that this machine reaches.
+    pub fn remember_ceiling(&mut self, ceiling: Ceiling) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let row = |name: &str, speed: f64, unit: &str| regraft_runtime::Measurement {
+            key: self.target.key(format!("{CEILING}{name}")),
+            median_ns: (speed * SPEED_UNIT).round() as u64,
+            spread_ns: 0,
+            samples: 1,
+            context: format!("the most that this machine reaches, {unit} per ms"),
+            updated_at: 0,
+        };
+        store.put(&[row("flops", ceiling.flops, "floating-point operations"), row("bandwidth", ceiling.bandwidth, "bytes")])?;
+        Ok(())
+    }
+
+    /// The most that this machine reaches, from the store.
+    pub fn recall_ceiling(&self) -> Option<Ceiling> {
+        let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{CEILING}{name}"))).ok().flatten();
+        let speed = |name: &str| get(name).map(|row| row.median_ns as f64 / SPEED_UNIT).filter(|speed| *speed > 0.0);
+        Some(Ceiling { flops: speed("flops")?, bandwidth: speed("bandwidth")? })
+    }
+
+    /// Stores what it takes to start with a model, for frozen runs.
+    pub fn remember_startup(&mut self, key: &str, startup: Startup) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let row = |name: &str, amount: u64, unit: &str| regraft_runtime::Measurement {
+            key: self.target.key(format!("{key}:{name}")),
+            median_ns: amount,
+            spread_ns: 0,
+            samples: 1,
+            context: format!("a process of its own, {unit}"),
+            updated_at: 0,
+        };
+        let peak = startup.peak_bytes.map(|bytes| row("peak", bytes, "bytes"));
+        store.put(&std::iter::once(row("load", startup.load_ns, "ns")).chain(peak).collect::<Vec<_>>())?;
+        Ok(())
+    }
+
+    /// What it took to start with a model, from the store.
+    pub fn recall_startup(&self, key: &str) -> Option<Startup> {
+        let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{key}:{name}"))).ok().flatten();
+        Some(Startup { load_ns: get("load")?.median_ns, peak_bytes: get("peak").map(|row| row.median_ns) })
     }
 
     /// An end-to-end comparison from the store.
