@@ -36,10 +36,10 @@ Examples:
 
 Exit codes:
   0    done, and every promise asked for was met
-  1    finished, but a promise was not met (--min-speedup, --require), the runtime refuses the
-       result as it refuses the input (optimize), a difference was found (check), or a rule is
-       refuted (rules exercise, rules axioms), unproved (rules verify), or not true as it stands
-       (rules import)
+  1    finished, but a promise was not met (--min-speedup, --max-load, --max-memory, --require),
+       the runtime refuses the result as it refuses the input (optimize), a difference was found
+       (check), or a rule is refuted (rules exercise, rules axioms), unproved (rules verify), or
+       not true as it stands (rules import)
   2    mistake in the arguments or the input, I/O error, or internal error
   130  interrupted with Ctrl-C; optimize still writes the best valid model found so far";
 

@@ -112,6 +112,7 @@ fn optimize_on(
         let candidates = tune::tune(&mut run)?;
         comparison = compare::compare(&mut run, candidates)?;
     }
+    starting::start_leader(&mut run, &mut comparison);
     let decision = validate::validate(&mut run, comparison)?;
     let startups = starting::startups(&mut run, decision.winner());
     let headroom = headroom::headroom(&mut run, &decision);

@@ -6,6 +6,7 @@ use regraft_runtime::Startup;
 
 use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
+use crate::optimize::compare::Comparison;
 use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::surcharge::growth;
@@ -15,29 +16,35 @@ use crate::units::show_bytes;
 /// Maximum number of rules named that make a model grow.
 const RULES_NAMED: usize = 3;
 
+/// Measures the input and the best candidate, if there is time: checking may leave none.
+pub fn start_leader(run: &mut Run<'_>, comparison: &mut Comparison) {
+    let leader = comparison.ranking.first().map(|at| &mut comparison.candidates[*at]);
+    if let Some(leader) = leader.filter(|leader| leader.startup.is_none()) {
+        leader.startup = startups(run, Some(leader)).map(|startups| startups.output);
+    }
+}
+
 /// The input and what is written, each in a process of its own; `None`, where that is not possible,
 /// or no time is left for it.
 pub fn startups(run: &mut Run<'_>, winner: Option<&Candidate>) -> Option<Startups> {
-    let start = Instant::now();
-    if run.is_interrupted() || run.evaluator.is_timed() && run.startup.is_none() && !run.clock.affords_starting() {
+    let known = winner.map_or(run.startup, |winner| winner.startup);
+    if let (Some(input), Some(output)) = (run.startup, known) {
+        return Some(Startups { input, output });
+    }
+    if run.is_interrupted() || run.evaluator.is_timed() && !run.clock.affords_starting() {
         return None;
     }
+    let start = Instant::now();
     run.phase(Phase::Measure, "what it takes to start a process");
-    let measured = of_input(run).and_then(|input| {
-        let known = winner.and_then(|winner| winner.startup);
-        let output = match winner {
-            None => input,
-            Some(_) if known.is_some() => known,
-            Some(winner) => run.evaluator.start_up(Some(winner))?,
-        };
-        Ok((input, output))
-    });
+    let measured = of_input(run).and_then(|input| Ok((input, winner.map_or(Ok(input), |winner| run.evaluator.start_up(Some(winner)))?)));
     run.journal.seconds.measure += start.elapsed().as_secs_f64();
     match measured {
-        Ok((Some(input), Some(output))) => Some(Startups { input, output }),
-        Ok(_) => None,
+        Ok((input, output)) => input.zip(output).map(|(input, output)| Startups { input, output }),
         Err(why) => {
-            run.journal.warnings.push(format!("what it takes to start a process was not measured: {}", why.cause));
+            let warning = format!("what it takes to start a process was not measured: {}", why.cause);
+            if !run.journal.warnings.contains(&warning) {
+                run.journal.warnings.push(warning);
+            }
             None
         }
     }

@@ -104,8 +104,8 @@ impl TimeBudget {
 
     /// When comparing ends: what must follow has to fit.
     pub fn comparing_ends(&self) -> Instant {
-        let rest = self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING) + self.starting();
-        self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest))
+        let rest = self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING);
+        self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest) + self.starting())
     }
 
     /// How long it takes to start processes with the input and with the result.

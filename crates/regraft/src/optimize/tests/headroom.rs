@@ -30,8 +30,9 @@ fn arithmetic_and_the_slowest_operators_are_told() {
     // A later run knows what the machine reaches, and looks where the time goes.
     let again = scene.run(UNEVEN, &scene.request(), &mut Silent);
     let (again, measured) = (of(&again), again.measured_models);
-    assert_eq!((measured, again.flops, again.peak), (0, told.flops, told.peak));
-    assert_eq!(again.slowest.iter().map(|slow| &slow.at).collect::<Vec<_>>(), told.slowest.iter().map(|slow| &slow.at).collect::<Vec<_>>());
+    assert!(measured == 0 && again.peak.is_some_and(|known| (known / peak - 1.0).abs() < 1e-6), "{again:?}");
+    let names = |told: &Headroom| told.slowest.iter().map(|slow| slow.at.clone()).collect::<Vec<_>>();
+    assert_eq!((again.flops, names(again)), (told.flops, names(told)));
 }
 
 #[test]
