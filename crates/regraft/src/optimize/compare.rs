@@ -70,7 +70,7 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
 /// Times candidates against the input at every binding; returns the input's times. Candidates that
 /// the runtime does not run, or that exceed the limits, are dropped, with a note.
 pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Vec<Timed>, Failure> {
-    retain_admitted(run, candidates)?;
+    retain_admitted(run, candidates);
     let failure = match time(run, candidates) {
         Ok(input) => return Ok(input),
         Err(failure) => failure,

@@ -1,5 +1,6 @@
 //! A run: what all stages after loading share, and what they record along the way.
 
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use regraft_ir::Graph;
@@ -30,8 +31,8 @@ pub struct Run<'a> {
     pub record: TuningRecord,
     /// Whether the candidates are what an earlier run found, and nothing was searched.
     pub recalled: bool,
-    /// What a process takes that loads the input, if measured.
-    pub startup: Option<Startup>,
+    /// What a process takes that loads the input, once that was asked; `None` if it is not known.
+    pub startup: OnceCell<Option<Startup>>,
     /// What searches add to the price of a node for each byte of weights that it reads, ns: more
     /// than nothing if what was found exceeds the limits.
     pub surcharge: f64,
@@ -65,7 +66,7 @@ impl<'a> Run<'a> {
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
         let record = TuningRecord::recall(job, evaluator.prices());
-        Ok(Run { job, evaluator, clock, record, recalled: false, startup: None, surcharge: 0.0, journal, observer })
+        Ok(Run { job, evaluator, clock, record, recalled: false, startup: OnceCell::new(), surcharge: 0.0, journal, observer })
     }
 
     /// Tells the observer what begins.

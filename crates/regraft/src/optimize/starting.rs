@@ -27,79 +27,78 @@ pub fn start_leader(run: &mut Run<'_>, comparison: &mut Comparison) {
 /// The input and what is written, each in a process of its own; `None`, where that is not possible,
 /// or no time is left for it.
 pub fn startups(run: &mut Run<'_>, winner: Option<&Candidate>) -> Option<Startups> {
-    let known = winner.map_or(run.startup, |winner| winner.startup);
-    if let (Some(input), Some(output)) = (run.startup, known) {
-        return Some(Startups { input, output });
-    }
-    if run.is_interrupted() || run.evaluator.is_timed() && !run.clock.affords_starting() {
+    let start = Instant::now();
+    let is_late = || run.evaluator.is_timed() && run.job.request.limits.is_empty() && !run.clock.affords_starting();
+    let known = run.startup.get().is_some() && winner.is_none_or(|winner| winner.startup.is_some());
+    if !known && (run.is_interrupted() || is_late()) {
         return None;
     }
-    let start = Instant::now();
-    run.phase(Phase::Measure, "what it takes to start a process");
-    let measured = of_input(run).and_then(|input| Ok((input, winner.map_or(Ok(input), |winner| run.evaluator.start_up(Some(winner)))?)));
+    let input = of_input(run)?;
+    let output = match winner {
+        None => Some(input),
+        Some(winner) => winner.startup.or_else(|| {
+            let measured = run.evaluator.start_up(Some(winner));
+            measured.unwrap_or_else(|why| warn(run, &why))
+        }),
+    };
     run.journal.seconds.measure += start.elapsed().as_secs_f64();
-    match measured {
-        Ok((input, output)) => input.zip(output).map(|(input, output)| Startups { input, output }),
-        Err(why) => {
-            let warning = format!("what it takes to start a process was not measured: {}", why.cause);
-            if !run.journal.warnings.contains(&warning) {
-                run.journal.warnings.push(warning);
-            }
-            None
-        }
+    Some(Startups { input, output: output? })
+}
+
+/// That a process could not be started, or failed.
+fn warn(run: &mut Run<'_>, why: &Failure) -> Option<Startup> {
+    let warning = format!("what it takes to start a process was not measured: {}", why.cause);
+    if !run.is_interrupted() && !run.journal.warnings.contains(&warning) {
+        run.journal.warnings.push(warning);
     }
+    None
 }
 
 /// Drops candidates that exceed the limits, with a note.
-pub fn retain_admitted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<(), Failure> {
-    let mut admitted = Vec::with_capacity(candidates.len());
-    for mut candidate in candidates.drain(..) {
-        if admits(run, &mut candidate)? {
-            admitted.push(candidate);
-        }
-    }
-    *candidates = admitted;
-    Ok(())
+pub fn retain_admitted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) {
+    candidates.retain_mut(|candidate| admits(run, candidate));
 }
 
 /// Whether a process that loads the candidate stays within the limits. If not, or if that is not
 /// known, notes why.
-pub fn admits(run: &mut Run<'_>, candidate: &mut Candidate) -> Result<bool, Failure> {
-    let Some(why) = exceeded(run, candidate)? else { return Ok(true) };
+pub fn admits(run: &mut Run<'_>, candidate: &mut Candidate) -> bool {
+    let Some(why) = exceeded(run, candidate) else { return true };
     let because = format!("{why}{}", grown(run, candidate));
     run.journal.not_done.push(NotDone { what: candidate.name.clone(), at: "starting".into(), because });
-    Ok(false)
+    false
 }
 
 /// The same without a note.
-pub fn is_within(run: &mut Run<'_>, candidate: &mut Candidate) -> Result<bool, Failure> {
-    exceeded(run, candidate).map(|why| why.is_none())
+pub fn is_within(run: &mut Run<'_>, candidate: &mut Candidate) -> bool {
+    exceeded(run, candidate).is_none()
 }
 
 /// Why a candidate exceeds the limits, if it does.
-fn exceeded(run: &mut Run<'_>, candidate: &mut Candidate) -> Result<Option<String>, Failure> {
+fn exceeded(run: &mut Run<'_>, candidate: &mut Candidate) -> Option<String> {
     let limits = run.job.request.limits;
     // The input at the opset that was asked for is written whatever it takes.
     if limits.is_empty() || run.job.input.converted && candidate.script.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let input = of_input(run)?;
+    let input = of_input(run);
     if candidate.startup.is_none() {
         run.phase(Phase::Measure, &format!("{}: what it takes to start a process", candidate.name));
         match run.evaluator.start_up(Some(candidate)) {
             Ok(startup) => candidate.startup = startup,
-            Err(why) => return Ok(Some(why.cause)),
+            Err(why) => return Some(why.cause),
         }
     }
-    Ok(limits.exceeded(input.as_ref(), candidate.startup.as_ref()))
+    limits.exceeded(input.as_ref(), candidate.startup.as_ref())
 }
 
-/// What a process takes that loads the input; measured once.
-pub fn of_input(run: &mut Run<'_>) -> Result<Option<Startup>, Failure> {
-    if run.startup.is_none() {
-        run.startup = run.evaluator.start_up(None)?;
+/// What a process takes that loads the input, if that is known; measured once.
+pub fn of_input(run: &mut Run<'_>) -> Option<Startup> {
+    if run.startup.get().is_none() {
+        run.phase(Phase::Measure, "the input: what it takes to start a process");
+        let measured = run.evaluator.start_up(None).unwrap_or_else(|why| warn(run, &why));
+        let _ = run.startup.set(measured);
     }
-    Ok(run.startup)
+    run.startup.get().copied().flatten()
 }
 
 /// Rules that made the weights grow.

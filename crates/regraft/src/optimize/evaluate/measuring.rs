@@ -20,8 +20,9 @@ use crate::optimize::time_budget::{Runs, sitting};
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
 
-/// Most processes started with one model.
+/// Most processes started with one model, and fewest if the time to load decides.
 const STARTS: usize = 5;
+const JUDGED: usize = 3;
 
 /// An evaluator that measures.
 pub struct Measuring<'a> {
@@ -110,8 +111,10 @@ impl Evaluator for Measuring<'_> {
         let saved = candidate.map(|candidate| candidate.artifact.saved(input.model.has_external_data())).transpose()?;
         let file = saved.as_ref().map_or(&request.input, |(_folder, path)| path);
         let options = SessionOptions { threads: request.threads, ..SessionOptions::default() };
+        // One load may be slow by chance; the peak of the memory is steady.
+        let least = if request.limits.load.is_some() { JUDGED } else { 1 };
         let (until, mut startups) = (Instant::now() + sitting(request.budget), Vec::new());
-        while startups.len() < STARTS && (startups.is_empty() || Instant::now() < until) {
+        while startups.len() < least || startups.len() < STARTS && Instant::now() < until {
             let Some(startup) = runtime.start_up(file, &bindings[0].feeds, &options)? else { return Ok(None) };
             startups.push(startup);
         }
@@ -126,7 +129,9 @@ impl Evaluator for Measuring<'_> {
 
     fn profiled(&mut self, candidate: Option<&Candidate>, affordable: bool) -> Result<Option<Profiled>, Failure> {
         let graph = candidate.map_or(&self.job.input.graph, |candidate| &candidate.graph);
-        if let Some(profiled) = self.prices.profiled(graph) {
+        // Graphs do not tell bodies apart.
+        let is_whole = candidate.is_none_or(|candidate| candidate.script.bodies.is_empty());
+        if let Some(profiled) = self.prices.profiled(graph).filter(|_| is_whole) {
             return Ok(Some(profiled));
         }
         if !affordable || candidate.is_none() && self.job.refusal.is_some() {

@@ -27,7 +27,7 @@ impl Tuner<'_, '_> {
         if most <= least {
             return self.leave_out_heavy(&heavy).map(drop);
         }
-        let share = self.run.job.request.limits.allowed_share(of_input(self.run)?.as_ref(), heavy.startup.as_ref());
+        let share = self.run.job.request.limits.allowed_share(of_input(self.run).as_ref(), heavy.startup.as_ref());
         let goal = least + (most - least) * share * CAUTION;
         // What a byte of the heavy one gains on average.
         let prices = self.run.evaluator.prices();
@@ -71,7 +71,7 @@ impl Tuner<'_, '_> {
             };
             let name = self.run.next_name();
             let Some(mut shorter) = self.run.realize(name, shorter)? else { return Ok(false) };
-            *(if is_within(self.run, &mut shorter)? { &mut light } else { &mut wrong }) = middle;
+            *(if is_within(self.run, &mut shorter) { &mut light } else { &mut wrong }) = middle;
         }
         let Some(applied) = heavy.script.applied().nth(wrong - 1) else { return Ok(false) };
         let (what, at) = (applied.rule.clone(), applied.at.clone());

@@ -160,7 +160,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let most = if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS };
         let mut finalists = Vec::new();
         for mut candidate in candidates {
-            if finalists.len() < most && admits(run, &mut candidate)? {
+            if finalists.len() < most && admits(run, &mut candidate) {
                 finalists.push(candidate);
             }
         }
@@ -367,7 +367,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut ratio = None;
         if let Some(mut candidate) = self.run.realize(name, proposal)? {
             if self.profile(&mut candidate) {
-                if !self.leads(&candidate) || admits(self.run, &mut candidate)? {
+                if !self.leads(&candidate) || admits(self.run, &mut candidate) {
                     ratio = candidate.profiled;
                     self.candidates.push(candidate);
                     self.drop_slowest();
