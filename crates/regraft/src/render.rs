@@ -1,5 +1,7 @@
 //! Human-readable reports: one short table, one verdict line, and the details on request.
 
+mod headroom;
+
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -8,7 +10,7 @@ use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
-use crate::report::{Headroom, Replayed, Report, Slow, Speedup, Undecided};
+use crate::report::{Replayed, Report, Speedup, Undecided};
 use crate::units::{show_bytes, show_ns};
 
 /// Maximum number of rules in the table; the report has all.
@@ -92,7 +94,7 @@ pub fn table(report: &Report) -> String {
     }
     let mut text = lines(&table);
     if let Some(headroom) = report.headroom.as_ref().filter(|headroom| headroom.flops.0 > 0.0) {
-        let _ = writeln!(text, "\n{}", limit(headroom));
+        let _ = writeln!(text, "\n{}", headroom::arithmetic(headroom));
     }
     if !report.bindings.is_empty() {
         text.push('\n');
@@ -103,54 +105,6 @@ pub fn table(report: &Report) -> String {
         text.push_str(&rules(report));
     }
     text
-}
-
-/// Arithmetic, and the share of the peak that whole runs reach.
-fn limit(headroom: &Headroom) -> String {
-    let Headroom { flops, uncounted, peak, share, .. } = headroom;
-    let both = |(before, after): (String, String)| if before == after { before } else { format!("{before} -> {after}") };
-    let (factor, prefix) = scale(flops.0.max(flops.1));
-    let mut text = format!("arithmetic {} {prefix}FLOP", both((figures(flops.0 / factor), figures(flops.1 / factor))));
-    if uncounted.1 > 0 {
-        let _ = write!(text, ", without {}", count(uncounted.1, "unknown operator"));
-    }
-    if let (Some(peak), Some((before, after))) = (peak, share) {
-        let percent = |share: &f64| format!("{:.0} %", 100.0 * share);
-        let (factor, prefix) = scale(*peak);
-        let reached = format!("{} {prefix}FLOP/s", figures(peak / factor));
-        let _ = write!(text, "; {} of the {reached} that this machine reaches in products", both((percent(before), percent(after))));
-    }
-    text
-}
-
-/// The operators with the most time above their roofline.
-fn slowest(headroom: &Headroom) -> String {
-    let mut table = plain_table(&["above its limit", "at", "time", "of the run", "GFLOP/s", "limit"], &[2, 3, 4, 5]);
-    for Slow { operator, at, ns, share, flops_per_second, limit_ns } in &headroom.slowest {
-        let (share, speed) = (format!("{:.0} %", 100.0 * share), figures(flops_per_second / 1e9));
-        table.add_row([operator.clone(), at.clone(), show_ns(*ns), share, speed, show_ns(*limit_ns)]);
-    }
-    lines(&table)
-}
-
-/// The unit for a number of operations.
-fn scale(flops: f64) -> (f64, &'static str) {
-    match flops {
-        n if n < 1e6 => (1e3, "k"),
-        n if n < 1e9 => (1e6, "M"),
-        n if n < 1e13 => (1e9, "G"),
-        _ => (1e12, "T"),
-    }
-}
-
-/// A number with two significant digits or more: `3.9`, `112`.
-fn figures(value: f64) -> String {
-    match value {
-        n if n < 0.095 => format!("{n:.3}"),
-        n if n < 0.95 => format!("{n:.2}"),
-        n if n < 9.95 => format!("{n:.1}"),
-        n => format!("{n:.0}"),
-    }
 }
 
 /// Time to load, and peak memory.
@@ -358,7 +312,7 @@ pub fn details(report: &Report) -> String {
         let _ = writeln!(text, "{}", lines(&table));
     }
     if let Some(headroom) = report.headroom.as_ref().filter(|headroom| !headroom.slowest.is_empty()) {
-        let _ = writeln!(text, "{}", slowest(headroom));
+        let _ = writeln!(text, "{}", headroom::slowest(headroom));
     }
     let check = &report.check;
     if !check.fills.is_empty() {
@@ -435,7 +389,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, Startups, Timing};
+    use crate::report::{Applied, AtBinding, Check, Headroom, NotDone, SCHEMA, Seconds, Slow, Startups, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -558,22 +512,12 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_from_the_limit_is_told_as_far_as_it_is_known() {
-        let mut headroom = Headroom { flops: (3.86e9, 2.1e9), ..Headroom::default() };
-        assert_eq!(limit(&headroom), "arithmetic 3.9 -> 2.1 GFLOP");
-        (headroom.peak, headroom.share) = (Some(112.4e9), Some((0.612, 0.58)));
-        assert_eq!(limit(&headroom), "arithmetic 3.9 -> 2.1 GFLOP; 61 % -> 58 % of the 112 GFLOP/s that this machine reaches in products");
-        (headroom.flops.1, headroom.share, headroom.uncounted.1) = (headroom.flops.0, Some((0.612, 0.612)), 1);
-        let kept = "arithmetic 3.9 GFLOP, without 1 unknown operator; 61 % of the 112 GFLOP/s that this machine reaches in products";
-        assert_eq!(limit(&headroom), kept);
+    fn the_distance_from_the_limit_is_told_if_it_is_known() {
         let slow = Slow { operator: "Conv".into(), at: "y".into(), ns: 2e6, share: 0.25, flops_per_second: 40e9, limit_ns: 7e5 };
-        headroom.slowest = vec![slow];
+        let headroom = Headroom { flops: (3.9e9, 2.1e9), slowest: vec![slow], ..Headroom::default() };
         let told = Report { headroom: Some(headroom), ..report(1) };
-        assert!(table(&told).contains(kept) && !table(&report(1)).contains("FLOP"));
-        let details = details(&told);
-        let row = details.lines().find(|line| line.starts_with("Conv")).expect("a row");
-        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["Conv", "y", "2.00", "ms", "25", "%", "40", "700.0", "µs"]);
-        assert!(!super::details(&report(1)).contains("above its limit"));
+        assert!(table(&told).contains("\narithmetic 3.9 -> 2.1 GFLOP\n") && !table(&report(1)).contains("FLOP"));
+        assert!(details(&told).contains("above its limit") && !details(&report(1)).contains("above its limit"));
     }
 
     #[test]
