@@ -2,12 +2,13 @@
 //! above their roofline.
 
 use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op, OpKind};
+use serde::{Deserialize, Serialize};
 
 use crate::attribute::Attribution;
 use crate::workload::{Workload, is_product};
 
 /// The most that a machine reaches with a runtime and a number of threads, by measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Arithmetic of a product, in flop per ns.
     pub flops: f64,

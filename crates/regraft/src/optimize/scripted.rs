@@ -29,8 +29,8 @@ pub struct Scripted {
     /// own optimizer.
     pub refuses: fn(&[&str], OptLevel) -> Option<&'static str>,
     /// What it takes to start with a model with these operators, whose written constants have so
-    /// many elements; nothing is known if it is `None`.
-    pub starts: Option<fn(&[&str], usize) -> Startup>,
+    /// many elements, or that a process fails. `None` if no process can be started.
+    pub starts: Option<fn(&[&str], usize) -> Result<Startup, &'static str>>,
     /// Results of rewritten models are reported with this many rows, and cut to them.
     pub rows: Option<usize>,
 }
@@ -107,7 +107,7 @@ impl Runtime for Scripted {
         let written = ModelProto::decode(bytes_of(ModelSource::path(model))?.as_slice()).map_err(refused)?.graph.unwrap_or_default();
         let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
         let elements = |tensor: &TensorProto| tensor.dims.iter().product::<i64>() as usize;
-        Ok(Some(starts(&kinds, written.initializer.iter().map(elements).sum())))
+        starts(&kinds, written.initializer.iter().map(elements).sum()).map(Some).map_err(failed)
     }
 }
 

@@ -12,6 +12,9 @@ use regraft_runtime::{
     time_interleaved,
 };
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::headroom::Profiled;
@@ -27,9 +30,8 @@ const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
 const FEWEST: usize = 3;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
-/// Prefix of what the machine reaches, which is stored per millisecond.
-const CEILING: &str = "ceiling:";
-const SPEED_UNIT: f64 = 1e6;
+/// Key of what the machine reaches.
+const CEILING: &str = "ceiling";
 
 /// Where prices come from, and the store behind them.
 pub struct Prices {
@@ -268,19 +270,13 @@ impl Prices {
 
     /// Stores what tuning found.
     pub fn remember_tuning(&mut self, key: &str, record: &TuningRecord) -> Result<(), Failure> {
-        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
-        let context = serde_json::to_string(record).map_err(Failure::new)?;
-        let row =
-            regraft_runtime::Measurement { key: self.target.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
-        store.put(&[row])?;
-        Ok(())
+        self.remember(key, 0, record)
     }
 
     /// What earlier runs found; empty if there was none, or if its format is that of another
     /// version.
     pub fn recall_tuning(&self, key: &str) -> TuningRecord {
-        let row = self.store.as_ref().and_then(|s| s.get(&self.target.key(key)).ok().flatten());
-        row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
+        self.recall(key).unwrap_or_default()
     }
 
     /// Stores an end-to-end comparison for frozen runs.
@@ -301,46 +297,36 @@ impl Prices {
 
     /// Stores the most that this machine reaches.
     pub fn remember_ceiling(&mut self, ceiling: Ceiling) -> Result<(), Failure> {
-        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
-        let row = |name: &str, speed: f64, unit: &str| regraft_runtime::Measurement {
-            key: self.target.key(format!("{CEILING}{name}")),
-            median_ns: (speed * SPEED_UNIT).round() as u64,
-            spread_ns: 0,
-            samples: 1,
-            context: format!("the most that this machine reaches, {unit} per ms"),
-            updated_at: 0,
-        };
-        store.put(&[row("flops", ceiling.flops, "floating-point operations"), row("bandwidth", ceiling.bandwidth, "bytes")])?;
-        Ok(())
+        self.remember(CEILING, 0, &ceiling)
     }
 
     /// The most that this machine reaches, from the store.
     pub fn recall_ceiling(&self) -> Option<Ceiling> {
-        let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{CEILING}{name}"))).ok().flatten();
-        let speed = |name: &str| get(name).map(|row| row.median_ns as f64 / SPEED_UNIT).filter(|speed| *speed > 0.0);
-        Some(Ceiling { flops: speed("flops")?, bandwidth: speed("bandwidth")? })
+        self.recall(CEILING).filter(|ceiling: &Ceiling| ceiling.flops > 0.0 && ceiling.bandwidth > 0.0)
     }
 
     /// Stores what it takes to start with a model, for frozen runs.
     pub fn remember_startup(&mut self, key: &str, startup: Startup) -> Result<(), Failure> {
-        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
-        let row = |name: &str, amount: u64, unit: &str| regraft_runtime::Measurement {
-            key: self.target.key(format!("{key}:{name}")),
-            median_ns: amount,
-            spread_ns: 0,
-            samples: 1,
-            context: format!("a process of its own, {unit}"),
-            updated_at: 0,
-        };
-        let peak = startup.peak_bytes.map(|bytes| row("peak", bytes, "bytes"));
-        store.put(&std::iter::once(row("load", startup.load_ns, "ns")).chain(peak).collect::<Vec<_>>())?;
-        Ok(())
+        self.remember(key, startup.load_ns, &startup)
     }
 
     /// What it took to start with a model, from the store.
     pub fn recall_startup(&self, key: &str) -> Option<Startup> {
-        let get = |name: &str| self.store.as_ref()?.get(&self.target.key(format!("{key}:{name}"))).ok().flatten();
-        Some(Startup { load_ns: get("load")?.median_ns, peak_bytes: get("peak").map(|row| row.median_ns) })
+        self.recall(key)
+    }
+
+    /// Stores something, as JSON, unless the store is frozen.
+    fn remember(&mut self, key: &str, median_ns: u64, what: &impl Serialize) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let (key, context) = (self.target.key(key), serde_json::to_string(what).map_err(Failure::new)?);
+        store.put(&[regraft_runtime::Measurement { key, median_ns, spread_ns: 0, samples: 1, context, updated_at: 0 }])?;
+        Ok(())
+    }
+
+    /// What was stored; `None` if there is none, or if its format is that of another version.
+    fn recall<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let row = self.store.as_ref()?.get(&self.target.key(key)).ok().flatten()?;
+        serde_json::from_str(&row.context).ok()
     }
 
     /// An end-to-end comparison from the store.

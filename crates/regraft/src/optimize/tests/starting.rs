@@ -6,7 +6,7 @@ use super::*;
 use crate::limits::{Limit, Limits};
 
 /// A thousandth of a second and a megabyte for each operator.
-const EACH: Scripted = Scripted { starts: Some(|kinds, _| startup(kinds.len() as u64)), ..EVEN };
+const EACH: Scripted = Scripted { starts: Some(|kinds, _| Ok(startup(kinds.len() as u64))), ..EVEN };
 
 const fn startup(amount: u64) -> Startup {
     Startup { load_ns: amount * 1_000_000, peak_bytes: Some(amount * 1_000_000) }
@@ -33,7 +33,7 @@ fn what_it_takes_to_start_is_reported() {
 }
 
 /// The fused operator takes ten times as much as all others.
-const HEAVY: Scripted = Scripted { starts: Some(|kinds, _| startup(if kinds.contains(&"Gelu") { 50 } else { 5 })), ..EVEN };
+const HEAVY: Scripted = Scripted { starts: Some(|kinds, _| Ok(startup(if kinds.contains(&"Gelu") { 50 } else { 5 }))), ..EVEN };
 
 #[test]
 fn a_result_that_exceeds_a_limit_is_refused_and_the_next_one_has_its_turn() {
@@ -64,6 +64,21 @@ fn what_is_not_known_is_not_within_a_limit() {
     let report = scene.run(EVEN, &within(&scene, Limit::Most(u64::MAX)), &mut Silent);
     assert_eq!((scene.written().len(), report.applied.len()), (CHAIN.len(), 0));
     assert!(report.not_done.iter().any(|n| n.because.contains("not known")), "{:?}", report.not_done);
+}
+
+#[test]
+fn a_process_that_fails_is_told_and_ends_nothing() {
+    let scene = Scene::new(&CHAIN);
+    let failing = Scripted { starts: Some(|_, _| Err("it was killed")), ..EVEN };
+    let report = scene.run(failing, &scene.request(), &mut Silent);
+    assert_eq!((scene.written().len(), report.startup), (2, None));
+    let warnings = report.warnings.iter().filter(|warning| warning.contains("it was killed"));
+    assert_eq!(warnings.count(), 1, "{:?}", report.warnings);
+    // One that only the rewritten model lets fail.
+    let heavy = Scripted { starts: Some(|kinds, _| if kinds.len() < 5 { Err("it was killed") } else { Ok(startup(5)) }), ..EVEN };
+    let report = scene.run(heavy, &within(&scene, Limit::Times(2.0)), &mut Silent);
+    assert_eq!((scene.written().len(), report.startup.map(|told| told.output)), (5, Some(startup(5))));
+    assert!(report.not_done.iter().any(|n| n.at == "starting" && n.because.contains("it was killed")), "{:?}", report.not_done);
 }
 
 #[test]
@@ -98,7 +113,7 @@ pub(super) fn pairs() -> ModelProto {
 fn weights_grow_as_far_as_the_limit_allows_where_that_gains_most() {
     let scene = Scene::new(&CHAIN);
     scene.put(&pairs());
-    let weighty = Scripted { starts: Some(|_, elements| startup(elements as u64)), ..EVEN };
+    let weighty = Scripted { starts: Some(|_, elements| Ok(startup(elements as u64))), ..EVEN };
     let all = scene.run(weighty, &scene.request(), &mut Silent);
     assert_eq!((scene.written().len(), all.startup.map(|told| told.output)), (3, Some(startup(128))), "{all:?}");
     // Only the smaller of both fits.
