@@ -17,6 +17,9 @@ use crate::sizes::value_info;
 /// Nanoseconds of every run that are not spent in any operator.
 const CALL: u64 = 1_000;
 
+/// What a process takes that loads a model, or why it fails.
+pub type Starts = fn(&[&str], usize) -> Result<Startup, &'static str>;
+
 /// How long models take.
 #[derive(Clone, Copy)]
 pub struct Scripted {
@@ -30,7 +33,7 @@ pub struct Scripted {
     pub refuses: fn(&[&str], OptLevel) -> Option<&'static str>,
     /// What it takes to start with a model with these operators, whose written constants have so
     /// many elements, or that a process fails. `None` if no process can be started.
-    pub starts: Option<fn(&[&str], usize) -> Result<Startup, &'static str>>,
+    pub starts: Option<Starts>,
     /// Results of rewritten models are reported with this many rows, and cut to them.
     pub rows: Option<usize>,
 }

@@ -20,7 +20,8 @@ use crate::optimize::time_budget::{Runs, sitting};
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
 
-/// Most processes started with one model, and fewest if the time to load decides.
+/// Most processes started with one model, and fewest if what they take decides: one may be slow by
+/// chance, and its peak depends a little on where its memory lies.
 const STARTS: usize = 5;
 const JUDGED: usize = 3;
 
@@ -111,8 +112,7 @@ impl Evaluator for Measuring<'_> {
         let saved = candidate.map(|candidate| candidate.artifact.saved(input.model.has_external_data())).transpose()?;
         let file = saved.as_ref().map_or(&request.input, |(_folder, path)| path);
         let options = SessionOptions { threads: request.threads, ..SessionOptions::default() };
-        // One load may be slow by chance; the peak of the memory is steady.
-        let least = if request.limits.load.is_some() { JUDGED } else { 1 };
+        let least = if request.limits.is_empty() { 1 } else { JUDGED };
         let (until, mut startups) = (Instant::now() + sitting(request.budget), Vec::new());
         while startups.len() < least || startups.len() < STARTS && Instant::now() < until {
             let Some(startup) = runtime.start_up(file, &bindings[0].feeds, &options)? else { return Ok(None) };
