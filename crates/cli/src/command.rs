@@ -36,10 +36,10 @@ Examples:
 
 Exit codes:
   0    done, and every promise asked for was met
-  1    finished, but a promise was not met (--min-speedup, --require), the runtime refuses the
-       result as it refuses the input (optimize), a difference was found (check), or a rule is
-       refuted (rules exercise, rules axioms), unproved (rules verify), or not true as it stands
-       (rules import)
+  1    finished, but a promise was not met (--min-speedup, --max-load, --max-memory, --require),
+       the runtime refuses the result as it refuses the input (optimize), a difference was found
+       (check), or a rule is refuted (rules exercise, rules axioms), unproved (rules verify), or
+       not true as it stands (rules import)
   2    mistake in the arguments or the input, I/O error, or internal error
   130  interrupted with Ctrl-C; optimize still writes the best valid model found so far";
 
@@ -55,19 +55,27 @@ enum Command {
     Zoo(zoo::Command),
     #[command(subcommand)]
     Cost(cost::Command),
+    /// Load a model in a process of its own, and tell what that takes; read from standard input
+    #[command(name = START_UP, hide = true)]
+    StartUp,
 }
 
+/// The command that `optimize` gives to processes of their own.
+pub const START_UP: &str = "start-up";
 /// Freed memory that the process keeps: models of several hundred megabytes are opened repeatedly.
 const KEPT: usize = 2 << 30;
 
 /// Runs the command given by this process's arguments.
 pub fn run() -> ExitCode {
-    regraft_runtime::keep_freed_memory(KEPT);
     let args = shorthand(std::env::args_os().collect());
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error, &Cli::command(), &args).into(),
     };
+    // What is to be measured runs as it would elsewhere.
+    if !matches!(cli.command, Command::StartUp) {
+        regraft_runtime::keep_freed_memory(KEPT);
+    }
     let console = cli.console.clone();
     match guarded(|| dispatch(cli.command, &console)) {
         Ok(exit) => exit.into(),
@@ -87,6 +95,10 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Rules(command) => rules::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),
         Command::Cost(command) => cost::run(&command, console),
+        Command::StartUp => {
+            regraft_runtime::answer(&mut std::io::stdin().lock(), &mut std::io::stdout().lock()).map_err(Failure::new)?;
+            Ok(Exit::Done)
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
+use regraft_runtime::Starter;
 
+use crate::command::START_UP;
 use crate::console::{Console, to_json};
 use crate::exit::Exit;
 use crate::interrupt;
@@ -15,9 +17,10 @@ use crate::progress::Progress;
 use regraft::certificate::beside;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
+use regraft::limits::{Limit, Limits, parse_max_load, parse_max_memory};
 use regraft::optimize::{Choice, CostKind, Request, SearchKind};
 use regraft::render;
-use regraft::report::{Report, Speedup};
+use regraft::report::{Report, Speedup, Startups};
 use regraft::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
 
 /// Values of `--search`.
@@ -165,6 +168,20 @@ pub struct Args {
     /// interval counts
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "Result")]
     min_speedup: Option<f64>,
+    /// Refuse a result that takes a process longer to load than this: 2s, 500ms, or 1.5x for so many
+    /// times what the input takes
+    ///
+    /// Time to open the file as deployed, in a new process. Rewrites that make weights larger are
+    /// used as far as the limit allows.
+    #[arg(long, value_name = "TIME|RATIO", value_parser = parse_max_load, help_heading = "Result")]
+    max_load: Option<Limit>,
+    /// Refuse a result with which a process takes more memory than this at its peak: 1GB, 900M, or
+    /// 1.2x for so many times what the input takes
+    ///
+    /// Resident memory of a new process that loads the model and runs it once, with the runtime.
+    /// (`--memory` is what this command itself may take.)
+    #[arg(long, value_name = "BYTES|RATIO", value_parser = parse_max_memory, help_heading = "Result")]
+    max_memory: Option<Limit>,
     /// Where to write the certificate: every rewrite as data, for `regraft check` to replay
     /// [default: OUT with the ending .certificate]
     ///
@@ -248,16 +265,19 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(path) = &args.report {
         write_atomic(path, to_json(&report)?.as_bytes())?;
     }
+    let exceeded = exceeded(request.limits, report.startup.as_ref());
     let missed = args.min_speedup.filter(|least| !is_sure(&report.speedup, *least));
     if args.json {
         console.json(&report)?;
     } else {
-        console.print(&shown(&report, &remarks(missed, report.rules), console))?;
+        let mut remarks = remarks(missed, report.rules);
+        remarks.extend(exceeded.clone());
+        console.print(&shown(&report, &remarks, console))?;
     }
     let is_refused = report.refused.is_some() && !report.rescued;
     Ok(match report.ended.as_str() {
         "interrupted" => Exit::Interrupted,
-        _ if missed.is_some() || is_refused => Exit::Unmet,
+        _ if missed.is_some() || exceeded.is_some() || is_refused => Exit::Unmet,
         _ => Exit::Done,
     })
 }
@@ -281,6 +301,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         seed: args.seed,
         rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require },
         min_speedup: args.min_speedup,
+        limits: Limits { load: args.max_load, memory: args.max_memory },
+        starter: std::env::current_exe().ok().map(|program| Starter { program, arguments: vec![START_UP.into()] }),
         allow_growth: args.allow_growth,
         opset: args.opset,
         memory: args.memory,
@@ -309,6 +331,11 @@ fn default_output(input: &Path) -> Result<PathBuf, Failure> {
 /// Whether a result is this many times faster, whatever part of its interval the truth lies in.
 fn is_sure(speedup: &Speedup, least: f64) -> bool {
     speedup.low >= least
+}
+
+/// Why what was written exceeds a limit: the input may, too.
+fn exceeded(limits: Limits, startup: Option<&Startups>) -> Option<String> {
+    limits.exceeded(startup.map(|startup| &startup.input), startup.map(|startup| &startup.output))
 }
 
 fn remarks(missed: Option<f64>, usable: usize) -> Vec<String> {

@@ -20,7 +20,7 @@ use regraft_ir::{Bindings, Graph, NodeId, Op, OpKind};
 use regraft_runtime::{OptimizedGraph, OptimizedNode, Profile, binned_quantile};
 
 use crate::names::NameTable;
-use crate::workload::Workload;
+use crate::workload::{Workload, is_product};
 
 /// The quantile of a kernel's times over the runs that is used. Profiles are in elapsed time, which
 /// other work on the machine only increases, by whole scheduler time slices.
@@ -124,7 +124,7 @@ fn plain_type(node: &OptimizedNode) -> &str {
 
 /// Weight of a node whose sizes are unknown: products outweigh everything else.
 fn nominal(kind: OpKind) -> f64 {
-    if matches!(kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::MatMul | OpKind::Gemm | OpKind::Einsum) { 1e12 } else { 0.0 }
+    if is_product(kind) { 1e12 } else { 0.0 }
 }
 
 /// The optimized graph matched against the written one.

@@ -1,6 +1,6 @@
 //! The work of a node under concrete sizes: arithmetic and traffic.
 
-use regraft_ir::{Bindings, Graph, NodeId, ValueId, Work};
+use regraft_ir::{Bindings, Graph, NodeId, OpKind, ValueId, Work};
 
 /// Arithmetic and traffic of one execution of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,4 +27,9 @@ impl Workload {
         let work = node.op.work(&inputs, &outputs);
         Some(Workload { work, bytes: bytes + work.extra_bytes })
     }
+}
+
+/// Whether operators of this kind are products.
+pub(crate) fn is_product(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Conv | OpKind::ConvTranspose | OpKind::MatMul | OpKind::Gemm | OpKind::Einsum)
 }

@@ -41,6 +41,7 @@ mod exposed;
 pub mod file;
 mod ground;
 pub mod histogram;
+pub mod limits;
 pub mod optimize;
 mod plain;
 pub mod ranges;

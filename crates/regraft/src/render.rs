@@ -1,9 +1,12 @@
 //! Human-readable reports: one short table, one verdict line, and the details on request.
 
+mod headroom;
+
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
+use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
@@ -68,29 +71,31 @@ pub fn seconds(value: f64) -> String {
 
 /// Input against output, and the rules that were applied.
 pub fn table(report: &Report) -> String {
-    let mut table = plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]);
+    let mut table = match report.startup {
+        Some(_) => plain_table(&["", "time", "speed-up", "load", "memory", "nodes", "size", "file"], &[1, 2, 3, 4, 5, 6]),
+        None => plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
+    };
     let median = |model: &str| report.timings.iter().find(|t| t.model == model).map(|t| t.median_ns).filter(|ns| *ns > 0.0);
     let input = median("input");
     // The output is identified by its speed-up; the input again costs what the input costs.
     let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).map(|t| t.median_ns).filter(|ns| *ns > 0.0).or(input);
     let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
-    table.add_row([
-        "input".to_string(),
-        time(input),
-        String::new(),
-        report.nodes.0.to_string(),
-        show_bytes(report.bytes.0),
-        report.input.clone(),
-    ]);
-    table.add_row([
-        "output".to_string(),
-        time(output),
-        ratio(&report.speedup),
-        report.nodes.1.to_string(),
-        show_bytes(report.bytes.1),
-        report.output.clone().unwrap_or_else(|| "not written".into()),
-    ]);
+    let file = report.output.clone().unwrap_or_else(|| "not written".into());
+    let rows = [
+        ("input", time(input), String::new(), report.nodes.0, report.bytes.0, report.input.clone()),
+        ("output", time(output), ratio(&report.speedup), report.nodes.1, report.bytes.1, file),
+    ];
+    let startups = report.startup.map(|startup| [startup.input, startup.output]);
+    for (at, (name, time, speedup, nodes, bytes, file)) in rows.into_iter().enumerate() {
+        let mut row = vec![name.to_string(), time, speedup];
+        row.extend(startups.iter().flat_map(|startups| startup(&startups[at])));
+        row.extend([nodes.to_string(), show_bytes(bytes), file]);
+        table.add_row(row);
+    }
     let mut text = lines(&table);
+    if let Some(headroom) = report.headroom.as_ref().filter(|headroom| headroom.flops.0 > 0.0) {
+        let _ = writeln!(text, "\n{}", headroom::arithmetic(headroom));
+    }
     if !report.bindings.is_empty() || report.single_thread.is_some() {
         text.push('\n');
         text.push_str(&settings(report, input.zip(output)));
@@ -100,6 +105,11 @@ pub fn table(report: &Report) -> String {
         text.push_str(&rules(report));
     }
     text
+}
+
+/// Time to load, and peak memory.
+fn startup(startup: &Startup) -> [String; 2] {
+    [show_ns(startup.load_ns as f64), startup.peak_bytes.map_or_else(|| "-".into(), show_bytes)]
 }
 
 /// Input against output at every binding, with the threads of the run and at one thread. `times` are
@@ -321,6 +331,9 @@ pub fn details(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
+    if let Some(headroom) = report.headroom.as_ref().filter(|headroom| !headroom.slowest.is_empty()) {
+        let _ = writeln!(text, "{}", headroom::slowest(headroom));
+    }
     let check = &report.check;
     if !check.fills.is_empty() {
         let _ = writeln!(
@@ -396,7 +409,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, NotDone, SCHEMA, Seconds, SingleThread, Timing};
+    use crate::report::{Applied, AtBinding, Check, Headroom, NotDone, SCHEMA, Seconds, SingleThread, Slow, Startups, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -432,6 +445,8 @@ mod tests {
             bindings: Vec::new(),
             refused: None,
             rescued: false,
+            startup: None,
+            headroom: None,
             applied: (0..applied).map(one).collect(),
             cleaned: Vec::new(),
             not_done: Vec::new(),
@@ -522,6 +537,27 @@ mod tests {
         assert_eq!(rows[2], ["output", "1.00", "ms", "1.43x", "[1.42,", "1.45]", "52", "12.3", "MB", "f.onnx"]);
         assert_eq!(rows[5], ["merge-matmul", "×2", "50.0", "µs"]);
         assert_eq!(rows[6], ["fold-batch-norm", "×1", "1.0", "µs"]);
+    }
+
+    #[test]
+    fn the_distance_from_the_limit_is_told_if_it_is_known() {
+        let slow = Slow { operator: "Conv".into(), at: "y".into(), ns: 2e6, share: 0.25, flops_per_second: 40e9, limit_ns: 7e5 };
+        let headroom = Headroom { flops: (3.9e9, 2.1e9), slowest: vec![slow], ..Headroom::default() };
+        let told = Report { headroom: Some(headroom), ..report(1) };
+        assert!(table(&told).contains("\narithmetic 3.9 -> 2.1 GFLOP\n") && !table(&report(1)).contains("FLOP"));
+        assert!(details(&told).contains("above its limit") && !details(&report(1)).contains("above its limit"));
+    }
+
+    #[test]
+    fn what_it_takes_to_start_is_told_where_it_was_measured() {
+        let input = Startup { load_ns: 1_100_000_000, peak_bytes: Some(935_000_000) };
+        let startup = Startups { input, output: Startup { load_ns: 60_000_000, peak_bytes: None } };
+        let text = table(&Report { startup: Some(startup), ..report(3) });
+        let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["time", "speed-up", "load", "memory", "nodes", "size", "file"]);
+        assert_eq!(rows[1], ["input", "1.43", "ms", "1.10", "s", "935.0", "MB", "66", "1234", "B", "m.onnx"]);
+        assert_eq!(rows[2][6..10], ["60.00", "ms", "-", "52"]);
+        assert!(!table(&report(3)).contains("memory"));
     }
 
     #[test]

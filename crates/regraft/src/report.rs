@@ -3,6 +3,7 @@
 
 use regraft_ir::Trust;
 use regraft_rules::Numeric;
+use regraft_runtime::Startup;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Open;
@@ -71,6 +72,12 @@ pub struct Report {
     /// input so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rescued: bool,
+    /// What a process takes that loads input and output, if measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Startups>,
+    /// How far input and output are from what the machine can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<Headroom>,
     /// Every rewrite in what was written, in order.
     pub applied: Vec<Applied>,
     /// Normal forms and clean-ups: name and number of nodes removed.
@@ -118,6 +125,60 @@ pub struct SingleThread {
     pub median_ns: (f64, f64),
     /// Speed-up of what was written over the input.
     pub speedup: Speedup,
+}
+
+/// What processes of their own take that load input and output and run them once: time to load in
+/// ns, and peak of the resident memory in bytes. Medians of several processes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Startups {
+    /// The input.
+    pub input: Startup,
+    /// What was written; as the input, if that was kept.
+    pub output: Startup,
+}
+
+/// How far input and output are from what the machine can do, at the first binding. What was not
+/// measured is left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Headroom {
+    /// Floating-point operations of the products and convolutions in one run of input and output; a
+    /// multiply-add counts two. Bodies of `If`, `Loop` and `Scan` are not counted.
+    pub flops: (f64, f64),
+    /// Operators of input and output that may hold products, and whose arithmetic is not known.
+    #[serde(default)]
+    pub uncounted: (usize, usize),
+    /// Floating-point operations per second that a product reaches on this machine, with as many
+    /// threads, in single precision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<f64>,
+    /// Bytes per second that an element-wise operator reads and writes in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
+    /// Floating-point operations of products per second of whole runs of input and output, relative
+    /// to the peak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<(f64, f64)>,
+    /// The operators of the output with the most time above their roofline, up to three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<Slow>,
+}
+
+/// An operator that takes longer than the machine would have to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    /// Its type.
+    pub operator: String,
+    /// Its result's name, or what is nearest below it.
+    pub at: String,
+    /// Its time in a profiled run, with what the runtime fuses into it, ns.
+    pub ns: f64,
+    /// The part of the profiled run that this is.
+    pub share: f64,
+    /// Floating-point operations per second that it reaches.
+    pub flops_per_second: f64,
+    /// Its roofline, ns: the time for its arithmetic at the peak, or for its operands and results at
+    /// the bandwidth of memory, whichever is longer.
+    pub limit_ns: f64,
 }
 
 /// A model that may or may not be faster than the input.

@@ -18,6 +18,9 @@ pub enum RuntimeError {
     /// The runtime failed while running: the model's or its inputs' fault.
     #[error("{runtime} failed while running {model}: {cause}")]
     Run { runtime: String, model: String, cause: String },
+    /// A process of its own could not be started with a model, or failed.
+    #[error("{program} was started with {model} and failed: {cause}", program = .program.display(), model = .model.display())]
+    Start { program: PathBuf, model: PathBuf, cause: String },
     /// An input has no value: the caller's fault.
     #[error("input `{input}` of {model} has no value; give one for each of: {expected}")]
     MissingInput { model: String, input: String, expected: String },

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{DType, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions};
+use crate::{DType, Feeds, ModelSource, OptLevel, Runtime, RuntimeError, Session, SessionOptions, Startup};
 
 /// A valid model that a runtime loads only if its optimizer does less.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,11 @@ impl Fallback {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).get(at).cloned().flatten()
     }
 
+    /// The highest level up to this one at which a file may load, by what is known.
+    fn highest(&self, at: usize, level: OptLevel) -> OptLevel {
+        self.known(at).map_or(level, |refusal| level.min(refusal.level))
+    }
+
     fn learn(&self, at: usize, refusal: Refusal) {
         if let Some(slot) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at) {
             *slot = Some(refusal);
@@ -78,7 +83,7 @@ impl Runtime for Fallback {
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
         let ModelSource::Path(file) = model else { return self.runtime.open(model, options) };
         let Some(at) = self.index(file) else { return self.runtime.open(model, options) };
-        let highest = self.known(at).map_or(options.level, |refusal| options.level.min(refusal.level));
+        let highest = self.highest(at, options.level);
         let open = |level| self.runtime.open(model, &SessionOptions { level, ..options.clone() });
         let mut result = open(highest);
         for level in highest.lower() {
@@ -91,12 +96,17 @@ impl Runtime for Fallback {
         }
         result
     }
+
+    fn start_up(&self, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        let level = self.index(model).map_or(options.level, |at| self.highest(at, options.level));
+        self.runtime.start_up(model, feeds, &SessionOptions { level, ..options.clone() })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Feeds, HostTensor, RawProfile, ValueInfo};
+    use crate::{HostTensor, RawProfile, ValueInfo};
 
     /// Loads files only up to a level, which their names say; knows nothing else.
     struct Picky(Mutex<Vec<OptLevel>>);
@@ -142,6 +152,11 @@ mod tests {
             "1"
         }
 
+        /// Takes as many ns as the level is high.
+        fn start_up(&self, _: &Path, _: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+            Ok(Some(Startup { load_ns: options.level as u64, peak_bytes: None }))
+        }
+
         fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
             self.0.lock().unwrap().push(options.level);
             let refused = |cause: String| RuntimeError::Load { runtime: "picky".into(), model: model.to_string(), cause };
@@ -177,6 +192,9 @@ mod tests {
         assert_eq!(fallback.refusal(Path::new("basic")), None);
         assert_eq!(tried("basic", All), (vec![All, Extended, Basic], None));
         assert_eq!(fallback.refusal(Path::new("basic")), Some(Refusal { level: Basic, cause: "not at extended".into() }));
+        let started = |file: &str| fallback.start_up(Path::new(file), &Feeds::new(), &SessionOptions::default()).unwrap();
+        assert_eq!(started("basic").map(|startup| startup.load_ns), Some(Basic as u64));
+        assert_eq!(started("all").map(|startup| startup.load_ns), Some(All as u64));
         // What is known is not tried again.
         assert_eq!(tried("basic", All), (vec![Basic], None));
         assert_eq!(tried("basic", Disabled), (vec![Disabled], None));

@@ -9,6 +9,7 @@
 //! | run a model that the runtime's own optimizer breaks | [`Fallback`] |
 //! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`Sittings`] |
 //! | know where the time of a run goes | [`profile_interleaved`], [`OptimizedGraph`] |
+//! | know what a process takes to start with a model | [`Runtime::start_up`], [`Starter`] |
 //! | keep measurements between runs | [`Store`], [`MachineKey`] |
 //! | make or read inputs | [`Fill`], [`fill_inputs`], [`read_tensor_file`] |
 //!
@@ -45,6 +46,7 @@ mod raw_profile;
 mod runtime;
 mod sittings;
 mod source;
+mod startup;
 mod stats;
 mod store;
 mod tensor;
@@ -68,6 +70,7 @@ pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
 pub use sittings::{Confidence, Sittings};
 pub use source::ModelSource;
+pub use startup::{Starter, Startup, answer};
 pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};
 pub use store::{Filter, Key, Measurement, ProofKey, Store, StoreError, default_store_path};
 pub use tensor::{Element, HostTensor, TensorError};

@@ -18,7 +18,7 @@ use crate::library::{self, OLDEST_MINOR};
 use crate::machine::physical_cores;
 use crate::{
     Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, Origin, RawProfile, Runtime, RuntimeError, Session,
-    SessionOptions, TensorError, ValueInfo,
+    SessionOptions, Starter, Startup, TensorError, ValueInfo,
 };
 
 const NAME: &str = "onnxruntime";
@@ -34,6 +34,7 @@ const KEY_STOP_SPINNING: &str = "session.force_spinning_stop";
 #[derive(Clone, Debug)]
 pub struct OnnxRuntime {
     inner: Arc<Loaded>,
+    starter: Option<Starter>,
 }
 
 #[derive(Debug)]
@@ -65,6 +66,13 @@ impl OnnxRuntime {
             library::search(explicit, |candidate| catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic))))?;
         *loaded = Some(runtime.clone());
         Ok(runtime)
+    }
+
+    /// The same library, which starts processes of their own by this program.
+    #[must_use]
+    pub fn started_by(mut self, starter: Option<Starter>) -> Self {
+        self.starter = starter;
+        self
     }
 
     /// The library file.
@@ -167,6 +175,10 @@ impl Runtime for OnnxRuntime {
             runtime,
             model: place,
         }))
+    }
+
+    fn start_up(&self, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        self.starter.as_ref().map(|starter| starter.start(self.library(), model, feeds, options)).transpose()
     }
 }
 
@@ -315,7 +327,7 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
         .build()
         .map_err(|e| one_line(&e.to_string()))?;
     environment.set_log_level(LogLevel::Error);
-    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }) })
+    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }), starter: None })
 }
 
 /// The `N` of version `1.N.x`.

@@ -1,12 +1,14 @@
 //! The traits that a target runtime implements.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError};
+use serde::{Deserialize, Serialize};
+
+use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError, Startup};
 
 /// How much a runtime may rewrite a model when it loads it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum OptLevel {
     /// Nothing: the graph runs as written.
     Disabled,
@@ -97,6 +99,12 @@ pub trait Runtime: Send + Sync {
 
     /// Loads a model. The session keeps no reference to the source's memory.
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError>;
+
+    /// What a process of its own takes that loads a model file and runs it once; `None` if there is
+    /// no way to start one.
+    fn start_up(&self, _model: &Path, _feeds: &Feeds, _options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        Ok(None)
+    }
 }
 
 /// A loaded model, ready to run. May move between threads; runs on the calling thread.

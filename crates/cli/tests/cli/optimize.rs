@@ -559,3 +559,28 @@ fn what_cannot_be_shown_for_open_sizes_is_listed() {
     let report = bench.json("optimize fixed.onnx -o h.onnx --budget 5s --json");
     assert!(!listed(&report), "{report}");
 }
+
+#[test]
+fn what_it_takes_to_start_a_process_is_told_and_limited() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", mlp("4").bytes());
+    let report = bench.json(&format!("optimize m.onnx -o f.onnx --json {BUDGET}"));
+    let [input, output] = ["input", "output"].map(|model| &report["startup"][model]);
+    assert!(input["load_ns"].as_u64() > Some(0) && output["load_ns"].as_u64() > Some(0), "{report}");
+    if cfg!(target_os = "linux") {
+        // The library alone takes more, and this process less than it would with what others left.
+        let peak = input["peak_bytes"].as_u64().expect("known");
+        assert!((8 << 20..1 << 30).contains(&peak), "{peak}");
+    }
+    assert!(report["headroom"]["flops"][0].as_f64() > Some(0.0), "{report}");
+    let ended = bench.run(&format!("optimize m.onnx -o f.onnx -v --max-load 1ms --max-memory 1K {BUDGET}"));
+    assert_eq!((ended.code, bench.read("f.onnx")), (Some(1), bench.read("m.onnx")), "{ended:?}");
+    assert!(ended.verdict().contains("1024 B are allowed (--max-memory allows more)"), "{ended:?}");
+    let wide = bench.run(&format!("optimize m.onnx -o f.onnx --max-load 1000x --max-memory 100x {BUDGET}"));
+    assert_eq!(wide.code, Some(0), "{wide:?}");
+    bench.fails("optimize m.onnx -o f.onnx --max-load soon", &["`soon` is not a time", "1.5x"]);
+    bench.fails("optimize m.onnx -o f.onnx --max-memory 0x", &["`0x` is no factor; write 1.5x"]);
+}

@@ -31,6 +31,13 @@ enum Form {
     Unserialized,
 }
 
+/// What to do if a temporary file cannot be written.
+const HINT: &str = "is the disk full? TMPDIR names another place";
+
+fn folder() -> Result<TempDir, Failure> {
+    TempDir::new().map_err(|e| Failure::new(format!("cannot make a temporary folder: {e}")).hint(HINT))
+}
+
 impl Artifact {
     /// A model that the runtime can open.
     pub fn runnable(written: Written) -> Result<Artifact, Failure> {
@@ -38,9 +45,7 @@ impl Artifact {
             let form = Form::Bytes(written.to_bytes()?.into());
             return Ok(Artifact { written, form });
         }
-        let folder = TempDir::new().map_err(|e| {
-            Failure::new(format!("cannot make a temporary folder: {e}")).hint("is the disk full? TMPDIR names another place")
-        })?;
+        let folder = folder()?;
         let path = folder.path().join("model.onnx");
         written.save(&path, true)?;
         Ok(Artifact { written, form: Form::File(path, folder) })
@@ -58,6 +63,17 @@ impl Artifact {
             Form::File(path, _) => Model::read(path).map_err(Failure::from),
             Form::Unserialized => Model::from_proto(self.written.proto.clone()).map_err(Failure::from),
         }
+    }
+
+    /// The model as a file of its own, as it would be saved: its folder is removed when dropped.
+    pub fn saved(&self, external: bool) -> Result<(TempDir, PathBuf), Failure> {
+        let folder = folder()?;
+        let path = folder.path().join("model.onnx");
+        match &self.form {
+            Form::Bytes(bytes) if !external => std::fs::write(&path, bytes).map_err(|e| Failure::new(e).hint(HINT))?,
+            _ => self.written.save(&path, external)?,
+        }
+        Ok((folder, path))
     }
 
     /// What the runtime opens, if the whole model can be run.

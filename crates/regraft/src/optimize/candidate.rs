@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use regraft_cost::Ns;
 use regraft_ir::Graph;
+use regraft_runtime::Startup;
 
 use crate::optimize::artifact::Artifact;
 use crate::optimize::binding::geometric_mean;
@@ -29,6 +30,8 @@ pub struct Candidate {
     pub timings: Timings,
     /// How long it was compared with the input alone.
     pub compared: Duration,
+    /// What a process takes that loads it, if measured.
+    pub startup: Option<Startup>,
     /// Result of its check, if one was made.
     pub check: Option<Check>,
 }

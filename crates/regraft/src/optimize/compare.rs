@@ -9,6 +9,7 @@ use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::optimize::script::Script;
 use crate::optimize::standing::{is_slower, is_slower_alone};
+use crate::optimize::starting::retain_admitted;
 use crate::report::{NotDone, Speedup};
 
 /// Maximum number of candidates compared end to end, besides the input and its normal form.
@@ -63,12 +64,14 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;
     let (graph, predicted) = (input.graph.clone(), run.evaluator.prices().total(&input.graph));
     let (timings, compared, script) = (Timings::default(), Duration::ZERO, Script::default());
-    Ok(Some(Candidate { name: "cleaned".into(), graph, script, artifact, predicted, profiled: None, timings, compared, check: None }))
+    let name = "cleaned".into();
+    Ok(Some(Candidate { name, graph, script, artifact, predicted, profiled: None, timings, compared, startup: None, check: None }))
 }
 
 /// Times candidates against the input at every setting; returns the input's times. Candidates that
-/// the runtime does not run are dropped, with a note.
+/// the runtime does not run, or that exceed the limits, are dropped, with a note.
 pub fn time_accepted(run: &mut Run<'_>, candidates: &mut Vec<Candidate>) -> Result<Timings, Failure> {
+    retain_admitted(run, candidates);
     let until = if run.recalled { run.clock.confirming_ends() } else { run.clock.comparing_ends() };
     let failure = match time(run, candidates, until) {
         Ok(input) => return Ok(input),

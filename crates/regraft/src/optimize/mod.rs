@@ -22,6 +22,7 @@ mod artifact;
 mod binding;
 mod bisect;
 mod candidate;
+mod ceiling;
 mod certify;
 mod compare;
 mod contest;
@@ -29,6 +30,7 @@ mod cut;
 mod end_to_end;
 mod evaluate;
 mod evidence;
+mod headroom;
 mod interface;
 mod library;
 mod load;
@@ -48,6 +50,8 @@ mod script;
 #[cfg(test)]
 mod scripted;
 mod standing;
+mod starting;
+mod surcharge;
 #[cfg(test)]
 mod tests;
 mod time_budget;
@@ -87,7 +91,7 @@ use time_budget::TimeBudget;
 /// Input that cannot be read, run or written, and requests that contradict themselves. The output
 /// is then left untouched.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
-    optimize_on(&|| runtime::load(request.runtime_library.as_deref()), request, observer)
+    optimize_on(&|| runtime::load_with(request.runtime_library.as_deref(), request.starter.clone()), request, observer)
 }
 
 /// The same on a runtime chosen by the caller, which is requested once the model is read.
@@ -108,7 +112,10 @@ fn optimize_on(
         let candidates = tune::tune(&mut run)?;
         comparison = compare::compare(&mut run, candidates)?;
     }
+    starting::start_leader(&mut run, &mut comparison);
     let decision = validate::validate(&mut run, comparison)?;
+    let startups = starting::startups(&mut run, decision.winner());
+    let headroom = headroom::headroom(&mut run, &decision);
     let output = write::write(&mut run, &decision)?;
-    Ok(report::report(run, decision, output))
+    Ok(report::report(run, decision, output, startups, headroom))
 }

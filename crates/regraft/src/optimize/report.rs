@@ -14,10 +14,10 @@ use crate::optimize::validate::Decision;
 use crate::optimize::write::Output;
 use crate::refused::Refused;
 use crate::render;
-use crate::report::{AtBinding, Check, NotDone, Report, SCHEMA, Seconds, SingleThread, Speedup, Timing, Undecided};
+use crate::report::{AtBinding, Check, Headroom, NotDone, Report, SCHEMA, Seconds, SingleThread, Speedup, Startups, Timing, Undecided};
 
 /// The report of a run that ended.
-pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
+pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Option<Startups>, headroom: Headroom) -> Report {
     let (request, input) = (&run.job.request, &run.job.input);
     let (winner, comparison) = (decision.winner(), &decision.comparison);
     run.journal.not_done.extend(losers(comparison, winner));
@@ -62,6 +62,8 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output) -> Report {
         bindings: winner.map_or_else(Vec::new, |winner| at_bindings(&run, comparison, winner)),
         refused: run.job.refusal.as_ref().map(Refused::from),
         rescued: run.job.refusal.is_some() && winner.is_some(),
+        startup,
+        headroom: Some(headroom),
         applied: winner.map_or_else(Vec::new, |winner| winner.script.applied().cloned().collect()),
         cleaned: if winner.is_some() { input.cleaned.clone() } else { Vec::new() },
         check: check(comparison, winner),

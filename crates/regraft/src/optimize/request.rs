@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use regraft_rules::Numeric;
+use regraft_runtime::Starter;
 
+use crate::limits::Limits;
 use crate::optimize::Choice;
 use crate::units::ShapeArg;
 
@@ -56,6 +58,8 @@ pub struct Request {
     pub rules: Choice,
     /// Minimum speed-up required.
     pub min_speedup: Option<f64>,
+    /// Limits on what a process takes that loads the result and runs it once.
+    pub limits: Limits,
     /// Bytes that the file may grow by.
     pub allow_growth: Option<u64>,
     /// Version of the standard opset to write the model at, if not its own.
@@ -67,6 +71,9 @@ pub struct Request {
     pub data: Vec<String>,
     /// Path of the runtime library.
     pub runtime_library: Option<PathBuf>,
+    /// The program that loads models in processes of their own, to measure what that takes; without
+    /// one it is not measured, and no rewritten model is within limits.
+    pub starter: Option<Starter>,
     /// Path of the measurement store.
     pub cost_store: Option<PathBuf>,
     /// Use the store as is: measure nothing, and decide by its contents.
@@ -93,11 +100,13 @@ impl Request {
             seed: 0,
             rules: Choice::default(),
             min_speedup: None,
+            limits: Limits::default(),
             allow_growth: None,
             opset: None,
             memory: None,
             data: Vec::new(),
             runtime_library: None,
+            starter: None,
             cost_store: None,
             frozen: false,
             reproduce,

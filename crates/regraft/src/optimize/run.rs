@@ -1,10 +1,12 @@
 //! A run: what all stages after loading share, and what they record along the way.
 
+use std::cell::OnceCell;
 use std::time::{Duration, Instant};
 
 use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_rules::Library;
+use regraft_runtime::Startup;
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timings};
@@ -12,8 +14,9 @@ use crate::optimize::evaluate::{Evaluator, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::script::Script;
+use crate::optimize::surcharge::Surcharged;
 use crate::optimize::time_budget::TimeBudget;
-use crate::optimize::tune::{Proposal, Proposals, TuningRecord, propose};
+use crate::optimize::tune::{Proposal, Proposals, TuningRecord, propose, retrace};
 use crate::report::{NotDone, Seconds};
 
 /// One run of `optimize`.
@@ -28,6 +31,11 @@ pub struct Run<'a> {
     pub record: TuningRecord,
     /// Whether the candidates are what an earlier run found, and nothing was searched.
     pub recalled: bool,
+    /// What a process takes that loads the input, once that was asked; `None` if it is not known.
+    pub startup: OnceCell<Option<Startup>>,
+    /// What searches add to the price of a node for each byte of weights that it reads, ns: more
+    /// than nothing if what was found exceeds the limits.
+    pub surcharge: f64,
     /// Notes for the report.
     pub journal: Journal,
     /// Receives progress, and may interrupt.
@@ -58,7 +66,7 @@ impl<'a> Run<'a> {
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
         let record = TuningRecord::recall(job, evaluator.prices());
-        Ok(Run { job, evaluator, clock, record, recalled: false, journal, observer })
+        Ok(Run { job, evaluator, clock, record, recalled: false, startup: OnceCell::new(), surcharge: 0.0, journal, observer })
     }
 
     /// Tells the observer what begins.
@@ -75,7 +83,17 @@ impl<'a> Run<'a> {
     pub fn search(&mut self, start: &Graph, library: &Library, until: Instant) -> Proposals {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
-        let found = propose(start, prices.model(), library, &self.job.writable(), self.job.request.search, &mut budget);
+        let (writable, search, bindings) = (self.job.writable(), self.job.request.search, prices.bindings());
+        let found = if self.surcharge > 0.0 {
+            let surcharged = Surcharged { prices: prices.model(), bindings, rate: self.surcharge };
+            let mut found = propose(start, &surcharged, library, &writable, search, &mut budget);
+            // At their own prices again.
+            let priced = |proposal: &Proposal| retrace(&proposal.places(), start, prices.model(), library, &writable);
+            found.best = found.best.iter().filter_map(priced).collect();
+            found
+        } else {
+            propose(start, prices.model(), library, &writable, search, &mut budget)
+        };
         self.journal.visited += found.visited;
         found
     }
@@ -128,6 +146,7 @@ impl<'a> Run<'a> {
             profiled: None,
             timings: Timings::default(),
             compared: Duration::ZERO,
+            startup: None,
             check: None,
         }))
     }

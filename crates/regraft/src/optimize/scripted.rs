@@ -5,10 +5,10 @@ use std::path::Path;
 use prost::Message;
 use regraft_ir::{Graph, eval};
 use regraft_onnx::Model;
-use regraft_onnx::proto::{ModelProto, ValueInfoProto};
+use regraft_onnx::proto::{ModelProto, TensorProto, ValueInfoProto};
 use regraft_runtime::{
     Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, OptLevel, ProfiledRun, RawProfile, Runtime, RuntimeError, Session,
-    SessionOptions, ValueInfo,
+    SessionOptions, Startup, ValueInfo,
 };
 
 use crate::optimize::verify::to_values;
@@ -16,6 +16,9 @@ use crate::sizes::value_info;
 
 /// Nanoseconds of every run that are not spent in any operator.
 const CALL: u64 = 1_000;
+
+/// What a process takes that loads a model, or why it fails.
+pub type Starts = fn(&[&str], usize) -> Result<Startup, &'static str>;
 
 /// How long models take.
 #[derive(Clone, Copy)]
@@ -32,6 +35,9 @@ pub struct Scripted {
     pub threads: usize,
     /// Extra nanoseconds that a run of a model with these operators takes at one thread.
     pub alone: fn(&[&str]) -> u64,
+    /// What it takes to start with a model with these operators, whose written constants have so
+    /// many elements, or that a process fails. `None` if no process can be started.
+    pub starts: Option<Starts>,
     /// Results of rewritten models are reported with this many rows, and cut to them.
     pub rows: Option<usize>,
 }
@@ -107,6 +113,14 @@ impl Runtime for Scripted {
         let mut outputs: Vec<ValueInfo> = infos(&written.output);
         outputs.iter_mut().filter_map(|info| info.dims.first_mut()).for_each(|dim| *dim = rows.or(*dim));
         Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs, rows, nodes, threads: options.threads, runs: 0 }))
+    }
+
+    fn start_up(&self, model: &Path, _: &Feeds, _: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+        let Some(starts) = self.starts else { return Ok(None) };
+        let written = ModelProto::decode(bytes_of(ModelSource::path(model))?.as_slice()).map_err(refused)?.graph.unwrap_or_default();
+        let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
+        let elements = |tensor: &TensorProto| tensor.dims.iter().product::<i64>() as usize;
+        starts(&kinds, written.initializer.iter().map(elements).sum()).map(Some).map_err(failed)
     }
 }
 

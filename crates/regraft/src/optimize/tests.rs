@@ -1,6 +1,8 @@
 //! The pipeline on a scripted runtime: rounds, pruning, budget and interruption, whatever the
 //! machine's clock says.
 
+mod headroom;
+mod starting;
 mod store;
 mod threads;
 
@@ -108,7 +110,8 @@ fn model(operators: &[&str]) -> ModelProto {
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
-const EVEN: Scripted = Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, threads: 1, alone: |_| 0, rows: None };
+const EVEN: Scripted =
+    Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, starts: None, threads: 1, alone: |_| 0, rows: None };
 
 #[test]
 fn what_is_faster_is_found_measured_checked_and_written() {

@@ -23,6 +23,9 @@ const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.6;
 /// How long writing takes, in units of the time that loading took.
 const WRITING: f64 = 1.5;
+/// The same for what it takes to start processes with the input and with the result, in units of
+/// what of profiling the input is not repeated runs.
+const STARTING: f64 = 1.5;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
 /// apart.
 const LOADING: f64 = 0.4;
@@ -103,8 +106,23 @@ impl TimeBudget {
 
     /// When comparing ends: what must follow has to fit.
     pub fn comparing_ends(&self) -> Instant {
-        let reserve = self.budget.mul_f64(RESERVE).max(self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING));
-        self.start + self.budget.saturating_sub(reserve)
+        let rest = self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING);
+        self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest) + self.starting())
+    }
+
+    /// How long it takes to start processes with the input and with the result.
+    fn starting(&self) -> Duration {
+        self.profiling.saturating_sub(self.repeated).mul_f64(STARTING)
+    }
+
+    /// Whether there is time for that, and for what must follow.
+    pub fn affords_starting(&self) -> bool {
+        self.affords(self.starting())
+    }
+
+    /// Whether there is time for something that takes so long, and for writing.
+    pub fn affords(&self, more: Duration) -> bool {
+        Instant::now() + more + self.loading.mul_f64(WRITING) < self.deadline()
     }
 
     /// When what an earlier run found must be confirmed.

@@ -2,10 +2,13 @@
 
 use std::time::Instant;
 
+use regraft_cost::Ceiling;
+use regraft_runtime::Startup;
+
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timed, Timings};
 use crate::optimize::evaluate::measuring::check_whole;
-use crate::optimize::evaluate::{Evaluator, Prices, ratio_key};
+use crate::optimize::evaluate::{Evaluator, Prices, ratio_key, startup_key};
 use crate::optimize::load::Job;
 use crate::optimize::standing::MARGIN;
 use crate::report::{Check, Speedup};
@@ -63,6 +66,14 @@ impl Evaluator for Frozen<'_> {
             candidate.timings = Timings { deciding, single };
         }
         Ok(never)
+    }
+
+    fn start_up(&mut self, candidate: Option<&Candidate>) -> Result<Option<Startup>, Failure> {
+        Ok(self.prices.recall_startup(&startup_key(self.job, candidate)))
+    }
+
+    fn ceiling(&mut self, _: bool) -> Result<Option<Ceiling>, Failure> {
+        Ok(self.prices.recall_ceiling())
     }
 
     fn wins(&self, candidate: &Candidate) -> bool {

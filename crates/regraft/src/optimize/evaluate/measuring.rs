@@ -2,17 +2,27 @@
 
 use std::time::Instant;
 
+use regraft_cost::Ceiling;
+use regraft_runtime::{SessionOptions, Startup, median};
+
 use crate::error::Failure;
 use crate::optimize::arena::{Arena, Pace};
 use crate::optimize::candidate::{Candidate, Timings};
+use crate::optimize::ceiling;
 use crate::optimize::contest::{Contest, Outcome};
 use crate::optimize::evaluate::prices::{Prices, Profiler};
-use crate::optimize::evaluate::{Evaluator, check_each, ratio_key};
+use crate::optimize::evaluate::{Evaluator, check_each, ratio_key, startup_key};
+use crate::optimize::headroom::Profiled;
 use crate::optimize::load::Job;
 use crate::optimize::standing::{MARGIN, Standing, Wanted, is_slower};
-use crate::optimize::time_budget::Runs;
+use crate::optimize::time_budget::{Runs, sitting};
 use crate::optimize::verify::{Subject, verify};
 use crate::report::{Check, Speedup};
+
+/// Most processes started with one model, and fewest if what they take decides: one may be slow by
+/// chance, and its peak depends a little on where its memory lies.
+const STARTS: usize = 5;
+const JUDGED: usize = 3;
 
 /// An evaluator that measures.
 pub struct Measuring<'a> {
@@ -97,6 +107,57 @@ impl Evaluator for Measuring<'_> {
             }
         }
         Ok(input)
+    }
+
+    fn start_up(&mut self, candidate: Option<&Candidate>) -> Result<Option<Startup>, Failure> {
+        let Job { request, runtime, bindings, input, .. } = self.job;
+        let saved = candidate.map(|candidate| candidate.artifact.saved(input.model.has_external_data())).transpose()?;
+        let file = saved.as_ref().map_or(&request.input, |(_folder, path)| path);
+        let options = SessionOptions { threads: self.job.threads, ..SessionOptions::default() };
+        let least = if request.limits.is_empty() { 1 } else { JUDGED };
+        let (until, mut startups) = (Instant::now() + sitting(request.budget), Vec::new());
+        while startups.len() < least || startups.len() < STARTS && Instant::now() < until {
+            let Some(startup) = runtime.start_up(file, &bindings[0].feeds, &options)? else { return Ok(None) };
+            startups.push(startup);
+        }
+        let of = |values: Vec<u64>| median(&values).map(|value| value as u64);
+        let startup = Startup {
+            load_ns: of(startups.iter().map(|startup| startup.load_ns).collect()).unwrap_or(0),
+            peak_bytes: of(startups.iter().filter_map(|startup| startup.peak_bytes).collect()),
+        };
+        self.prices.remember_startup(&startup_key(self.job, candidate), startup)?;
+        Ok(Some(startup))
+    }
+
+    fn profiled(&mut self, candidate: Option<&Candidate>, affordable: bool) -> Result<Option<Profiled>, Failure> {
+        let graph = candidate.map_or(&self.job.input.graph, |candidate| &candidate.graph);
+        // Graphs do not tell bodies apart.
+        let is_whole = candidate.is_none_or(|candidate| candidate.script.bodies.is_empty());
+        if let Some(profiled) = self.prices.profiled(graph).filter(|_| is_whole) {
+            return Ok(Some(profiled));
+        }
+        if !affordable || candidate.is_none() && self.job.refusal.is_some() {
+            return Ok(None);
+        }
+        let written = candidate.is_none().then(|| self.artifact(self.job.write(graph)?)).transpose()?;
+        let Some(artifact) = written.as_ref().or(candidate.map(|candidate| &candidate.artifact)) else { return Ok(None) };
+        let until = Instant::now() + sitting(self.job.request.budget);
+        self.prices.profile(&self.profiler(), graph, artifact, &|| Instant::now() < until)
+    }
+
+    fn ceiling(&mut self, affordable: bool) -> Result<Option<Ceiling>, Failure> {
+        let known = self.prices.recall_ceiling();
+        if known.is_some() || !affordable {
+            return Ok(known);
+        }
+        let nothing = Ceiling { flops: 0.0, bandwidth: 0.0 };
+        self.renewed_ceiling(nothing).map(Some)
+    }
+
+    fn renewed_ceiling(&mut self, known: Ceiling) -> Result<Ceiling, Failure> {
+        let ceiling = known.max(ceiling::measure(&*self.job.runtime, self.job.threads)?);
+        self.prices.remember_ceiling(ceiling)?;
+        Ok(ceiling)
     }
 
     /// A rewritten model must be faster beyond noise; the cleaned input need only not be slower.

@@ -8,7 +8,10 @@ mod prices;
 
 use std::time::Instant;
 
+use regraft_cost::Ceiling;
+use regraft_ir::Graph;
 use regraft_onnx::Written;
+use regraft_runtime::Startup;
 
 pub use prices::{Prices, Profiler, open_store};
 
@@ -16,6 +19,7 @@ use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::binding::Binding;
 use crate::optimize::candidate::{Candidate, Timings};
+use crate::optimize::headroom::Profiled;
 use crate::optimize::load::Job;
 use crate::optimize::time_budget::Runs;
 use crate::report::Check;
@@ -65,6 +69,28 @@ pub trait Evaluator {
     /// Times candidates end to end at every setting and records their times; returns the input's.
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Timings, Failure>;
 
+    /// What a process of its own takes that loads a candidate, or the input, and runs it once; `None`
+    /// if that is not known.
+    fn start_up(&mut self, _candidate: Option<&Candidate>) -> Result<Option<Startup>, Failure> {
+        Ok(None)
+    }
+
+    /// Where the time of runs of a candidate, or of the input, went. `None` if it was not profiled; it
+    /// is now, if `affordable`.
+    fn profiled(&mut self, _candidate: Option<&Candidate>, _affordable: bool) -> Result<Option<Profiled>, Failure> {
+        Ok(None)
+    }
+
+    /// The most that this machine reaches. `None` if it was not measured; it is now, if `affordable`.
+    fn ceiling(&mut self, _affordable: bool) -> Result<Option<Ceiling>, Failure> {
+        Ok(None)
+    }
+
+    /// The same measured again, if that can be, because a model reached more.
+    fn renewed_ceiling(&mut self, known: Ceiling) -> Result<Ceiling, Failure> {
+        Ok(known)
+    }
+
     /// Whether a candidate that was timed is better than the input.
     fn wins(&self, candidate: &Candidate) -> bool;
 
@@ -86,11 +112,24 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
 
 /// Key of the input and a candidate in the store, at the setting with this label.
 fn ratio_key(job: &Job, candidate: &Candidate, setting: &str) -> String {
-    let graphs = [job.input.model.graph(), &candidate.graph].map(regraft_ir::key::canonical_key);
+    let setting = if setting.is_empty() { String::new() } else { format!("@{setting}") };
+    format!("ratio:{}:{}{setting}", graph_key(job.input.model.graph()), candidate_key(candidate))
+}
+
+/// Key of what it takes to start with the input, or with a candidate.
+fn startup_key(job: &Job, candidate: Option<&Candidate>) -> String {
+    let model = candidate.map_or_else(|| graph_key(job.input.model.graph()), candidate_key);
+    format!("startup:{model}@{}", job.sizes().shown())
+}
+
+fn candidate_key(candidate: &Candidate) -> String {
     let places = candidate.script.bodies.iter().flat_map(|body| &body.rewrites).map(|rewrite| rewrite.step.match_id());
     let bodies = places.map(|place| format!(":{place:x}")).collect::<String>();
-    let setting = if setting.is_empty() { String::new() } else { format!("@{setting}") };
-    format!("ratio:{:032x}:{:032x}{bodies}{setting}", graphs[0], graphs[1])
+    format!("{}{bodies}", graph_key(&candidate.graph))
+}
+
+fn graph_key(graph: &Graph) -> String {
+    format!("{:032x}", regraft_ir::key::canonical_key(graph))
 }
 
 /// Checks each binding, up to the first that fails.

@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
+use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
+use regraft_ir::key::canonical_key;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Written;
 use regraft_runtime::{
-    Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Store, TimingOptions, default_store_path, median,
+    Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Startup, Store, TimingOptions, default_store_path, median,
     time_interleaved,
 };
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
+use crate::optimize::headroom::Profiled;
 use crate::optimize::request::{CostKind, Request};
 use crate::optimize::time_budget::{self, Runs, sitting};
 use crate::optimize::tune::TuningRecord;
@@ -25,6 +30,8 @@ const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
 const FEWEST: usize = 3;
 /// Ratios are stored in millionths.
 const RATIO_UNIT: f64 = 1e6;
+/// Key of what the machine reaches.
+const CEILING: &str = "ceiling";
 
 /// Where prices come from, and the store behind them.
 pub struct Prices {
@@ -42,6 +49,8 @@ enum Source {
 struct Lab {
     measured: Measured,
     input: Option<Input>,
+    /// All models that this run profiled, the input too, once tuning is over.
+    profiled: Vec<Seen>,
     /// Models that this run profiled beside the input.
     seen: Vec<Seen>,
     /// Whether prices of earlier runs are among the measured ones.
@@ -85,7 +94,7 @@ impl Prices {
             CostKind::Measured => {
                 let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
                 let recalled = !measured.table().is_empty();
-                Source::Measured(Box::new(Lab { measured, input: None, seen: Vec::new(), recalled }))
+                Source::Measured(Box::new(Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled }))
             }
         };
         Ok(Prices { source, store: Some(store), target })
@@ -227,29 +236,47 @@ impl Prices {
         Ok(())
     }
 
-    /// Closes the input's session to free its memory.
+    /// Closes the input's session to free its memory. What was profiled stays known.
     pub fn release(&mut self) {
-        if let Source::Measured(lab) = &mut self.source {
-            lab.input = None;
-            lab.seen.clear();
-        }
+        let Source::Measured(lab) = &mut self.source else { return };
+        let input =
+            lab.input.take().map(|Input { graph, names, profile, run_ns, .. }| Seen { graph, names, profile, run_ns: (run_ns, run_ns) });
+        lab.profiled.extend(input);
+        lab.profiled.append(&mut lab.seen);
+    }
+
+    /// Where the time of a graph's runs went, if it was profiled.
+    pub fn profiled(&self, graph: &Graph) -> Option<Profiled> {
+        let Source::Measured(lab) = &self.source else { return None };
+        let key = canonical_key(graph);
+        let seen = lab.profiled.iter().rev().find(|seen| canonical_key(&seen.graph) == key)?;
+        let Seen { graph, names, profile, run_ns: (_, run_ns) } = seen;
+        let attribution = Attribution::of(graph, self.bindings(), names, profile)?;
+        Some(Profiled { graph: graph.clone(), attribution, run_ns: Some(*run_ns) })
+    }
+
+    /// Profiles a model alone, to see where its time goes. Prices stay as they are.
+    pub fn profile(
+        &self,
+        profiler: &Profiler<'_>,
+        graph: &Graph,
+        artifact: &Artifact,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Option<Profiled>, Failure> {
+        let (_, profile, ..) = profiler.profile(artifact, go_on)?;
+        let attribution = Attribution::of(graph, self.bindings(), &names(&artifact.written), &profile);
+        Ok(attribution.map(|attribution| Profiled { graph: graph.clone(), attribution, run_ns: None }))
     }
 
     /// Stores what tuning found.
     pub fn remember_tuning(&mut self, key: &str, record: &TuningRecord) -> Result<(), Failure> {
-        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
-        let context = serde_json::to_string(record).map_err(Failure::new)?;
-        let row =
-            regraft_runtime::Measurement { key: self.target.key(key), median_ns: 0, spread_ns: 0, samples: 0, context, updated_at: 0 };
-        store.put(&[row])?;
-        Ok(())
+        self.remember(key, 0, record)
     }
 
     /// What earlier runs found; empty if there was none, or if its format is that of another
     /// version.
     pub fn recall_tuning(&self, key: &str) -> TuningRecord {
-        let row = self.store.as_ref().and_then(|s| s.get(&self.target.key(key)).ok().flatten());
-        row.and_then(|row| serde_json::from_str(&row.context).ok()).unwrap_or_default()
+        self.recall(key).unwrap_or_default()
     }
 
     /// Stores an end-to-end comparison for frozen runs.
@@ -266,6 +293,40 @@ impl Prices {
         };
         store.put(&[row("median", speedup.median), row("low", speedup.low), row("high", speedup.high)])?;
         Ok(())
+    }
+
+    /// Stores the most that this machine reaches.
+    pub fn remember_ceiling(&mut self, ceiling: Ceiling) -> Result<(), Failure> {
+        self.remember(CEILING, 0, &ceiling)
+    }
+
+    /// The most that this machine reaches, from the store.
+    pub fn recall_ceiling(&self) -> Option<Ceiling> {
+        self.recall(CEILING).filter(|ceiling: &Ceiling| ceiling.flops > 0.0 && ceiling.bandwidth > 0.0)
+    }
+
+    /// Stores what it takes to start with a model, for frozen runs.
+    pub fn remember_startup(&mut self, key: &str, startup: Startup) -> Result<(), Failure> {
+        self.remember(key, startup.load_ns, &startup)
+    }
+
+    /// What it took to start with a model, from the store.
+    pub fn recall_startup(&self, key: &str) -> Option<Startup> {
+        self.recall(key)
+    }
+
+    /// Stores something, as JSON, unless the store is frozen.
+    fn remember(&mut self, key: &str, median_ns: u64, what: &impl Serialize) -> Result<(), Failure> {
+        let Some(store) = self.store.as_mut().filter(|s| !s.is_frozen()) else { return Ok(()) };
+        let (key, context) = (self.target.key(key), serde_json::to_string(what).map_err(Failure::new)?);
+        store.put(&[regraft_runtime::Measurement { key, median_ns, spread_ns: 0, samples: 1, context, updated_at: 0 }])?;
+        Ok(())
+    }
+
+    /// What was stored; `None` if there is none, or if its format is that of another version.
+    fn recall<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let row = self.store.as_ref()?.get(&self.target.key(key)).ok().flatten()?;
+        serde_json::from_str(&row.context).ok()
     }
 
     /// An end-to-end comparison from the store.

@@ -2,6 +2,7 @@
 //! prices, propose again.
 
 mod bodies;
+mod lighten;
 mod propose;
 mod record;
 mod rescue;
@@ -23,6 +24,7 @@ use crate::optimize::compare::FINALISTS;
 use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
 use crate::optimize::run::Run;
+use crate::optimize::starting::admits;
 use crate::report::NotDone;
 use rescue::{Start, refused_since, rescue};
 
@@ -66,16 +68,21 @@ struct Tuner<'r, 'a> {
     tried: HashSet<u128>,
     /// Keys of those that the runtime does not load because of a single rule.
     refused: HashSet<u128>,
+    /// Keys of those that are faster than all others and exceed the limits.
+    exceeding: HashSet<u128>,
     /// Exploratory rules already applied wherever they match; the empty name stands for all of them
     /// together.
     explored: HashSet<String>,
+    /// The latest of those that exceed the limits.
+    heavy: Option<Candidate>,
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
     fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
         let start = Start { graph: run.job.input.graph.clone(), rewrites: Vec::new() };
         let library = run.job.rules.library.clone();
-        Tuner { run, candidates: Vec::new(), start, library, tried: HashSet::new(), refused: HashSet::new(), explored: HashSet::new() }
+        let (tried, refused, exceeding, explored) = Default::default();
+        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None }
     }
 
     /// Candidates, the fastest under the profile first.
@@ -150,8 +157,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let input = prices.total(&run.job.input.graph).max(1) as f64;
         let relative = |c: &Candidate| c.profiled.unwrap_or(c.predicted as f64 / input);
         candidates.sort_by(|a, b| relative(a).total_cmp(&relative(b)));
-        candidates.truncate(if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS });
-        Ok(candidates)
+        let most = if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS };
+        let mut finalists = Vec::new();
+        for mut candidate in candidates {
+            if finalists.len() < most && admits(run, &mut candidate) {
+                finalists.push(candidate);
+            }
+        }
+        Ok(finalists)
     }
 
     fn profile_input(&mut self) -> Result<(), Failure> {
@@ -213,13 +226,18 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 if self.try_out(proposal)?.is_some() {
                     barren = 0;
                 }
+                // It was to be tried, not to be built upon.
+                self.heavy = None;
                 continue;
             }
             let proposal = self.search(round)?;
             barren = if proposal.is_some() { 0 } else { barren + 1 };
             let learns = self.run.evaluator.learns();
             match proposal {
-                Some(proposal) => drop(self.try_out(proposal)?),
+                Some(proposal) => {
+                    self.try_out(proposal)?;
+                    self.lighten()?;
+                }
                 // No pricing and no exploratory rule found anything new.
                 None if barren > BARREN => break,
                 None => {}
@@ -247,13 +265,15 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = best.map(|at| &self.candidates[at]);
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
         let mut proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
-        // Other rules may lead to a model that the runtime does not load.
-        while let Some(refused) = proposals.best.first().filter(|p| self.refused.contains(&p.key)).cloned()
+        // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
+        while let Some(refused) =
+            proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
             && !self.is_out_of_time(None)
         {
-            let name = self.run.next_name();
+            let (name, exceeds) = (self.run.next_name(), self.exceeding.contains(&refused.key));
             let Some(candidate) = self.run.realize(name, refused)? else { break };
-            if !self.leave_out_refused(&candidate)? {
+            let left_out = if exceeds { self.leave_out_heavy(&candidate)? } else { self.leave_out_refused(&candidate)? };
+            if !left_out {
                 break;
             }
             proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
@@ -347,9 +367,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut ratio = None;
         if let Some(mut candidate) = self.run.realize(name, proposal)? {
             if self.profile(&mut candidate) {
-                ratio = candidate.profiled;
-                self.candidates.push(candidate);
-                self.drop_slowest();
+                if !self.leads(&candidate) || admits(self.run, &mut candidate) {
+                    ratio = candidate.profiled;
+                    self.candidates.push(candidate);
+                    self.drop_slowest();
+                } else {
+                    self.exceeding.insert(key);
+                    self.heavy = Some(candidate);
+                }
             } else if self.leave_out_refused(&candidate)? {
                 self.refused.insert(key);
             }
@@ -373,6 +398,12 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.run.phase(Phase::Measure, &format!("{}: {:.3} times as fast as the input", candidate.name, 1.0 / ratio));
         }
         true
+    }
+
+    /// Whether a candidate was measured to be faster than those before.
+    fn leads(&self, candidate: &Candidate) -> bool {
+        let best = self.fastest().and_then(|at| self.candidates[at].profiled);
+        candidate.profiled.is_some_and(|ratio| ratio < best.unwrap_or(1.0))
     }
 
     /// Of a candidate that the runtime does not load, leaves out the rule after which it refuses it,

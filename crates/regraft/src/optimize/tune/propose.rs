@@ -24,6 +24,14 @@ pub struct Proposal {
     pub key: u128,
 }
 
+impl Proposal {
+    /// Its rewrites as places ([`Move::place`](regraft_search::Move::match_id)), by which they are
+    /// found again.
+    pub fn places(&self) -> Vec<u64> {
+        self.rewrites.iter().map(|rewrite| rewrite.step.match_id()).collect()
+    }
+}
+
 /// The result of a search.
 pub struct Proposals {
     /// Cheapest first; the start graph is not among them.
