@@ -6,7 +6,7 @@ use std::time::Duration;
 use regraft_rules::Numeric;
 
 use crate::optimize::Choice;
-use crate::units::ShapeArg;
+use crate::units::{FreezeArg, ShapeArg};
 
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Request {
     /// Values of symbols. The result is measured and checked at every combination; the search uses
     /// the first.
     pub binds: Vec<(String, Vec<i64>)>,
+    /// Sizes to write the model for, and no others.
+    pub freeze: Vec<FreezeArg>,
     /// Strategy.
     pub search: SearchKind,
     /// Prices.
@@ -86,6 +88,7 @@ impl Request {
             certificate: None,
             shapes: Vec::new(),
             binds: Vec::new(),
+            freeze: Vec::new(),
             search: SearchKind::Auto,
             cost: CostKind::Measured,
             budget: Duration::from_secs(60),
