@@ -91,9 +91,9 @@ pub struct Args {
     shape: Vec<ShapeArg>,
     /// Value of a symbolic size, to measure at: N=8; or several: N=1,8
     ///
-    /// With several, one model is written for all of them. It is searched for at the first value,
-    /// timed and checked at every one, chosen by the geometric mean, and never slower at any of
-    /// them beyond noise.
+    /// With several, one model is written for all of them. Operators are priced, and models timed
+    /// and checked at every one; the model is chosen by the geometric mean, and never slower at any
+    /// of them beyond noise.
     #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds, help_heading = "Model")]
     bind: Vec<(String, Vec<i64>)>,
     /// Write the model for exactly these sizes: x:1,3,224,224 or N=1; once per input or symbol

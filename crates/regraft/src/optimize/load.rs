@@ -42,7 +42,7 @@ pub struct Job {
     /// Set if the runtime refuses the input as deployed. A result that it loads is then a gain,
     /// however fast.
     pub refusal: Option<Refusal>,
-    /// Sizes to decide at; searches use the first.
+    /// Sizes to price, decide and check at.
     pub bindings: Vec<Binding>,
     /// Memory that the run may take.
     pub memory: MemoryBudget,
@@ -77,7 +77,7 @@ impl Job {
         ModelSource::path(&self.request.input)
     }
 
-    /// Sizes used by searches.
+    /// The first of the sizes to decide at.
     pub fn sizes(&self) -> &Sizes {
         &self.bindings[0].sizes
     }

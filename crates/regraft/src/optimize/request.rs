@@ -39,8 +39,7 @@ pub struct Request {
     pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
-    /// Values of symbols. The result is measured and checked at every combination; the search uses
-    /// the first.
+    /// Values of symbols. The result is searched for, measured and checked at every combination.
     pub binds: Vec<(String, Vec<i64>)>,
     /// Sizes to write the model for, and no others.
     pub freeze: Vec<FreezeArg>,
