@@ -7,9 +7,13 @@ use regraft_ir::text;
 use regraft_rules::{Library, Proofs};
 
 /// Graphs of open sizes in which rules apply whose instances do not show it.
-const EXAMPLES: [(&str, &str); 8] = [
+const EXAMPLES: [(&str, &str); 9] = [
     ("transpose-below-split", "graph (x: f32[N,6,M]) { t = Transpose(x, perm=[1,0,2]) a, b = Split(t, axis=0, sizes=[2,4]) output a }"),
     ("squeeze-of-split-as-gather", "graph (x: f32[N,3,M]) { a, b = Split(x, axis=1, sizes=[1,2]) y = Squeeze(a, axes=[1]) output y }"),
+    (
+        "gather-of-matmul-rows",
+        "graph (x: f32[N,S,8]) { const w: f32[8,4] const i: i64[1] = 0 m = MatMul(x, w) y = Gather(m, i, axis=1) output y }",
+    ),
     ("slice-of-all", "graph (x: f32[N,H,W]) { y = Slice(x, axes=[1], starts=[0], ends=[H], steps=[1]) output y }"),
     (
         "conv-add-smaller-kernel",
