@@ -4,6 +4,7 @@
 //! |---|---|
 //! | is the rule proved for all sizes? | [`judge`], [`generate`] for generated instances; [`replay`] repeats a kept proof |
 //! | what does its proof cover, and what not? | [`coverage`], [`coverage_document`] |
+//! | may all sizes of its data be open? | [`applies_when_open`], [`open_sizes_document`] |
 //! | does it hold in a prime field? | [`fingerprint`] |
 //! | does it hold on every instance with small sizes? | [`validate`] |
 //! | do laws of functions hold between given bounds? | [`identities`], [`enclose`] |
@@ -24,10 +25,12 @@ mod coverage;
 mod fingerprint;
 mod interval;
 mod judge;
+mod open_sizes;
 mod validate;
 
 pub use coverage::{coverage, coverage_document};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use interval::{Enclosure, IDENTITIES, Identity, enclose, identities};
 pub use judge::{Generated, Judgement, any_rank, generate, judge, replay};
+pub use open_sizes::{applies_when_open, open_sizes_document};
 pub use validate::{Tally, validate};

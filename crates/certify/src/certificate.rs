@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use regraft_onnx::FixedSizes;
+
 use crate::digest::ModelDigest;
 use crate::step::Step;
 
@@ -52,7 +54,10 @@ pub struct Certificate {
     pub input: ModelDigest,
     /// The model that was written.
     pub output: ModelDigest,
-    /// The standard opset version the input was first converted to, if it was.
+    /// The sizes that the input was first fixed at, if any were: the output stands for the input at
+    /// these sizes only.
+    pub fixed: FixedSizes,
+    /// The standard opset version the input was then converted to, if it was.
     pub opset: Option<i64>,
     /// Rewrites, graph by graph. Graphs not listed are unchanged.
     pub trails: Vec<Trail>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use regraft_onnx::{LoadError, OpsetError};
+use regraft_onnx::{FixedError, LoadError, OpsetError};
 
 /// Why a certificate could not be judged; whether it holds is a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
@@ -19,11 +19,14 @@ pub enum CertifyError {
     /// One of the models cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The input cannot have the sizes that the certificate fixes.
+    #[error(transparent)]
+    Sizes(#[from] FixedError),
     /// The input cannot be converted to the opset the certificate names.
     #[error(transparent)]
     Opset(#[from] OpsetError),
     /// The certificate uses the layout of another version of the program.
-    #[error("the certificate has layout {found}, this version reads {}", crate::format::VERSION)]
+    #[error("the certificate has layout {found}, this version reads {} and {}", crate::format::PLAIN, crate::format::FIXED)]
     Version {
         /// The layout it names.
         found: String,

@@ -1,6 +1,7 @@
 //! What a replay found.
 
 use regraft_ir::Trust;
+use regraft_onnx::FixedSizes;
 use regraft_prove::Premises;
 
 use crate::congruence::Rounding;
@@ -20,6 +21,9 @@ pub enum Finding {
 /// How far a replay got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
+    /// The sizes that the comparison is limited to; if empty, it is about all that the input
+    /// accepts.
+    pub fixed: FixedSizes,
     /// Steps of the certificate, in all graphs.
     pub steps: usize,
     /// What is known about each replayed step, in order.

@@ -3,14 +3,16 @@
 use std::fmt::Write;
 
 use regraft_ir::NodeId;
+use regraft_onnx::{FixedInput, FixedSizes};
 
 use crate::certificate::{Certificate, GraphPath, Trail};
 use crate::digest::{FileDigest, Hash, ModelDigest};
 use crate::error::{Broken, CertifyError};
 use crate::step::{self, Step};
 
-/// Version of the layout.
-pub const VERSION: &str = "1";
+/// Versions of the layout: without fixed sizes, and with them.
+pub const PLAIN: &str = "1";
+pub const FIXED: &str = "2";
 
 /// What every certificate begins with, before its version.
 const HEADER: &str = "regraft certificate ";
@@ -26,12 +28,16 @@ pub fn is_certificate(bytes: &[u8]) -> bool {
 impl Certificate {
     /// The certificate as text.
     pub fn to_text(&self) -> String {
-        let mut text = format!("{HEADER}{VERSION}\ntool {}\n", line(&self.tool));
+        let version = if self.fixed.is_empty() { PLAIN } else { FIXED };
+        let mut text = format!("{HEADER}{version}\ntool {}\n", line(&self.tool));
         for (word, digest) in [("input", &self.input), ("output", &self.output)] {
             for file in &digest.0 {
                 let place = if file.place.is_empty() { String::new() } else { format!(" {}", file.place) };
                 let _ = writeln!(text, "{word} {} {}{place}", file.hash, file.bytes);
             }
+        }
+        for input in &self.fixed.0 {
+            let _ = writeln!(text, "freeze {}", line(&input.to_string()));
         }
         if let Some(version) = self.opset {
             let _ = writeln!(text, "opset {version}");
@@ -49,7 +55,7 @@ impl Certificate {
     pub fn parse(bytes: &[u8]) -> Result<Result<Certificate, Broken>, CertifyError> {
         let whole = unseal(bytes);
         if let Ok(text) = &whole
-            && let Some(other) = text.lines().next().and_then(|l| l.strip_prefix(HEADER)).filter(|v| *v != VERSION)
+            && let Some(other) = text.lines().next().and_then(|l| l.strip_prefix(HEADER)).filter(|v| ![PLAIN, FIXED].contains(v))
         {
             return Err(CertifyError::Version { found: other.into() });
         }
@@ -112,6 +118,10 @@ impl<'a> Reader<'a> {
         self.lines.next();
         let (_, tool) = self.need("tool")?;
         let (input, output) = (self.digest("input")?, self.digest("output")?);
+        let mut fixed = FixedSizes::default();
+        while let Some((at, input)) = self.take("freeze") {
+            fixed.0.push(known(at, FixedInput::parse(input), "an input with sizes")?);
+        }
         let opset = match self.take("opset") {
             None => None,
             Some((at, version)) => Some(known(at, version.parse().ok(), "a version")?),
@@ -133,7 +143,7 @@ impl<'a> Reader<'a> {
         }
         match self.lines.next() {
             Some((at, _)) => Err(Broken { line: at + 1, why: "this has no meaning here".into() }),
-            None => Ok(Certificate { tool: tool.into(), input, output, opset, trails }),
+            None => Ok(Certificate { tool: tool.into(), input, output, fixed, opset, trails }),
         }
     }
 

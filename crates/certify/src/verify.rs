@@ -28,14 +28,16 @@ impl Certificate {
         self.replay(&Model::read(input)?, &Model::read(output)?)
     }
 
-    /// The same for models already loaded; their digests are not compared. The interfaces of both
-    /// are compared first.
+    /// The same for models already loaded; their digests are not compared. If the certificate fixes
+    /// sizes, they are fixed in the input first of all; then the interfaces of both are compared.
     pub fn replay(&self, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         self.replay_by(Replayer::default(), input, output)
     }
 
     /// The same, with this replayer.
     pub fn replay_by(&self, replayer: Replayer<'_>, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
+        let fixed = (!self.fixed.is_empty()).then(|| input.clone().at_sizes(&self.fixed)).transpose()?;
+        let input = fixed.as_ref().unwrap_or(input);
         if let Some(why) = Signature::of(input.proto()).difference(&Signature::of(output.proto())) {
             return Ok(Finding::Tampered(format!("the result does not declare what its input does: {why}")));
         }
@@ -50,8 +52,8 @@ impl Certificate {
             Err(Stop::Broken(why)) => return Ok(Finding::Tampered(why)),
             Err(Stop::Differs(why)) => Err(why),
         };
-        let steps = self.steps();
-        Ok(Finding::Replayed(Replay { steps, judged: reading.replayer.judged, rounding: reading.rounding, arrival }))
+        let (fixed, steps) = (self.fixed.clone(), self.steps());
+        Ok(Finding::Replayed(Replay { fixed, steps, judged: reading.replayer.judged, rounding: reading.rounding, arrival }))
     }
 }
 

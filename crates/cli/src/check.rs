@@ -15,7 +15,7 @@ use regraft::check::{self, CheckReport, CheckRequest, Run};
 use regraft::error::Failure;
 use regraft::optimize::TOLERANCE;
 use regraft::render::{agreement, difference, lines, plain_table, seconds};
-use regraft::units::{ShapeArg, parse_bind, parse_shape};
+use regraft::units::{FreezeArg, ShapeArg, parse_bind, parse_freeze, parse_shape};
 use regraft::{Ground, Requirement};
 
 /// Tell whether two models are the same
@@ -42,6 +42,10 @@ pub struct Args {
     /// Value of a symbolic size, to compare at: N=8
     #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
     bind: Vec<(String, i64)>,
+    /// Sizes at which B stands for A, and no others: x:1,3,224,224 or N=1 [default: those that the
+    /// certificate of B names, else all]
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_freeze)]
+    freeze: Vec<FreezeArg>,
     /// Real inputs to compare on, too: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with one file
     /// per input or test_data_set_*
     #[arg(long, value_name = "DATA")]
@@ -107,6 +111,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let request = CheckRequest {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
+        freeze: args.freeze.clone(),
         data: args.data.clone(),
         tolerance: args.tolerance,
         reference: !args.no_reference,
@@ -211,6 +216,7 @@ fn verdict(report: &CheckReport) -> String {
         }
         None => parts.push(format!("same: {}", report.word)),
     }
+    parts.extend(report.limited.clone());
     if let Some(certified) = report.certificate.as_ref().filter(|c| c.word != Ground::Tampered && !c.other_input) {
         parts.push(format!("certificate: {} in {}", certified.summary, seconds(certified.seconds)));
     }

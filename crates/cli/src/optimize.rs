@@ -21,7 +21,7 @@ use regraft::limits::{Limit, Limits, parse_max_load, parse_max_memory};
 use regraft::optimize::{Choice, CostKind, Request, SearchKind};
 use regraft::render;
 use regraft::report::{Report, Speedup, Startups};
-use regraft::units::{ShapeArg, parse_binds, parse_bytes, parse_duration, parse_shape};
+use regraft::units::{FreezeArg, ShapeArg, parse_binds, parse_bytes, parse_duration, parse_freeze, parse_shape};
 
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -67,7 +67,8 @@ impl From<Cost> for CostKind {
 /// Reads a model, searches equal ones, times the best against the input on this machine
 /// (interleaved, with the runtime's own optimizer fully on), checks the winner, and writes it. If
 /// nothing is faster beyond noise, the input is written unchanged and the verdict says so. Names,
-/// order, types and declared sizes of inputs and outputs never change. A model that the runtime
+/// order, types and declared sizes of inputs and outputs never change, unless --freeze asks for it. A
+/// model that the runtime
 /// loads only with its own optimizer off is written so that it loads with it on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -93,11 +94,18 @@ pub struct Args {
     shape: Vec<ShapeArg>,
     /// Value of a symbolic size, to measure at: N=8; or several: N=1,8
     ///
-    /// With several, one model is written for all of them. It is searched for at the first value,
-    /// timed and checked at every one, chosen by the geometric mean, and never slower at any of
-    /// them beyond noise.
+    /// With several, one model is written for all of them. Operators are priced, and models timed
+    /// and checked at every one; the model is chosen by the geometric mean, and never slower at any
+    /// of them beyond noise.
     #[arg(long, value_name = "SYMBOL=SIZES", value_parser = parse_binds, help_heading = "Model")]
     bind: Vec<(String, Vec<i64>)>,
+    /// Write the model for exactly these sizes: x:1,3,224,224 or N=1; once per input or symbol
+    ///
+    /// What the input declares changes, and the result accepts no other sizes: those who deploy one
+    /// size only gain a little more. A symbol is fixed wherever it occurs; a name in place of a
+    /// number leaves a size open.
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_freeze, help_heading = "Model")]
+    freeze: Vec<FreezeArg>,
     /// Real inputs to check and measure with: INPUT:FILE.npy (or .pb), FILE.npz, or a folder with
     /// one file per input or test_data_set_*
     #[arg(long, value_name = "DATA", help_heading = "Model")]
@@ -204,6 +212,7 @@ Examples:
   regraft optimize model.onnx -o fast.onnx
   regraft optimize det.onnx -o fast.onnx --shape x:1,3,640,640 --budget 5m
   regraft optimize model.onnx -o fast.onnx --shape x:N,3,224,224 --bind N=1,8
+  regraft optimize model.onnx -o fast.onnx --freeze x:1,3,224,224
   regraft optimize model.onnx -o fast.onnx --threads 4 --min-speedup 1.05 --report fast.report.json
   regraft optimize model.onnx -o fast.onnx --deny fast-bilinear";
 
@@ -294,6 +303,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         certificate,
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
+        freeze: args.freeze.clone(),
         search: args.search.into(),
         cost: args.cost.into(),
         budget: args.budget,

@@ -41,6 +41,9 @@ pub struct EmitArgs {
     /// Make the batch the symbolic size N
     #[arg(long)]
     dynamic: bool,
+    /// Make the sizes of the image or recording symbolic, too: H and W, or L
+    #[arg(long)]
+    dynamic_field: bool,
 }
 
 /// Runs the command.
@@ -66,7 +69,7 @@ fn show(json: bool, console: &Console) -> Result<Exit, Failure> {
     if json {
         let rows = list().iter().map(|e| {
             serde_json::json!({
-                "name": e.name, "summary": e.summary, "source": e.source, "dynamic": e.dynamic, "paper": e.is_paper_variant(),
+                "name": e.name, "summary": e.summary, "source": e.source, "dynamic": e.dynamic, "dynamic_field": e.convolutional, "paper": e.is_paper_variant(),
                 "inputs": e.inputs.iter().map(|i| serde_json::json!({ "name": i.name, "dims": i.dims })).collect::<Vec<_>>(),
             })
         });
@@ -88,7 +91,7 @@ fn show(json: bool, console: &Console) -> Result<Exit, Failure> {
 
 fn emit(args: &EmitArgs, console: &Console) -> Result<Exit, Failure> {
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.onnx", args.name)));
-    let options = Options { seed: args.seed, dynamic_batch: args.dynamic, ..Options::default() };
+    let options = Options { seed: args.seed, dynamic_batch: args.dynamic, dynamic_field: args.dynamic_field, ..Options::default() };
     // A mistyped name is reported before an unwritable path, and before gigabytes of weights are
     // generated.
     if list().iter().any(|e| e.name == args.name) {

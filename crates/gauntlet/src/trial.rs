@@ -10,7 +10,7 @@ use regraft_certify::{Certificate, Finding, GraphPath, Judged, ModelDigest, Repl
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::proto::ModelProto;
-use regraft_onnx::{Model, Signature, WriteOptions};
+use regraft_onnx::{FixedSizes, Model, Signature, WriteOptions};
 use regraft_rules::Library;
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, Runtime, SessionOptions};
 use regraft_search::RandomWalk;
@@ -174,7 +174,8 @@ impl Bench {
 fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
     let written = Model::from_bytes(bytes.to_vec().into(), None).context("reading what was written")?;
     let digest = ModelDigest(Vec::new());
-    let certificate = Certificate { tool: "gauntlet".into(), input: digest.clone(), output: digest, opset: None, trails };
+    let certificate =
+        Certificate { tool: "gauntlet".into(), input: digest.clone(), output: digest, fixed: FixedSizes::default(), opset: None, trails };
     let read = Certificate::parse(certificate.to_text().as_bytes())??;
     if read != certificate {
         bail!("the certificate reads back as another one");

@@ -66,7 +66,8 @@ impl Symbols {
     }
 }
 
-fn meaningful(name: &str) -> bool {
+/// Whether a declared name identifies a size.
+pub(crate) fn meaningful(name: &str) -> bool {
     name.chars().any(char::is_alphabetic) && !MEANINGLESS.contains(&name.to_ascii_lowercase().as_str())
 }
 

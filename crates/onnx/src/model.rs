@@ -115,6 +115,12 @@ impl Model {
         })
     }
 
+    /// The same with what is known of its file: whether weights came from other files, and an
+    /// unknown field.
+    pub(crate) fn with_origin(self, external: bool, unknown_field: Option<String>) -> Model {
+        Model { external, unknown_field, ..self }
+    }
+
     /// The graph, as read.
     pub fn graph(&self) -> &Graph {
         &self.graph

@@ -71,9 +71,7 @@ impl Model {
         let mut written = self.write(&graph, &WriteOptions { respell: true, ..WriteOptions::default() })?;
         let needed = IR_VERSIONS.iter().find(|(opset, _)| version >= *opset).map_or(3, |(_, ir)| *ir);
         written.proto.ir_version = Some(self.proto.ir_version().max(needed));
-        let external = self.external;
-        let mut model = Model::from_proto(written.proto)?;
-        model.external = external;
-        Ok(model)
+        let unknown_field = self.unknown_field().map(str::to_string);
+        Ok(Model::from_proto(written.proto)?.with_origin(self.external, unknown_field))
     }
 }

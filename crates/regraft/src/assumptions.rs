@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use regraft_ir::{Const, Op, OpKind};
-use regraft_onnx::Model;
 use regraft_onnx::proto::{TensorShapeProto, ValueInfoProto, tensor_shape_proto::dimension, type_proto};
+use regraft_onnx::{FixedSizes, Model};
 use regraft_prove::Premises;
 
 /// The assumptions of a proof that `a` equals another model, each a clause to follow `proved`;
@@ -35,6 +35,11 @@ pub fn clauses(premises: Premises, a: &Model) -> Vec<String> {
 pub fn rounding(constants: usize, bound: f64) -> Option<String> {
     let word = if constants == 1 { "constant" } else { "constants" };
     (bound > 0.0).then(|| format!("with {constants} folded {word} within {bound:.1e} of their expressions"))
+}
+
+/// The clause about sizes that the input was fixed at, if any were.
+pub fn limited(fixed: &FixedSizes) -> Option<String> {
+    (!fixed.is_empty()).then(|| format!("for {fixed} only"))
 }
 
 /// Whether some operator of the model is undefined for some numbers, or may be, as far as is known.

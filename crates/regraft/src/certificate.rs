@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use regraft_certify::{Certificate, Finding, Judged, Replay, is_certificate};
 use regraft_ir::Trust;
-use regraft_onnx::Model;
+use regraft_onnx::{FixedSizes, Model};
 use serde::{Deserialize, Serialize};
 
-use crate::assumptions::{clauses, rounding};
+use crate::assumptions::{clauses, limited, rounding};
 use crate::error::Failure;
 use crate::ground::Ground;
 
@@ -54,6 +54,9 @@ pub struct Certified {
     pub open: Vec<Open>,
     /// Seconds spent replaying.
     pub seconds: f64,
+    /// The sizes that it is about, if not all that the input accepts.
+    #[serde(skip)]
+    pub fixed: FixedSizes,
     /// True if the certificate belongs to another input.
     #[serde(skip)]
     pub other_input: bool,
@@ -118,7 +121,9 @@ pub fn replay(source: &Source, a: &Path, b: &Path) -> Result<Option<Certified>, 
     if let Finding::Replayed(replay) = &finding {
         assumptions.extend(rounding(replay.rounding.constants, replay.rounding.bound));
     }
-    Ok(Some(Certified { assumptions, ..Certified::new(&file, &finding, start) }.summarized()))
+    let mut certified = Certified { assumptions, ..Certified::new(&file, &finding, start) }.summarized();
+    certified.assumptions.extend(limited(&certified.fixed));
+    Ok(Some(certified))
 }
 
 impl Certified {
@@ -145,6 +150,7 @@ impl Certified {
             bound: 0.0,
             open: Vec::new(),
             seconds: start.elapsed().as_secs_f64(),
+            fixed: FixedSizes::default(),
             other_input: matches!(finding, Finding::OtherInput(_)),
         };
         match finding {
@@ -160,6 +166,7 @@ impl Certified {
                 rounded: replay.rounding.constants,
                 bound: replay.rounding.bound,
                 open: open(replay),
+                fixed: replay.fixed.clone(),
                 ..none
             },
         }
@@ -169,7 +176,9 @@ impl Certified {
 /// What is known about the whole, in one line.
 fn summary(replay: &Replay) -> String {
     let [proved, shown, tested] = [Trust::Proved, Trust::Bounded, Trust::Tested].map(|trust| replay.count(trust));
-    let mut parts = vec![replay.trust().to_string(), format!("proved {proved} of {} steps", replay.steps)];
+    let mut parts = vec![replay.trust().to_string()];
+    parts.extend(limited(&replay.fixed));
+    parts.push(format!("proved {proved} of {} steps", replay.steps));
     if shown > proved {
         parts.push(format!("bounded {}, whose constants are rounded", shown - proved));
     }

@@ -12,19 +12,21 @@ use regraft_runtime::{Fallback, Feeds, Fill, HostTensor, ModelSource, OptLevel, 
 use serde::Serialize;
 
 use crate::agreement::{Agreement, compare};
+use crate::assumptions::limited;
 use crate::certificate::{self, Certified, Source};
 use crate::data::Data;
 use crate::discrete::decided_by_floats;
 use crate::equivalence::{self, Comparison};
 use crate::error::Failure;
 use crate::exact::double;
+use crate::freeze::{freeze, narrower};
 use crate::ground::{Ground, Requirement};
 use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::refused::Refused;
 use crate::report::SCHEMA;
 use crate::sizes::Sizes;
-use crate::units::ShapeArg;
+use crate::units::{FreezeArg, ShapeArg};
 use crate::weights::changed_weights;
 
 /// Tolerated half-precision roundoffs: constants are rounded to half precision when they are
@@ -42,6 +44,8 @@ pub struct CheckRequest {
     pub shapes: Vec<ShapeArg>,
     /// Values of symbols.
     pub binds: Vec<(String, i64)>,
+    /// Sizes at which B stands for A, if not at all that A accepts.
+    pub freeze: Vec<FreezeArg>,
     /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
     /// Tolerated relative difference of reals. Ten times the noise floor is always tolerated, and
@@ -73,6 +77,7 @@ impl CheckRequest {
             b: b.into(),
             shapes: Vec::new(),
             binds: Vec::new(),
+            freeze: Vec::new(),
             data: Vec::new(),
             tolerance: TOLERANCE,
             reference: true,
@@ -108,6 +113,9 @@ pub struct CheckReport {
     /// What the graphs alone show, if no certificate decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalence: Option<Comparison>,
+    /// The sizes that this is about, as a clause, if B stands for A at some sizes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<String>,
     /// What differs, most telling first; empty if `same`.
     pub differences: Vec<String>,
     /// Tolerated relative difference of reals.
@@ -168,6 +176,7 @@ impl CheckReport {
             word: Ground::Known(Trust::Tested),
             certificate: None,
             equivalence: None,
+            limited: None,
             differences: Vec::new(),
             tolerance: request.tolerance,
             runs: Vec::new(),
@@ -186,7 +195,7 @@ impl CheckReport {
     /// Whether the models are known to be the same at least as well as required: an identical graph
     /// counts as proved.
     pub fn satisfies(&self, required: Requirement) -> bool {
-        self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty())
+        self.same && self.known() >= required.trust && (!required.exact || self.assumptions().is_empty() && self.limited.is_none())
     }
 
     /// What the certificate shows.
@@ -249,18 +258,30 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     let start = Instant::now();
     let mut report = CheckReport::new(request);
     if certified(request, &mut report, observer)? {
+        report.limited = report.certificate.as_ref().and_then(|certified| limited(&certified.fixed));
         report.same = report.differences.is_empty();
         report.seconds = start.elapsed().as_secs_f64();
         return Ok(report);
     }
     observer.phase(Phase::Load, &report.a.clone());
-    let a = Model::read(&request.a)?;
+    let (a, fixed) = freeze(Model::read(&request.a)?, &request.freeze)?;
+    // The certificate did not decide, but says which sizes B is for.
+    let claimed = report.certificate.as_ref().map(|certified| certified.fixed.clone()).filter(|_| fixed.is_empty());
+    let (a, fixed) = match claimed.filter(|claimed| !claimed.is_empty()) {
+        Some(claimed) => (a.at_sizes(&claimed).map_err(Failure::new)?, claimed),
+        None => (a, fixed),
+    };
+    report.limited = limited(&fixed);
     observer.phase(Phase::Load, &report.b.clone());
     let b = Model::read(&request.b)?;
     let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
         report.word = Ground::Signature;
+        report.notes.extend(narrower(&a, &b).map(|sizes| {
+            let args: Vec<String> = sizes.0.iter().map(|input| format!("--freeze {input}")).collect();
+            format!("B accepts fewer sizes than A (hint: {} compares the two there)", args.join(" "))
+        }));
         report.differences = differences;
     } else if is_identical(&a, &b) {
         report.word = Ground::Identical;

@@ -39,6 +39,7 @@ pub mod error;
 pub mod exact;
 mod exposed;
 pub mod file;
+pub mod freeze;
 mod ground;
 pub mod histogram;
 pub mod limits;

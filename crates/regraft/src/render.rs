@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use regraft_ir::Trust;
+use regraft_onnx::{FixedInput, FixedSizes};
 use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
@@ -161,13 +162,16 @@ fn signed_ns(ns: i64) -> String {
 
 /// True if what was written is the input as it was.
 pub fn is_unchanged(report: &Report) -> bool {
-    report.applied.is_empty() && report.cleaned.is_empty() && !report.rescued
+    report.applied.is_empty() && report.cleaned.is_empty() && report.frozen.is_empty() && !report.rescued
 }
 
 /// One line: the result, how far it is trusted, how long it took, and how to reproduce it.
 /// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
     let mut parts = vec![outcome(report)];
+    if !report.frozen.is_empty() {
+        parts.push(format!("for {} only", frozen(report)));
+    }
     if report.applied.is_empty()
         && let [first, ..] = report.undecided.as_slice()
     {
@@ -213,6 +217,11 @@ fn rewrites(report: &Report) -> String {
     if report.check.replay.is_some() && trust == Trust::Proved { rewrites } else { format!("{rewrites} ({trust})") }
 }
 
+/// The sizes that the result is limited to, as `--freeze` takes them.
+fn frozen(report: &Report) -> FixedSizes {
+    FixedSizes(report.frozen.iter().map(|(name, sizes)| FixedInput { name: name.clone(), sizes: sizes.clone() }).collect())
+}
+
 /// What replaying the certificate showed.
 fn replayed(replay: &Replayed) -> String {
     let Replayed { steps, proved, bounded, .. } = replay;
@@ -254,7 +263,10 @@ fn outcome(report: &Report) -> String {
             [first, ..] => undecided(first),
             [] => "no gain beyond noise".into(),
         };
-        return format!("{gain}; the input was written without {}", count(removed, "superfluous node"));
+        let changes = (!report.frozen.is_empty()).then(|| "at fixed sizes".to_string());
+        let without = (removed > 0 || changes.is_none()).then(|| format!("without {}", count(removed, "superfluous node")));
+        let changes = changes.into_iter().chain(without).collect::<Vec<_>>().join(", ");
+        return format!("{gain}; the input was written {changes}");
     }
     if speedup.pairs == 0 {
         return "rewritten, not timed".into();
@@ -431,6 +443,7 @@ mod tests {
             output: Some("f.onnx".into()),
             shapes: vec![("x".into(), vec![1, 3])],
             guessed_shapes: false,
+            frozen: Vec::new(),
             runtime: "onnxruntime 1".into(),
             machine: "cpu".into(),
             threads: 1,

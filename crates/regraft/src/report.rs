@@ -35,6 +35,10 @@ pub struct Report {
     /// Sizes that were guessed, because the model leaves them open and the command line does not
     /// give them.
     pub guessed_shapes: bool,
+    /// Sizes that what was written is limited to, where the input accepts others: `input -> sizes`,
+    /// `None` for one that is still open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frozen: Vec<(String, Vec<Option<i64>>)>,
     /// Runtime and its version.
     pub runtime: String,
     /// Processor.

@@ -51,7 +51,7 @@ impl Sizes {
         let mut session = runtime.open(bytes, &SessionOptions::default()).map_err(|e| {
             Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
         })?;
-        let infos = session.inputs().to_vec();
+        let infos = as_declared(session.inputs(), model);
         check_names(&infos, shapes, binds)?;
         let mut last = None;
         for guess in (0..SPATIAL.len()).map(Guess::Usual).chain(Guess::OTHERS.into_iter().flatten()) {
@@ -86,7 +86,7 @@ impl Sizes {
             return Ok(found);
         }
         let mut session = runtime.open(bytes, &SessionOptions::default())?;
-        let infos = session.inputs().to_vec();
+        let infos = as_declared(session.inputs(), model);
         for guesses in Guess::OTHERS {
             for guess in guesses {
                 let mut sizes = Sizes::attempt(model, &infos, shapes, binds, guess)?;
@@ -201,6 +201,25 @@ pub fn declared(model: &Model) -> Vec<ValueInfo> {
     let Some(graph) = &model.proto().graph else { return Vec::new() };
     let given = |info: &&ValueInfoProto| !graph.initializer.iter().any(|t| t.name() == info.name());
     graph.input.iter().filter(given).map(value_info).collect()
+}
+
+/// What a runtime reports about the inputs of a file, with the sizes that `model` declares where the
+/// file leaves them open: the model may be fixed at some of the sizes that its file accepts.
+pub(crate) fn as_declared(reported: &[ValueInfo], model: &Model) -> Vec<ValueInfo> {
+    let declared = declared(model);
+    let mut infos = reported.to_vec();
+    for info in &mut infos {
+        let Some(own) = declared.iter().find(|own| own.name == info.name) else { continue };
+        if info.dims.is_empty() {
+            (info.dims, info.symbols) = (own.dims.clone(), own.symbols.clone());
+        }
+        for ((dim, symbol), size) in info.dims.iter_mut().zip(&mut info.symbols).zip(&own.dims) {
+            if dim.is_none() && size.is_some() {
+                (*dim, *symbol) = (*size, String::new());
+            }
+        }
+    }
+    infos
 }
 
 /// What a model declares about an input or output.

@@ -20,6 +20,24 @@ pub struct ShapeArg {
     pub sizes: Vec<Size>,
 }
 
+/// One `--freeze`: the sizes of an input, `x:1,3,224,224`, or that of a symbol, `N=1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FreezeArg {
+    /// Sizes of an input; names stay open.
+    Input(ShapeArg),
+    /// The size that a symbol stands for.
+    Symbol(String, i64),
+}
+
+/// Parses a `--freeze`.
+pub fn parse_freeze(text: &str) -> Result<FreezeArg, String> {
+    match parse_bind(text) {
+        Ok((symbol, size)) => Ok(FreezeArg::Symbol(symbol, size)),
+        Err(why) if text.contains('=') && !text.contains(':') => Err(why),
+        Err(_) => parse_shape(text).map(FreezeArg::Input),
+    }
+}
+
 /// Parses a `--shape`.
 pub fn parse_shape(text: &str) -> Result<ShapeArg, String> {
     let usage = "write it as input:1,3,224,224";
@@ -116,6 +134,17 @@ mod tests {
         assert_eq!(parse_shape("x:").map(|s| s.sizes), Ok(vec![]));
         for bad in ["x", ":1", "x:1,-3", "x:1,,3", "x:0,3"] {
             assert!(parse_shape(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_frozen() {
+        assert_eq!(parse_freeze("N=8"), Ok(FreezeArg::Symbol("N".into(), 8)));
+        let input = |input: &str, sizes| Ok(FreezeArg::Input(ShapeArg { input: input.into(), sizes }));
+        assert_eq!(parse_freeze("x:1,H"), input("x", vec![Size::Known(1), Size::Symbol("H".into())]));
+        assert_eq!(parse_freeze("a=b:0:4"), input("a=b:0", vec![Size::Known(4)]));
+        for bad in ["N=0", "N=1,8", "x", "x:0"] {
+            assert!(parse_freeze(bad).is_err(), "{bad}");
         }
     }
 

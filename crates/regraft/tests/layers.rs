@@ -11,7 +11,7 @@ const PURE: [&str; 8] = ["ir", "rules", "prove", "audit", "equate", "foreign", "
 /// make or judge rules.
 const MAKERS: [&str; 8] = ["rules", "audit", "equate", "derive", "search", "discover", "cost", "runtime"];
 /// Limit on the checker's lines of code.
-const CHECKER: usize = 1500;
+const CHECKER: usize = 1550;
 /// Parts of the standard library that a pure crate must not name.
 const IMPURE_MODULES: [&str; 6] = ["fs", "time", "env", "net", "process", "io"];
 /// Calls that print.

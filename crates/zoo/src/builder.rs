@@ -12,6 +12,7 @@ mod layout;
 mod linear;
 mod norm;
 mod pool;
+mod sequence;
 mod shape;
 
 use bytes::Bytes;
@@ -243,6 +244,12 @@ impl Builder {
             assert!(declared.iter().all(|output| output.name() != input.name), "an output is named like an input");
         }
         self.values.retain(|value| !renamed.contains_key(value.name()));
+        let mut given: Vec<_> = inputs.iter().map(shape::value_info).collect();
+        if self.options.dynamic_field {
+            self.values.clear();
+            given.iter_mut().for_each(|input| shape::open_field(input, true));
+            declared.iter_mut().for_each(|output| shape::open_field(output, false));
+        }
         ModelProto {
             ir_version: Some(IR_VERSION),
             opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(OPSET) }],
@@ -253,7 +260,7 @@ impl Builder {
                 node: self.nodes,
                 name: Some(entry.name.to_owned()),
                 initializer: self.initializers,
-                input: inputs.iter().map(shape::value_info).collect(),
+                input: given,
                 output: declared,
                 value_info: self.values,
                 ..GraphProto::default()

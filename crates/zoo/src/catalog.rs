@@ -64,6 +64,9 @@ pub struct Entry {
     pub inputs: &'static [Input],
     /// Whether it can be built with a symbolic batch.
     pub dynamic: bool,
+    /// Whether it can be built with symbolic sizes of its image or recording: it takes all but the
+    /// smallest.
+    pub convolutional: bool,
     network: fn(&mut Builder, &[Value]) -> Outputs,
 }
 
@@ -89,14 +92,17 @@ pub fn list() -> &'static [Entry] {
 ///
 /// # Errors
 ///
-/// If there is no such entry, or if a symbolic batch is requested of a network without a batch
-/// dimension.
+/// If there is no such entry, or if symbolic sizes are requested of a network without a batch
+/// dimension, or made for one size of images.
 pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         return Err(ZooError::Unknown { name: name.to_owned(), nearest: nearest(name) });
     };
     if options.dynamic_batch && !entry.dynamic {
         return Err(ZooError::NoDynamicBatch { name: entry.name });
+    }
+    if options.dynamic_field && !entry.convolutional {
+        return Err(ZooError::NoDynamicField { name: entry.name });
     }
     let mut builder = Builder::new(*options);
     let inputs: Vec<_> = entry.inputs.iter().map(|input| builder.input(input)).collect();
@@ -142,6 +148,7 @@ const ENTRIES: &[Entry] = &[
         source: "Iandola et al. 2016, release 1.1",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::squeezenet::build,
     },
     Entry {
@@ -150,6 +157,7 @@ const ENTRIES: &[Entry] = &[
         source: "He et al. 2015, table 1",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::resnet::resnet18,
     },
     Entry {
@@ -158,6 +166,7 @@ const ENTRIES: &[Entry] = &[
         source: "He et al. 2015, table 1, with the stride of version 1.5",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::resnet::resnet50,
     },
     Entry {
@@ -166,6 +175,7 @@ const ENTRIES: &[Entry] = &[
         source: "Xie et al. 2016, table 1 and figure 3(c)",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::resnext::grouped,
     },
     Entry {
@@ -174,6 +184,7 @@ const ENTRIES: &[Entry] = &[
         source: "Xie et al. 2016, table 1 and figure 3(b)",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::resnext::branches,
     },
     Entry {
@@ -182,6 +193,7 @@ const ENTRIES: &[Entry] = &[
         source: "Szegedy et al. 2015, table 1, in the form of torchvision",
         inputs: IMAGE_299,
         dynamic: true,
+        convolutional: true,
         network: networks::inception::build,
     },
     Entry {
@@ -190,6 +202,7 @@ const ENTRIES: &[Entry] = &[
         source: "Sandler et al. 2018, table 2",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::mobilenet_v2::build,
     },
     Entry {
@@ -198,6 +211,7 @@ const ENTRIES: &[Entry] = &[
         source: "Howard et al. 2019, table 1",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: networks::mobilenet_v3::build,
     },
     Entry {
@@ -206,6 +220,7 @@ const ENTRIES: &[Entry] = &[
         source: "Zoph et al. 2017, figure 4 and appendix",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: networks::nasnet::build,
     },
     Entry {
@@ -214,6 +229,7 @@ const ENTRIES: &[Entry] = &[
         source: "Simonyan and Zisserman 2014, table 1, column E",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: networks::vgg::build,
     },
     Entry {
@@ -222,6 +238,7 @@ const ENTRIES: &[Entry] = &[
         source: "Krizhevsky et al. 2012, section 3",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: networks::alexnet::build,
     },
     Entry {
@@ -230,6 +247,7 @@ const ENTRIES: &[Entry] = &[
         source: "Zoph and Le 2016, appendix, in the form of TensorFlow's NASCell",
         inputs: &[floats("sequence", &[1, 10, 512]), floats("initial_state", &[1, 512]), floats("initial_memory", &[1, 512])],
         dynamic: true,
+        convolutional: false,
         network: networks::nasrnn::build,
     },
     Entry {
@@ -238,6 +256,7 @@ const ENTRIES: &[Entry] = &[
         source: "Lei et al. 2018, equations 1 to 4",
         inputs: &[floats("sequence", &[1, 20, 1024]), floats("initial_memory", &[1, 1024])],
         dynamic: true,
+        convolutional: false,
         network: networks::sru::build,
     },
     Entry {
@@ -246,6 +265,7 @@ const ENTRIES: &[Entry] = &[
         source: "Devlin et al. 2018, section 3",
         inputs: &[ids("input_ids", &[1, 128], 30522), ids("attention_mask", &[1, 128], 2), ids("token_type_ids", &[1, 128], 2)],
         dynamic: true,
+        convolutional: false,
         network: networks::bert::build,
     },
     Entry {
@@ -254,6 +274,7 @@ const ENTRIES: &[Entry] = &[
         source: "Dosovitskiy et al. 2020, table 1",
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: networks::vit::build,
     },
     Entry {
@@ -262,7 +283,26 @@ const ENTRIES: &[Entry] = &[
         source: "Radford et al. 2019, section 2.3",
         inputs: &[floats("hidden_states", &[1, 128, 768])],
         dynamic: true,
+        convolutional: false,
         network: networks::gpt2::build,
+    },
+    Entry {
+        name: "m18",
+        summary: "M18 classifier of raw audio, four seconds at 8 kHz.",
+        source: "Dai et al. 2016, table 1",
+        inputs: &[floats("waveform", &[1, 1, 32000])],
+        dynamic: true,
+        convolutional: true,
+        network: networks::m18::build,
+    },
+    Entry {
+        name: "bert-large-layers",
+        summary: "Two layers of BERT-large, sequence 384, primitive layer norms and GELUs.",
+        source: "Devlin et al. 2018, section 3",
+        inputs: &[floats("hidden_states", &[1, 384, 1024]), ids("attention_mask", &[1, 384], 2)],
+        dynamic: true,
+        convolutional: false,
+        network: networks::bert::large_layers,
     },
     Entry {
         name: "paper-bert",
@@ -271,6 +311,7 @@ const ENTRIES: &[Entry] = &[
         source: TASO,
         inputs: &[floats("x", &[64, 1024])],
         dynamic: false,
+        convolutional: false,
         network: paper::attention::bert,
     },
     Entry {
@@ -285,6 +326,7 @@ const ENTRIES: &[Entry] = &[
             floats("x4", &[1, 512]),
         ],
         dynamic: true,
+        convolutional: false,
         network: paper::nasrnn::build,
     },
     Entry {
@@ -293,6 +335,7 @@ const ENTRIES: &[Entry] = &[
         source: TASO,
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: paper::nasnet::build,
     },
     Entry {
@@ -301,6 +344,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: &[floats("x", &[1, 64, 56, 56])],
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::resnet50,
     },
     Entry {
@@ -309,6 +353,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::resnext50,
     },
     Entry {
@@ -317,6 +362,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: IMAGE_299,
         dynamic: true,
+        convolutional: false,
         network: paper::inception::inception_v3,
     },
     Entry {
@@ -325,6 +371,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: paper::mobilenet::build,
     },
     Entry {
@@ -333,6 +380,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: true,
         network: paper::squeezenet::build,
     },
     Entry {
@@ -341,6 +389,7 @@ const ENTRIES: &[Entry] = &[
         source: TENSAT,
         inputs: IMAGE_224,
         dynamic: true,
+        convolutional: false,
         network: paper::vgg::build,
     },
     Entry {
@@ -349,6 +398,7 @@ const ENTRIES: &[Entry] = &[
         source: XRLFLOW,
         inputs: &[floats("x", &[64, 768])],
         dynamic: false,
+        convolutional: false,
         network: paper::attention::vit_base,
     },
     Entry {
@@ -357,6 +407,7 @@ const ENTRIES: &[Entry] = &[
         source: XRLFLOW,
         inputs: &[floats("x", &[80, 512])],
         dynamic: false,
+        convolutional: false,
         network: paper::attention::transducer,
     },
     Entry {
@@ -365,6 +416,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::blocks::<2>,
     },
     Entry {
@@ -373,6 +425,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::blocks::<4>,
     },
     Entry {
@@ -381,6 +434,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::blocks::<6>,
     },
     Entry {
@@ -389,6 +443,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
+        convolutional: true,
         network: paper::resnet::blocks::<8>,
     },
     Entry {
@@ -397,6 +452,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
+        convolutional: true,
         network: paper::inception::blocks_e::<1>,
     },
     Entry {
@@ -405,6 +461,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
+        convolutional: true,
         network: paper::inception::blocks_e::<2>,
     },
     Entry {
@@ -413,6 +470,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
+        convolutional: true,
         network: paper::inception::blocks_e::<3>,
     },
     Entry {
@@ -421,6 +479,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
+        convolutional: true,
         network: paper::inception::blocks_e::<4>,
     },
     Entry {
@@ -429,6 +488,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1024]), floats("memory", &[1, 1024])],
         dynamic: true,
+        convolutional: false,
         network: paper::sru::build::<1>,
     },
     Entry {
@@ -437,6 +497,7 @@ const ENTRIES: &[Entry] = &[
         source: OCGGS,
         inputs: &[floats("x", &[1, 1024]), floats("memory", &[1, 1024])],
         dynamic: true,
+        convolutional: false,
         network: paper::sru::build::<20>,
     },
 ];

@@ -18,4 +18,10 @@ pub enum ZooError {
         /// The name of the entry.
         name: &'static str,
     },
+    /// The network is made for one size of images.
+    #[error("network `{name}` takes images or recordings of one size only, or none; build it with a fixed shape")]
+    NoDynamicField {
+        /// The name of the entry.
+        name: &'static str,
+    },
 }

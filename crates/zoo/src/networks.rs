@@ -5,6 +5,7 @@ pub(crate) mod bert;
 pub(crate) mod gpt2;
 pub(crate) mod head;
 pub(crate) mod inception;
+pub(crate) mod m18;
 pub(crate) mod mobilenet_v2;
 pub(crate) mod mobilenet_v3;
 pub(crate) mod nasnet;

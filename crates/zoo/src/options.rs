@@ -8,6 +8,9 @@ pub struct Options {
     pub seed: u64,
     /// Makes the first dimension of every input and output the symbol `N`.
     pub dynamic_batch: bool,
+    /// Makes the sizes of the image or recording symbols: `H` and `W`, or `L`. What is between input
+    /// and output is then declared without sizes.
+    pub dynamic_field: bool,
     /// What the weight tensors contain.
     pub weights: Weights,
 }

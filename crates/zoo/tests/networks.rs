@@ -102,6 +102,23 @@ fn a_dynamic_batch_is_symbolic_everywhere_at_the_border() {
     });
 }
 
+#[test]
+fn a_dynamic_field_is_symbolic_and_changes_nothing_else() {
+    for entry in list() {
+        let options = Options { dynamic_batch: true, dynamic_field: true, weights: Weights::Zeros, ..Options::default() };
+        let Ok(open) = build(entry.name, &options) else {
+            assert!(!(entry.convolutional && entry.dynamic), "{}", entry.name);
+            continue;
+        };
+        let (open, closed) = (open.graph.unwrap(), outline(entry, true).graph.unwrap());
+        assert_eq!((&open.node, &open.initializer), (&closed.node, &closed.initializer), "{}", entry.name);
+        let Some(type_proto::Value::TensorType(tensor)) = open.input[0].r#type.clone().and_then(|ty| ty.value) else { panic!() };
+        let sizes: Vec<_> = tensor.shape.unwrap().dim.into_iter().map(|dim| dim.value.unwrap()).collect();
+        let symbolic = |size: &dimension::Value| matches!(size, dimension::Value::DimParam(_));
+        assert_eq!(sizes.iter().map(symbolic).collect::<Vec<_>>(), (0..sizes.len()).map(|axis| axis != 1).collect::<Vec<_>>());
+    }
+}
+
 /// Numbers of trained parameters as counted by the reference implementations.
 #[test]
 fn real_architectures_have_the_known_number_of_parameters() {
@@ -122,6 +139,8 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("bert-base", 109_482_240),
         ("vit-base", 86_567_656),
         ("gpt2-block", 7_087_872),
+        ("m18", 3_683_786),
+        ("bert-large-layers", 2 * 12_596_224),
     ];
     let real: Vec<_> = list().iter().filter(|entry| !entry.is_paper_variant()).map(|entry| entry.name).collect();
     assert_eq!(real, known.map(|(name, _)| name));

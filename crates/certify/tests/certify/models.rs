@@ -11,7 +11,7 @@ use regraft_onnx::proto::type_proto::{Tensor, Value};
 use regraft_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto,
 };
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{FixedSizes, Model, WriteOptions};
 use tempfile::TempDir;
 
 /// A value declared as `f32` of these sizes.
@@ -109,7 +109,14 @@ pub fn looping() -> ModelProto {
 /// A certificate without steps, whatever it is about: a forgery.
 pub fn empty() -> Certificate {
     let digest = ModelDigest(Vec::new());
-    Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: None, trails: Vec::new() }
+    Certificate {
+        tool: "test".into(),
+        input: digest.clone(),
+        output: digest,
+        fixed: FixedSizes::default(),
+        opset: None,
+        trails: Vec::new(),
+    }
 }
 
 /// `y = c ? -(-x) : x + x`, where a branch reads an outer value.
@@ -214,6 +221,7 @@ impl Case {
             tool: "test 1".into(),
             input: ModelDigest::of(&input).expect("a digest"),
             output: ModelDigest::of(&output).expect("a digest"),
+            fixed: FixedSizes::default(),
             opset: None,
             trails: vec![trail],
         };

@@ -1,9 +1,9 @@
 //! Verdicts on right and wrong rewrites, wherever they are.
 
-use crate::models::{Case, branching, bytes, follow, replayed, scaled, step};
-use regraft_certify::{Certificate, Finding, GraphPath, ModelDigest, Replayer, Step, Stop, Trail};
+use crate::models::{Case, branching, bytes, empty, follow, replayed, scaled, step};
+use regraft_certify::{Certificate, CertifyError, Finding, GraphPath, ModelDigest, Replayer, Step, Stop, Trail};
 use regraft_ir::{Graph, NodeId, Trust, canonical_key, text};
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{FixedInput, FixedSizes, Model, WriteOptions};
 
 #[test]
 fn the_certificate_of_a_rewritten_model_replays() {
@@ -168,7 +168,14 @@ fn rewritten(wrong: bool) -> (Model, Model, Certificate) {
     let place = GraphPath::default().inside(body.place());
     let trail = Trail { place, label: body.label().into(), start: canonical_key(body.model().graph()), steps };
     let digest = ModelDigest(Vec::new());
-    let certificate = Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: None, trails: vec![trail] };
+    let certificate = Certificate {
+        tool: "test".into(),
+        input: digest.clone(),
+        output: digest,
+        fixed: FixedSizes::default(),
+        opset: None,
+        trails: vec![trail],
+    };
     (model, output, certificate)
 }
 
@@ -207,11 +214,39 @@ fn another_opset_is_no_step_but_is_checked() {
     let input = Model::from_bytes(bytes(&scaled()).into(), None).expect("a model");
     let converted = input.clone().at_opset(13).expect("it can be said at 13");
     let digest = ModelDigest(Vec::new());
-    let certificate = Certificate { tool: "test".into(), input: digest.clone(), output: digest, opset: Some(13), trails: Vec::new() };
+    let certificate = Certificate {
+        tool: "test".into(),
+        input: digest.clone(),
+        output: digest,
+        fixed: FixedSizes::default(),
+        opset: Some(13),
+        trails: Vec::new(),
+    };
     let replay = replayed(certificate.replay(&input, &converted).expect("comparable"));
     assert_eq!((replay.arrival.clone(), replay.trust()), (Ok(()), Trust::Proved), "{replay:?}");
     let other = Certificate { opset: None, ..certificate };
     assert_eq!(replayed(other.replay(&input, &converted).expect("comparable")).trust(), Trust::Unproved);
+}
+
+#[test]
+fn fixed_sizes_are_said_and_checked() {
+    let input = Model::from_bytes(bytes(&scaled()).into(), None).expect("a model");
+    let at = |size: i64| FixedSizes(vec![FixedInput { name: "x".into(), sizes: vec![Some(size), None] }]);
+    let fixed = input.clone().at_sizes(&at(3)).expect("it accepts this size");
+    let certificate = |sizes: FixedSizes| {
+        let sealed = Certificate { fixed: sizes, ..empty() }.to_text();
+        Certificate::parse(sealed.as_bytes()).expect("a known layout").expect("intact")
+    };
+    let replay = replayed(certificate(at(3)).replay(&input, &fixed).expect("comparable"));
+    assert_eq!((replay.fixed.to_string(), replay.arrival.clone(), replay.trust()), ("x:3,?".into(), Ok(()), Trust::Proved));
+    // Claimed for all sizes, or for others, it is not what the output says.
+    for sizes in [FixedSizes::default(), at(4)] {
+        let finding = certificate(sizes.clone()).replay(&input, &fixed).expect("comparable");
+        assert!(matches!(&finding, Finding::Tampered(why) if why.contains("does not declare")), "{sizes}: {finding:?}");
+    }
+    // A size that the input does not have.
+    let other = FixedSizes(vec![FixedInput { name: "x".into(), sizes: vec![Some(3), Some(7)] }]);
+    assert!(matches!(certificate(other).replay(&input, &fixed), Err(CertifyError::Sizes(_))));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use regraft::optimize::Rewritten;
 use regraft_certify::{Certificate, GraphPath, ModelDigest, Step, Trail};
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, ValueId, canonical_key};
 use regraft_onnx::proto::ModelProto;
-use regraft_onnx::{Model, WriteOptions};
+use regraft_onnx::{FixedSizes, Model, WriteOptions};
 use regraft_search::RandomWalk;
 
 use super::ask::Desk;
@@ -108,7 +108,7 @@ pub fn forged(kind: Kind, bench: &Bench, a: &ModelProto, b: &ModelProto, random:
 
 fn certificate(trails: Vec<Trail>) -> Certificate {
     let none = ModelDigest(Vec::new());
-    Certificate { tool: "regraft 0.1.0".into(), input: none.clone(), output: none, opset: None, trails }
+    Certificate { tool: "regraft 0.1.0".into(), input: none.clone(), output: none, fixed: FixedSizes::default(), opset: None, trails }
 }
 
 /// The claim about two models that rests on a certificate, whose digests are adjusted to match.

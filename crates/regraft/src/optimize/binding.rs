@@ -32,7 +32,7 @@ impl Binding {
         format!("{}{separator}1 thread", self.label)
     }
 
-    /// All bindings of a request, in the order given. The search runs at the first. With `run`,
+    /// All bindings of a request, in the order given. With `run`,
     /// open sizes are guessed by running the model; otherwise, from what it declares.
     pub fn all(request: &Request, model: &Model, run: Option<(ModelSource<'_>, &dyn Runtime)>) -> Result<Vec<Binding>, Failure> {
         let bindings = combinations(&request.binds)?;

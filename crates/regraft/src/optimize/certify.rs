@@ -24,7 +24,7 @@ const BYTES: i64 = 40;
 pub struct Certifier<'a> {
     job: &'a Job,
     proofs: Proofs,
-    /// The input as it is in the file, if it was converted to another opset.
+    /// The input as it is in the file, if it is written for fewer sizes or at another opset.
     unconverted: Option<Model>,
     /// Elements of the largest constant that can be recomputed.
     computed: i64,
@@ -44,7 +44,7 @@ impl<'a> Certifier<'a> {
         Ok(Certifier {
             job,
             proofs: Proofs::new(Some(store), request.budget),
-            unconverted: input.converted.then(|| Model::read(&request.input)).transpose()?,
+            unconverted: input.is_converted().then(|| Model::read(&request.input)).transpose()?,
             computed: if memory.is_tight() { (fits / 4).min(COMPUTED) } else { COMPUTED },
         })
     }
@@ -118,7 +118,7 @@ impl<'a> Certifier<'a> {
     }
 
     fn replay(&self, candidate: &Candidate, rewritten: &[Rewritten], trails: Vec<Trail>) -> Result<Replayed, String> {
-        let Job { request, input, .. } = self.job;
+        let input = &self.job.input;
         let largest = candidate.graph.ids().flat_map(|id| &candidate.graph.node(id).types).flatten();
         let largest = largest.filter_map(|ty| ty.elements().known()).max().unwrap_or(0);
         let output = if largest > self.computed {
@@ -126,9 +126,9 @@ impl<'a> Certifier<'a> {
         } else {
             Ok(candidate.artifact.read().map_err(|e| e.cause)?)
         };
-        let opset = request.opset.filter(|_| input.converted);
         let input_model = self.unconverted.as_ref().unwrap_or(&input.model);
-        self.proofs.replay(Subject { input: input_model, digest: input.digest.as_ref(), opset, rewritten, trails, output })
+        let (digest, fixed, opset) = (input.digest.as_ref(), &input.fixed, input.opset);
+        self.proofs.replay(Subject { input: input_model, digest, fixed, opset, rewritten, trails, output })
     }
 }
 

@@ -58,7 +58,7 @@ fn cleaned(run: &mut Run<'_>, alone: bool) -> Result<Option<Candidate>, Failure>
     let affordable = !timed || if alone { run.clock.affords_comparison() } else { run.clock.finalists() == FINALISTS };
     // The input written anew was tried first of all, if the runtime refuses it as it is.
     let pointless = input.cleaned.is_empty() || !affordable || run.job.refusal.is_some();
-    if !input.converted && pointless {
+    if !input.is_converted() && pointless {
         return Ok(None);
     }
     let artifact = run.evaluator.artifact(run.job.write(&input.graph)?)?;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use regraft_certify::ModelDigest;
 use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
-use regraft_onnx::{Model, OpaqueNode, Speller, WriteOptions, Written};
+use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written};
 use regraft_rules::Writable;
 use regraft_runtime::{Fallback, ModelSource, Refusal, Runtime, RuntimeError, SessionOptions};
 
 use crate::discrete::decided_by_floats;
 use crate::error::Failure;
+use crate::freeze::freeze;
 use crate::optimize::binding::Binding;
 use crate::optimize::library::{Usable, load_library};
 use crate::optimize::memory_budget::MemoryBudget;
@@ -43,7 +44,7 @@ pub struct Job {
     /// Set if the runtime refuses the input as deployed. A result that it loads is then a gain,
     /// however fast.
     pub refusal: Option<Refusal>,
-    /// Sizes to decide at; searches use the first.
+    /// Sizes to price, decide and check at.
     pub bindings: Vec<Binding>,
     /// Memory that the run may take.
     pub memory: MemoryBudget,
@@ -51,10 +52,12 @@ pub struct Job {
 
 /// The model to optimize.
 pub struct Input {
-    /// As the request wants it, possibly at another opset than the file.
+    /// As the request wants it, possibly at another opset than the file, or for fewer sizes.
     pub model: Model,
-    /// Whether its opset differs from the file's.
-    pub converted: bool,
+    /// Sizes that it is fixed at and the file is not.
+    pub fixed: FixedSizes,
+    /// Its opset, if that differs from the file's.
+    pub opset: Option<i64>,
     /// Digest of the file's contents, for the certificate. The output may replace the file.
     pub digest: Option<ModelDigest>,
     /// Its graph in normal form: where searches start.
@@ -63,13 +66,20 @@ pub struct Input {
     pub cleaned: Vec<(String, usize)>,
 }
 
+impl Input {
+    /// Whether the request wants another model than the file has, however fast it is.
+    pub fn is_converted(&self) -> bool {
+        self.opset.is_some() || !self.fixed.is_empty()
+    }
+}
+
 impl Job {
     /// The input as a file.
     pub fn source(&self) -> ModelSource<'_> {
         ModelSource::path(&self.request.input)
     }
 
-    /// Sizes used by searches.
+    /// The first of the sizes to decide at.
     pub fn sizes(&self) -> &Sizes {
         &self.bindings[0].sizes
     }
@@ -146,9 +156,10 @@ pub fn load(
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let mut request = request.clone();
     if memory.is_tight() {
-        if input.converted {
-            return Err(Failure::new("a model that is brought to another opset must be run, and there is not memory enough for that")
-                .hint("give more with --memory, or leave --opset out"));
+        if input.is_converted() {
+            let what = "a model that is frozen or brought to another opset must be run";
+            return Err(Failure::new(format!("{what}, and there is not memory enough for that"))
+                .hint("give more with --memory, or leave --freeze and --opset out"));
         }
         rules.library = rules.library.filter(|r| !r.explore && r.runtime.is_none());
         request.cost = CostKind::Roofline;
@@ -170,15 +181,16 @@ pub fn load(
     Ok((Job { request, input, rules, runtime, threads, refusal, bindings, memory }, journal))
 }
 
-/// The model, at the requested opset.
+/// The model, at the requested sizes and opset.
 fn read(request: &Request) -> Result<Input, Failure> {
     let model = Model::read(&request.input)?;
     if model.has_external_data() {
         let refused = |why| Failure::new(format!("cannot write {}: {why}", request.output.display())).hint("name a file with -o");
         regraft_onnx::takes_weights(&request.output).map_err(refused)?;
     }
-    let converted = request.opset.is_some_and(|version| model.opset("") != Some(version));
-    let model = match request.opset {
+    let (model, fixed) = freeze(model, &request.freeze)?;
+    let opset = request.opset.filter(|version| model.opset("") != Some(*version));
+    let model = match opset {
         Some(version) => model
             .at_opset(version)
             .map_err(|e| Failure::new(format!("{}: {e}", request.input.display())).hint("leave --opset out to keep its version"))?,
@@ -186,7 +198,7 @@ fn read(request: &Request) -> Result<Input, Failure> {
     };
     let digest = request.certificate.is_some().then(|| ModelDigest::of(&request.input)).transpose()?;
     let (graph, cleaned) = clean(model.graph());
-    Ok(Input { model, converted, digest, graph, cleaned })
+    Ok(Input { model, fixed, opset, digest, graph, cleaned })
 }
 
 /// The graph in normal form, and what that removed.

@@ -33,7 +33,7 @@ pub fn not_shown(model: &Model, start: &Graph, sizes: &Sizes, library: &Library,
         NotDone {
             what: rule,
             at,
-            because: "it holds at the sizes of this run and cannot be shown for all sizes that the model accepts".into(),
+            because: "it holds at the sizes of this run and cannot be shown for all sizes that the model accepts (--freeze limits the result to these)".into(),
         }
     };
     let mut bound = places(&bound, &Bindings::new(), library, writable);

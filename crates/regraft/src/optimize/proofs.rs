@@ -14,11 +14,11 @@ use regraft_certify::{Certificate, Finding, Judged, ModelDigest, Oracle, Region,
 use regraft_ir::folded::{Differences, Folded};
 use regraft_ir::key::op_key;
 use regraft_ir::{Graph, Op, Trust, ValueId, text};
-use regraft_onnx::Model;
+use regraft_onnx::{FixedSizes, Model};
 use regraft_prove::{Premises, Rounding, Verdict};
 use regraft_runtime::{ProofKey, Store};
 
-use crate::assumptions::{clauses, rounding};
+use crate::assumptions::{clauses, limited, rounding};
 use crate::certificate::Open;
 use crate::optimize::questions::Questions;
 use crate::optimize::script::Rewritten;
@@ -45,7 +45,9 @@ pub struct Subject<'a> {
     pub input: &'a Model,
     /// Its digest, if the replay is to be remembered.
     pub digest: Option<&'a ModelDigest>,
-    /// The version of the standard opset it was converted to first.
+    /// The sizes it was fixed at first.
+    pub fixed: &'a FixedSizes,
+    /// The version of the standard opset it was then converted to.
     pub opset: Option<i64>,
     /// The rewritten graphs, as read.
     pub rewritten: &'a [Rewritten],
@@ -93,8 +95,9 @@ impl Proofs {
     pub fn replay(&self, subject: Subject<'_>) -> Result<Replayed, String> {
         let start = Instant::now();
         let nobody = ModelDigest(Vec::new());
-        let Subject { input, digest, opset, rewritten, trails, output } = subject;
-        let certificate = Certificate { tool: String::new(), input: digest.unwrap_or(&nobody).clone(), output: nobody, opset, trails };
+        let Subject { input, digest, fixed, opset, rewritten, trails, output } = subject;
+        let (tool, digest_in) = (String::new(), digest.unwrap_or(&nobody).clone());
+        let certificate = Certificate { tool, input: digest_in, output: nobody, fixed: fixed.clone(), opset, trails };
         let whole = match (&output, digest) {
             (Ok(output), Some(_)) => Some(key(&[b"replay 2", certificate.to_text().as_bytes(), &skeleton(output)])),
             _ => None,
@@ -140,7 +143,7 @@ impl Proofs {
         replayed.open = judged.iter().filter(|j| j.trust < Trust::Bounded).map(Open::from).collect();
         let premises = judged.iter().fold(Premises::default(), |all, judged| all.and(judged.premises));
         replayed.assumptions = if replayed.steps == 0 { Vec::new() } else { clauses(premises, input) };
-        replayed.assumptions.extend(rounding(replayed.rounded, replayed.bound));
+        replayed.assumptions.extend(rounding(replayed.rounded, replayed.bound).into_iter().chain(limited(fixed)));
         replayed.seconds = start.elapsed().as_secs_f64();
         let whole = whole.filter(|_| replayed.is_shown()).and_then(|whole| Some((whole, serde_json::to_string(&replayed).ok()?)));
         let (answers, fresh) = questions.done();

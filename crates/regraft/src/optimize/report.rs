@@ -48,6 +48,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         certificate: output.certificate,
         shapes: shapes(run.job.sizes()),
         guessed_shapes: run.job.sizes().guessed,
+        frozen: input.fixed.0.iter().map(|input| (input.name.clone(), input.sizes.clone())).collect(),
         runtime: format!("{} {}", run.job.runtime.name(), run.job.runtime.version()),
         machine: MachineKey::detect().cpu,
         threads: run.job.threads,

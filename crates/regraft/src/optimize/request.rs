@@ -8,7 +8,7 @@ use regraft_runtime::Starter;
 
 use crate::limits::Limits;
 use crate::optimize::Choice;
-use crate::units::ShapeArg;
+use crate::units::{FreezeArg, ShapeArg};
 
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,10 @@ pub struct Request {
     pub certificate: Option<PathBuf>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
-    /// Values of symbols. The result is measured and checked at every combination; the search uses
-    /// the first.
+    /// Values of symbols. The result is searched for, measured and checked at every combination.
     pub binds: Vec<(String, Vec<i64>)>,
+    /// Sizes to write the model for, and no others.
+    pub freeze: Vec<FreezeArg>,
     /// Strategy.
     pub search: SearchKind,
     /// Prices.
@@ -93,6 +94,7 @@ impl Request {
             certificate: None,
             shapes: Vec::new(),
             binds: Vec::new(),
+            freeze: Vec::new(),
             search: SearchKind::Auto,
             cost: CostKind::Measured,
             budget: Duration::from_secs(60),

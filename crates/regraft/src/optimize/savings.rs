@@ -193,7 +193,7 @@ impl Networks {
         (request.threads, request.seed, request.budget, request.frozen) =
             (Some(self.request.threads), self.request.seed, SITTING, self.request.frozen);
         (request.runtime_library, request.cost_store) = (self.request.runtime_library.clone(), self.request.cost_store.clone());
-        let mut prices = Prices::open(&request, (&*self.runtime, self.request.threads), &network.sizes)?;
+        let mut prices = Prices::open(&request, (&*self.runtime, self.request.threads), &[&network.sizes], &network.plain)?;
         prices.set_pricing(Pricing::Pessimistic);
         Ok(Lab { request, prices })
     }
@@ -227,7 +227,8 @@ impl Networks {
         }
         let Lab { request, prices } = lab;
         let go_on = || Instant::now() < until;
-        let profiler = Profiler { runtime: &*self.runtime, feeds: &network.feeds, threads: self.request.threads, budget: request.budget };
+        let profiler =
+            Profiler { runtime: &*self.runtime, feeds: vec![&network.feeds], threads: self.request.threads, budget: request.budget };
         if !prices.has_input() {
             let artifact = Artifact::runnable(network.model.write(&network.plain, &WriteOptions::default())?)?;
             prices.observe_input(&profiler, &network.plain, &artifact, &go_on)?;

@@ -25,6 +25,8 @@ pub type Starts = fn(&[&str], usize) -> Result<Startup, &'static str>;
 pub struct Scripted {
     /// Nanoseconds of one run of an operator of this type.
     pub operator: fn(&str) -> u64,
+    /// Nanoseconds that an operator of this type takes more for each row that the model is fed.
+    pub per_row: fn(&str) -> u64,
     /// Extra nanoseconds that a run of a model with these operators takes: effects that reach
     /// beyond one operator.
     pub besides: fn(&[&str]) -> u64,
@@ -45,8 +47,10 @@ pub struct Scripted {
 /// An open model.
 struct Opened {
     graph: Graph,
-    nodes: Vec<NodeEvent>,
-    total: u64,
+    /// Each with its time per row.
+    nodes: Vec<(NodeEvent, u64)>,
+    besides: u64,
+    fed: u64,
     inputs: Vec<ValueInfo>,
     outputs: Vec<ValueInfo>,
     rows: Option<usize>,
@@ -101,18 +105,29 @@ impl Runtime for Scripted {
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
-        let nodes: Vec<NodeEvent> = written.node.iter().enumerate().map(event).collect();
+        let nodes = written.node.iter().map(|node| (self.per_row)(node.op_type()));
+        let nodes = written.node.iter().enumerate().map(event).zip(nodes).collect();
         let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
         if let Some(cause) = (self.refuses)(&kinds, options.level) {
             return Err(refused(cause));
         }
         let alone = if options.threads == 1 { (self.alone)(&kinds) } else { 0 };
-        let total = CALL + nodes.iter().map(|node| node.ns).sum::<u64>() + (self.besides)(&kinds) + alone;
+        let besides = CALL + (self.besides)(&kinds) + alone;
         let infos = |values: &[ValueInfoProto]| values.iter().map(value_info).collect();
         let rows = self.rows.filter(|_| matches!(model, ModelSource::Bytes { .. }));
         let mut outputs: Vec<ValueInfo> = infos(&written.output);
         outputs.iter_mut().filter_map(|info| info.dims.first_mut()).for_each(|dim| *dim = rows.or(*dim));
-        Ok(Box::new(Opened { graph, total, inputs: infos(&written.input), outputs, rows, nodes, threads: options.threads, runs: 0 }))
+        Ok(Box::new(Opened {
+            graph,
+            besides,
+            inputs: infos(&written.input),
+            outputs,
+            rows,
+            nodes,
+            fed: 0,
+            threads: options.threads,
+            runs: 0,
+        }))
     }
 
     fn start_up(&self, model: &Path, _: &Feeds, _: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
@@ -121,6 +136,13 @@ impl Runtime for Scripted {
         let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
         let elements = |tensor: &TensorProto| tensor.dims.iter().product::<i64>() as usize;
         starts(&kinds, written.initializer.iter().map(elements).sum()).map(Some).map_err(failed)
+    }
+}
+
+impl Opened {
+    /// What one run on the bound values executes.
+    fn events(&self) -> Vec<NodeEvent> {
+        self.nodes.iter().map(|(node, per_row)| NodeEvent { ns: node.ns + per_row * self.fed, ..node.clone() }).collect()
     }
 }
 
@@ -152,7 +174,8 @@ impl Session for Opened {
         self.graph.outputs().iter().zip(&results).map(tensor).collect()
     }
 
-    fn bind(&mut self, _: &Feeds) -> Result<(), RuntimeError> {
+    fn bind(&mut self, feeds: &Feeds) -> Result<(), RuntimeError> {
+        self.fed = feeds.iter().filter_map(|(_, value)| value.shape().first()).max().map_or(0, |rows| *rows as u64);
         Ok(())
     }
 
@@ -163,11 +186,12 @@ impl Session for Opened {
 
     fn time_bound(&mut self, _: Clock) -> Result<u64, RuntimeError> {
         self.run_bound()?;
-        Ok(self.total)
+        Ok(self.besides + self.events().iter().map(|node| node.ns).sum::<u64>())
     }
 
     fn end_profile(&mut self) -> Result<RawProfile, RuntimeError> {
-        let run = ProfiledRun { ns: self.total, nodes: self.nodes.clone() };
+        let nodes = self.events();
+        let run = ProfiledRun { ns: self.besides + nodes.iter().map(|node| node.ns).sum::<u64>(), nodes };
         Ok(RawProfile { runs: vec![run; self.runs], resolution_ns: 1 })
     }
 }

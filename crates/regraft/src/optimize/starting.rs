@@ -76,8 +76,8 @@ pub fn is_within(run: &mut Run<'_>, candidate: &mut Candidate) -> bool {
 /// Why a candidate exceeds the limits, if it does.
 fn exceeded(run: &mut Run<'_>, candidate: &mut Candidate) -> Option<String> {
     let limits = run.job.request.limits;
-    // The input at the opset that was asked for is written whatever it takes.
-    if limits.is_empty() || run.job.input.converted && candidate.script.is_empty() {
+    // The input as it was asked for is written whatever it takes.
+    if limits.is_empty() || run.job.input.is_converted() && candidate.script.is_empty() {
         return None;
     }
     let input = of_input(run);

@@ -110,8 +110,16 @@ fn model(operators: &[&str]) -> ModelProto {
 const GELU: [&str; 5] = ["Div x 1.4142135 > a", "Erf a > b", "Add b 1 > c", "Mul x c > d", "Mul d 0.5 > y"];
 
 /// Every operator takes ten microseconds.
-const EVEN: Scripted =
-    Scripted { operator: |_| 10_000, besides: |_| 0, refuses: |_, _| None, starts: None, threads: 1, alone: |_| 0, rows: None };
+const EVEN: Scripted = Scripted {
+    operator: |_| 10_000,
+    per_row: |_| 0,
+    besides: |_| 0,
+    refuses: |_, _| None,
+    starts: None,
+    threads: 1,
+    alone: |_| 0,
+    rows: None,
+};
 
 #[test]
 fn what_is_faster_is_found_measured_checked_and_written() {
@@ -144,6 +152,40 @@ fn a_rule_whose_gain_is_lost_elsewhere_is_left_out() {
     let scene = Scene::new(&["Relu x > a", "Relu a > b", "Neg b > c", "Neg c > d", "Tanh d > y"]);
     let report = scene.run(hidden, &scene.request(), &mut Silent);
     assert_eq!(scene.written(), ["Relu", "Neg", "Neg", "Tanh"], "{:?}", report.timings);
+}
+
+/// The same with an open number of rows.
+fn open(mut model: ModelProto) -> ModelProto {
+    let values = model.graph.iter_mut().flat_map(|graph| graph.input.iter_mut().chain(&mut graph.output));
+    for value in values {
+        let Some(type_proto::Value::TensorType(tensor)) = value.r#type.as_mut().and_then(|ty| ty.value.as_mut()) else { continue };
+        let rows = tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim).next().expect("two sizes");
+        rows.value = Some(tensor_shape_proto::dimension::Value::DimParam("N".into()));
+    }
+    model
+}
+
+#[test]
+fn what_suits_one_of_several_sizes_only_is_not_searched_for() {
+    // Fused, the GELU is faster for one row and slower for eight; without the negations, the model
+    // is faster for any number.
+    let fused = Scripted { per_row: |kind| if kind == "Gelu" { 20_000 } else { 0 }, ..EVEN };
+    let gelu = GELU.map(|text| text.replace(" x", " m"));
+    let operators: Vec<&str> = ["Neg x > n", "Neg n > m"].into_iter().chain(gelu.iter().map(String::as_str)).collect();
+    let scene = Scene::new(&operators);
+    scene.put(&open(model(&operators)));
+    let written = |rows: &[i64]| {
+        let request = Request { binds: vec![("N".into(), rows.to_vec())], ..scene.request() };
+        let report = scene.run(fused, &request, &mut Silent);
+        assert!(report.speedup.median > 1.0 && report.bindings.iter().all(|at| at.speedup.median > 1.0), "{rows:?}: {report:?}");
+        scene.written()
+    };
+    assert_eq!(written(&[1]), ["Gelu"]);
+    let unfused = written(&[8]);
+    assert!(!unfused.contains(&"Gelu".into()) && !unfused.contains(&"Neg".into()), "{unfused:?}");
+    for rows in [[1, 8], [8, 1]] {
+        assert_eq!(written(&rows), unfused, "{rows:?}");
+    }
 }
 
 #[test]

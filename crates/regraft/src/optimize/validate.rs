@@ -12,6 +12,9 @@ use crate::optimize::observer::Phase;
 use crate::optimize::run::Run;
 use crate::report::Check;
 
+/// What helps where the runtime refuses a converted model.
+const KEPT: &str = "leave --freeze and --opset out to keep its sizes and version";
+
 /// What is written: a candidate, or the input.
 pub struct Decision {
     /// All models compared.
@@ -64,24 +67,25 @@ pub fn validate(run: &mut Run<'_>, comparison: Comparison) -> Result<Decision, F
             break;
         }
     }
-    if run.job.input.converted && decision.winner.is_none() {
+    if run.job.input.is_converted() && decision.winner.is_none() {
         decision.winner = converted(run, &certifier, &mut decision.comparison.candidates)?;
     }
     run.journal.seconds.check = start.elapsed().as_secs_f64();
     Ok(decision)
 }
 
-/// An explicit request is honored even if the result is slower: the input has another opset.
+/// An explicit request is honored even if the result is slower: the input has other sizes or
+/// another opset.
 fn converted(run: &mut Run<'_>, certifier: &Certifier<'_>, candidates: &mut [Candidate]) -> Result<Option<usize>, Failure> {
     let Some(at) = candidates.iter().position(|candidate| candidate.script.is_empty()) else {
-        return Err(Failure::new("the runtime does not run the model at the new opset").hint("leave --opset out to keep its version"));
+        return Err(Failure::new("the runtime does not run the model as it was to be written").hint(KEPT));
     };
     run.phase(Phase::Check, &candidates[at].name);
     if examine(run, certifier, &mut candidates[at]) {
         return Ok(Some(at));
     }
-    let cause = format!("the model at the new opset computes something else: {}", notes(&candidates[at]));
-    Err(Failure::new(cause).hint("leave --opset out to keep its version"))
+    let cause = format!("the model as it was to be written computes something else: {}", notes(&candidates[at]));
+    Err(Failure::new(cause).hint(KEPT))
 }
 
 /// Checks a candidate and its certificate, and stores the check with it; returns whether it passed.

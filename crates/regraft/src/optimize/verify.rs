@@ -20,7 +20,7 @@ use crate::optimize::interface::{declared_differently, is_narrowed, reported_dif
 use crate::optimize::load::Job;
 use crate::optimize::perturb::perturbed;
 use crate::report::{Applied, Check};
-use crate::sizes::Sizes;
+use crate::sizes::{Sizes, as_declared};
 
 /// Relative difference that is always tolerated, given single-precision arithmetic in deep graphs.
 pub const TOLERANCE: f64 = 1e-4;
@@ -100,7 +100,8 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     let mut ours = open(subject.rewritten, OptLevel::All)?;
     let files = (subject.model().proto(), &subject.candidate.artifact.written.proto);
     let (reported, reported_ours) = (tuned.outputs().to_vec(), ours.outputs().to_vec());
-    if let Some(what) = declared_differently(files, (tuned.inputs(), ours.inputs()), (&reported, &reported_ours)) {
+    let inputs = as_declared(tuned.inputs(), subject.model());
+    if let Some(what) = declared_differently(files, (&inputs, ours.inputs()), (&reported, &reported_ours)) {
         check.passed = false;
         check.notes.push(format!("the interface changed: {what}"));
         return Ok(check);

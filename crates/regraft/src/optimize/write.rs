@@ -59,8 +59,8 @@ fn certify(run: &mut Run<'_>, trails: Option<Vec<Trail>>) -> Result<Option<Strin
         run.journal.warnings.push("no certificate was written: a rewrite reads a value of unknown type".into());
         return Ok(None);
     };
-    let (output, opset) = (ModelDigest::of(&request.output)?, request.opset.filter(|_| input.converted));
-    let certificate = Certificate { tool: crate::tool(), input: digest.clone(), output, opset, trails };
+    let (output, fixed, opset) = (ModelDigest::of(&request.output)?, input.fixed.clone(), input.opset);
+    let certificate = Certificate { tool: crate::tool(), input: digest.clone(), output, fixed, opset, trails };
     crate::file::write_atomic(path, certificate.to_text().as_bytes())?;
     Ok(Some(path.display().to_string()))
 }

@@ -6,7 +6,7 @@ use super::{Builder, Dim, SHORT_FILTER, Value, attribute};
 
 /// Gain that keeps the scale of a signal through centered filters and ReLUs: the variance after a
 /// ReLU is 0.34 of the mean square before it.
-const AFTER_RELU: f32 = 1.7;
+pub(super) const AFTER_RELU: f32 = 1.7;
 
 /// How the borders are padded.
 #[derive(Clone, Copy)]

@@ -73,7 +73,8 @@ impl Builder {
 
     /// The mean of each channel.
     pub(crate) fn global_average_pool(&mut self, x: &Value) -> Value {
-        let shape = vec![x.shape[0], x.shape[1], Dim::Fixed(1), Dim::Fixed(1)];
+        let mut shape = vec![x.shape[0], x.shape[1]];
+        shape.resize(x.rank(), Dim::Fixed(1));
         self.node("GlobalAveragePool", &[x], vec![], x.element, shape)
     }
 }

@@ -68,6 +68,17 @@ pub(crate) fn broadcast(left: &[Dim], right: &[Dim]) -> Shape {
         .collect()
 }
 
+/// Opens the sizes of an image or recording (batch, channels, ..) in a declaration: with names in
+/// an input, without in a result.
+pub(super) fn open_field(value: &mut ValueInfoProto, is_input: bool) {
+    let Some(type_proto::Value::TensorType(tensor)) = value.r#type.as_mut().and_then(|ty| ty.value.as_mut()) else { return };
+    let dims = tensor.shape.iter_mut().flat_map(|shape| shape.dim.iter_mut().skip(2)).collect::<Vec<_>>();
+    let names: &[&str] = if dims.len() == 1 { &["L"] } else { &["H", "W"] };
+    for (dim, name) in dims.into_iter().zip(names) {
+        dim.value = is_input.then(|| dimension::Value::DimParam((*name).to_owned()));
+    }
+}
+
 /// The declaration of `value` in a graph.
 pub(super) fn value_info(value: &Value) -> ValueInfoProto {
     let tensor = type_proto::Tensor {

@@ -1,15 +1,19 @@
-//! BERT-base: 12 post-norm encoder layers with their embeddings and pooler.
+//! BERT: post-norm encoder layers, with the embeddings and the pooler of the base size.
 
-use super::Outputs;
+use super::{Outputs, single};
 use crate::{
     builder::{Builder, Dim, Value},
     catalog::Element,
 };
 
+/// Width of the base size.
 const WIDTH: i64 = 768;
-const HEADS: i64 = 12;
-const HEAD: i64 = WIDTH / HEADS;
+/// Width of one head, at every size.
+const HEAD: i64 = 64;
+/// Layers of the base size.
 const LAYERS: usize = 12;
+/// Layers of the large size that are built.
+const LARGE_LAYERS: usize = 2;
 const VOCABULARY: i64 = 30522;
 const POSITIONS: i64 = 512;
 const EPSILON: f32 = 1e-12;
@@ -43,8 +47,9 @@ fn extend_mask(b: &mut Builder, mask: &Value) -> Value {
 
 /// A projection split into heads, its axes (batch, head, position, element) in the given order.
 fn head_split(b: &mut Builder, name: &str, x: &Value, order: &[usize]) -> Value {
-    let y = b.linear(name, x, WIDTH, 1.0);
-    let y = b.reshape(&y, &[x.shape[0], x.shape[1], Dim::Fixed(HEADS), Dim::Fixed(HEAD)]);
+    let width = x.size(2);
+    let y = b.linear(name, x, width, 1.0);
+    let y = b.reshape(&y, &[x.shape[0], x.shape[1], Dim::Fixed(width / HEAD), Dim::Fixed(HEAD)]);
     b.transpose(&y, order)
 }
 
@@ -62,7 +67,7 @@ fn attention(b: &mut Builder, x: &Value, mask: &Value) -> Value {
         b.reshape(&context, &x.shape)
     });
     b.within("output", |b| {
-        let y = b.linear("dense", &context, WIDTH, 1.0);
+        let y = b.linear("dense", &context, x.size(2), 1.0);
         let sum = b.add(&y, x);
         b.layer_norm("LayerNorm", &sum, EPSILON)
     })
@@ -70,28 +75,42 @@ fn attention(b: &mut Builder, x: &Value, mask: &Value) -> Value {
 
 fn feed_forward(b: &mut Builder, x: &Value) -> Value {
     let wide = b.within("intermediate", |b| {
-        let y = b.linear("dense", x, 4 * WIDTH, 1.0);
+        let y = b.linear("dense", x, 4 * x.size(2), 1.0);
         b.gelu_erf(&y)
     });
     b.within("output", |b| {
-        let y = b.linear("dense", &wide, WIDTH, 1.4);
+        let y = b.linear("dense", &wide, x.size(2), 1.4);
         let sum = b.add(&y, x);
         b.layer_norm("LayerNorm", &sum, EPSILON)
     })
 }
 
-/// The whole network: word ids, attention mask and segment ids in; the last hidden state and the
+/// The first layers, by number.
+fn encode(b: &mut Builder, mut x: Value, mask: &Value, layers: usize) -> Value {
+    for layer in 0..layers {
+        x = b.within(format!("encoder.layer.{layer}"), |b| {
+            let y = b.within("attention", |b| attention(b, &x, mask));
+            feed_forward(b, &y)
+        });
+    }
+    x
+}
+
+/// Layers of BERT-large: hidden states and attention mask in; hidden states out.
+pub(crate) fn large_layers(b: &mut Builder, inputs: &[Value]) -> Outputs {
+    let [hidden, mask] = inputs else { unreachable!("the catalog gives two inputs") };
+    let mask = extend_mask(b, mask);
+    let x = encode(b, hidden.clone(), &mask, LARGE_LAYERS);
+    single("last_hidden_state", x)
+}
+
+/// The whole network of the base size: word ids, attention mask and segment ids in; the last hidden state and the
 /// pooled state out.
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let [ids, mask, segments] = inputs else { unreachable!("the catalog gives three inputs") };
     let mask = extend_mask(b, mask);
-    let mut x = b.within("embeddings", |b| embed(b, ids, segments));
-    for layer in 0..LAYERS {
-        x = b.within(format!("encoder.layer.{layer}"), |b| {
-            let y = b.within("attention", |b| attention(b, &x, &mask));
-            feed_forward(b, &y)
-        });
-    }
+    let x = b.within("embeddings", |b| embed(b, ids, segments));
+    let x = encode(b, x, &mask, LAYERS);
     let pooled = b.within("pooler", |b| {
         let first = b.pick(&x, 1, 0);
         let y = b.dense("dense", &first, WIDTH, 1.0);

@@ -38,7 +38,8 @@ impl<'a> Measuring<'a> {
 
     fn profiler(&self) -> Profiler<'a> {
         let request = &self.job.request;
-        Profiler { runtime: &*self.job.runtime, feeds: &self.job.bindings[0].feeds, threads: self.job.threads, budget: request.budget }
+        let feeds = self.job.bindings.iter().map(|binding| &binding.feeds).collect();
+        Profiler { runtime: &*self.job.runtime, feeds, threads: self.job.threads, budget: request.budget }
     }
 }
 

@@ -23,6 +23,7 @@ use crate::optimize::headroom::Profiled;
 use crate::optimize::load::Job;
 use crate::optimize::time_budget::Runs;
 use crate::report::Check;
+use crate::sizes::Sizes;
 use frozen::Frozen;
 use listed::Listed;
 use measuring::Measuring;
@@ -100,7 +101,8 @@ pub trait Evaluator {
 
 /// The evaluator that a job needs.
 pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
-    let prices = Prices::open(&job.request, (&*job.runtime, job.threads), job.sizes())?;
+    let sizes: Vec<&Sizes> = job.bindings.iter().map(|binding| &binding.sizes).collect();
+    let prices = Prices::open(&job.request, (&*job.runtime, job.threads), &sizes, &job.input.graph)?;
     Ok(if job.memory.is_tight() {
         Box::new(Listed::new(job, prices)?)
     } else if job.request.frozen {

@@ -1,11 +1,15 @@
 //! The price list of a run: the roofline, or measurements on the runtime and those from the store.
+//!
+//! With several bindings of the sizes there is a list for each. A search goes by all of them: the
+//! price of a node is its mean share of the input's time, so that a sum of prices orders graphs as
+//! the mean of their times relative to the input's does.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
 use regraft_ir::key::canonical_key;
-use regraft_ir::{Bindings, Graph};
+use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_onnx::Written;
 use regraft_runtime::{
     Feeds, Profile, ProfileSubject, Profiling, Runtime, Session, SessionOptions, Startup, Store, TimingOptions, default_store_path, median,
@@ -35,9 +39,21 @@ const CEILING: &str = "ceiling";
 
 /// Where prices come from, and the store behind them.
 pub struct Prices {
-    source: Source,
+    sites: Sites,
+    /// The input, open for all sittings.
+    input: Option<Box<dyn Session>>,
     store: Option<Store>,
     target: Target,
+}
+
+/// The price lists of all bindings; there is at least one.
+struct Sites(Vec<Site>);
+
+/// The price list of one binding.
+struct Site {
+    source: Source,
+    /// What a nanosecond here counts.
+    weight: f64,
 }
 
 enum Source {
@@ -45,7 +61,7 @@ enum Source {
     Measured(Box<Lab>),
 }
 
-/// Measured prices, and the input model that all sittings share.
+/// Measured prices, and how the input ran.
 struct Lab {
     measured: Measured,
     input: Option<Input>,
@@ -70,7 +86,6 @@ struct Input {
     graph: Graph,
     names: NameTable,
     profile: Profile,
-    session: Box<dyn Session>,
     /// Median of whole runs in the first sitting, ns.
     run_ns: f64,
 }
@@ -84,33 +99,89 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
     Ok(if frozen { Store::open_frozen(&path)? } else { Store::open(&path)? })
 }
 
-impl Prices {
-    /// Prices as requested, of runs with so many threads.
-    pub fn open(request: &Request, (runtime, threads): (&dyn Runtime, usize), sizes: &Sizes) -> Result<Prices, Failure> {
-        let target = Target::here(runtime, threads as u32);
-        let store = open_store(request.cost_store.as_ref(), request.frozen)?;
-        let source = match request.cost {
-            CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
-            CostKind::Measured => {
-                let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
-                let recalled = !measured.table().is_empty();
-                Source::Measured(Box::new(Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled }))
-            }
-        };
-        Ok(Prices { source, store: Some(store), target })
-    }
-
-    /// The cost model for searching.
-    pub fn model(&self) -> &dyn CostModel {
+impl Site {
+    fn model(&self) -> &dyn CostModel {
         match &self.source {
             Source::Roofline(roofline) => roofline,
             Source::Measured(lab) => &lab.measured,
         }
     }
 
-    /// Values of the model's symbols.
+    fn lab(&self) -> Option<&Lab> {
+        if let Source::Measured(lab) = &self.source { Some(lab) } else { None }
+    }
+
+    /// Part of a price.
+    fn share(&self, ns: Ns) -> f64 {
+        self.weight * ns as f64
+    }
+}
+
+impl Sites {
+    fn labs(&mut self) -> impl Iterator<Item = &mut Lab> {
+        self.0.iter_mut().filter_map(|site| if let Source::Measured(lab) = &mut site.source { Some(&mut **lab) } else { None })
+    }
+
+    fn blend(&self, price: impl Fn(&Site) -> Ns) -> Ns {
+        self.0.iter().map(|site| site.share(price(site))).sum::<f64>().round() as Ns
+    }
+
+    /// Weighs the lists such that this graph, the input, takes the same time under each of them: that
+    /// under the first.
+    fn weigh(&mut self, input: &Graph) {
+        let totals: Vec<f64> = self.0.iter().map(|site| site.model().total(input).max(1) as f64).collect();
+        let lists = self.0.len() as f64;
+        self.0.iter_mut().zip(&totals).for_each(|(site, total)| site.weight = totals[0] / total / lists);
+    }
+}
+
+impl CostModel for Sites {
+    fn price(&self, graph: &Graph, id: NodeId) -> Ns {
+        self.blend(|site| site.model().price(graph, id))
+    }
+
+    fn overhead(&self) -> Ns {
+        self.blend(|site| site.model().overhead())
+    }
+}
+
+impl Prices {
+    /// Prices as requested, of runs with so many threads at each of these sizes.
+    pub fn open(request: &Request, (runtime, threads): (&dyn Runtime, usize), sizes: &[&Sizes], input: &Graph) -> Result<Prices, Failure> {
+        let target = Target::here(runtime, threads as u32);
+        let store = open_store(request.cost_store.as_ref(), request.frozen)?;
+        let source = |sizes: &&Sizes| {
+            Ok::<Source, Failure>(match request.cost {
+                CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
+                CostKind::Measured => {
+                    let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
+                    let recalled = !measured.table().is_empty();
+                    Source::Measured(Box::new(Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled }))
+                }
+            })
+        };
+        let sites = sizes.iter().map(|sizes| Ok(Site { source: source(sizes)?, weight: 1.0 })).collect::<Result<_, Failure>>()?;
+        let mut sites = Sites(sites);
+        sites.weigh(input);
+        Ok(Prices { sites, input: None, store: Some(store), target })
+    }
+
+    /// The price list at the first binding.
+    fn first(&self) -> &Site {
+        &self.sites.0[0]
+    }
+
+    /// The cost model for searching.
+    pub fn model(&self) -> &dyn CostModel {
+        match self.sites.0.as_slice() {
+            [one] => one.model(),
+            _ => &self.sites,
+        }
+    }
+
+    /// Values of the model's symbols at the first binding.
     pub fn bindings(&self) -> &Bindings {
-        match &self.source {
+        match &self.first().source {
             Source::Roofline(roofline) => &roofline.bindings,
             Source::Measured(lab) => &lab.measured.bindings,
         }
@@ -118,7 +189,7 @@ impl Prices {
 
     /// The same prices at other sizes.
     pub fn at(&self, bindings: &Bindings, pricing: Pricing) -> Box<dyn CostModel> {
-        match &self.source {
+        match &self.first().source {
             Source::Roofline(roofline) => Box::new(Roofline { bindings: bindings.clone(), ..roofline.clone() }),
             Source::Measured(lab) => {
                 let mut measured = lab.measured.clone();
@@ -130,14 +201,12 @@ impl Prices {
 
     /// How unmeasured prices are guessed.
     pub fn set_pricing(&mut self, pricing: Pricing) {
-        if let Source::Measured(lab) = &mut self.source {
-            lab.measured.pricing = pricing;
-        }
+        self.sites.labs().for_each(|lab| lab.measured.pricing = pricing);
     }
 
     /// True if measuring can correct the prices.
     pub fn is_measured(&self) -> bool {
-        matches!(self.source, Source::Measured(_))
+        self.first().lab().is_some()
     }
 
     /// The price of a whole graph.
@@ -147,26 +216,25 @@ impl Prices {
 
     /// Share of a graph's price that rests on guesses.
     pub fn guessed(&self, graph: &Graph) -> f64 {
-        match &self.source {
-            Source::Roofline(_) => 1.0,
-            Source::Measured(lab) => lab.measured.known(graph).unknown_ns as f64 / lab.measured.total(graph).max(1) as f64,
+        if !self.is_measured() {
+            return 1.0;
         }
+        let guessed: f64 = self.sites.0.iter().filter_map(|site| Some(site.share(site.lab()?.measured.known(graph).unknown_ns))).sum();
+        guessed / self.total(graph).max(1) as f64
     }
 
     /// True if every node of the graph has a measured price in its context.
     pub fn knows(&self, graph: &Graph) -> bool {
-        match &self.source {
-            Source::Roofline(_) => false,
-            Source::Measured(lab) => lab.measured.known(graph).unknown.is_empty(),
-        }
+        let knows = |site: &Site| site.lab().is_some_and(|lab| lab.measured.known(graph).unknown.is_empty());
+        self.sites.0.iter().all(knows)
     }
 
     /// Whether sittings are possible: the input was profiled in this run.
     pub fn has_input(&self) -> bool {
-        matches!(&self.source, Source::Measured(lab) if lab.input.is_some())
+        self.input.is_some()
     }
 
-    /// Profiles the input and keeps it open: every later sitting runs beside it.
+    /// Profiles the input at every binding and keeps it open: every later sitting runs beside it.
     pub fn observe_input(
         &mut self,
         profiler: &Profiler<'_>,
@@ -174,21 +242,25 @@ impl Prices {
         artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Runs, Failure> {
-        let Source::Measured(lab) = &mut self.source else { return Ok(Runs::default()) };
-        let (mut session, profile, runs, once) = profiler.profile(artifact, go_on)?;
-        let start = Instant::now();
-        let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
-        let run_ns = median(&samples.sessions[0]).unwrap_or(once);
-        let (one, profiled) = (Duration::from_nanos(run_ns as u64), Duration::from_nanos(profile.runs.iter().sum()));
-        let all = start.elapsed() + profiled;
-        let names = names(&artifact.written);
-        lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
-        lab.input = Some(Input { graph: graph.clone(), names, profile, session, run_ns });
-        Ok(Runs { one, all })
+        let mut all = Runs::default();
+        for (lab, feeds) in self.sites.labs().zip(&profiler.feeds) {
+            let (mut session, profile, runs, once) = profiler.profile(artifact, feeds, go_on)?;
+            let start = Instant::now();
+            let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
+            let run_ns = median(&samples.sessions[0]).unwrap_or(once);
+            all.one += Duration::from_nanos(run_ns as u64);
+            all.all += start.elapsed() + Duration::from_nanos(profile.runs.iter().sum());
+            let names = names(&artifact.written);
+            lab.measured.observe(&[Observation { graph, names: &names, profile: &profile, run_ns: Some(run_ns) }]);
+            lab.input = Some(Input { graph: graph.clone(), names, profile, run_ns });
+            self.input.get_or_insert(session);
+        }
+        self.sites.weigh(graph);
+        Ok(all)
     }
 
-    /// Profiles a rewritten model and times it beside the input; corrects the prices. Returns its
-    /// time relative to the input's.
+    /// Profiles a rewritten model at every binding and times it beside the input; corrects the
+    /// prices. Returns its time relative to the input's, the geometric mean over the bindings.
     pub fn observe(
         &mut self,
         profiler: &Profiler<'_>,
@@ -196,58 +268,69 @@ impl Prices {
         artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
     ) -> Result<f64, Failure> {
-        let Source::Measured(lab) = &mut self.source else { return Ok(1.0) };
-        let Some(input) = &mut lab.input else { return Ok(1.0) };
-        let (mut session, profile, runs, _) = profiler.profile(artifact, go_on)?;
-        let samples = time_interleaved(&mut [&mut *input.session, &mut *session], &timing(runs), &mut || go_on())?;
-        drop(session);
-        let (before, after) = (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
-        let names = names(&artifact.written);
-        let seen = Seen { graph: graph.clone(), names, profile, run_ns: (before, after) };
-        learn(&mut lab.measured, input, &seen);
-        lab.seen.push(seen);
-        Ok(after / before)
+        let (lists, Some(beside)) = (self.sites.0.len(), &mut self.input) else { return Ok(1.0) };
+        let mut ratios = 0.0;
+        for (lab, feeds) in self.sites.labs().zip(&profiler.feeds) {
+            let Some(input) = &lab.input else { continue };
+            let (mut session, profile, runs, _) = profiler.profile(artifact, feeds, go_on)?;
+            if lists > 1 {
+                beside.bind(feeds)?;
+            }
+            let samples = time_interleaved(&mut [&mut **beside, &mut *session], &timing(runs), &mut || go_on())?;
+            drop(session);
+            let (before, after) =
+                (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
+            let names = names(&artifact.written);
+            let seen = Seen { graph: graph.clone(), names, profile, run_ns: (before, after) };
+            learn(&mut lab.measured, input, &seen);
+            lab.seen.push(seen);
+            ratios += (after / before).ln();
+        }
+        Ok((ratios / lists as f64).exp())
     }
 
     /// Whether searches go by prices of earlier runs, too.
     pub fn are_recalled(&self) -> bool {
-        matches!(&self.source, Source::Measured(lab) if lab.recalled && lab.input.is_some())
+        self.sites.0.iter().filter_map(Site::lab).any(|lab| lab.recalled && lab.input.is_some())
     }
 
     /// Sets aside what earlier runs learned: from now on, prices are what this run saw.
     pub fn doubt(&mut self) -> Result<(), Failure> {
         self.save()?;
-        let Source::Measured(lab) = &mut self.source else { return Ok(()) };
-        let Some(input) = &lab.input else { return Ok(()) };
-        let pricing = lab.measured.pricing;
-        lab.measured = Measured::new(lab.measured.bindings.clone());
-        lab.measured.pricing = pricing;
-        lab.measured.observe(&[input.observation(input.run_ns)]);
-        lab.seen.iter().for_each(|seen| learn(&mut lab.measured, input, seen));
-        lab.recalled = false;
+        for lab in self.sites.labs() {
+            let Some(input) = &lab.input else { continue };
+            let pricing = lab.measured.pricing;
+            lab.measured = Measured::new(lab.measured.bindings.clone());
+            lab.measured.pricing = pricing;
+            lab.measured.observe(&[input.observation(input.run_ns)]);
+            lab.seen.iter().for_each(|seen| learn(&mut lab.measured, input, seen));
+            lab.recalled = false;
+        }
         Ok(())
     }
 
     /// Writes what was learned to the store.
     pub fn save(&mut self) -> Result<(), Failure> {
-        if let (Source::Measured(lab), Some(store)) = (&mut self.source, &mut self.store) {
-            lab.measured.save(store, &self.target)?;
+        if let Some(store) = &mut self.store {
+            self.sites.labs().try_for_each(|lab| lab.measured.save(store, &self.target).map(drop))?;
         }
         Ok(())
     }
 
     /// Closes the input's session to free its memory. What was profiled stays known.
     pub fn release(&mut self) {
-        let Source::Measured(lab) = &mut self.source else { return };
-        let input =
-            lab.input.take().map(|Input { graph, names, profile, run_ns, .. }| Seen { graph, names, profile, run_ns: (run_ns, run_ns) });
-        lab.profiled.extend(input);
-        lab.profiled.append(&mut lab.seen);
+        self.input = None;
+        for lab in self.sites.labs() {
+            let input = lab.input.take();
+            let seen = |Input { graph, names, profile, run_ns }| Seen { graph, names, profile, run_ns: (run_ns, run_ns) };
+            lab.profiled.extend(input.map(seen));
+            lab.profiled.append(&mut lab.seen);
+        }
     }
 
-    /// Where the time of a graph's runs went, if it was profiled.
+    /// Where the time of a graph's runs at the first binding went, if it was profiled.
     pub fn profiled(&self, graph: &Graph) -> Option<Profiled> {
-        let Source::Measured(lab) = &self.source else { return None };
+        let lab = self.first().lab()?;
         let key = canonical_key(graph);
         let seen = lab.profiled.iter().rev().find(|seen| canonical_key(&seen.graph) == key)?;
         let Seen { graph, names, profile, run_ns: (_, run_ns) } = seen;
@@ -255,7 +338,7 @@ impl Prices {
         Some(Profiled { graph: graph.clone(), attribution, run_ns: Some(*run_ns) })
     }
 
-    /// Profiles a model alone, to see where its time goes. Prices stay as they are.
+    /// Profiles a model alone at the first binding, to see where its time goes. Prices stay as they are.
     pub fn profile(
         &self,
         profiler: &Profiler<'_>,
@@ -263,7 +346,8 @@ impl Prices {
         artifact: &Artifact,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Option<Profiled>, Failure> {
-        let (_, profile, ..) = profiler.profile(artifact, go_on)?;
+        let Some(feeds) = profiler.feeds.first() else { return Ok(None) };
+        let (_, profile, ..) = profiler.profile(artifact, feeds, go_on)?;
         let attribution = Attribution::of(graph, self.bindings(), &names(&artifact.written), &profile);
         Ok(attribution.map(|attribution| Profiled { graph: graph.clone(), attribution, run_ns: None }))
     }
@@ -360,8 +444,8 @@ fn names(written: &Written) -> NameTable {
 pub struct Profiler<'a> {
     /// The runtime.
     pub runtime: &'a dyn Runtime,
-    /// Input values.
-    pub feeds: &'a Feeds,
+    /// Input values, one set for each binding that has prices.
+    pub feeds: Vec<&'a Feeds>,
     /// Threads per operator.
     pub threads: usize,
     /// Wall time of the whole run; a sitting takes a share of it.
@@ -371,16 +455,22 @@ pub struct Profiler<'a> {
 impl Profiler<'_> {
     /// Opens and profiles a model. The session continues without profiling; the number of runs is
     /// what a sitting affords, and the time is that of one run in ns.
-    fn profile(&self, artifact: &Artifact, go_on: &dyn Fn() -> bool) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
+    fn profile(
+        &self,
+        artifact: &Artifact,
+        feeds: &Feeds,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(Box<dyn Session>, Profile, usize, f64), Failure> {
         let model = artifact.source().ok_or_else(|| Failure::new("a model that is not run as a whole cannot be profiled"))?;
         let options = SessionOptions { threads: self.threads, ..SessionOptions::default() };
-        let mut profiling = Profiling::open(self.runtime, ProfileSubject { model, feeds: self.feeds }, &options, true)?;
+        let mut profiling = Profiling::open(self.runtime, ProfileSubject { model, feeds }, &options, true)?;
         // The first run allocates memory.
         profiling.run()?;
         let start = Instant::now();
         profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
-        let runs = ((sitting(self.budget).as_secs_f64() / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
+        let share = sitting(self.budget).as_secs_f64() / self.feeds.len() as f64;
+        let runs = ((share / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
         for run in 0..runs {
             if run >= FEWEST && !go_on() {
                 break;

@@ -86,8 +86,8 @@ fn key(job: &Job) -> String {
         tried.update(fingerprint(&job.input.graph, &binding.sizes.symbols).as_bytes());
     }
     tried.update(&job.rules.library.fingerprint().to_le_bytes());
-    let Request { search, allow_growth, opset, limits, ref rules, .. } = job.request;
-    tried.update(format!("{allow_growth:?} {:?} {:?}", opset.filter(|_| job.input.converted), rules.require).as_bytes());
+    let Request { search, allow_growth, limits, ref rules, .. } = job.request;
+    tried.update(format!("{allow_growth:?} {:?} {:?}", job.input.opset, rules.require).as_bytes());
     if !limits.is_empty() {
         tried.update(format!("{limits:?}").as_bytes());
     }

@@ -1,0 +1,37 @@
+//! Convolution and pooling along one axis.
+
+use super::{Builder, Dim, Value, attribute};
+use crate::builder::conv::{AFTER_RELU, uniform_bound};
+
+impl Builder {
+    /// Convolves `x` (batch, channels, length), padding each end by half the kernel, with the
+    /// weights and the bias called `name`.
+    pub(crate) fn conv_1d(&mut self, name: &str, x: &Value, out: i64, kernel: i64, stride: i64) -> Value {
+        let (channels, pad) = (x.size(1), kernel / 2);
+        let shape = vec![x.shape[0], Dim::Fixed(out), Dim::Fixed((x.size(2) + 2 * pad - kernel) / stride + 1)];
+        let attributes = vec![
+            attribute::ints("dilations", &[1]),
+            attribute::int("group", 1),
+            attribute::ints("kernel_shape", &[kernel]),
+            attribute::ints("pads", &[pad, pad]),
+            attribute::ints("strides", &[stride]),
+        ];
+        self.within(name, |b| {
+            let weight = b.filters("weight", &[out, channels, kernel], uniform_bound(AFTER_RELU, channels * kernel));
+            let bias = b.weight("bias", &[out], -0.1, 0.1);
+            b.node("Conv", &[x, &weight, &bias], attributes, x.element, shape)
+        })
+    }
+
+    /// The largest value of each window of `x` (batch, channels, length).
+    pub(crate) fn max_pool_1d(&mut self, x: &Value, kernel: i64, stride: i64) -> Value {
+        let shape = vec![x.shape[0], x.shape[1], Dim::Fixed((x.size(2) - kernel) / stride + 1)];
+        let attributes = vec![
+            attribute::int("ceil_mode", 0),
+            attribute::ints("kernel_shape", &[kernel]),
+            attribute::ints("pads", &[0, 0]),
+            attribute::ints("strides", &[stride]),
+        ];
+        self.node("MaxPool", &[x], attributes, x.element, shape)
+    }
+}
