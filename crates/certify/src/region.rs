@@ -32,8 +32,8 @@ pub type Claim = [(Vec<(Op, Vec<ValueId>, Vec<Option<TensorType>>)>, Vec<ValueId
 /// its type: if the sides are equal then, they are equal whatever computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The replaced nodes, and existing nodes that the new ones read. Real constants with several
-    /// elements are left out.
+    /// The replaced nodes, existing nodes that the new ones read, and what lies between these and the
+    /// operands of the replaced ones. Real constants with several elements are left out.
     Matched,
     /// Also these constants, unless they are large.
     Weights,
@@ -51,7 +51,12 @@ impl Region {
         // What the new nodes read beyond the operands of the old ones exists already: include what
         // computes it.
         let reads: BTreeSet<ValueId> = patch.reads().chain(patch.replace.iter().map(|(old, _)| *old)).collect();
-        inside.extend(reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)).map(|v| v.node));
+        let mut between = Between { graph, boundary: &boundary, found: BTreeMap::new() };
+        for value in reads.iter().filter(|v| !boundary.contains(v) && shown(graph, v.node)) {
+            inside.insert(value.node);
+            between.reaches(value.node);
+        }
+        inside.extend(between.found.into_iter().filter(|(_, reaches)| *reaches).map(|(id, _)| id));
         let layers = if let Scope::Above(layers) = scope { layers } else { 0 };
         for _ in 0..layers {
             let above: Vec<NodeId> = operands(graph, &inside).map(|v| v.node).filter(|id| shown(graph, *id)).collect();
@@ -94,6 +99,30 @@ fn shown(graph: &Graph, id: NodeId) -> bool {
 
 fn operands<'a>(graph: &'a Graph, inside: &'a BTreeSet<NodeId>) -> impl Iterator<Item = ValueId> + 'a {
     inside.iter().flat_map(|id| graph.node(*id).inputs.iter().copied()).filter(|v| !inside.contains(&v.node))
+}
+
+/// Maximum number of nodes above the new ones to look for operands of the replaced ones in.
+const SEARCHED: usize = 100;
+
+/// Which existing nodes compute something from the boundary of the replaced ones.
+struct Between<'a> {
+    graph: &'a Graph,
+    boundary: &'a BTreeSet<ValueId>,
+    found: BTreeMap<NodeId, bool>,
+}
+
+impl Between<'_> {
+    fn reaches(&mut self, id: NodeId) -> bool {
+        let known = self.found.get(&id).copied();
+        if known.is_some() || self.found.len() == SEARCHED || self.graph.node(id).constant || !shown(self.graph, id) {
+            return known.unwrap_or(false);
+        }
+        self.found.insert(id, false);
+        let operands = self.graph.node(id).inputs.clone();
+        let reaches = operands.iter().filter(|v| self.boundary.contains(v) || self.reaches(v.node)).count() > 0;
+        self.found.insert(id, reaches);
+        reaches
+    }
 }
 
 /// A graph and those of its nodes to include.

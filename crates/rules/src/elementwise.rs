@@ -95,3 +95,41 @@ impl Region {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use regraft_ir::text;
+
+    use super::*;
+
+    /// Number of operators of the region above the output of a graph on `x: f32[2,3]`, if there is
+    /// one.
+    fn region(axis: i64, body: &str) -> Option<usize> {
+        let graph = text::parse(&format!("graph (x: f32[2,3], z: f32[2,3], r: f32[1,3]) {{\n{body}\n  output y\n}}")).unwrap();
+        Region::above(&graph, graph.outputs()[0].value, axis).map(|region| region.nodes.len())
+    }
+
+    #[test]
+    fn a_region_is_all_that_acts_on_each_element_of_one_value() {
+        let gated = "  const b: f32[3]\n  m = Transpose(x, perm=[1, 0])\n  t = Transpose(m, perm=[1, 0])\n  s = Add(b, t)\n  g = Sigmoid(s)\n  y = Mul(s, g)";
+        assert_eq!(region(1, gated), Some(3));
+        assert_eq!(region(-1, gated), Some(3));
+        assert_eq!(region(0, gated), None, "the constant varies along the other axis");
+        assert_eq!(region(2, gated), None, "there is no such axis");
+        let number = "  const c: f32[1,1] = 2.0\n  y = Mul(x, c)";
+        assert_eq!(region(0, number), Some(1));
+    }
+
+    #[test]
+    fn a_region_has_one_operand_of_the_same_shape() {
+        assert_eq!(region(1, "  s = Add(x, x)\n  y = Relu(s)"), Some(2));
+        assert_eq!(region(1, "  s = Add(x, z)\n  y = Relu(s)"), None, "there are two operands");
+        assert_eq!(region(1, "  s = Mul(r, r)\n  y = Add(x, s)"), None, "the operand is broadcast");
+        assert_eq!(region(1, "  y = Transpose(x, perm=[0, 1])"), None, "it does not act on each element");
+        let chain =
+            |length: usize| (1..=length).map(|i| format!("  v{i} = Relu({})\n", if i == 1 { "x".into() } else { format!("v{}", i - 1) }));
+        let long = |length: usize| chain(length).collect::<String>() + &format!("  y = Abs(v{length})");
+        assert_eq!(region(1, &long(LARGEST - 1)), Some(LARGEST));
+        assert_eq!(region(1, &long(LARGEST)), None);
+    }
+}

@@ -1,6 +1,6 @@
 //! What patterns with several operands and results match, and what not.
 
-use regraft_ir::{Attr, DType, Dim, Graph, NodeId, OpKind, TensorType, ValueId};
+use regraft_ir::{Attr, DType, Dim, Graph, NodeId, OpKind, TensorType, ValueId, text};
 use regraft_rules::{Anything, Refusal, instantiate, matches_at, parse};
 
 const SIDE_BY_SIDE: &str = "(rule r (concat (add ?x ?a) (each (add ?x ?b))) => (add ?x (concat ?a ?b... :axis 0)) (numeric exact))";
@@ -174,5 +174,49 @@ fn a_target_with_an_undecided_if_is_refused() {
         let rule = &parse("t", &rule).unwrap()[0];
         let found = matches_at(&graph, rule, 0, root.node);
         assert_eq!(instantiate(&graph, rule, &found[0], &Anything).is_ok(), fits, "{condition}");
+    }
+}
+
+/// The text of a graph after the first match of a rule.
+fn rewritten(graph: &str, rule: &str) -> String {
+    let mut graph = text::parse(graph).unwrap();
+    let rule = &parse("t", rule).unwrap()[0];
+    let root = graph.outputs()[0].value.node;
+    let patch = instantiate(&graph, rule, &matches_at(&graph, rule, 0, root)[0], &Anything).unwrap();
+    graph.apply(&patch);
+    text::print(&graph)
+}
+
+#[test]
+fn elementwise_operators_are_applied_to_a_part_with_their_constants_cut() {
+    let halves = "(rule r (neg (elementwise ?f :axis 1 (exp ?x)))
+        => (neg (concat :axis 1 (repeat ?i (range 0 2)
+             (apply ?f (exp (slice ?x :axes (list 1) :starts (list (* ?i 2)) :ends (list (+ (* ?i 2) 2)) :steps (list 1))) (* ?i 2) (+ (* ?i 2) 2)))))
+        (numeric exact))";
+    let graph = "graph (x: f32[3,4]) {\n  const b: f32[4]\n  const c: f32[] = 2.0\n  e = Exp(x)\n  s = Add(b, e)\n  m = Mul(s, c)\n  y = Neg(m)\n  output y\n}";
+    let after = rewritten(graph, halves);
+    assert_eq!(after.matches("Slice(b").count(), 2, "the bias is cut:\n{after}");
+    assert_eq!(after.matches("Slice(c").count(), 0, "the number is not:\n{after}");
+    assert_eq!(after.matches("Mul(").count(), 2, "{after}");
+}
+
+#[test]
+fn sums_are_combined_as_a_table_says() {
+    let sums = |rows: &str| format!("(rule r (concat ?x ?y) => (concat :axis 0 (combine {rows} ?x ?y)) (numeric exact))");
+    let graph = "graph (x: f32[1], y: f32[1]) {\n  z = Concat(x, y, axis=0)\n  output z\n}";
+    let rule = &parse("t", &sums("(list (list 1 -1) (list 0 1 1))")).unwrap()[0];
+    let parsed = text::parse(graph).unwrap();
+    let found = matches_at(&parsed, rule, 0, parsed.outputs()[0].value.node);
+    // The result has another size, so the rule is refused, with the sums built.
+    assert!(matches!(instantiate(&parsed, rule, &found[0], &Anything), Err(Refusal::OtherType { new, .. }) if new == "f32[4]"));
+    for (rows, why) in [
+        ("(list (list 2))", "2 is no coefficient"),
+        ("(list (list -1))", "a row has no positive coefficient"),
+        ("(list (list 0 0 1))", "a row refers to a later one"),
+    ] {
+        let rule = &parse("t", &sums(rows)).unwrap()[0];
+        let found = matches_at(&parsed, rule, 0, parsed.outputs()[0].value.node);
+        let refusal = instantiate(&parsed, rule, &found[0], &Anything).unwrap_err();
+        assert!(refusal.to_string().contains(why), "{rows}: {refusal}");
     }
 }

@@ -51,6 +51,7 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
         "graph (x: f32[N,4], y: f32[N,4]) { const c: f32[4] = 2 a = Add(x, y) b = Mul(a, c) d = Sub(x, y) e = Add(y, x) output b, d, e }";
     let product =
         "graph (x: f32[3,4], y: f32[4,4]) { t = Transpose(y, perm=[1, 0]) a = MatMul(x, t) b = MatMul(x, t) c = Add(a, b) output c }";
+    let chain = "graph (x: f32[N,4]) { t = Transpose(x, perm=[1, 0]) n = Neg(t) a = Neg(n) u = Transpose(a, perm=[1, 0]) b = Exp(x) output b, u, t }";
     let cases: &[Claim] = &[
         // (x + y) 2 = 2x + 2y, and not 2x + y
         (
@@ -92,6 +93,9 @@ fn wrong_steps_are_never_believed_and_right_ones_are() {
             true,
         ),
         (product, &["b"], &[], "graph (<x>: f32[3,4], <y>: f32[4,4]) { r = MatMul(<x>, <y>) output r as <b> }\n", false),
+        // So is everything between them and the operands of the replaced ones.
+        (chain, &["b"], &[], "graph (<u>: f32[N,4]) { r = Exp(<u>) output r as <b> }\n", true),
+        (chain, &["b"], &[], "graph (<n>: f32[4,N]) { u = Transpose(<n>, perm=[1, 0]) r = Exp(u) output r as <b> }\n", false),
         (product, &["a", "b", "c"], &[], "graph (<a>: f32[3,4]) { r = Add(<a>, <a>) output r as <c> }\n", true),
     ];
     for (graph, replaces, redirects, fragment, right) in cases {

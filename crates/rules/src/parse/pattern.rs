@@ -106,3 +106,20 @@ impl Parser<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::parse;
+
+    #[test]
+    fn elementwise_needs_a_function_an_axis_and_a_pattern() {
+        for (pattern, why) in [
+            ("(elementwise ?f (exp ?x))", "takes a variable, an axis and a pattern"),
+            ("(elementwise ?f :along 1 (exp ?x))", "says along which axis"),
+            ("(elementwise 2.0 :axis 1 (exp ?x))", "variable"),
+        ] {
+            let error = parse("t", &format!("(rule r (neg {pattern}) => ?x (numeric exact))")).expect_err(pattern);
+            assert!(error.to_string().contains(why), "{pattern}: {error}");
+        }
+    }
+}
