@@ -60,14 +60,14 @@ impl Region {
         let rank = graph.ty(result)?.rank() as i64;
         let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok().filter(|axis| *axis < rank as usize)?;
         let mut region = Region { result, operand: result, axis, nodes: SmallVec::new() };
-        let mut found = operand;
-        region.collect(graph, result, &mut found)?;
+        let (mut found, mut left) = (operand, LARGEST);
+        region.collect(graph, result, &mut found, &mut left)?;
         region.operand = found?;
         (!region.nodes.is_empty()).then_some(region)
     }
 
-    /// Adds what computes `value`; `operand` is the one value that may stay.
-    fn collect(&mut self, graph: &Graph, value: ValueId, operand: &mut Option<ValueId>) -> Option<()> {
+    /// Adds what computes `value`, at most `left` operators; `operand` is the one value that may stay.
+    fn collect(&mut self, graph: &Graph, value: ValueId, operand: &mut Option<ValueId>, left: &mut usize) -> Option<()> {
         if *operand == Some(value) || self.nodes.contains(&value.node) {
             return Some(());
         }
@@ -85,11 +85,9 @@ impl Region {
         if !node.op.kind().elementwise() {
             return operand.replace(value).is_none().then_some(());
         }
-        if self.nodes.len() == LARGEST {
-            return None;
-        }
+        *left = left.checked_sub(1)?;
         for input in &node.inputs {
-            self.collect(graph, *input, operand)?;
+            self.collect(graph, *input, operand, left)?;
         }
         self.nodes.push(value.node);
         Some(())

@@ -189,11 +189,11 @@ fn rewritten(graph: &str, rule: &str) -> String {
 
 #[test]
 fn elementwise_operators_are_applied_to_a_part_with_their_constants_cut() {
-    let halves = "(rule r (neg (elementwise ?f :axis 1 (exp ?x)))
-        => (neg (concat :axis 1 (repeat ?i (range 0 2)
-             (apply ?f (exp (slice ?x :axes (list 1) :starts (list (* ?i 2)) :ends (list (+ (* ?i 2) 2)) :steps (list 1))) (* ?i 2) (+ (* ?i 2) 2)))))
+    let halves = "(rule r (softmax :axis 0 (elementwise ?f :axis 1 (transpose ?x)))
+        => (softmax :axis 0 (concat :axis 1 (repeat ?i (range 0 2)
+             (apply ?f (transpose :perm (list 1 0) (slice ?x :axes (list 0) :starts (list (* ?i 2)) :ends (list (+ (* ?i 2) 2)) :steps (list 1))) (* ?i 2) (+ (* ?i 2) 2)))))
         (numeric exact))";
-    let graph = "graph (x: f32[3,4]) {\n  const b: f32[4]\n  const c: f32[] = 2.0\n  e = Exp(x)\n  s = Add(b, e)\n  m = Mul(s, c)\n  y = Neg(m)\n  output y\n}";
+    let graph = "graph (x: f32[4,3]) {\n  const b: f32[4]\n  const c: f32[] = 2.0\n  e = Transpose(x, perm=[1, 0])\n  s = Add(b, e)\n  m = Mul(s, c)\n  y = Softmax(m, axis=0)\n  output y\n}";
     let after = rewritten(graph, halves);
     assert_eq!(after.matches("Slice(b").count(), 2, "the bias is cut:\n{after}");
     assert_eq!(after.matches("Slice(c").count(), 0, "the number is not:\n{after}");
