@@ -7,7 +7,7 @@ use regraft_ir::{Attr, Const, Graph, Op, OpKind};
 use super::outcome::{Outcome, outcome};
 use super::tidy::tidied;
 use crate::rule::Rule;
-use crate::sample::draw;
+use crate::sample::{Instance, draw};
 
 /// Maximum number of draws.
 const DRAWS: u64 = 3000;
@@ -20,18 +20,20 @@ const LARGE: usize = 25;
 /// The rule as examples can show it: without its `profitable` clauses if it pays on none of its
 /// instances, which are small.
 pub fn shown(rule: &Rule) -> Rule {
-    let mut drawn = (0..DRAWS).filter_map(|seed| draw(rule, seed).ok());
-    let pays = |before: &Graph| matches!(outcome(before, rule), Outcome::Fires(..));
-    if rule.profitable.is_empty() || drawn.any(|instance| pays(&instance.before)) { rule.clone() } else { rule.anywhere() }
+    if rule.profitable.is_empty() || firing(rule).next().is_some() { rule.clone() } else { rule.anywhere() }
+}
+
+/// Drawn instances of a rule on which it fires, its `profitable` clauses included.
+fn firing(rule: &Rule) -> impl Iterator<Item = Instance> {
+    let drawn = (0..DRAWS).filter_map(|seed| draw(rule, seed).ok());
+    drawn.filter(|instance| matches!(outcome(&instance.before, rule), Outcome::Fires(..)))
 }
 
 /// At most `most` small graphs on which `rule` fires: the smallest first, then the smallest of
 /// those with other operators. Deterministic.
 pub fn examples(rule: &Rule, most: usize) -> Vec<Graph> {
     let mut smallest: BTreeMap<Operators, (Size, Graph)> = BTreeMap::new();
-    let fires = |before: &Graph| matches!(outcome(before, rule), Outcome::Fires(..));
-    let drawn = (0..DRAWS).filter_map(|seed| draw(rule, seed).ok());
-    for instance in drawn.filter(|instance| fires(&instance.before)).take(FIRING) {
+    for instance in firing(rule).take(FIRING) {
         let (size, graph) = (size(&instance.before, instance.after.len()), instance.before);
         let key = operators([&graph, &instance.after]);
         if smallest.get(&key).is_none_or(|(least, _)| size < *least) {

@@ -34,9 +34,8 @@ impl Builder<'_> {
 
     /// What a constant of the region is at these indices.
     fn part(&mut self, region: &Region, constant: ValueId, from: &Dim, to: &Dim) -> Result<PatchValue, Refusal> {
-        let (whole, Some(axis)) = (PatchValue::Old(constant), region.cut(self.graph, constant)) else {
-            return Ok(PatchValue::Old(constant));
-        };
+        let whole = PatchValue::Old(constant);
+        let Some(axis) = region.cut(self.graph, constant) else { return Ok(whole) };
         if from.is(0) && self.graph.ty(constant).is_some_and(|ty| ty.shape[axis] == *to) {
             return Ok(whole);
         }
