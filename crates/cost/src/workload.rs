@@ -19,7 +19,7 @@ impl Workload {
         let mut shape = |value: ValueId| {
             let ty = graph.ty(value)?;
             let shape = ty.bind(bindings)?;
-            bytes += shape.iter().map(|d| *d as f64).product::<f64>() * ty.dtype.size() as f64;
+            bytes += ty.dtype.bytes(&shape);
             Some(shape)
         };
         let inputs = node.inputs.iter().map(|v| shape(*v)).collect::<Option<Vec<_>>>()?;

@@ -92,6 +92,11 @@ impl DType {
         Self::TABLE.iter().find(|row| row.0 == self).map_or(0, |row| row.3)
     }
 
+    /// Bytes of a tensor of this shape; 0 if the width is not fixed or unknown.
+    pub fn bytes(self, shape: &[usize]) -> f64 {
+        shape.iter().map(|size| *size as f64).product::<f64>() * self.size() as f64
+    }
+
     /// The family that determines how the reference executor represents it.
     pub fn class(self) -> Class {
         match self {

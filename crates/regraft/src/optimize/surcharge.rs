@@ -11,7 +11,7 @@ use crate::optimize::script::Script;
 /// Bytes of a value; 0 if its size is not known.
 fn bytes(graph: &Graph, bindings: &Bindings, value: ValueId) -> f64 {
     let Some(ty) = graph.ty(value) else { return 0.0 };
-    ty.bind(bindings).map_or(0.0, |shape| shape.iter().map(|d| *d as f64).product::<f64>() * ty.dtype.size() as f64)
+    ty.bind(bindings).map_or(0.0, |shape| ty.dtype.bytes(&shape))
 }
 
 /// Bytes of the constants that are there when a graph runs: those that are computed ahead of time,
