@@ -27,6 +27,9 @@ use crate::value::{Claim, Obligation, Simplifier, Sum, Trouble, canonical, wrapp
 /// An element that reads more input elements than this does not record which.
 const MOST_OBLIGATIONS: usize = 32;
 
+/// Sums of so many terms with summed variables are searched for like ones.
+const MANY: usize = 4;
+
 /// What must be known about the output index before an element can be written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -114,6 +117,20 @@ pub(crate) struct Meaning<'a> {
     open: Vec<(NodeId, usize)>,
 }
 
+/// The sum with like terms combined, whatever their summed variables are called, if there are many:
+/// the blocks of a fast product cancel before they are multiplied again.
+fn gathered(sum: Sum) -> Sum {
+    if sum.terms().iter().filter(|(term, _)| !term.binders.is_empty()).count() < MANY {
+        return sum;
+    }
+    let canonical = canonical(&sum);
+    if canonical.terms().len() == sum.terms().len() {
+        return sum;
+    }
+    // Canonical names are for comparisons only: inside of another sum they would clash.
+    Sum::new(canonical.into_terms().into_iter().map(|(term, c)| (term.refreshed(), c)))
+}
+
 /// The sizes of a value.
 pub(crate) fn shape(graph: &Graph, value: ValueId) -> Result<Vec<Poly>, Trouble> {
     Ok(ty(graph, value)?.shape.iter().map(Poly::size).collect())
@@ -174,7 +191,7 @@ impl<'a> Meaning<'a> {
         let sum = sum?;
         // An element that is only moved needs no simplification.
         if sum != self.last {
-            self.last = self.simplifier.sum(&sum, &self.shared.facts)?;
+            self.last = gathered(self.simplifier.sum(&sum, &self.shared.facts)?);
         }
         let dtype = self.ty(value)?.dtype;
         if dtype.class() == Class::Int {

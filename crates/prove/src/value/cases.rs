@@ -94,7 +94,7 @@ impl Cases {
             }
             return Ok(());
         }
-        if let Some(joined) = joined(&sum) {
+        if let Some(joined) = joined(&sum).or_else(|| joined_inside(&sum)) {
             return self.vanishes(&joined, variables, facts, depth + 1);
         }
         if let Some(multiplied) = without_divisor(&sum, facts)? {
@@ -153,6 +153,33 @@ pub(crate) fn joined(sum: &Sum) -> Option<Sum> {
         }
     }
     None
+}
+
+/// Joins sums over adjacent ranges in arguments of functions and in divisors.
+fn joined_inside(sum: &Sum) -> Option<Sum> {
+    let mut changed = false;
+    let mut argument = |argument: &Sum| {
+        let mut whole = canonical(argument);
+        while let Some(next) = joined(&whole).or_else(|| joined_inside(&whole)) {
+            changed = true;
+            whole = canonical(&next);
+        }
+        whole
+    };
+    let mut terms = Vec::with_capacity(sum.terms().len());
+    for (term, c) in sum.terms() {
+        // Canonical names inside would clash with those outside.
+        let mut term = term.refreshed();
+        for (factor, _) in &mut term.factors {
+            match factor {
+                Factor::Apply(_, arguments) => arguments.iter_mut().for_each(|a| *a = argument(a)),
+                Factor::Of(inside) => *inside = argument(inside),
+                Factor::Read(..) | Factor::Whole(_) | Factor::Over(..) => {}
+            }
+        }
+        terms.push((term, c.clone()));
+    }
+    changed.then(|| Sum::new(terms))
 }
 
 /// The sum times a divisor of one of its terms.
