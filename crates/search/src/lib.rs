@@ -24,6 +24,7 @@ pub mod engine;
 pub mod greedy;
 pub mod random_walk;
 pub mod savings;
+pub mod spread;
 pub mod strategy;
 
 pub use backtrack::Backtrack;
@@ -32,4 +33,5 @@ pub use engine::{Counters, Engine, Matcher, Move, all_moves, next_moves};
 pub use greedy::Greedy;
 pub use random_walk::RandomWalk;
 pub use savings::{Savings, Testbed, meets};
+pub use spread::Spread;
 pub use strategy::{Outcome, Script, Strategy};

@@ -6,7 +6,7 @@ use common::{exact, fixtures, network, roofline, shipped};
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Outcome, Steps, Strategy};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Outcome, Spread, Steps, Strategy};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -35,6 +35,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(Greedy { depth: 1, slack: 0.0, width: 1 }),
         Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
         Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
+        Box::new(Spread),
     ]
 }
 
@@ -156,4 +157,36 @@ fn an_endless_rule_ends() {
         let outcome = search(strategy.as_ref(), &graph, &library, &Prices(&[(OpKind::Neg, 0)]), &mut Steps(50));
         assert_eq!(outcome.scripts[0].moves.len(), 0, "{}", strategy.name());
     }
+}
+
+/// Four blocks alike, each of which Neg, Abs or nothing may begin; the only way to tell what pays is
+/// to try.
+#[test]
+fn blocks_that_are_alike_are_rewritten_in_different_ways() {
+    let rules = "(rule by-abs (neg ?x) => (abs ?x) (numeric exact)) (rule by-relu (neg ?x) => (relu ?x) (numeric exact))";
+    let prices = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 50), (OpKind::Relu, 51)]);
+    let blocks = |names: &[&str]| {
+        let text: String = names.iter().map(|n| format!("{n} = Neg(x) s{n} = Softmax({n}, axis=0) ")).collect();
+        let outputs: String = names.iter().map(|n| format!("output s{n} ")).collect();
+        let inputs: String = names.iter().map(|n| format!("x{n}: f32[8]")).collect::<Vec<_>>().join(", ");
+        let text = names.iter().fold(text, |text, n| text.replace(&format!("{n} = Neg(x)"), &format!("{n} = Neg(x{n})")));
+        text::parse(&format!("graph ({inputs}) {{ {text}{outputs}}}")).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let kinds = |graph: &Graph, library: &Library| {
+        let outcome = search(&Spread, graph, library, &prices, &mut Steps(100));
+        let mut engine = Engine::new(graph.clone(), &prices);
+        outcome.scripts[0].moves.iter().for_each(|step| engine.apply(step));
+        let of = |kind| engine.graph().ids().filter(|id| engine.graph().node(*id).op.kind() == kind).count();
+        [OpKind::Neg, OpKind::Abs, OpKind::Relu].map(of)
+    };
+    assert_eq!(kinds(&blocks(&["a", "b", "c", "d"]), &library(rules)), [0, 2, 2]);
+    assert_eq!(kinds(&blocks(&["a"]), &library(rules)), [1, 0, 0], "nothing is repeated");
+    let explored = "(rule by-abs (neg ?x) => (abs ?x) (numeric exact) (explore))";
+    let dear = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 500)]);
+    let outcome = Spread.search(
+        &mut Engine::new(blocks(&["a", "b", "c", "d"]), &dear),
+        &mut Matcher::new(&library(explored), &Anything),
+        &mut Steps(100),
+    );
+    assert_eq!(outcome.scripts[0].moves.len(), 2, "every other place, at any price");
 }

@@ -104,10 +104,11 @@ impl TimeBudget {
         self.at(TUNING)
     }
 
-    /// When comparing ends: what must follow has to fit.
+    /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
+    /// a decision is worth more.
     pub fn comparing_ends(&self) -> Instant {
         let rest = self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING);
-        self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest) + self.starting())
+        self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest))
     }
 
     /// How long it takes to start processes with the input and with the result.
@@ -186,6 +187,12 @@ impl TimeBudget {
             least = self.before + profiling.mul_f64(1.0 + TRIAL + self.comparison + CHECK) + self.loading.mul_f64(WRITING);
         }
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
+    }
+
+    /// True if two more trials would end in time.
+    pub fn affords_two_trials(&self) -> bool {
+        let trial = if self.trial.is_zero() { self.profiling.mul_f64(TRIAL) } else { self.trial };
+        Instant::now() + 2 * trial <= self.tuning_ends()
     }
 
     /// True if one more trial would end in time. The first may take longer than its share of the

@@ -15,7 +15,7 @@ use regraft_rules::Library;
 use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
-pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
+pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble, spread};
 pub use record::{TuningRecord, retrace};
 
 use crate::error::Failure;
@@ -134,6 +134,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
             self.run.evaluator.prices_mut().doubt()?;
         }
+        self.compare_choices()?;
         let settled = self.rounds(None)?;
         self.run.clock.renew_patience();
         Ok(settled & self.prune()?)
@@ -207,6 +208,23 @@ impl<'r, 'a> Tuner<'r, 'a> {
         Ok(true)
     }
 
+    /// Measures, where a block is repeated, a model with another choice in each repetition, if there
+    /// is time to use what that tells.
+    fn compare_choices(&mut self) -> Result<(), Failure> {
+        if !self.candidates.is_empty() || !self.run.evaluator.learns() || !self.run.clock.affords_two_trials() {
+            return Ok(());
+        }
+        self.run.phase(Phase::Search, "what to do with blocks that are repeated");
+        self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
+        let (job, observer, until) = (self.run.job, &*self.run.observer, self.run.clock.search_ends());
+        let mut budget = || Instant::now() >= until || observer.interrupted();
+        let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices().model());
+        match spread(&start.graph, prices, library, &job.writable(), &mut budget).map(|p| start.extend(p)) {
+            Some(proposal) => self.measure(proposal).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// Proposes and measures in turn until nothing new turns up; whether that was before time was
     /// up.
     fn rounds(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
@@ -221,6 +239,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
             self.run.phase(Phase::Search, &format!("round {}, {} rules", round + 1, self.run.job.rules.library.rules().len()));
             if round % CYCLE == 1
+                && self.run.clock.affords_two_trials()
                 && let Some(proposal) = self.explore()
             {
                 if self.try_out(proposal)?.is_some() {
@@ -259,7 +278,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
     /// find what is worth measuring; pessimistic ones exploit what is known.
     fn search(&mut self, round: usize) -> Result<Option<Proposal>, Failure> {
         let start = Instant::now();
-        let pessimistic = !round.is_multiple_of(CYCLE) || !self.run.evaluator.learns();
+        // The last trial goes by what is known.
+        let last = !self.candidates.is_empty() && !self.run.clock.affords_two_trials();
+        let pessimistic = !round.is_multiple_of(CYCLE) || last || !self.run.evaluator.learns();
         self.run.evaluator.prices_mut().set_pricing(if pessimistic { Pricing::Pessimistic } else { Pricing::Optimistic });
         let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
         let best = best.map(|at| &self.candidates[at]);
@@ -361,6 +382,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
         if !self.tried.insert(proposal.key) {
             return Ok(None);
         }
+        let start = Instant::now();
+        let ratio = self.measure(proposal)?;
+        self.run.clock.tried(start.elapsed(), ratio);
+        Ok(Some(ratio.unwrap_or(f64::INFINITY)))
+    }
+
+    /// Measures a proposal and keeps it. Returns its time relative to the input's, if it was measured.
+    fn measure(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
         let (start, key) = (Instant::now(), proposal.key);
         let name = self.run.next_name();
         self.run.phase(Phase::Measure, &format!("{name}: {} rewrites", proposal.rewrites.len()));
@@ -380,8 +409,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
         }
         self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
-        self.run.clock.tried(start.elapsed(), ratio);
-        Ok(Some(ratio.unwrap_or(f64::INFINITY)))
+        Ok(ratio)
     }
 
     /// Profiles a candidate if needed; false, with a note, if it does not run.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Strategy, all_moves, next_moves};
+use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::SearchKind;
 use crate::optimize::script::Rewrite;
@@ -62,6 +62,21 @@ pub fn propose(
     };
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, refused: refused(&matcher) }
+}
+
+/// Rewrites blocks that are alike in different ways, so that one measurement tells which pays; `None`
+/// if none is repeated with a choice.
+pub fn spread(
+    start: &Graph,
+    prices: &dyn CostModel,
+    library: &Library,
+    writable: &dyn Writable,
+    budget: &mut dyn Budget,
+) -> Option<Proposal> {
+    let mut engine = Engine::new(start.clone(), prices);
+    let mut matcher = Matcher::new(library, writable);
+    let outcome = Spread.search(&mut engine, &mut matcher, budget);
+    outcome.scripts.iter().filter(|s| !s.moves.is_empty()).find_map(|s| replay(&mut engine, library, s))
 }
 
 /// Rewrites at random, at any cost: the worst a search could do. `None` if no rule matches.
