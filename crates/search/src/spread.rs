@@ -20,7 +20,7 @@ use crate::strategy::{Outcome, Script, Strategy};
 /// rules, whose prices tell nothing before they are measured, count among the promising ones; where
 /// there is one choice only, every other place is left as it is.
 ///
-/// Finds nothing if no block with a choice is repeated.
+/// Finds nothing if no block that can be rewritten is repeated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spread;
 

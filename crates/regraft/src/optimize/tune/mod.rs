@@ -220,8 +220,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut budget = || Instant::now() >= until || observer.interrupted();
         let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices().model());
         match spread(&start.graph, prices, library, &job.writable(), &mut budget).map(|p| start.extend(p)) {
-            Some(proposal) => self.measure(proposal).map(drop),
-            None => Ok(()),
+            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal).map(drop),
+            _ => Ok(()),
         }
     }
 
