@@ -118,7 +118,7 @@ fn place_kind(graph: &Graph, id: NodeId) -> u64 {
     hasher.finish()
 }
 
-/// Kinds of places that occur more than once and leave a choice, the most saving first.
+/// Kinds of places that occur more than once, the most saving first.
 fn alike(engine: &mut Engine<'_>, library: &Library, moves: &[Arc<Move>], visited: &mut u64) -> Vec<Kind> {
     let before = engine.cost();
     let mut kinds: BTreeMap<u64, Kind> = BTreeMap::new();

@@ -15,7 +15,7 @@ use regraft_rules::Library;
 use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
-pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble, spread};
+pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
 pub use record::{TuningRecord, retrace};
 
 use crate::error::Failure;
@@ -26,6 +26,7 @@ use crate::optimize::open_sizes::not_shown;
 use crate::optimize::run::Run;
 use crate::optimize::starting::admits;
 use crate::report::NotDone;
+use propose::spread;
 use rescue::{Start, refused_since, rescue};
 
 /// Maximum number of rounds of proposing and measuring.
