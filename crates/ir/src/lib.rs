@@ -46,6 +46,7 @@ pub mod text;
 mod trust;
 pub mod ty;
 mod typed;
+pub mod view;
 
 pub use attr::{Attr, AttrField, Float};
 pub use constant::Const;
@@ -63,3 +64,4 @@ pub use tensor::{Tensor, Value};
 pub use trust::Trust;
 pub use ty::{PartialType, Shape, TensorType, broadcast_shapes};
 pub use typed::typed;
+pub use view::View;

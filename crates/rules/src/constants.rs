@@ -1,7 +1,6 @@
 //! Values of small constant cones.
 
-use regraft_ir::eval::constant_value;
-use regraft_ir::{Const, Graph, Op, ValueId};
+use regraft_ir::{Const, Op, OpKind, ValueId, View};
 
 /// Cones with a larger intermediate are not evaluated while matching.
 const SMALL: i64 = 1 << 16;
@@ -12,30 +11,28 @@ pub fn near(a: f64, b: f64) -> bool {
 }
 
 /// The value of a constant cone with only small intermediates.
-pub fn small(graph: &Graph, value: ValueId) -> Option<Const> {
+pub fn small(graph: &dyn View, value: ValueId) -> Option<Const> {
     let mut stack = vec![value];
     while let Some(v) = stack.pop() {
-        let node = graph.node(v.node);
         let elements = graph.ty(v)?.elements().known()?;
-        if !node.constant || elements > SMALL {
+        if !graph.is_constant(v) || elements > SMALL {
             return None;
         }
-        stack.extend(node.inputs.iter().copied());
+        stack.extend(graph.inputs(v.node).iter().copied());
     }
-    constant_value(graph, value).ok()
+    graph.evaluate(value).ok()
 }
 
 /// The common value of all elements, if there is one and it is cheap to find. The size may be a
 /// symbol.
-pub fn splat(graph: &Graph, value: ValueId) -> Option<f64> {
-    let node = graph.node(value.node);
-    match &node.op {
-        Op::Constant(c) => c.value.splat(),
-        Op::ConstantOfShape(c) => c.value.splat(),
-        Op::Reshape(_) | Op::Unsqueeze(_) | Op::Squeeze(_) | Op::Expand(_) | Op::Transpose(_) | Op::Identity(_) | Op::Tile(_) => {
-            splat(graph, node.inputs[0])
+pub fn splat(graph: &dyn View, value: ValueId) -> Option<f64> {
+    match graph.kind(value.node) {
+        OpKind::Constant => graph.splat(value.node),
+        OpKind::ConstantOfShape => if let Op::ConstantOfShape(c) = graph.op(value.node) { c.value.splat() } else { None },
+        OpKind::Reshape | OpKind::Unsqueeze | OpKind::Squeeze | OpKind::Expand | OpKind::Transpose | OpKind::Identity | OpKind::Tile => {
+            splat(graph, graph.inputs(value.node)[0])
         }
-        _ if !node.constant => None,
+        _ if !graph.is_constant(value) => None,
         _ => small(graph, value)?.splat(),
     }
 }

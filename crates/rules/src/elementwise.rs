@@ -1,6 +1,6 @@
 //! `Region`: operators that act on each element of a value.
 
-use regraft_ir::{Dim, Graph, NodeId, PatchValue, ValueId};
+use regraft_ir::{Dim, NodeId, PatchValue, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::Val;
@@ -27,7 +27,7 @@ pub(crate) struct Region {
 
 impl Region {
     /// The largest region that computes `result`; `axis` may count from the end.
-    pub(crate) fn above(graph: &Graph, result: ValueId, axis: i64) -> Option<Region> {
+    pub(crate) fn above(graph: &dyn View, result: ValueId, axis: i64) -> Option<Region> {
         Region::between(graph, result, None, axis)
     }
 
@@ -38,7 +38,7 @@ impl Region {
     }
 
     /// The region that a variable stands for.
-    pub(crate) fn of(graph: &Graph, value: &Val) -> Option<Region> {
+    pub(crate) fn of(graph: &dyn View, value: &Val) -> Option<Region> {
         match value.as_list()? {
             [Val::Value(PatchValue::Old(result)), Val::Value(PatchValue::Old(operand)), axis] => {
                 Region::between(graph, *result, Some(*operand), axis.as_int()?)
@@ -49,14 +49,14 @@ impl Region {
 
     /// How a constant that the region reads is cut with its operand, as an axis of the constant;
     /// none if it is the same everywhere.
-    pub(crate) fn cut(&self, graph: &Graph, constant: ValueId) -> Option<usize> {
+    pub(crate) fn cut(&self, graph: &dyn View, constant: ValueId) -> Option<usize> {
         let rank = graph.ty(self.result)?.rank();
         let own = graph.ty(constant)?;
         let axis = (self.axis + own.rank()).checked_sub(rank)?;
         own.shape.get(axis).filter(|size| !size.is(1)).map(|_| axis)
     }
 
-    fn between(graph: &Graph, result: ValueId, operand: Option<ValueId>, axis: i64) -> Option<Region> {
+    fn between(graph: &dyn View, result: ValueId, operand: Option<ValueId>, axis: i64) -> Option<Region> {
         let rank = graph.ty(result)?.rank() as i64;
         let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok().filter(|axis| *axis < rank as usize)?;
         let mut region = Region { result, operand: result, axis, nodes: SmallVec::new() };
@@ -67,7 +67,7 @@ impl Region {
     }
 
     /// Adds what computes `value`, at most `left` operators; `operand` is the one value that may stay.
-    fn collect(&mut self, graph: &Graph, value: ValueId, operand: &mut Option<ValueId>, left: &mut usize) -> Option<()> {
+    fn collect(&mut self, graph: &dyn View, value: ValueId, operand: &mut Option<ValueId>, left: &mut usize) -> Option<()> {
         if *operand == Some(value) || self.nodes.contains(&value.node) {
             return Some(());
         }
@@ -81,12 +81,11 @@ impl Region {
         if graph.ty(value)?.shape != *shape {
             return None;
         }
-        let node = graph.node(value.node);
-        if !node.op.kind().elementwise() {
+        if !graph.kind(value.node).elementwise() {
             return operand.replace(value).is_none().then_some(());
         }
         *left = left.checked_sub(1)?;
-        for input in &node.inputs {
+        for input in graph.inputs(value.node) {
             self.collect(graph, *input, operand, left)?;
         }
         self.nodes.push(value.node);

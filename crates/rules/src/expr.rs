@@ -1,6 +1,6 @@
 //! Expressions over matched shapes and attributes: guards, target attributes, instance sizes.
 
-use regraft_ir::{Attr, DType, Dim, Float, Graph, Op, PatchValue, TensorType, ValueId};
+use regraft_ir::{Attr, DType, Dim, Float, Op, OpKind, PatchValue, TensorType, ValueId, View};
 
 use crate::builtins;
 use crate::rule::Var;
@@ -123,8 +123,15 @@ pub trait Scope {
     fn ty(&self, value: PatchValue) -> Option<&TensorType>;
     /// The operator that computes a value.
     fn op(&self, value: PatchValue) -> Option<&Op>;
+    /// The kind of the operator that computes a value.
+    fn kind(&self, value: PatchValue) -> Option<OpKind> {
+        match value {
+            PatchValue::Old(v) => Some(self.graph().kind(v.node)),
+            PatchValue::New { .. } => self.op(value).map(Op::kind),
+        }
+    }
     /// The graph.
-    fn graph(&self) -> &Graph;
+    fn graph(&self) -> &dyn View;
     /// True if the value depends on constants only.
     fn constant(&self, value: PatchValue) -> bool;
     /// The value in the graph, if it is not new.
@@ -137,16 +144,16 @@ pub trait Scope {
 }
 
 /// The graph alone as a scope, for guards.
-pub struct GraphScope<'a>(pub &'a Graph);
+pub struct GraphScope<'a>(pub &'a dyn View);
 
 impl Scope for GraphScope<'_> {
     fn ty(&self, value: PatchValue) -> Option<&TensorType> {
         self.0.ty(self.old(value)?)
     }
     fn op(&self, value: PatchValue) -> Option<&Op> {
-        Some(&self.0.node(self.old(value)?.node).op)
+        Some(self.0.op(self.old(value)?.node))
     }
-    fn graph(&self) -> &Graph {
+    fn graph(&self) -> &dyn View {
         self.0
     }
     fn constant(&self, value: PatchValue) -> bool {

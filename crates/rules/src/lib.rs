@@ -54,7 +54,7 @@ pub use coverage::Coverage;
 pub use domain::{Case, Domain};
 pub use draw::Draw;
 pub use error::RuleError;
-pub use instantiate::{Anything, AtOpset, Refusal, Writable, instantiate, makes_cycle, twin};
+pub use instantiate::{Anything, AtOpset, Edit, Refusal, Writable, closes_cycle, edit, instantiate, makes_cycle, twin};
 pub use library::Library;
 pub use matcher::{Found, accept, matches_at, sources_at};
 pub use parse::parse;

@@ -1,7 +1,9 @@
 //! Finds where a rule applies: patterns are anchored at an operator, and further roots joined
 //! through shared operands.
 
-use regraft_ir::{Graph, NodeId, OpKind, PatchValue, ValueId};
+use std::cmp::Ordering;
+
+use regraft_ir::{NodeId, OpKind, PatchValue, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::builtins::same;
@@ -30,14 +32,14 @@ const MAX_READERS: usize = 64;
 /// Guards hold, interior values have no other readers (unless the rule says `shared`). Joins go
 /// through operands that the roots share, so the work is bounded by the readers of one value, never
 /// by pairs of nodes.
-pub fn matches_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
+pub fn matches_at(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     let mut found = sources_at(graph, rule, root, anchor);
     found.retain_mut(|f| accept(graph, rule, f));
     found
 }
 
 /// All matches of the source of `rule` with its root number `root` at `anchor`, before [`accept`].
-pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
+pub fn sources_at(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Found> {
     if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
         return Vec::new();
     }
@@ -58,7 +60,7 @@ pub fn sources_at(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId) -> Ve
 }
 
 /// True if the interior is private and all guards hold; binds the `where` variables.
-pub fn accept(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
+pub fn accept(graph: &dyn View, rule: &Rule, found: &mut Found) -> bool {
     let wheres: Vec<Var> = rule.wheres.iter().map(|(var, _)| *var).collect();
     let later = |guard: &Expr| mentions(guard, &|v| wheres.contains(v));
     // Guards over the source alone come first: they are cheap, and most sources fail one.
@@ -69,36 +71,44 @@ pub fn accept(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
 }
 
 impl Found {
-    /// A hash of the match: equal for the same operators under the same reading of their operands.
+    /// What identifies the match: its operators and how their operands were read, in an order of
+    /// which nothing else is known.
     ///
-    /// The roots of a merge can be found in any order; they count as the same match.
-    pub fn identity(&self) -> u64 {
-        use std::hash::{Hash, Hasher};
-        let mut hasher = rustc_hash::FxHasher::default();
-        if self.roots.len() > 1 {
-            let mut nodes = self.nodes.clone();
-            nodes.sort_unstable();
-            nodes.hash(&mut hasher);
-            return hasher.finish();
+    /// The roots of a merge can be found in any order; they count as the same match, so the order
+    /// of its operators tells nothing.
+    pub fn covers(&self) -> SmallVec<[ValueId; 12]> {
+        let mut covers: SmallVec<[ValueId; 12]> = self.nodes.iter().map(|id| id.out()).collect();
+        if self.is_merge() {
+            return covers;
         }
-        (self.nodes.as_slice(), self.roots.as_slice()).hash(&mut hasher);
+        covers.extend(self.roots.iter().copied());
         for value in self.env.iter().flatten() {
             match value {
-                Val::Value(v) => v.hash(&mut hasher),
-                Val::List(items) => items.iter().for_each(|v| {
-                    if let Val::Value(v) = v {
-                        v.hash(&mut hasher)
-                    }
-                }),
+                Val::Value(PatchValue::Old(v)) => covers.push(*v),
+                Val::List(items) => {
+                    covers.extend(items.iter().filter_map(|v| if let Val::Value(PatchValue::Old(v)) = v { Some(*v) } else { None }));
+                }
                 _ => {}
             }
         }
-        hasher.finish()
+        covers
+    }
+
+    /// The order of two matches of one rule by their roots, as the graph orders nodes.
+    pub fn in_order(&self, other: &Found, graph: &dyn View) -> Ordering {
+        let pairs = self.roots.iter().zip(&other.roots);
+        let mut by_root = pairs.map(|(a, b)| in_order(graph, a.node, b.node).then(a.port.cmp(&b.port)));
+        by_root.find(|order| order.is_ne()).unwrap_or_else(|| self.roots.len().cmp(&other.roots.len()))
+    }
+
+    /// Whether several roots become one rewrite.
+    pub fn is_merge(&self) -> bool {
+        self.roots.len() > 1
     }
 }
 
 /// Binds the `where` variables; false if one has no value here.
-fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
+fn derive(graph: &dyn View, rule: &Rule, found: &mut Found) -> bool {
     let scope = GraphScope(graph);
     rule.wheres.iter().all(|(var, body)| match body.eval(&found.env, &scope) {
         Ok(value) => {
@@ -109,7 +119,7 @@ fn derive(graph: &Graph, rule: &Rule, found: &mut Found) -> bool {
     })
 }
 
-fn guards_hold(graph: &Graph, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) -> bool) -> bool {
+fn guards_hold(graph: &dyn View, rule: &Rule, found: &Found, which: &dyn Fn(&Expr) -> bool) -> bool {
     let scope = GraphScope(graph);
     // A guard without a value here (an unknown type, a list too short) is not shown, so it does not
     // hold. Guards over `let` values wait for the instantiation.
@@ -134,29 +144,28 @@ fn mentions(expr: &Expr, which: &dyn Fn(&Var) -> bool) -> bool {
     }
 }
 
-fn interior_is_private(graph: &Graph, found: &Found) -> bool {
+fn interior_is_private(graph: &dyn View, found: &Found) -> bool {
     found.nodes.iter().all(|id| {
-        let node = graph.node(*id);
         let is_root = |v: ValueId| found.roots.contains(&v);
-        node.constant
-            || node.types.iter().enumerate().all(|(port, _)| {
-                let value = id.port(port as u32);
-                is_root(value) || (!graph.is_output(value) && graph.users(value).all(|(user, _)| found.nodes.contains(&user)))
+        graph.depends_on_constants_only(*id)
+            || (0..graph.types(*id).len() as u32).all(|port| {
+                let value = id.port(port);
+                is_root(value) || (!graph.is_output(value) && graph.users(value).iter().all(|(user, _)| found.nodes.contains(user)))
             })
     })
 }
 
 /// Matches a root at a node, at any result accepted by its port condition.
-fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, into: &mut Vec<Found>) {
+fn start(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId, from: Found, into: &mut Vec<Found>) {
     let Pattern::Node(pattern) = &rule.source[root] else { return };
-    let node = graph.node(anchor);
-    if node.op.kind() != pattern.kind || from.nodes.contains(&anchor) {
+    if graph.kind(anchor) != pattern.kind || from.nodes.contains(&anchor) {
         return;
     }
-    for port in 0..node.types.len() as u32 {
+    let results = graph.types(anchor).len();
+    for port in 0..results as u32 {
         let value = anchor.port(port);
         // Replacing a result without readers is not worthwhile and would change nothing.
-        if node.types.len() > 1 && graph.users(value).next().is_none() && !graph.is_output(value) {
+        if results > 1 && graph.users(value).is_empty() && !graph.is_output(value) {
             continue;
         }
         let mut state = from.clone();
@@ -167,38 +176,47 @@ fn start(graph: &Graph, rule: &Rule, root: usize, anchor: NodeId, from: Found, i
 
 /// A quick check without bindings: the operators of the pattern are where they must be. Most
 /// anchors fail here.
-fn plausible(graph: &Graph, pattern: &NodePattern, id: NodeId) -> bool {
-    let node = graph.node(id);
-    if node.op.kind() != pattern.kind {
+fn plausible(graph: &dyn View, pattern: &NodePattern, id: NodeId) -> bool {
+    if graph.kind(id) != pattern.kind {
         return false;
     }
+    let inputs = graph.inputs(id);
     let inner = |operand: &Pattern, value: ValueId| match operand {
         Pattern::Node(inner) => plausible(graph, inner, value.node),
         Pattern::Number(_) => graph.is_constant(value),
-        Pattern::Elementwise(..) => graph.node(value.node).op.kind().elementwise(),
+        Pattern::Elementwise(..) => graph.kind(value.node).elementwise(),
         _ => true,
     };
     let fixed = pattern.operands.iter().take_while(|p| !matches!(p, Pattern::Optional(_) | Pattern::Rest(_) | Pattern::Each(..)));
     if pattern.kind.commutative()
-        && let ([a, b], [x, y]) = (pattern.operands.as_slice(), node.inputs.as_slice())
+        && let ([a, b], [x, y]) = (pattern.operands.as_slice(), inputs)
     {
         return (inner(a, *x) && inner(b, *y)) || (inner(a, *y) && inner(b, *x));
     }
     let mut count = 0;
-    for (operand, value) in fixed.zip(&node.inputs) {
+    for (operand, value) in fixed.zip(inputs) {
         if !inner(operand, *value) {
             return false;
         }
         count += 1;
     }
-    if let (Some(Pattern::Each(each, _)), Some(first)) = (pattern.operands.get(count), node.inputs.get(count)) {
+    if let (Some(Pattern::Each(each, _)), Some(first)) = (pattern.operands.get(count), inputs.get(count)) {
         return inner(each, *first);
     }
     true
 }
 
+/// The fixed order of two nodes.
+fn in_order(graph: &dyn View, a: NodeId, b: NodeId) -> Ordering {
+    match (graph.is_before(a, b), a == b) {
+        (true, _) => Ordering::Less,
+        (false, true) => Ordering::Equal,
+        (false, false) => Ordering::Greater,
+    }
+}
+
 /// Extends a match by another root that shares an operand.
-fn join(graph: &Graph, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
+fn join(graph: &dyn View, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
     let Pattern::Node(pattern) = &rule.source[root] else { return Vec::new() };
     let mut path = Vec::new();
     let Some(shared) = shared_leaf(pattern, &found.env, &mut path) else { return Vec::new() };
@@ -206,16 +224,16 @@ fn join(graph: &Graph, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
     for kind in path {
         let mut next: Vec<ValueId> = Vec::new();
         for value in frontier {
-            for (user, _) in graph.users(value).take(MAX_READERS) {
-                if graph.node(user).op.kind() == kind && !next.iter().any(|v| v.node == user) {
-                    next.extend((0..graph.node(user).types.len() as u32).map(|port| user.port(port)));
+            for (user, _) in graph.users(value).into_iter().take(MAX_READERS) {
+                if graph.kind(user) == kind && !next.iter().any(|v| v.node == user) {
+                    next.extend((0..graph.types(user).len() as u32).map(|port| user.port(port)));
                 }
             }
         }
         frontier = next;
     }
     let mut anchors: Vec<NodeId> = frontier.into_iter().map(|v| v.node).collect();
-    anchors.sort();
+    anchors.sort_by(|a, b| in_order(graph, *a, *b));
     anchors.dedup();
     let mut results = Vec::new();
     for anchor in anchors {
@@ -253,7 +271,7 @@ enum Goal<'a> {
 }
 
 /// Solves the goals, branching where a commutative operator can match both ways.
-fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut Vec<Found>) {
+fn solve(graph: &dyn View, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut Vec<Found>) {
     while let Some(goal) = goals.pop() {
         let (pattern, value) = match goal {
             Goal::One(pattern, value) => (pattern, value),
@@ -282,11 +300,10 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
                 }
             }
             Pattern::Node(node_pattern) => {
-                let node = graph.node(value.node);
                 let covered = state.nodes.contains(&value.node);
                 // Two operators of a source match two operators of the graph, but may match several
                 // results of one.
-                if node.op.kind() != node_pattern.kind || (covered && node.types.len() == 1) {
+                if graph.kind(value.node) != node_pattern.kind || (covered && graph.types(value.node).len() == 1) {
                     return;
                 }
                 if !covered {
@@ -301,12 +318,12 @@ fn solve(graph: &Graph, mut goals: Vec<Goal<'_>>, mut state: Found, into: &mut V
                     return;
                 }
                 for (name, expected) in &node_pattern.attrs {
-                    let actual = node.op.attr(name).map_or(Val::Absent, |a| Val::from_attr(&a));
+                    let actual = graph.op(value.node).attr(name).map_or(Val::Absent, |a| Val::from_attr(&a));
                     if !fits(graph, expected, actual, &mut state.env) {
                         return;
                     }
                 }
-                let inputs: SmallVec<[ValueId; 3]> = node.inputs.clone();
+                let inputs: SmallVec<[ValueId; 3]> = SmallVec::from_slice(graph.inputs(value.node));
                 if node_pattern.kind.commutative() && inputs.len() == 2 && node_pattern.operands.len() == 2 && inputs[0] != inputs[1] {
                     let (mut swapped_goals, mut swapped) = (goals.clone(), state.clone());
                     if operands(&node_pattern.operands, &[inputs[1], inputs[0]], &mut swapped_goals, &mut swapped) {
@@ -373,7 +390,7 @@ fn operands<'a>(patterns: &'a [Pattern], inputs: &[ValueId], goals: &mut Vec<Goa
 }
 
 /// Matches every value against one pattern; the pattern's own variables become lists.
-fn each(graph: &Graph, inner: &Pattern, vars: &[Var], values: &[ValueId], state: &mut Found) -> bool {
+fn each(graph: &dyn View, inner: &Pattern, vars: &[Var], values: &[ValueId], state: &mut Found) -> bool {
     let mut lists: Vec<Vec<Val>> = vec![Vec::new(); vars.len()];
     for value in values {
         let mut local = state.clone();
@@ -407,7 +424,7 @@ fn bind(env: &mut [Option<Val>], var: Var, value: Val) -> bool {
 }
 
 /// An attribute condition: an unbound variable takes the value, anything else must equal it.
-fn fits(graph: &Graph, expected: &Expr, actual: Val, env: &mut [Option<Val>]) -> bool {
+fn fits(graph: &dyn View, expected: &Expr, actual: Val, env: &mut [Option<Val>]) -> bool {
     if let Expr::Var(var) = expected {
         return bind(env, *var, actual);
     }

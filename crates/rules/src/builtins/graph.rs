@@ -1,7 +1,5 @@
 //! The surroundings of a tensor in the graph: its producer and its readers.
 
-use regraft_ir::Op;
-
 use super::arguments::{op_kind, told, value};
 use super::{Builtin, MANY};
 use crate::expr::Val;
@@ -13,7 +11,7 @@ pub(super) static TABLE: &[Builtin] = &[
         name: "users",
         arity: (1, 1),
         help: "number of readers of a tensor",
-        run: |a, s| Ok(Val::int(s.old(value(&a[0])?).map_or(0, |v| s.graph().users(v).count() as i64))),
+        run: |a, s| Ok(Val::int(s.old(value(&a[0])?).map_or(0, |v| s.graph().users(v).len() as i64))),
     },
     Builtin {
         name: "output",
@@ -28,14 +26,14 @@ pub(super) static TABLE: &[Builtin] = &[
         run: |a, s| {
             let kind = op_kind(&a[1])?;
             let v = s.old(value(&a[0])?).ok_or("not a value of the graph")?;
-            Ok(Val::Bool(!s.graph().is_output(v) && s.graph().users(v).all(|(n, _)| s.graph().node(n).op.kind() == kind)))
+            Ok(Val::Bool(!s.graph().is_output(v) && s.graph().users(v).iter().all(|(n, _)| s.graph().kind(*n) == kind)))
         },
     },
     Builtin {
         name: "computed-by",
         arity: (2, 2),
         help: "(computed-by ?x op): ?x is the result of this operator",
-        run: |a, s| Ok(Val::Bool(s.op(value(&a[0])?).map(Op::kind) == Some(op_kind(&a[1])?))),
+        run: |a, s| Ok(Val::Bool(s.kind(value(&a[0])?) == Some(op_kind(&a[1])?))),
     },
     Builtin {
         name: "same-op",
@@ -53,7 +51,7 @@ pub(super) static TABLE: &[Builtin] = &[
         help: "(before ?y ?z): an arbitrary but fixed order, so that a symmetric source is matched one way only",
         run: |a, s| {
             let node = |v: &Val| value(v).and_then(|v| s.old(v).map(|v| v.node).ok_or_else(|| "not a value of the graph".to_string()));
-            Ok(Val::Bool(node(&a[0])? < node(&a[1])?))
+            Ok(Val::Bool(s.graph().is_before(node(&a[0])?, node(&a[1])?)))
         },
     },
 ];

@@ -1,6 +1,6 @@
 //! What is known about the elements of a tensor.
 
-use regraft_ir::Op;
+use regraft_ir::OpKind;
 
 use super::Builtin;
 use super::arguments::{told, ty, value};
@@ -20,7 +20,7 @@ pub(super) static TABLE: &[Builtin] = &[
             let value = value(&a[0])?;
             let seen = s.old(value).and_then(|v| constants::splat(s.graph(), v)).is_some();
             // A constant expression that is not evaluated here may still have equal elements.
-            let unseen = s.constant(value) && !matches!(s.op(value), Some(Op::Constant(_)));
+            let unseen = s.constant(value) && s.kind(value) != Some(OpKind::Constant);
             told(if seen { Some(true) } else { (!unseen).then_some(false) })
         },
     },

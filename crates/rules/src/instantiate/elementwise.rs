@@ -18,15 +18,14 @@ impl Builder<'_> {
         let mut made: FxHashMap<ValueId, PatchValue> = FxHashMap::default();
         made.insert(region.operand, operand);
         for id in &region.nodes {
-            let node = self.graph.node(*id);
             let mut inputs = SmallVec::new();
-            for input in &node.inputs {
+            for input in self.graph.inputs(*id) {
                 inputs.push(match made.get(input) {
                     Some(value) => *value,
                     None => self.part(&region, *input, &from, &to)?,
                 });
             }
-            let value = self.node(node.op.clone(), inputs)?[0];
+            let value = self.node(self.graph.op(*id).clone(), inputs)?[0];
             made.insert(id.out(), value);
         }
         Ok(made[&region.result])

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId};
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -72,6 +72,29 @@ impl Writable for AtOpset {
 
 /// The patch that applies `rule` to a match.
 pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Patch, Refusal> {
+    let Edit { patch, reads_below } = edit(graph, rule, found, writable)?;
+    if reads_below && reads_replaced(graph, &patch, None) {
+        return Err(Refusal::Cycle);
+    }
+    Ok(patch)
+}
+
+/// A patch that may close a cycle.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The edit.
+    pub patch: Patch,
+    /// The target may read what lies below its root: another root, or a reused operator that reads
+    /// the root. Whether that closes a cycle is for [`closes_cycle`] to tell.
+    pub reads_below: bool,
+}
+
+/// The patch that applies `rule` to a match, whether it closes a cycle or not.
+///
+/// # Errors
+///
+/// All but [`Refusal::Cycle`].
+pub fn edit(graph: &dyn View, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Edit, Refusal> {
     let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable, twins: false };
     for (var, body) in &rule.lets {
         let value = builder.single(body)?;
@@ -98,18 +121,12 @@ pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Wri
     if replace.is_empty() {
         return Err(Refusal::Nothing);
     }
-    // A target may read what lies below its root: another root, or a reused operator that reads the
-    // root.
-    let lower = found.roots.len() > 1 || builder.twins;
-    let patch = prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace });
-    if lower && reads_replaced(graph, &patch, None) {
-        return Err(Refusal::Cycle);
-    }
-    Ok(patch)
+    let reads_below = found.roots.len() > 1 || builder.twins;
+    Ok(Edit { patch: prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace }), reads_below })
 }
 
 struct Builder<'a> {
-    graph: &'a Graph,
+    graph: &'a dyn View,
     env: Vec<Option<Val>>,
     create: Vec<NewNode>,
     writable: &'a dyn Writable,
@@ -126,11 +143,11 @@ impl Scope for Builder<'_> {
     }
     fn op(&self, value: PatchValue) -> Option<&Op> {
         match value {
-            PatchValue::Old(v) => Some(&self.graph.node(v.node).op),
+            PatchValue::Old(v) => Some(self.graph.op(v.node)),
             PatchValue::New { index, .. } => self.create.get(index as usize).map(|n| &n.op),
         }
     }
-    fn graph(&self) -> &Graph {
+    fn graph(&self) -> &dyn View {
         self.graph
     }
     fn constant(&self, value: PatchValue) -> bool {
@@ -394,16 +411,20 @@ impl Builder<'_> {
 
 /// The node of the graph with this operator and these operands, the oldest if there are several; a
 /// target reuses it.
-pub fn twin(graph: &Graph, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
+pub fn twin(graph: &dyn View, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
     let first = match inputs.first()? {
         PatchValue::Old(v) => *v,
         PatchValue::New { .. } => return None,
     };
     let is_twin = |user: &NodeId| {
-        let node = graph.node(*user);
-        node.op == *op && node.inputs.len() == inputs.len() && node.inputs.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
+        let own = graph.inputs(*user);
+        graph.kind(*user) == op.kind()
+            && own.len() == inputs.len()
+            && own.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
+            && graph.op(*user) == op
     };
-    graph.users(first).map(|(user, _)| user).filter(is_twin).min()
+    let twins = graph.users(first).into_iter().map(|(user, _)| user).filter(is_twin);
+    twins.reduce(|a, b| if graph.is_before(b, a) { b } else { a })
 }
 
 /// Drops new nodes without readers (a `let` that only one branch of an `if` needed).
@@ -454,6 +475,11 @@ fn prune(mut patch: Patch) -> Patch {
 /// before all the roots.
 pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
     patch.replace.len() > 1 && reads_replaced(graph, patch, ranks)
+}
+
+/// True if an old value that the patch reads depends on a value that the patch replaces.
+pub fn closes_cycle(graph: &Graph, patch: &Patch) -> bool {
+    reads_replaced(graph, patch, None)
 }
 
 fn reads_replaced(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {

@@ -54,7 +54,7 @@ impl Arithmetic for Builder<'_> {
                     return Err(Refusal::Unwritable(format!("no input carries the size {symbol}")));
                 };
                 // Only an opaque node can lie below what is replaced.
-                self.twins |= self.graph.node(value.node).op.kind() == OpKind::Opaque;
+                self.twins |= self.graph.kind(value.node) == OpKind::Opaque;
                 let rank = self.graph.ty(value).map_or(0, |ty| ty.rank() as i64);
                 let sizes = self.one(Op::Shape(shape::Shape { start: 0, end: rank }), &[PatchValue::Old(value)])?;
                 let axis = self.integers(&[(axis as i64).into()])?;

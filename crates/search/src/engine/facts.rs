@@ -7,13 +7,15 @@ use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, Op, OpKind};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::hash::mix;
+use super::hash::{hash_of_types, mix};
 
 /// What is known about one node.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fact {
     /// Hash of operator, attributes and operand types.
     pub(super) core: u64,
+    /// The core; of a constant, a hash of its type alone.
+    pub(super) outline: u64,
     /// Structural identity: the core and the identities of the operands at creation.
     pub(super) identity: u128,
     /// What this node adds to the state key under its current wiring.
@@ -52,6 +54,7 @@ impl<'a> Facts<'a> {
             identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
         }
         self[id].core = core;
+        self[id].outline = if matches!(node.op, Op::Constant(_)) { hash_of_types(&node.types) } else { core };
         self[id].identity = identity;
     }
 

@@ -14,6 +14,13 @@ pub(super) fn core<'t>(op: &Op, types: impl Iterator<Item = Option<&'t TensorTyp
     hasher.finish()
 }
 
+/// Hash of the types of a node's results.
+pub(super) fn hash_of_types(types: &[Option<TensorType>]) -> u64 {
+    let mut hasher = Stable(xxhash_rust::xxh3::Xxh3::new());
+    types.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A hasher whose result depends only on its input.
 struct Stable(xxhash_rust::xxh3::Xxh3);
 

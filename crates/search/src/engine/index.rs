@@ -15,7 +15,7 @@ use super::state::Engine;
 pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
     let anchors: Vec<(NodeId, usize)> = engine.graph().ids().map(|id| (id, 0)).collect();
     let mut seen = FxHashSet::default();
-    let moves = matcher.at(engine.graph(), &anchors, Which::All, &mut seen);
+    let moves = matcher.at(engine.matched(), &anchors, Which::All, &mut seen);
     engine.count_matching(anchors.len() as u64, moves.len() as u64);
     moves
 }
@@ -29,13 +29,13 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[
     let (mut moves, outdated) = surviving(engine, matcher, &dirty, before);
     let anchors = around(engine.graph(), &dirty, matcher.radius(), outdated);
     let mut known: FxHashSet<u64> = moves.iter().map(|m| m.match_id()).collect();
-    let mut found = matcher.at(engine.graph(), &anchors, Which::All, &mut known);
+    let mut found = matcher.at(engine.matched(), &anchors, Which::All, &mut known);
     let mut looked = anchors.len();
     if let Some(step) = engine.last_step().filter(|s| s.drops_paths) {
         // A merge that would have closed a cycle through the dropped path may be possible now,
         // however far below.
         let below = descendants(engine.graph(), step.applied.rewired.iter().map(|(reader, ..)| *reader));
-        found.extend(matcher.at(engine.graph(), &below, Which::Merges, &mut known));
+        found.extend(matcher.at(engine.matched(), &below, Which::Merges, &mut known));
         looked += below.len();
     }
     engine.count_matching(looked as u64, found.len() as u64);

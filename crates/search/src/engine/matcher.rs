@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NodeId};
-use regraft_rules::{Library, Refusal, Writable, accept, instantiate, sources_at};
+use regraft_ir::{Graph, NodeId, View};
+use regraft_rules::{Found, Library, Refusal, Writable, accept, closes_cycle, edit, sources_at};
 use rustc_hash::FxHashSet;
 
-use super::rewrite::{Move, place};
+use super::automaton::{Automaton, Leaf, Numbering};
+use super::facts::Facts;
+use super::rewrite::Move;
+use super::template::{Template, place_of};
+use super::witness::Witness;
 
 /// Which rules to match.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +26,9 @@ pub(super) enum Which {
 pub struct Matcher<'a> {
     library: &'a Library,
     writable: &'a dyn Writable,
-    radius: usize,
+    /// For each kind of operator, the most operators on a path of a pattern rooted there.
+    depths: Vec<usize>,
+    automaton: Automaton,
     /// Matches that were not rewritten: `(rule, why)`, and where.
     pub refusals: BTreeMap<(String, String), BTreeSet<String>>,
 }
@@ -30,7 +36,8 @@ pub struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
-        Matcher { library, writable, radius: library.radius(), refusals: Default::default() }
+        let depths = regraft_ir::OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
+        Matcher { library, writable, depths: depths.collect(), automaton: Automaton::default(), refusals: Default::default() }
     }
 
     /// The rules.
@@ -40,54 +47,117 @@ impl<'a> Matcher<'a> {
 
     /// How many nodes downstream of a change the root of a match that it touches can be.
     pub(super) fn radius(&self) -> usize {
-        self.radius
+        self.depths.iter().copied().max().unwrap_or(0)
     }
 
     /// Moves rooted at one of `anchors`, each match once.
     ///
     /// Patterns no deeper than an anchor's distance are skipped there.
-    pub(super) fn at(&mut self, graph: &Graph, anchors: &[(NodeId, usize)], which: Which, seen: &mut FxHashSet<u64>) -> Vec<Arc<Move>> {
-        let mut moves = Vec::new();
+    pub(super) fn at(
+        &mut self,
+        (graph, facts): (&Graph, &Facts<'_>),
+        anchors: &[(NodeId, usize)],
+        which: Which,
+        seen: &mut FxHashSet<u64>,
+    ) -> Vec<Arc<Move>> {
+        let (mut moves, mut nodes) = (Vec::new(), Numbering::new());
         for (anchor, distance) in anchors {
             let node = graph.node(*anchor);
-            if node.constant {
+            if node.constant || self.depths[node.op.kind() as usize] <= *distance {
                 continue;
             }
-            for roots in self.library.rooted_at(node.op.kind()).chunk_by(|a, b| a.rule == b.rule) {
-                let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
-                if roots.iter().all(|r| r.depth <= *distance) || (which == Which::Merges && rule.source.len() == 1) {
+            let leaf = match self.automaton.walk(graph, facts, *anchor, &mut nodes) {
+                Some(leaf) => leaf.clone(),
+                None => self.learn(graph, facts, *anchor, &mut nodes),
+            };
+            for template in &leaf.templates {
+                if template.depth <= *distance || (which == Which::Merges && !template.is_merge) {
                     continue;
                 }
-                let mut sources: Vec<_> = roots.iter().flat_map(|rooted| sources_at(graph, rule, rooted.root, *anchor)).collect();
-                // Of the operand orders of a symmetric merge only one counts: the same one,
-                // whichever of its roots is the anchor.
-                if roots.len() > 1 {
-                    sources.sort_by(|a, b| a.roots.cmp(&b.roots));
+                let Some(places) = template.place(graph, &nodes) else { continue };
+                let place = template.identity(&places);
+                if seen.contains(&place) {
+                    continue;
                 }
-                for mut found in sources {
-                    let place = place(rule, &found);
-                    if seen.contains(&place) || !accept(graph, rule, &mut found) {
-                        continue;
-                    }
-                    match instantiate(graph, rule, &found, self.writable) {
-                        Ok(patch) => {
-                            seen.insert(place);
-                            moves.push(Arc::new(Move::new(graph, at, found, patch, place)));
-                        }
-                        Err(Refusal::Guard | Refusal::Nothing) => {}
-                        Err(why) => self.refuse(graph, *anchor, &rule.name, why.to_string()),
-                    }
+                let rewrite = template.at(&places);
+                if template.reads_below && closes_cycle(graph, &rewrite.patch) {
+                    self.refuse(graph, *anchor, template.rule, &Refusal::Cycle.to_string());
+                    continue;
                 }
+                seen.insert(place);
+                moves.push(Arc::new(Move::new(template, rewrite, place)));
+            }
+            for (rule, why) in &leaf.refusals {
+                self.refuse(graph, *anchor, *rule, why);
             }
         }
         moves
     }
 
+    /// Matches all rules at a node and remembers what it took. Fills in the nodes that the result
+    /// speaks of.
+    fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
+        let witness = Witness::new(graph);
+        let found = self.found(graph, &witness, anchor);
+        let asked = witness.into_asked();
+        let numbered = Automaton::numbered(graph, facts, anchor, &asked);
+        let templates = numbered.as_ref().and_then(|nodes| {
+            let numbered = |template: &Template| template.numbered(nodes, &asked.carriers).map(Arc::new);
+            found.templates.iter().map(|template| numbered(template)).collect::<Option<Vec<_>>>()
+        });
+        match (numbered, templates) {
+            (Some(numbers), Some(templates)) => {
+                let leaf = Arc::new(Leaf { templates, refusals: found.refusals });
+                self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
+                *nodes = numbers;
+                leaf
+            }
+            // By their ids, nodes are known in this graph alone.
+            _ => {
+                nodes.clear();
+                nodes.extend((0..graph.capacity() as u32).map(NodeId));
+                Arc::new(found)
+            }
+        }
+    }
+
+    /// All matches at a node, as templates whose nodes are ids.
+    fn found(&self, graph: &Graph, view: &dyn View, anchor: NodeId) -> Leaf {
+        let mut leaf = Leaf::default();
+        let mut seen = FxHashSet::default();
+        for roots in self.library.rooted_at(view.kind(anchor)).chunk_by(|a, b| a.rule == b.rule) {
+            let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
+            let depth = roots.iter().map(|r| r.depth).max().unwrap_or(0);
+            let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
+            // Of the operand orders of a symmetric merge only one counts: the same one, whichever
+            // of its roots is the anchor.
+            if roots.len() > 1 {
+                sources.sort_by(|a, b| a.in_order(b, view));
+            }
+            for mut found in sources {
+                let place = place_of(rule, &found);
+                if seen.contains(&place) || !accept(view, rule, &mut found) {
+                    continue;
+                }
+                match edit(view, rule, &found, self.writable) {
+                    Ok(edit) => {
+                        seen.insert(place);
+                        leaf.templates.push(Arc::new(Template::new(view, graph, at, depth, rule, found, edit)));
+                    }
+                    Err(Refusal::Guard | Refusal::Nothing) => {}
+                    Err(why) => leaf.refusals.push((at, why.to_string())),
+                }
+            }
+        }
+        leaf
+    }
+
     /// Records why a match was not rewritten, once per place.
-    fn refuse(&mut self, graph: &Graph, anchor: NodeId, rule: &str, why: String) {
+    fn refuse(&mut self, graph: &Graph, anchor: NodeId, rule: usize, why: &str) {
         let node = graph.node(anchor);
         let name = node.names.iter().flatten().next();
         let place = name.map_or_else(|| format!("{}#{}", node.op.kind().name(), anchor.0), |n| n.to_string());
-        self.refusals.entry((rule.to_string(), why)).or_default().insert(place);
+        let rule = self.library.rules()[rule].name.to_string();
+        self.refusals.entry((rule, why.to_string())).or_default().insert(place);
     }
 }

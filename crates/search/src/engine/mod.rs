@@ -7,6 +7,7 @@
 //! | [`Matcher`] | finds moves at given nodes |
 //! | [`all_moves`], [`next_moves`] | the moves of a state, from scratch or from those before |
 
+mod automaton;
 mod counters;
 mod facts;
 mod hash;
@@ -15,6 +16,8 @@ mod matcher;
 mod rewrite;
 mod state;
 mod step;
+mod template;
+mod witness;
 
 pub use counters::Counters;
 pub use index::{all_moves, next_moves};

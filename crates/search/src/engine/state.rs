@@ -81,6 +81,11 @@ impl<'a> Engine<'a> {
         self.counters.matches += matches;
     }
 
+    /// What moves are found in.
+    pub(super) fn matched(&self) -> (&Graph, &Facts<'a>) {
+        (&self.graph, &self.facts)
+    }
+
     /// The latest move.
     pub(super) fn last_step(&self) -> Option<&Step> {
         self.steps.last()

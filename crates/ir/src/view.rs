@@ -1,0 +1,108 @@
+//! `View`: what may be asked of a graph, one node at a time.
+
+use smallvec::SmallVec;
+
+use crate::constant::Const;
+use crate::error::EvalError;
+use crate::eval;
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::op::{Op, OpKind};
+use crate::ty::TensorType;
+
+/// What may be asked of a graph, one node at a time, so that whoever answers can keep account of
+/// what an answer depends on.
+pub trait View {
+    /// The kind of a node's operator.
+    fn kind(&self, id: NodeId) -> OpKind;
+    /// A node's operator, with its attributes; that of a constant holds its elements.
+    fn op(&self, id: NodeId) -> &Op;
+    /// Operands, in order.
+    fn inputs(&self, id: NodeId) -> &[ValueId];
+    /// Result types; `None` where unknown.
+    fn types(&self, id: NodeId) -> &[Option<TensorType>];
+    /// Whether a node depends on constants only.
+    fn depends_on_constants_only(&self, id: NodeId) -> bool;
+    /// Readers of a node's results: `(reader, operand slot)`, in no particular order.
+    fn readers(&self, id: NodeId) -> &[(NodeId, u32)];
+    /// Whether a declared output returns this value.
+    fn is_output(&self, value: ValueId) -> bool;
+    /// An arbitrary but fixed order of nodes.
+    fn is_before(&self, a: NodeId, b: NodeId) -> bool;
+    /// See [`Graph::carrier`].
+    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)>;
+    /// The common value of all elements of a constant node, if there is one.
+    fn splat(&self, id: NodeId) -> Option<f64>;
+    /// The value of a cone of constants; see [`eval::constant_value`].
+    ///
+    /// # Errors
+    ///
+    /// Constants that runtimes may compute differently.
+    fn evaluate(&self, value: ValueId) -> Result<Const, EvalError>;
+}
+
+impl dyn View + '_ {
+    /// The type of a value, if known.
+    pub fn ty(&self, value: ValueId) -> Option<&TensorType> {
+        self.types(value.node)[value.port as usize].as_ref()
+    }
+
+    /// Whether a value depends on constants only.
+    pub fn is_constant(&self, value: ValueId) -> bool {
+        self.depends_on_constants_only(value.node)
+    }
+
+    /// Readers of one value: `(reader, operand slot)`.
+    pub fn users(&self, value: ValueId) -> SmallVec<[(NodeId, u32); 4]> {
+        let readers = self.readers(value.node);
+        if self.types(value.node).len() == 1 {
+            return SmallVec::from_slice(readers);
+        }
+        readers.iter().copied().filter(|(user, slot)| self.inputs(*user)[*slot as usize] == value).collect()
+    }
+}
+
+impl View for Graph {
+    fn kind(&self, id: NodeId) -> OpKind {
+        self.node(id).op.kind()
+    }
+
+    fn op(&self, id: NodeId) -> &Op {
+        &self.node(id).op
+    }
+
+    fn inputs(&self, id: NodeId) -> &[ValueId] {
+        &self.node(id).inputs
+    }
+
+    fn types(&self, id: NodeId) -> &[Option<TensorType>] {
+        &self.node(id).types
+    }
+
+    fn depends_on_constants_only(&self, id: NodeId) -> bool {
+        self.node(id).constant
+    }
+
+    fn readers(&self, id: NodeId) -> &[(NodeId, u32)] {
+        &self.node(id).users
+    }
+
+    fn is_output(&self, value: ValueId) -> bool {
+        Graph::is_output(self, value)
+    }
+
+    fn is_before(&self, a: NodeId, b: NodeId) -> bool {
+        a < b
+    }
+
+    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+        Graph::carrier(self, symbol)
+    }
+
+    fn splat(&self, id: NodeId) -> Option<f64> {
+        if let Op::Constant(constant) = &self.node(id).op { constant.value.splat() } else { None }
+    }
+
+    fn evaluate(&self, value: ValueId) -> Result<Const, EvalError> {
+        eval::constant_value(self, value)
+    }
+}

@@ -1,0 +1,156 @@
+//! `Automaton`: the rules of a library, compiled as far as they were needed.
+//!
+//! Matching all rules at a node asks a sequence of questions about the nodes around it, and each
+//! question depends on the answers before it alone. The automaton remembers these sequences as a
+//! tree: a state asks one question, and leads on by the answer; the last states hold the rewrites.
+//! Rules share the questions that they have in common, as in a discrimination net (Forgy, "Rete",
+//! 1982), and their guards are never asked again where the answers are the same. Nodes are numbered
+//! in the order in which answers mention them, so what was learned in one place holds wherever the
+//! surroundings are alike.
+
+use std::sync::Arc;
+
+use regraft_ir::{Graph, NodeId, View};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::facts::Facts;
+use super::hash::mix;
+use super::template::Template;
+use super::witness::{Asked, Question};
+
+/// States beyond which everything is forgotten, to bound memory.
+const MOST_STATES: usize = 1 << 18;
+/// Numbered nodes beyond which a sequence of questions is not remembered.
+const MOST_NODES: usize = 1 << 12;
+
+/// What matching all rules at a node found.
+#[derive(Default)]
+pub(super) struct Leaf {
+    /// The rewrites.
+    pub(super) templates: Vec<Arc<Template>>,
+    /// Rules that match and cannot be applied, by index, and why.
+    pub(super) refusals: Vec<(usize, String)>,
+}
+
+/// Nodes in the order in which answers mention them.
+pub(super) type Numbering = SmallVec<[NodeId; 32]>;
+
+#[derive(Clone)]
+enum State {
+    Asks(Question<u16>),
+    Ends(Arc<Leaf>),
+}
+
+/// What was learned so far.
+#[derive(Default)]
+pub(super) struct Automaton {
+    /// By number; the first one is the start.
+    states: Vec<State>,
+    /// The next state, by a hash of a state and an answer.
+    next: FxHashMap<u128, u32>,
+}
+
+impl Automaton {
+    /// What is known to match at a node, and the nodes that it speaks of by number; `None` if that
+    /// is not known yet.
+    pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
+        nodes.clear();
+        nodes.push(anchor);
+        let mut at = 0u32;
+        loop {
+            match self.states.get(at as usize)? {
+                State::Ends(leaf) => return Some(leaf),
+                State::Asks(question) => at = *self.next.get(&answer(graph, facts, at, *question, nodes))?,
+            }
+        }
+    }
+
+    /// Learns what matches at a node from the questions that it took to find out. Returns the nodes
+    /// by number; `None` if that cannot be remembered.
+    pub(super) fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<Numbering> {
+        let mut nodes = Numbering::from_iter([anchor]);
+        for question in &asked.questions {
+            let question = relative(*question, &nodes)?;
+            answer(graph, facts, 0, question, &mut nodes);
+            if nodes.len() > MOST_NODES {
+                return None;
+            }
+        }
+        Some(nodes)
+    }
+
+    /// Remembers what matches at a node, and the questions that it took to find out.
+    pub(super) fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, leaf: Arc<Leaf>) {
+        if self.states.len() >= MOST_STATES {
+            *self = Automaton::default();
+        }
+        let mut nodes = Numbering::from_iter([anchor]);
+        let mut at = 0u32;
+        for question in &asked.questions {
+            let Some(question) = relative(*question, &nodes) else { return };
+            match self.states.get(at as usize) {
+                None => self.states.push(State::Asks(question)),
+                Some(State::Asks(same)) => debug_assert_eq!(*same, question, "what is asked depends on the answers before alone"),
+                Some(State::Ends(_)) => debug_assert!(false, "more is asked than before after the same answers"),
+            }
+            let fresh = self.states.len() as u32;
+            at = *self.next.entry(answer(graph, facts, at, question, &mut nodes)).or_insert(fresh);
+        }
+        if at as usize == self.states.len() {
+            self.states.push(State::Ends(leaf));
+        }
+    }
+}
+
+/// A question about numbered nodes; `None` if one of them has no number.
+fn relative(question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u16>> {
+    let number = |id: NodeId| nodes.iter().position(|n| *n == id).map(|at| at as u16);
+    Some(match question {
+        Question::Node(id) => Question::Node(number(id)?),
+        Question::Content(id) => Question::Content(number(id)?),
+        Question::Splat(id) => Question::Splat(number(id)?),
+        Question::Readers(id) => Question::Readers(number(id)?),
+        Question::Output(id, port) => Question::Output(number(id)?, port),
+        Question::Order(a, b) => Question::Order(number(a)?, number(b)?),
+    })
+}
+
+/// A hash of a state and of the answer to its question. Nodes that the answer mentions first get
+/// the next numbers.
+fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>, nodes: &mut Numbering) -> u128 {
+    let mut hash = u128::from(state) << 64;
+    let mut tell = |word: u64| hash = mix(hash ^ u128::from(word));
+    match question {
+        Question::Node(at) => {
+            let id = nodes[at as usize];
+            let node = graph.node(id);
+            tell(facts[id].outline);
+            tell((node.inputs.len() as u64) << 1 | u64::from(node.constant));
+            for value in &node.inputs {
+                tell(number(value.node, nodes) << 32 | u64::from(value.port));
+            }
+        }
+        Question::Content(at) => tell(facts[nodes[at as usize]].core),
+        Question::Splat(at) => tell(View::splat(graph, nodes[at as usize]).map_or(0, |value| mix(u128::from(value.to_bits())) as u64 | 1)),
+        Question::Readers(at) => {
+            let readers = &graph.node(nodes[at as usize]).users;
+            tell(readers.len() as u64);
+            for (reader, slot) in readers {
+                tell(number(*reader, nodes) << 32 | u64::from(*slot));
+            }
+        }
+        Question::Output(at, port) => tell(u64::from(graph.is_output(nodes[at as usize].port(port)))),
+        Question::Order(a, b) => tell(u64::from(nodes[a as usize] < nodes[b as usize])),
+    }
+    hash
+}
+
+/// The number of a node: the next one, if it has none.
+fn number(id: NodeId, nodes: &mut Numbering) -> u64 {
+    let at = nodes.iter().position(|n| *n == id).unwrap_or_else(|| {
+        nodes.push(id);
+        nodes.len() - 1
+    });
+    at as u64
+}

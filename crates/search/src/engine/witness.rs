@@ -1,0 +1,132 @@
+//! `Witness`: a graph that remembers what was asked of it.
+
+use std::cell::RefCell;
+
+use regraft_ir::{Const, EvalError, Graph, NodeId, Op, OpKind, TensorType, ValueId, View};
+use rustc_hash::FxHashSet;
+
+/// A question about nodes of a graph, which may be ids or anything else that stands for a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Question<N> {
+    /// Operator, operands, types, and whether it depends on constants only; of a constant, all but
+    /// its elements.
+    Node(N),
+    /// The elements of a constant.
+    Content(N),
+    /// The common value of all elements of a constant.
+    Splat(N),
+    /// Readers of all results, with the operand slots, as they are listed.
+    Readers(N),
+    /// Whether a declared output returns the result at a port.
+    Output(N, u32),
+    /// Whether the first node is before the second.
+    Order(N, N),
+}
+
+/// A graph that remembers what was asked of it, each question once, in order.
+pub(super) struct Witness<'a> {
+    graph: &'a Graph,
+    asked: RefCell<Asked>,
+}
+
+/// What was asked.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// The questions, in order.
+    pub(super) questions: Vec<Question<NodeId>>,
+    /// Where the numbers of symbols were read from. These nodes are the same in every state, and
+    /// asking about them does not count.
+    pub(super) carriers: Vec<(String, NodeId)>,
+    seen: FxHashSet<Question<NodeId>>,
+}
+
+impl<'a> Witness<'a> {
+    /// Nothing was asked yet.
+    pub(super) fn new(graph: &'a Graph) -> Witness<'a> {
+        Witness { graph, asked: RefCell::default() }
+    }
+
+    /// What was asked.
+    pub(super) fn into_asked(self) -> Asked {
+        self.asked.into_inner()
+    }
+
+    fn note(&self, question: Question<NodeId>) {
+        let mut asked = self.asked.borrow_mut();
+        let about_carrier = matches!(question, Question::Node(id) if asked.carriers.iter().any(|(_, carrier)| *carrier == id));
+        if !about_carrier && asked.seen.insert(question) {
+            asked.questions.push(question);
+        }
+    }
+}
+
+impl View for Witness<'_> {
+    fn kind(&self, id: NodeId) -> OpKind {
+        self.note(Question::Node(id));
+        self.graph.kind(id)
+    }
+
+    fn op(&self, id: NodeId) -> &Op {
+        self.note(Question::Node(id));
+        let op = View::op(self.graph, id);
+        if op.kind() == OpKind::Constant {
+            self.note(Question::Content(id));
+        }
+        op
+    }
+
+    fn inputs(&self, id: NodeId) -> &[ValueId] {
+        self.note(Question::Node(id));
+        View::inputs(self.graph, id)
+    }
+
+    fn types(&self, id: NodeId) -> &[Option<TensorType>] {
+        self.note(Question::Node(id));
+        self.graph.types(id)
+    }
+
+    fn depends_on_constants_only(&self, id: NodeId) -> bool {
+        self.note(Question::Node(id));
+        self.graph.depends_on_constants_only(id)
+    }
+
+    fn readers(&self, id: NodeId) -> &[(NodeId, u32)] {
+        self.note(Question::Readers(id));
+        self.graph.readers(id)
+    }
+
+    fn is_output(&self, value: ValueId) -> bool {
+        self.note(Question::Output(value.node, value.port));
+        View::is_output(self.graph, value)
+    }
+
+    fn is_before(&self, a: NodeId, b: NodeId) -> bool {
+        self.note(Question::Order(a, b));
+        self.graph.is_before(a, b)
+    }
+
+    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+        let found = View::carrier(self.graph, symbol);
+        if let Some((value, _)) = found {
+            self.asked.borrow_mut().carriers.push((symbol.to_string(), value.node));
+        }
+        found
+    }
+
+    fn splat(&self, id: NodeId) -> Option<f64> {
+        self.note(Question::Splat(id));
+        View::splat(self.graph, id)
+    }
+
+    fn evaluate(&self, value: ValueId) -> Result<Const, EvalError> {
+        let mut stack = vec![value.node];
+        let mut seen = FxHashSet::default();
+        while let Some(id) = stack.pop() {
+            if seen.insert(id) {
+                self.op(id);
+                stack.extend(self.inputs(id).iter().map(|v| v.node));
+            }
+        }
+        self.graph.evaluate(value)
+    }
+}
