@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NodeId, View};
+use regraft_ir::{Graph, NodeId, OpKind, View};
 use regraft_rules::{Found, Library, Refusal, Writable, accept, closes_cycle, edit, sources_at};
 use rustc_hash::FxHashSet;
 
@@ -36,7 +36,7 @@ pub struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
-        let depths = regraft_ir::OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
+        let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
         Matcher { library, writable, depths: depths.collect(), automaton: Automaton::default(), refusals: Default::default() }
     }
 
@@ -48,6 +48,11 @@ impl<'a> Matcher<'a> {
     /// How many nodes downstream of a change the root of a match that it touches can be.
     pub(super) fn radius(&self) -> usize {
         self.depths.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The most operators on a path of a pattern whose root is of this kind.
+    pub(super) fn depth(&self, kind: OpKind) -> usize {
+        self.depths[kind as usize]
     }
 
     /// Moves rooted at one of `anchors`, each match once.
@@ -63,7 +68,7 @@ impl<'a> Matcher<'a> {
         let (mut moves, mut nodes) = (Vec::new(), Numbering::new());
         for (anchor, distance) in anchors {
             let node = graph.node(*anchor);
-            if node.constant || self.depths[node.op.kind() as usize] <= *distance {
+            if node.constant || self.depth(node.op.kind()) <= *distance {
                 continue;
             }
             let leaf = match self.automaton.walk(graph, facts, *anchor, &mut nodes) {

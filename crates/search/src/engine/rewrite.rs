@@ -44,6 +44,11 @@ impl Move {
         &self.template.cores
     }
 
+    /// Whether readers of the operands matter to the rule.
+    pub(super) fn asks_for_readers(&self) -> bool {
+        self.template.asks_for_readers
+    }
+
     /// Readers of the result may depend on more than before: several roots became one, or an
     /// existing node is reused.
     pub(super) fn adds_paths(&self) -> bool {

@@ -20,6 +20,8 @@ pub(super) struct Template {
     pub(super) depth: usize,
     /// Whether several roots become one rewrite.
     pub(super) is_merge: bool,
+    /// Whether readers of the operands matter to the rule.
+    pub(super) asks_for_readers: bool,
     /// The edit may close a cycle.
     pub(super) reads_below: bool,
     /// Readers of the result may depend on more than before: several roots became one, or an
@@ -56,6 +58,7 @@ impl Template {
             rule,
             depth,
             is_merge: found.is_merge(),
+            asks_for_readers: by.asks_for_readers(),
             reads_below,
             adds_paths: patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v)),
             drops_paths: drops_paths(view, &found.nodes, &patch),
