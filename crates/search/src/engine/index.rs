@@ -81,7 +81,7 @@ fn surviving(engine: &Engine<'_>, dirty: &NodeSet, before: &[Arc<Move>]) -> (Vec
     // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
     // change does not touch.
     let outdated = |m: &Move| {
-        m.patch.reads().any(|v| dirty.contains(v.node) && graph.get(v.node).is_none())
+        m.reads().iter().any(|id| graph.get(*id).is_none())
             || m.patch.create.iter().any(|new| {
                 matches!(new.inputs.first(), Some(PatchValue::Old(v)) if dirty.contains(v.node)) && twin(graph, &new.op, &new.inputs).is_some()
             })
@@ -93,7 +93,7 @@ fn surviving(engine: &Engine<'_>, dirty: &NodeSet, before: &[Arc<Move>]) -> (Vec
         if m.nodes.iter().any(|id| dirty.contains(*id)) || (m.asks_for_readers() && operand_touched()) {
             continue;
         }
-        if outdated(m) {
+        if m.reads().iter().any(|id| dirty.contains(*id)) && outdated(m) {
             again.extend(m.patch.replace.iter().map(|(old, _)| old.node));
         } else if !(merged && m.patch.replace.len() > 1 && makes_cycle(graph, &m.patch, Some(&ranks))) {
             moves.push(m.clone());

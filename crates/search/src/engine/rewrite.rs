@@ -18,13 +18,23 @@ pub struct Move {
     /// The edit.
     pub patch: Patch,
     template: Arc<Template>,
+    /// Nodes that the edit reads or puts in the place of others.
+    reads: SmallVec<[NodeId; 8]>,
     place: u64,
 }
 
 impl Move {
     /// A template at a place with this identity.
     pub(super) fn new(template: &Arc<Template>, Rewrite { nodes, patch }: Rewrite, place: u64) -> Move {
-        Move { rule: template.rule, nodes, patch, template: template.clone(), place }
+        let mut reads: SmallVec<[NodeId; 8]> = patch.reads().map(|v| v.node).collect();
+        reads.sort_unstable();
+        reads.dedup();
+        Move { rule: template.rule, nodes, patch, template: template.clone(), reads, place }
+    }
+
+    /// Nodes that the edit reads or puts in the place of others.
+    pub(super) fn reads(&self) -> &[NodeId] {
+        &self.reads
     }
 
     /// Identity of the match: rule, operators, operand order.
