@@ -503,7 +503,10 @@ mod tests {
             assert_eq!(other.linear(), None, "{other}");
         }
         assert_eq!((odd.solve_number(7), odd.solve_number(8)), (Some(("N", 4)), None));
-        assert_eq!(odd.solve(&(Dim::symbol("M") * Dim::from(4) + Dim::from(1))), Some(("N", Dim::symbol("M") * Dim::from(2) + Dim::from(1))));
+        assert_eq!(
+            odd.solve(&(Dim::symbol("M") * Dim::from(4) + Dim::from(1))),
+            Some(("N", Dim::symbol("M") * Dim::from(2) + Dim::from(1)))
+        );
     }
 
     #[test]

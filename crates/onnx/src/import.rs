@@ -14,6 +14,7 @@ use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::effects::Effects;
 use crate::error::{LoadError, LoadFault, Location};
+use crate::facts::{Fact, Facts, Given, Need};
 use crate::presume::presume;
 use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
@@ -28,6 +29,9 @@ const MAX_EVALUATED: i64 = 64 * 1024;
 
 /// Longest integer tensor that takes part in symbolic size arithmetic.
 const MAX_SIZES: usize = 64;
+
+/// Times that a model is read again with what its nodes say about its sizes.
+const ROUNDS: usize = 32;
 
 /// Meaningless attributes: hints of old opsets.
 const MEANINGLESS: [&str; 1] = ["consumed_inputs"];
@@ -79,25 +83,73 @@ pub(crate) struct Outcome {
     pub idle: HashSet<usize>,
     pub read: HashSet<String>,
     pub notes: Vec<String>,
+    pub facts: Vec<Fact>,
 }
 
-/// Imports the model's graph. Declared intermediate sizes are trusted unless one of them is shown
-/// to be wrong; then none is.
-///
-/// With `caution`, they are not trusted from the start: only element types and ranks are.
-pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
+/// How a model is read.
+#[derive(Clone, Copy)]
+pub(crate) enum Reading<'g> {
+    /// On its own: declared intermediate sizes are trusted unless one of them is shown to be wrong
+    /// (then none is), and facts about sizes are used.
+    Alone,
+    /// As part of another one: declared intermediate sizes are not trusted from the start, only
+    /// element types and ranks are; and there are no facts, since it may never run.
+    Cautious,
+    /// Like `Alone`, but the sizes of its inputs are these, whatever it says about them itself.
+    Under(&'g Given, &'g [Fact]),
+}
+
+/// Imports the model's graph.
+pub(crate) fn import(model: &ModelProto, reading: Reading<'_>) -> Result<Outcome, LoadError> {
     let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
     let scope = analyze(graph)?;
-    if caution {
-        return Ok(Importer::new(model, graph, &scope, false).run()?.finish());
-    }
-    let first = Importer::new(model, graph, &scope, true).run()?;
+    let run = |trust: bool, given: &Given| Importer::new(model, graph, &scope, trust, given).run();
+    let none = Given::default();
+    let (given, facts, first) = match reading {
+        Reading::Cautious => return Ok(run(false, &none)?.finish()),
+        Reading::Under(given, facts) => (given.clone(), facts.to_vec(), run(true, given)?),
+        Reading::Alone => {
+            let first = run(true, &none)?;
+            let facts = if first.needs.is_empty() { Facts::default() } else { facts(&|given| run(false, given))? };
+            let given = facts.given();
+            let again = (given != none).then(|| run(true, &given)).transpose()?;
+            (given, facts.list(), again.unwrap_or(first))
+        }
+    };
+    let mut notes: Vec<String> = facts.iter().map(|fact| format!("sizes: {fact}")).collect();
     if first.distrust.is_empty() {
-        return Ok(first.finish());
+        return Ok(Outcome { notes, facts, ..first.finish() });
     }
-    let note = format!("declared intermediate sizes are not used, because some are wrong: {}", first.distrust.join("; "));
-    let second = Importer::new(model, graph, &scope, false).run()?;
-    Ok(Outcome { notes: vec![note], ..second.finish() })
+    notes.insert(0, format!("declared intermediate sizes are not used, because some are wrong: {}", first.distrust.join("; ")));
+    Ok(Outcome { notes, facts, ..run(false, &given)?.finish() })
+}
+
+/// What the nodes of a model say about its sizes, where `read` reads it under given sizes and
+/// trusts no declared ones.
+fn facts<'a>(read: &dyn Fn(&Given) -> Result<Importer<'a>, LoadError>) -> Result<Facts, LoadError> {
+    let mut facts = Facts::default();
+    for _ in 0..ROUNDS {
+        let read = read(&facts.given())?;
+        let mut free = Vec::new();
+        let inputs = read.graph.inputs().iter().filter_map(|id| read.graph.ty(id.out()));
+        inputs.flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut free));
+        let mut seen = HashSet::new();
+        free.retain(|symbol| seen.insert(symbol.clone()));
+        if !facts.learn(&read.needs, &free, &|name| read.symbols.has(name)) {
+            break;
+        }
+    }
+    Ok(facts)
+}
+
+/// The types of a model's inputs by name, as it declares them.
+pub(crate) fn declared_inputs(model: &ModelProto) -> Result<Vec<(String, TensorType)>, LoadError> {
+    let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
+    let scope = analyze(graph)?;
+    let mut importer = Importer::new(model, graph, &scope, true, &Given::default());
+    importer.leaves()?;
+    let named = |id: &NodeId| Some((importer.graph.node(*id).names[0].as_deref()?.to_string(), importer.graph.ty(id.out())?.clone()));
+    Ok(importer.graph.inputs().iter().filter_map(named).collect())
 }
 
 struct Importer<'a> {
@@ -117,10 +169,12 @@ struct Importer<'a> {
     opaque_sources: Vec<OpaqueSource>,
     opaque_nodes: Vec<OpaqueNode>,
     distrust: Vec<String>,
+    /// What the nodes that outputs depend on say about sizes.
+    needs: Vec<Need>,
 }
 
 impl<'a> Importer<'a> {
-    fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool) -> Importer<'a> {
+    fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool, given: &Given) -> Importer<'a> {
         let infos = proto.value_info.iter().chain(&proto.output);
         Importer {
             model,
@@ -129,7 +183,7 @@ impl<'a> Importer<'a> {
             trust,
             effects: Effects::of(model),
             graph: Graph::new(proto.name()),
-            symbols: Symbols::new(proto),
+            symbols: Symbols::new(proto, given),
             varies: HashSet::new(),
             values: HashMap::new(),
             declared: infos.filter_map(|i| Some((i.name(), i.r#type.as_ref()?))).collect(),
@@ -139,6 +193,7 @@ impl<'a> Importer<'a> {
             opaque_sources: Vec::new(),
             opaque_nodes: Vec::new(),
             distrust: Vec::new(),
+            needs: Vec::new(),
         }
     }
 
@@ -166,6 +221,7 @@ impl<'a> Importer<'a> {
             idle: self.scope.idle.clone(),
             read: self.scope.read.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
@@ -283,6 +339,9 @@ impl<'a> Importer<'a> {
     }
 
     fn keep(&mut self, at: usize, node: &'a NodeProto, refusal: Refusal) {
+        if !self.scope.idle.contains(&at) {
+            self.needs.extend(refusal.needs.into_iter().map(|sizes| Need { node: describe(node), sizes }));
+        }
         let domain = standard(node.domain());
         let op_type = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
         self.opaque_nodes.push(OpaqueNode { node: describe(node), op_type, why: refusal.why.clone() });
@@ -400,7 +459,7 @@ impl<'a> Importer<'a> {
             None
         };
         match why {
-            Some(why) => Err(Refusal { why, types: types.into_iter().map(PartialType::from).collect() }),
+            Some(why) => Err(Refusal { types: types.into_iter().map(PartialType::from).collect(), ..why.into() }),
             None => Ok(imported),
         }
     }

@@ -61,11 +61,13 @@ pub struct Gap {
     pub why: String,
 }
 
-/// Proves that `b` equals `a`, as far as this effort allows.
+/// Proves that `b` equals `a` at all sizes at which `a` runs, as far as this effort allows.
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
     let other = Signature::of(a.proto()).compare(&Signature::of(b.proto())).0;
+    // The question is whether they agree wherever `a` runs.
+    let b = &*b.under(a)?;
     let plainer = [plain(a), plain(b)];
     let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
     let mut found = match other.first() {
@@ -115,7 +117,7 @@ fn is_opaque(model: &Model) -> bool {
 fn undeclared(model: &Model) -> Option<Model> {
     let mut proto = model.proto().clone();
     proto.graph.as_mut()?.value_info.clear();
-    Model::from_proto(proto).ok()
+    Some(Model::from_proto(proto).ok()?.under(model).ok()?.into_owned())
 }
 
 fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalence) -> regraft_equate::Equivalence {

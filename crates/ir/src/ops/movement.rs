@@ -57,11 +57,7 @@ pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result
         return Ok(());
     }
     let message = format!("{}, not {a} and {b}", what());
-    Err(if (a.clone() - b.clone()).known().is_some() {
-        TypeError::Invalid(message)
-    } else {
-        TypeError::undecided(message).needing(a, b)
-    })
+    Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message).needing(a, b) })
 }
 
 /// Shows that a size is at least 0 for all symbol values ≥ 1; otherwise `what` names it in the
