@@ -3,9 +3,12 @@
 mod common;
 
 use common::*;
+use regraft_ir::ops::reshape::Reshape;
+use regraft_ir::{DType, Dim, NewNode, Op, Patch, PatchValue, Tensor, TensorType, Value, eval};
 use regraft_onnx::proto::attribute_proto::AttributeType;
 use regraft_onnx::proto::{AttributeProto, ModelProto, NodeProto, ValueInfoProto};
 use regraft_onnx::{FixedError, FixedInput, FixedSizes, Model, WriteOptions};
+use smallvec::smallvec;
 
 fn ints_attr(name: &str, v: &[i64]) -> AttributeProto {
     AttributeProto { name: Some(name.into()), r#type: Some(AttributeType::Ints as i32), ints: v.to_vec(), ..AttributeProto::default() }
@@ -158,6 +161,36 @@ fn another_model_is_read_under_the_facts_of_the_first() {
     assert!(!there.opaque_nodes().is_empty());
     // Neither has any.
     assert!(matches!(b.under(&b), Ok(std::borrow::Cow::Borrowed(_))));
+}
+
+/// New nodes compute sizes from those of the inputs, and are read back as what they are.
+#[test]
+fn sizes_of_new_nodes_are_computed_from_the_inputs() {
+    let n = |name: &str| Dim::symbol(name);
+    let odd = vec![node("Relu", "x", "h"), node("Reshape", "h,heads", "y")];
+    let model = check(&[("x", "N,L")], odd, 0, &["L is a multiple of 8"]);
+    let mut graph = model.graph().clone();
+    let old = graph.outputs()[0].value;
+    let flat = vec![n("N") * n("L/8") * 8.into()];
+    let steps = [(flat, PatchValue::Old(old)), (vec![8.into(), n("L/8"), n("N")], PatchValue::New { index: 0, port: 0 })];
+    let create = steps.map(|(shape, from)| NewNode {
+        op: Op::Reshape(Reshape { shape: shape.clone() }),
+        inputs: smallvec![from],
+        types: smallvec![Some(TensorType::new(DType::F32, shape))],
+    });
+    let replace = smallvec![(old, PatchValue::New { index: 1, port: 0 })];
+    graph.apply(&Patch { cause: "test".into(), create: create.to_vec(), replace });
+    let text = regraft_ir::text::print(&graph);
+    assert_eq!(regraft_ir::text::print(&regraft_ir::text::parse(&text).expect("a graph")), text);
+
+    let written = model.write(&graph, &WriteOptions::default()).expect("a model").proto;
+    let back = Model::from_proto(written).expect("a model");
+    let back = back.under(&model).expect("a model");
+    assert_eq!((back.opaque_nodes(), shown(&back)[1].as_str()), (&[][..], "f32[8,L/8,N]"));
+    let feeds = |width: usize| [("x".to_string(), Value::<f64>::real(Tensor::new(vec![3, width], vec![1.0; 3 * width])))].into();
+    let results = eval::run::<f64>(back.graph(), &feeds(16), &mut eval::NoOpaque).expect("results");
+    assert_eq!(results[0].shape(), [8, 2, 3]);
+    assert!(eval::run::<f64>(back.graph(), &feeds(12), &mut eval::NoOpaque).is_err());
 }
 
 #[test]

@@ -104,7 +104,8 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
         asked: found.asked,
         seconds: start.elapsed().as_secs_f64(),
     };
-    comparison.summary = comparison.line();
+    let sizes = if a.facts().is_empty() { "all sizes of at least 1" } else { "all sizes at which A runs" };
+    comparison.summary = comparison.line(sizes);
     Ok(comparison)
 }
 
@@ -127,14 +128,14 @@ fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalenc
 }
 
 impl Comparison {
-    fn line(&self) -> String {
+    fn line(&self, sizes: &str) -> String {
         let constants = if self.rounded == 1 { "folded constant is" } else { "folded constants are" };
         match (self.open.first(), self.gaps.first()) {
             (None, _) if self.rounded > 0 => {
                 format!("bounded: proved, if {} {constants} what they stand for, to {:.1e}", self.rounded, self.bound)
             }
-            (None, _) if self.assumptions.is_empty() => "proved for all inputs and all sizes of at least 1".into(),
-            (None, _) => format!("proved {}, for all inputs and all sizes of at least 1", self.assumptions.join(", ")),
+            (None, _) if self.assumptions.is_empty() => format!("proved for all inputs and {sizes}"),
+            (None, _) => format!("proved {}, for all inputs and {sizes}", self.assumptions.join(", ")),
             (Some(output), Some(gap)) => match &gap.beside {
                 Some(beside) => format!("no proof for `{output}`: it stops at {}, beside {beside}", gap.value),
                 None => format!("no proof for `{output}`: it stops at {}", gap.value),
