@@ -250,12 +250,14 @@ mod tests {
         let whole = |symbol: &str, by: i64| (Dim::symbol(symbol), Dim::symbol(symbol).floor_div(&Dim::from(by)) * Dim::from(by));
         let odd = (Dim::symbol("H") + Dim::from(1), (Dim::symbol("H") + Dim::from(1)).floor_div(&Dim::from(2)) * Dim::from(2));
         let same = (Dim::symbol("H"), Dim::symbol("W"));
-        let cases: [(Vec<(Dim, Dim)>, &[(&str, Dim, &str)]); 6] = [
+        let half = || n("H/2", 2);
+        type Said = [(&'static str, Dim, &'static str)];
+        let cases: [(_, &Said); 6] = [
             (vec![whole("H", 2), whole("H", 3)], &[("H", n("H/6", 6), "H is a multiple of 6")]),
             (vec![whole("H", 4), whole("H", 2)], &[("H", n("H/4", 4), "H is a multiple of 4")]),
             (vec![whole("W", 2)], &[("W", n("W/2_2", 2), "W is a multiple of 2")]),
             (vec![odd], &[("H", n("(H + 1)/2", 2) - Dim::from(1), "H is 1 more than a multiple of 2")]),
-            (vec![same.clone(), whole("H", 2)], &[("W", n("H/2", 2), "W is H"), ("H", n("H/2", 2), "H is a multiple of 2")]),
+            (vec![same.clone(), whole("H", 2)], &[("W", half(), "W is H"), ("H", half(), "H is a multiple of 2")]),
             (vec![same, (n("H", 3), Dim::from(12))], &[("W", Dim::from(4), "W is 4"), ("H", Dim::from(4), "H is 4")]),
         ];
         for (needs, want) in cases {
