@@ -14,12 +14,12 @@ use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::effects::Effects;
 use crate::error::{LoadError, LoadFault, Location};
-use crate::facts::{Fact, Facts, Given, Need};
+use crate::facts::{Fact, Given, Need};
 use crate::presume::presume;
 use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
 use crate::refusal::{Refusal, operand_type};
-use crate::scope::{Scope, analyze, describe};
+use crate::scope::{Scope, describe};
 use crate::stand_in::{self, kinds};
 use crate::symbolic::{Sizes, View, follow};
 use crate::tensor::{self, Decoded};
@@ -29,9 +29,6 @@ const MAX_EVALUATED: i64 = 64 * 1024;
 
 /// Longest integer tensor that takes part in symbolic size arithmetic.
 const MAX_SIZES: usize = 64;
-
-/// Times that a model is read again with what its nodes say about its sizes.
-const ROUNDS: usize = 32;
 
 /// Meaningless attributes: hints of old opsets.
 const MEANINGLESS: [&str; 1] = ["consumed_inputs"];
@@ -86,80 +83,16 @@ pub(crate) struct Outcome {
     pub facts: Vec<Fact>,
 }
 
-/// How a model is read.
-#[derive(Clone, Copy)]
-pub(crate) enum Reading<'g> {
-    /// On its own: declared intermediate sizes are trusted unless one of them is shown to be wrong
-    /// (then none is), and facts about sizes are used.
-    Alone,
-    /// As part of another one: declared intermediate sizes are not trusted from the start, only
-    /// element types and ranks are; and there are no facts, since it may never run.
-    Cautious,
-    /// Like `Alone`, but the sizes of its inputs are these, whatever it says about them itself.
-    Under(&'g Given, &'g [Fact]),
-}
-
-/// Imports the model's graph.
-pub(crate) fn import(model: &ModelProto, reading: Reading<'_>) -> Result<Outcome, LoadError> {
-    let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
-    let scope = analyze(graph)?;
-    let run = |trust: bool, given: &Given| Importer::new(model, graph, &scope, trust, given).run();
-    let none = Given::default();
-    let (given, facts, first) = match reading {
-        Reading::Cautious => return Ok(run(false, &none)?.finish()),
-        Reading::Under(given, facts) => (given.clone(), facts.to_vec(), run(true, given)?),
-        Reading::Alone => {
-            let first = run(true, &none)?;
-            let facts = if first.needs.is_empty() { Facts::default() } else { facts(&|given| run(false, given))? };
-            let given = facts.given();
-            let again = (given != none).then(|| run(true, &given)).transpose()?;
-            (given, facts.list(), again.unwrap_or(first))
-        }
-    };
-    let mut notes: Vec<String> = facts.iter().map(|fact| format!("sizes: {fact}")).collect();
-    if first.distrust.is_empty() {
-        return Ok(Outcome { notes, facts, ..first.finish() });
-    }
-    notes.insert(0, format!("declared intermediate sizes are not used, because some are wrong: {}", first.distrust.join("; ")));
-    Ok(Outcome { notes, facts, ..run(false, &given)?.finish() })
-}
-
-/// What the nodes of a model say about its sizes, where `read` reads it under given sizes and
-/// trusts no declared ones.
-fn facts<'a>(read: &dyn Fn(&Given) -> Result<Importer<'a>, LoadError>) -> Result<Facts, LoadError> {
-    let mut facts = Facts::default();
-    for _ in 0..ROUNDS {
-        let read = read(&facts.given())?;
-        let mut free = Vec::new();
-        let inputs = read.graph.inputs().iter().filter_map(|id| read.graph.ty(id.out()));
-        inputs.flat_map(|ty| ty.shape.iter()).for_each(|size| size.symbols(&mut free));
-        let mut seen = HashSet::new();
-        free.retain(|symbol| seen.insert(symbol.clone()));
-        if !facts.learn(&read.needs, &free, &|name| read.symbols.has(name)) {
-            break;
-        }
-    }
-    Ok(facts)
-}
-
-/// The types of a model's inputs by name, as it declares them.
-pub(crate) fn declared_inputs(model: &ModelProto) -> Result<Vec<(String, TensorType)>, LoadError> {
-    let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
-    let scope = analyze(graph)?;
-    let mut importer = Importer::new(model, graph, &scope, true, &Given::default());
-    importer.leaves()?;
-    let named = |id: &NodeId| Some((importer.graph.node(*id).names[0].as_deref()?.to_string(), importer.graph.ty(id.out())?.clone()));
-    Ok(importer.graph.inputs().iter().filter_map(named).collect())
-}
-
-struct Importer<'a> {
+/// Reads one graph, node by node.
+pub(crate) struct Importer<'a> {
     model: &'a ModelProto,
     proto: &'a GraphProto,
     scope: &'a Scope<'a>,
     trust: bool,
     effects: Effects<'a>,
-    graph: Graph,
-    symbols: Symbols,
+    pub graph: Graph,
+    /// Hands out the names of sizes.
+    pub symbols: Symbols,
     varies: HashSet<String>,
     values: HashMap<&'a str, ValueId>,
     declared: HashMap<&'a str, &'a TypeProto>,
@@ -168,13 +101,15 @@ struct Importer<'a> {
     imports: Vec<Option<Import>>,
     opaque_sources: Vec<OpaqueSource>,
     opaque_nodes: Vec<OpaqueNode>,
-    distrust: Vec<String>,
+    /// Declared types that are shown to be wrong.
+    pub distrust: Vec<String>,
     /// What the nodes that outputs depend on say about sizes.
-    needs: Vec<Need>,
+    pub needs: Vec<Need>,
 }
 
 impl<'a> Importer<'a> {
-    fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool, given: &Given) -> Importer<'a> {
+    /// An importer that has read nothing yet; with `trust`, it believes declared intermediate sizes.
+    pub(crate) fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool, given: &Given) -> Importer<'a> {
         let infos = proto.value_info.iter().chain(&proto.output);
         Importer {
             model,
@@ -197,7 +132,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Importer<'a>, LoadError> {
+    /// Reads everything.
+    pub(crate) fn run(mut self) -> Result<Importer<'a>, LoadError> {
         self.leaves()?;
         for at in self.scope.order.clone() {
             self.node(at);
@@ -212,7 +148,8 @@ impl<'a> Importer<'a> {
         Ok(self)
     }
 
-    fn finish(self) -> Outcome {
+    /// What was read.
+    pub(crate) fn finish(self) -> Outcome {
         Outcome {
             graph: self.graph,
             imports: self.imports,
@@ -226,7 +163,7 @@ impl<'a> Importer<'a> {
     }
 
     /// Inputs and initializers.
-    fn leaves(&mut self) -> Result<(), LoadError> {
+    pub(crate) fn leaves(&mut self) -> Result<(), LoadError> {
         let constant_inputs = self.model.ir_version() < 4;
         let initializers: HashMap<&str, usize> = self.proto.initializer.iter().enumerate().map(|(at, t)| (t.name(), at)).collect();
         for (at, input) in self.proto.input.iter().enumerate() {

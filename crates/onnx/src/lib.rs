@@ -41,6 +41,7 @@ mod plan;
 mod presume;
 #[allow(missing_docs, clippy::all)]
 pub mod proto;
+mod reading;
 mod refusal;
 mod save;
 mod scope;

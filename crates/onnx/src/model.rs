@@ -12,8 +12,9 @@ use crate::body::Surroundings;
 use crate::error::{LoadError, LoadFault};
 use crate::external;
 use crate::facts::{self, Contradiction, Fact, Given};
-use crate::import::{self, Import, OpaqueNode, OpaqueSource, Reading};
+use crate::import::{self, Import, OpaqueNode, OpaqueSource};
 use crate::proto::{GraphProto, ModelProto};
+use crate::reading::{self, Reading};
 use crate::tensor::{self, Decoded};
 use crate::wire;
 
@@ -102,7 +103,7 @@ impl Model {
 
     fn load(mut proto: ModelProto, folder: Option<&Path>, reading: Reading<'_>) -> Result<Model, LoadError> {
         let external = external::resolve(&mut proto, folder)?;
-        let outcome = import::import(&proto, reading)?;
+        let outcome = reading::read(&proto, reading)?;
         Ok(Model {
             graph: outcome.graph,
             proto,
@@ -173,7 +174,7 @@ impl Model {
             return Ok(Cow::Borrowed(self));
         }
         let fed = |name: &str| other.graph.inputs().iter().find(|id| other.graph.node(**id).names[0].as_deref() == Some(name));
-        let own = import::declared_inputs(&self.proto)?;
+        let own = reading::declared_inputs(&self.proto)?;
         let given = Given::fed(own.iter().filter_map(|(name, own)| Some((own, other.graph.ty(fed(name)?.out())?))));
         let mut model = Model::load(self.proto.clone(), None, Reading::Under(&given, &other.facts))?;
         (model.external, model.unknown_field) = (self.external, self.unknown_field.clone());
