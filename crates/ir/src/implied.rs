@@ -131,6 +131,7 @@ fn gcd(a: i64, b: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::SplitMix64;
     use crate::text::parse;
 
     /// A size as the text format writes it.
@@ -181,6 +182,39 @@ mod tests {
             );
             assert_eq!(shown, want, "{a} and {b}");
         }
+    }
+
+    /// A size of some quotients of H and W.
+    fn random(numbers: &mut SplitMix64, depth: usize) -> Dim {
+        let number = |numbers: &mut SplitMix64, most: u64| Dim::from(1 + (numbers.word() % most) as i64);
+        match (numbers.word() % 5, depth) {
+            (0, _) | (_, 0) => Dim::symbol(if numbers.word().is_multiple_of(3) { "W" } else { "H" }),
+            (1, _) => random(numbers, depth - 1) + number(numbers, 3) - Dim::from(2),
+            (2, _) => random(numbers, depth - 1) * number(numbers, 4),
+            (3, _) => random(numbers, depth - 1) + random(numbers, depth - 1),
+            _ => random(numbers, depth - 1).floor_div(&number(numbers, 4)),
+        }
+    }
+
+    #[test]
+    fn no_sizes_that_are_equal_are_excluded() {
+        let free = ["H", "W"].map(String::from);
+        let (mut numbers, mut found) = (SplitMix64(1), 0);
+        for _ in 0..4000 {
+            let (a, b) = (random(&mut numbers, 3), random(&mut numbers, 3));
+            let b = if numbers.word().is_multiple_of(2) { a.floor_div(&Dim::from(2)) * Dim::from(2) } else { b };
+            let Some(implied) = implied(&a, &b, &free) else { continue };
+            found += 1;
+            for (height, width) in (1..=24).flat_map(|height| (1..=24).map(move |width| (height, width))) {
+                let bindings = [("H".to_string(), height), ("W".to_string(), width)].into();
+                let holds = match &implied {
+                    Implied::Is(symbol, size) => size.eval(&bindings) == bindings.get(symbol).copied(),
+                    Implied::Steps { symbol, modulus, offset } => (bindings[symbol] + offset) % modulus == 0,
+                };
+                assert!(holds || a.eval(&bindings) != b.eval(&bindings), "{a} and {b} at {bindings:?}: {implied:?}");
+            }
+        }
+        assert!(found > 500, "{found}");
     }
 
     #[test]
