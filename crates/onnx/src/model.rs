@@ -170,12 +170,14 @@ impl Model {
     ///
     /// Only if the model could not be read in the first place.
     pub fn under(&self, other: &Model) -> Result<Cow<'_, Model>, LoadError> {
-        if self.facts.is_empty() && other.facts.is_empty() {
+        let types = |model: &Model| model.inputs().into_iter().map(|input| (input.name, input.ty)).collect::<Vec<_>>();
+        let fed = types(other);
+        if self.facts.is_empty() && other.facts.is_empty() || types(self) == fed {
             return Ok(Cow::Borrowed(self));
         }
-        let fed = |name: &str| other.graph.inputs().iter().find(|id| other.graph.node(**id).names[0].as_deref() == Some(name));
         let own = reading::declared_inputs(&self.proto)?;
-        let given = Given::fed(own.iter().filter_map(|(name, own)| Some((own, other.graph.ty(fed(name)?.out())?))));
+        let fed = |name: &str| fed.iter().find(|(fed, _)| fed == name)?.1.as_ref();
+        let given = Given::fed(own.iter().filter_map(|(name, own)| Some((own, fed(name)?))));
         let mut model = Model::load(self.proto.clone(), None, Reading::Under(&given, &other.facts))?;
         (model.external, model.unknown_field) = (self.external, self.unknown_field.clone());
         model.surroundings = self.surroundings.clone();

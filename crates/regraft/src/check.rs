@@ -274,7 +274,7 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     report.limited = limited(&fixed);
     report.notes.extend(needed_sizes(&a));
     observer.phase(Phase::Load, &report.b.clone());
-    let b = Model::read(&request.b)?;
+    let b = Model::read(&request.b)?.under(&a)?.into_owned();
     let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
