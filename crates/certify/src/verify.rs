@@ -38,6 +38,8 @@ impl Certificate {
     pub fn replay_by(&self, replayer: Replayer<'_>, input: &Model, output: &Model) -> Result<Finding, CertifyError> {
         let fixed = (!self.fixed.is_empty()).then(|| input.clone().at_sizes(&self.fixed)).transpose()?;
         let input = fixed.as_ref().unwrap_or(input);
+        // The claim is about the sizes at which the input runs.
+        let output = &*output.under(input)?;
         if let Some(why) = Signature::of(input.proto()).difference(&Signature::of(output.proto())) {
             return Ok(Finding::Tampered(format!("the result does not declare what its input does: {why}")));
         }

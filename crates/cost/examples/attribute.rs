@@ -69,9 +69,8 @@ fn bind(model: &Model, options: &Options) -> Bindings {
         let (Some(name), Some(ty)) = (&node.names[0], &node.types[0]) else { continue };
         let given = options.shapes.get(name.as_ref());
         for (axis, dim) in ty.shape.iter().enumerate() {
-            if let Some(symbol) = dim.as_symbol() {
-                bindings.insert(symbol.to_owned(), given.and_then(|sizes| sizes.get(axis)).copied().unwrap_or(1));
-            }
+            let size = given.and_then(|sizes| sizes.get(axis)).copied().unwrap_or(1);
+            bindings.extend(dim.solve_number(size).map(|(symbol, number)| (symbol.to_owned(), number)));
         }
     }
     bindings

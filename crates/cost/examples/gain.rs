@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sizes = shapes.get(name.as_ref());
         for (axis, dim) in ty.shape.iter().enumerate() {
             let size = sizes.and_then(|s| s.get(axis)).copied().unwrap_or(1);
-            bindings.extend(dim.as_symbol().map(|symbol| (symbol.to_owned(), size)));
+            bindings.extend(dim.solve_number(size).map(|(symbol, number)| (symbol.to_owned(), number)));
         }
     }
     let feeds = {

@@ -107,7 +107,7 @@ impl Sweep<'_> {
         for (id, other) in inputs {
             let (Some(x), Some(y)) = (a.ty(id.out()), b.ty(other.out())) else { continue };
             for (size, named) in x.shape.iter().zip(&y.shape) {
-                if let (Some(symbol), Some(size)) = (named.as_symbol(), size.eval(&bindings)) {
+                if let Some((symbol, size)) = size.eval(&bindings).and_then(|size| named.solve_number(size)) {
                     ours.insert(symbol.into(), size);
                 }
             }

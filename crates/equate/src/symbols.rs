@@ -41,8 +41,8 @@ impl Symbols {
             return;
         }
         for (size, named) in a.shape.iter().zip(&b.shape) {
-            if let Some(symbol) = named.as_symbol() {
-                self.known.entry(symbol.into()).or_insert_with(|| size.clone());
+            if let Some((symbol, size)) = named.solve(size) {
+                self.known.entry(symbol.into()).or_insert(size);
             }
         }
     }

@@ -130,6 +130,33 @@ impl Dim {
         }
     }
 
+    /// The size as `a * symbol + b` with `a` of at least 1, if it has this form.
+    pub fn linear(&self) -> Option<(i64, &str, i64)> {
+        let Repr::Poly(terms) = &self.0 else { return None };
+        let (b, (atoms, a)) = match terms.as_slice() {
+            [term] => (0, term),
+            [(none, b), term] if none.is_empty() => (*b, term),
+            _ => return None,
+        };
+        match atoms.as_slice() {
+            [Atom::Symbol(name)] if *a > 0 => Some((*a, name, b)),
+            _ => None,
+        }
+    }
+
+    /// What the symbol of `a * symbol + b` is where this size is `size`, if that is an exact
+    /// division.
+    pub fn solve(&self, size: &Dim) -> Option<(&str, Dim)> {
+        let (a, symbol, b) = self.linear()?;
+        Some((symbol, (size.clone() - Dim::from(b)).exact_div(&Dim::from(a))?))
+    }
+
+    /// The same for a number, from 0 on.
+    pub fn solve_number(&self, size: i64) -> Option<(&str, i64)> {
+        let (symbol, number) = self.solve(&Dim::from(size))?;
+        Some((symbol, number.known().filter(|number| *number >= 0)?))
+    }
+
     fn terms(&self) -> Terms {
         match &self.0 {
             Repr::Const(0) => Vec::new(),
@@ -466,6 +493,20 @@ mod tests {
         let strided = |d: Dim| (d - Dim::from(1)).floor_div(&Dim::from(2)) + Dim::from(1);
         assert_eq!(strided(n()), (n() + Dim::from(1)).floor_div(&Dim::from(2)));
         assert_eq!((n() * Dim::symbol("C") * Dim::from(6)).floor_div(&(n() * Dim::from(2))), Dim::symbol("C") * Dim::from(3));
+    }
+
+    #[test]
+    fn sizes_tell_their_symbol_where_the_division_is_exact() {
+        let odd = n() * Dim::from(2) - Dim::from(1);
+        assert_eq!((n().linear(), odd.linear()), (Some((1, "N", 0)), Some((2, "N", -1))));
+        for other in [Dim::from(3), n() * n(), n() + Dim::symbol("M"), Dim::from(3) - n(), n().floor_div(&Dim::from(2))] {
+            assert_eq!(other.linear(), None, "{other}");
+        }
+        assert_eq!((odd.solve_number(7), odd.solve_number(8)), (Some(("N", 4)), None));
+        assert_eq!(
+            odd.solve(&(Dim::symbol("M") * Dim::from(4) + Dim::from(1))),
+            Some(("N", Dim::symbol("M") * Dim::from(2) + Dim::from(1)))
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of this crate: one per boundary.
 
+use crate::dim::Dim;
 use crate::scalar::Unsupported;
 use crate::ty::PartialType;
 
@@ -17,6 +18,8 @@ pub enum TypeError {
         /// The result types wherever it holds, that is, whenever the operator runs without an
         /// error; empty if nothing is certain.
         types: Vec<PartialType>,
+        /// Pairs of sizes that are equal wherever the operator runs without an error.
+        needs: Vec<(Dim, Dim)>,
     },
 }
 
@@ -27,14 +30,36 @@ impl TypeError {
     }
     /// A [`TypeError::Undecided`] from a message, without types.
     pub fn undecided(message: impl Into<String>) -> TypeError {
-        TypeError::Undecided { message: message.into(), types: Vec::new() }
+        TypeError::Undecided { message: message.into(), types: Vec::new(), needs: Vec::new() }
+    }
+
+    /// The error with two sizes that the operator compares when it runs: it fails where they
+    /// differ.
+    pub(crate) fn needing(self, a: &Dim, b: &Dim) -> TypeError {
+        match self {
+            TypeError::Undecided { message, types, .. } => TypeError::Undecided { message, types, needs: vec![(a.clone(), b.clone())] },
+            invalid => invalid,
+        }
+    }
+
+    /// Both errors as one: the first message, and what both need.
+    pub(crate) fn and(self, other: TypeError) -> TypeError {
+        match (self, other) {
+            (TypeError::Undecided { message, types, mut needs }, TypeError::Undecided { needs: more, .. }) => {
+                needs.extend(more);
+                TypeError::Undecided { message, types, needs }
+            }
+            (invalid @ TypeError::Invalid(_), _) | (_, invalid) => invalid,
+        }
     }
 
     /// The error with the result types that hold whenever the operator runs without an error; an
     /// operator that never runs has none.
     pub(crate) fn with_types(self, types: impl IntoIterator<Item = impl Into<PartialType>>) -> TypeError {
         match self {
-            TypeError::Undecided { message, .. } => TypeError::Undecided { message, types: types.into_iter().map(Into::into).collect() },
+            TypeError::Undecided { message, needs, .. } => {
+                TypeError::Undecided { message, types: types.into_iter().map(Into::into).collect(), needs }
+            }
             invalid => invalid,
         }
     }

@@ -219,9 +219,9 @@ fn bind<S: Scalar>(graph: &Graph, feeds: &HashMap<String, Value<S>>) -> Result<B
             return Err(EvalError::value(format!("input `{}` has rank {}, but {} is declared", input.name, value.shape().len(), input.ty)));
         }
         for (d, size) in input.ty.shape.iter().zip(value.shape()) {
-            if let Some(symbol) = d.as_symbol() {
-                bindings.insert(symbol.to_string(), *size as i64);
-            } else if d.known().is_some_and(|k| k != *size as i64) {
+            if let Some((symbol, number)) = d.solve_number(*size as i64) {
+                bindings.insert(symbol.to_string(), number);
+            } else if d.linear().is_some() || d.known().is_some_and(|k| k != *size as i64) {
                 return Err(EvalError::value(format!(
                     "input `{}` has shape {:?}, but {} is declared",
                     input.name,

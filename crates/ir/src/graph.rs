@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::constant::Const;
+use crate::dim::Dim;
 use crate::error::TypeError;
 use crate::op::{Op, OpKind};
 use crate::ops::{Constant, Input};
@@ -52,6 +53,19 @@ pub struct Node {
     /// Readers of the results: `(reader, operand slot)`, in no particular order; a reader of two
     /// operands occurs twice.
     pub users: SmallVec<[(NodeId, u32); 4]>,
+}
+
+/// An axis that tells a symbol: its size is `factor * symbol + offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// The value.
+    pub value: ValueId,
+    /// Its axis.
+    pub axis: usize,
+    /// At least 1.
+    pub factor: i64,
+    /// Any number.
+    pub offset: i64,
 }
 
 /// A named graph output.
@@ -212,19 +226,28 @@ impl Graph {
         &self.inputs
     }
 
-    /// The value and the axis that a symbol's number can be read from: an input, or otherwise a
-    /// result of an opaque node.
-    pub fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+    /// Where a symbol's number can be read from: an input, or otherwise a result of an opaque node
+    /// that has just this size.
+    pub fn carrier(&self, symbol: &str) -> Option<Carrier> {
+        let told = |size: &Dim| size.linear().filter(|(_, name, _)| *name == symbol).map(|(factor, _, offset)| (factor, offset));
         let opaque = self.ids().filter(|id| matches!(self.node(*id).op, Op::Opaque(_)));
-        for id in self.inputs.iter().copied().chain(opaque) {
-            for (port, ty) in self.node(id).types.iter().enumerate() {
-                let axis = ty.as_ref().and_then(|t| t.shape.iter().position(|d| d.as_symbol() == Some(symbol)));
-                if let Some(axis) = axis {
-                    return Some((id.port(port as u32), axis));
-                }
-            }
-        }
-        None
+        let found = self.axis(self.inputs.iter().copied(), told);
+        let ((factor, offset), value, axis) = found.or_else(|| self.axis(opaque, |size| told(size).filter(|told| *told == (1, 0))))?;
+        Some(Carrier { value, axis, factor, offset })
+    }
+
+    /// The input and the axis that have exactly this size.
+    pub fn bearer(&self, size: &Dim) -> Option<(ValueId, usize)> {
+        self.axis(self.inputs.iter().copied(), |own| (own == size).then_some(())).map(|((), value, axis)| (value, axis))
+    }
+
+    /// The first axis of a result of these nodes that `tell` tells something about.
+    fn axis<T>(&self, mut nodes: impl Iterator<Item = NodeId>, tell: impl Fn(&Dim) -> Option<T>) -> Option<(T, ValueId, usize)> {
+        nodes.find_map(|id| {
+            let results = (0..).zip(&self.node(id).types).filter_map(|(port, ty)| Some((port, ty.as_ref()?)));
+            let mut axes = results.flat_map(|(port, ty)| ty.shape.iter().enumerate().map(move |(axis, size)| (port, axis, size)));
+            axes.find_map(|(port, axis, size)| Some((tell(size)?, id.port(port), axis)))
+        })
     }
 
     /// Declared outputs, in order.

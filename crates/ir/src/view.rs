@@ -3,9 +3,10 @@
 use smallvec::SmallVec;
 
 use crate::constant::Const;
+use crate::dim::Dim;
 use crate::error::EvalError;
 use crate::eval;
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::graph::{Carrier, Graph, NodeId, ValueId};
 use crate::op::{Op, OpKind};
 use crate::ty::TensorType;
 
@@ -29,7 +30,9 @@ pub trait View {
     /// An arbitrary but fixed order of nodes.
     fn is_before(&self, a: NodeId, b: NodeId) -> bool;
     /// See [`Graph::carrier`].
-    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)>;
+    fn carrier(&self, symbol: &str) -> Option<Carrier>;
+    /// See [`Graph::bearer`].
+    fn bearer(&self, size: &Dim) -> Option<(ValueId, usize)>;
     /// The common value of all elements of a constant node, if there is one.
     fn splat(&self, id: NodeId) -> Option<f64>;
     /// The value of a cone of constants; see [`eval::constant_value`].
@@ -94,8 +97,12 @@ impl View for Graph {
         a < b
     }
 
-    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+    fn carrier(&self, symbol: &str) -> Option<Carrier> {
         Graph::carrier(self, symbol)
+    }
+
+    fn bearer(&self, size: &Dim) -> Option<(ValueId, usize)> {
+        Graph::bearer(self, size)
     }
 
     fn splat(&self, id: NodeId) -> Option<f64> {

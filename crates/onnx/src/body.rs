@@ -11,6 +11,7 @@ use std::sync::Arc;
 use regraft_ir::{Bindings, Dim, Graph, Op, TensorType, ValueId};
 
 use crate::error::WriteError;
+use crate::facts::Fact;
 use crate::formals::{Link, links};
 use crate::import::{Import, OpaqueSource};
 use crate::model::Model;
@@ -188,7 +189,7 @@ impl Model {
             match self.graph().constant(*value) {
                 Some(constant) => initializers.push(tensor::encode(name, constant)),
                 None => {
-                    let ty = self.graph().ty(*value).map(|ty| declare(ty, &mut sizes));
+                    let ty = self.graph().ty(*value).map(|ty| declare(ty, self.facts(), &mut sizes));
                     inner.input.push(ValueInfoProto { name: Some((*name).to_string()), r#type: ty, ..ValueInfoProto::default() });
                 }
             }
@@ -199,7 +200,8 @@ impl Model {
         let mut lost = vec![false; links.len()];
         for attempt in 0..=ATTEMPTS {
             for (at, link) in links.iter().enumerate() {
-                inner.input[at].r#type = link.declare(&body.input[at], &open[at], lost[at], &mut |ty| declare(ty, &mut sizes));
+                inner.input[at].r#type =
+                    link.declare(&body.input[at], &open[at], lost[at], &mut |ty| declare(ty, self.facts(), &mut sizes));
             }
             proto.graph = Some(inner.clone());
             let model = Model::load_body(proto.clone(), surroundings.clone()).ok()?;
@@ -275,13 +277,14 @@ fn first_sizes(model: &Model, links: &[Link], sizes: &mut Vec<(String, Dim)>) {
 }
 
 /// A type as the body model declares it; the meanings of its symbols go into `sizes`.
-fn declare(ty: &TensorType, sizes: &mut Vec<(String, Dim)>) -> TypeProto {
+fn declare(ty: &TensorType, facts: &[Fact], sizes: &mut Vec<(String, Dim)>) -> TypeProto {
     let mut dim = |size: &Dim| {
         let value = match size.known() {
             Some(number) => dimension::Value::DimValue(number),
             None => {
                 // A computed size gets its own symbol inside: equal ones stay equal there.
-                let symbol = size.as_symbol().map_or_else(|| format!("expr({size})"), ToString::to_string);
+                let outside = || facts.iter().find(|fact| fact.size == *size).map(|fact| fact.symbol.clone());
+                let symbol = size.as_symbol().map(ToString::to_string).or_else(outside).unwrap_or_else(|| format!("expr({size})"));
                 if !sizes.iter().any(|(known, _)| *known == symbol) {
                     sizes.push((symbol.clone(), size.clone()));
                 }

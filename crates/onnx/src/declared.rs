@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use regraft_ir::{DType, Dim, Shape, TensorType};
 
+use crate::facts::Given;
 use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::type_proto::Value;
 use crate::proto::{GraphProto, TypeProto};
@@ -15,11 +16,13 @@ const MEANINGLESS: [&str; 8] = ["none", "unk", "unknown", "undefined", "null", "
 /// Hands out size symbols; names declared by the model stay as they are.
 pub(crate) struct Symbols {
     taken: HashSet<String>,
+    given: Given,
 }
 
 impl Symbols {
-    /// Symbols that avoid every size name that the graph declares.
-    pub(crate) fn new(graph: &GraphProto) -> Symbols {
+    /// Symbols that avoid every size name that the graph declares, where those of its inputs are
+    /// `given`.
+    pub(crate) fn new(graph: &GraphProto, given: &Given) -> Symbols {
         let mut taken = HashSet::new();
         for info in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
             let Some(Value::TensorType(tensor)) = info.r#type.as_ref().and_then(|t| t.value.as_ref()) else { continue };
@@ -29,7 +32,12 @@ impl Symbols {
                 }
             }
         }
-        Symbols { taken }
+        Symbols { taken, given: given.clone() }
+    }
+
+    /// Whether the graph declares this name, or it was handed out.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.taken.contains(name)
     }
 
     /// A symbol that occurs nowhere else, named after the value and axis.
@@ -37,8 +45,10 @@ impl Symbols {
         let base = format!("{owner}_d{axis}");
         let mut name = base.clone();
         for n in 1.. {
-            if self.taken.insert(name.clone()) {
-                break;
+            if self.taken.insert(name.clone())
+                && let Some(size) = self.given.size(&name)
+            {
+                return size;
             }
             name = format!("{base}_{n}");
         }
@@ -48,7 +58,9 @@ impl Symbols {
     fn dim(&mut self, dim: &Dimension, owner: &str, axis: usize, trust: bool) -> Dim {
         match &dim.value {
             Some(dimension::Value::DimValue(size)) if *size >= 0 && trust => Dim::from(*size),
-            Some(dimension::Value::DimParam(name)) if meaningful(name) && trust => Dim::symbol(name),
+            Some(dimension::Value::DimParam(name)) if meaningful(name) && trust => {
+                self.given.size(name).unwrap_or_else(|| self.fresh(owner, axis))
+            }
             _ => self.fresh(owner, axis),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::declared::meaningful;
 use crate::error::LoadError;
+use crate::facts::Contradiction;
 use crate::model::Model;
 use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::{TensorShapeProto, ValueInfoProto, type_proto};
@@ -71,6 +72,9 @@ pub enum FixedError {
         /// Its size elsewhere.
         second: i64,
     },
+    /// The model does not run at these sizes.
+    #[error(transparent)]
+    Excluded(#[from] Contradiction),
     /// The result is not a sound model: the sizes contradict what it computes.
     #[error("at these sizes, {0}")]
     Unsound(#[from] LoadError),
@@ -141,6 +145,9 @@ impl Model {
                 }
                 dim.value = Some(dimension::Value::DimValue(size));
             }
+        }
+        if let (_, Some(excluded)) = self.bind(fixed.0.iter().map(|input| (input.name.as_str(), input.sizes.as_slice()))) {
+            return Err(excluded.into());
         }
         let graph = self.proto.graph.iter_mut();
         for value in graph.flat_map(|graph| graph.input.iter_mut().chain(&mut graph.output).chain(&mut graph.value_info)) {

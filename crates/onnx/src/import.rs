@@ -14,11 +14,12 @@ use crate::attribute;
 use crate::declared::{Agreement, Symbols, compare};
 use crate::effects::Effects;
 use crate::error::{LoadError, LoadFault, Location};
+use crate::facts::{Fact, Given, Need};
 use crate::presume::presume;
 use crate::proto::type_proto::Value as TypeValue;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TypeProto};
 use crate::refusal::{Refusal, operand_type};
-use crate::scope::{Scope, analyze, describe};
+use crate::scope::{Scope, describe};
 use crate::stand_in::{self, kinds};
 use crate::symbolic::{Sizes, View, follow};
 use crate::tensor::{self, Decoded};
@@ -79,35 +80,19 @@ pub(crate) struct Outcome {
     pub idle: HashSet<usize>,
     pub read: HashSet<String>,
     pub notes: Vec<String>,
+    pub facts: Vec<Fact>,
 }
 
-/// Imports the model's graph. Declared intermediate sizes are trusted unless one of them is shown
-/// to be wrong; then none is.
-///
-/// With `caution`, they are not trusted from the start: only element types and ranks are.
-pub(crate) fn import(model: &ModelProto, caution: bool) -> Result<Outcome, LoadError> {
-    let graph = model.graph.as_ref().ok_or_else(|| LoadError::new(LoadFault::NoGraph))?;
-    let scope = analyze(graph)?;
-    if caution {
-        return Ok(Importer::new(model, graph, &scope, false).run()?.finish());
-    }
-    let first = Importer::new(model, graph, &scope, true).run()?;
-    if first.distrust.is_empty() {
-        return Ok(first.finish());
-    }
-    let note = format!("declared intermediate sizes are not used, because some are wrong: {}", first.distrust.join("; "));
-    let second = Importer::new(model, graph, &scope, false).run()?;
-    Ok(Outcome { notes: vec![note], ..second.finish() })
-}
-
-struct Importer<'a> {
+/// Reads one graph, node by node.
+pub(crate) struct Importer<'a> {
     model: &'a ModelProto,
     proto: &'a GraphProto,
     scope: &'a Scope<'a>,
     trust: bool,
     effects: Effects<'a>,
-    graph: Graph,
-    symbols: Symbols,
+    pub graph: Graph,
+    /// Hands out the names of sizes.
+    pub symbols: Symbols,
     varies: HashSet<String>,
     values: HashMap<&'a str, ValueId>,
     declared: HashMap<&'a str, &'a TypeProto>,
@@ -116,11 +101,15 @@ struct Importer<'a> {
     imports: Vec<Option<Import>>,
     opaque_sources: Vec<OpaqueSource>,
     opaque_nodes: Vec<OpaqueNode>,
-    distrust: Vec<String>,
+    /// Declared types that are shown to be wrong.
+    pub distrust: Vec<String>,
+    /// What the nodes that outputs depend on say about sizes.
+    pub needs: Vec<Need>,
 }
 
 impl<'a> Importer<'a> {
-    fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool) -> Importer<'a> {
+    /// An importer that has read nothing yet; with `trust`, it believes declared intermediate sizes.
+    pub(crate) fn new(model: &'a ModelProto, proto: &'a GraphProto, scope: &'a Scope<'a>, trust: bool, given: &Given) -> Importer<'a> {
         let infos = proto.value_info.iter().chain(&proto.output);
         Importer {
             model,
@@ -129,7 +118,7 @@ impl<'a> Importer<'a> {
             trust,
             effects: Effects::of(model),
             graph: Graph::new(proto.name()),
-            symbols: Symbols::new(proto),
+            symbols: Symbols::new(proto, given),
             varies: HashSet::new(),
             values: HashMap::new(),
             declared: infos.filter_map(|i| Some((i.name(), i.r#type.as_ref()?))).collect(),
@@ -139,10 +128,12 @@ impl<'a> Importer<'a> {
             opaque_sources: Vec::new(),
             opaque_nodes: Vec::new(),
             distrust: Vec::new(),
+            needs: Vec::new(),
         }
     }
 
-    fn run(mut self) -> Result<Importer<'a>, LoadError> {
+    /// Reads everything.
+    pub(crate) fn run(mut self) -> Result<Importer<'a>, LoadError> {
         self.leaves()?;
         for at in self.scope.order.clone() {
             self.node(at);
@@ -157,7 +148,8 @@ impl<'a> Importer<'a> {
         Ok(self)
     }
 
-    fn finish(self) -> Outcome {
+    /// What was read.
+    pub(crate) fn finish(self) -> Outcome {
         Outcome {
             graph: self.graph,
             imports: self.imports,
@@ -166,11 +158,12 @@ impl<'a> Importer<'a> {
             idle: self.scope.idle.clone(),
             read: self.scope.read.iter().map(ToString::to_string).collect(),
             notes: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
     /// Inputs and initializers.
-    fn leaves(&mut self) -> Result<(), LoadError> {
+    pub(crate) fn leaves(&mut self) -> Result<(), LoadError> {
         let constant_inputs = self.model.ir_version() < 4;
         let initializers: HashMap<&str, usize> = self.proto.initializer.iter().enumerate().map(|(at, t)| (t.name(), at)).collect();
         for (at, input) in self.proto.input.iter().enumerate() {
@@ -283,6 +276,9 @@ impl<'a> Importer<'a> {
     }
 
     fn keep(&mut self, at: usize, node: &'a NodeProto, refusal: Refusal) {
+        if !self.scope.idle.contains(&at) {
+            self.needs.extend(refusal.needs.into_iter().map(|sizes| Need { node: describe(node), sizes }));
+        }
         let domain = standard(node.domain());
         let op_type = if domain.is_empty() { node.op_type().to_string() } else { format!("{domain}:{}", node.op_type()) };
         self.opaque_nodes.push(OpaqueNode { node: describe(node), op_type, why: refusal.why.clone() });
@@ -400,7 +396,7 @@ impl<'a> Importer<'a> {
             None
         };
         match why {
-            Some(why) => Err(Refusal { why, types: types.into_iter().map(PartialType::from).collect() }),
+            Some(why) => Err(Refusal { types: types.into_iter().map(PartialType::from).collect(), ..why.into() }),
             None => Ok(imported),
         }
     }

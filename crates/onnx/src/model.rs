@@ -1,17 +1,20 @@
 //! A model as read: the graph to optimize, and everything needed to write it back.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 
 use bytes::Bytes;
 use prost::Message;
-use regraft_ir::{Const, Graph, TensorType};
+use regraft_ir::{Bindings, Const, Graph, TensorType};
 
 use crate::body::Surroundings;
 use crate::error::{LoadError, LoadFault};
 use crate::external;
+use crate::facts::{self, Contradiction, Fact, Given};
 use crate::import::{self, Import, OpaqueNode, OpaqueSource};
 use crate::proto::{GraphProto, ModelProto};
+use crate::reading::{self, Reading};
 use crate::tensor::{self, Decoded};
 use crate::wire;
 
@@ -36,6 +39,7 @@ pub struct Model {
     pub(crate) external: bool,
     unknown_field: Option<String>,
     notes: Vec<String>,
+    facts: Vec<Fact>,
     /// Names to avoid, if this is the model of a body.
     pub(crate) surroundings: Surroundings,
 }
@@ -81,25 +85,25 @@ impl Model {
             return Err(alien(LoadFault::NoGraph));
         }
         let proto = ModelProto::decode(bytes.clone()).map_err(|e| alien(LoadFault::NotOnnx(e.to_string())))?;
-        let mut model = Model::load(proto, folder, false)?;
+        let mut model = Model::load(proto, folder, Reading::Alone)?;
         model.unknown_field = walk.unknown;
         Ok(model)
     }
 
     /// A model from its decoded form. External data cannot be followed: there is no folder.
     pub fn from_proto(proto: ModelProto) -> Result<Model, LoadError> {
-        Model::load(proto, None, false)
+        Model::load(proto, None, Reading::Alone)
     }
 
     /// A model whose declared intermediate sizes are not trusted. External data is already
     /// resolved.
     pub(crate) fn load_cautiously(proto: ModelProto) -> Result<Model, LoadError> {
-        Model::load(proto, None, true)
+        Model::load(proto, None, Reading::Cautious)
     }
 
-    fn load(mut proto: ModelProto, folder: Option<&Path>, caution: bool) -> Result<Model, LoadError> {
+    fn load(mut proto: ModelProto, folder: Option<&Path>, reading: Reading<'_>) -> Result<Model, LoadError> {
         let external = external::resolve(&mut proto, folder)?;
-        let outcome = import::import(&proto, caution)?;
+        let outcome = reading::read(&proto, reading)?;
         Ok(Model {
             graph: outcome.graph,
             proto,
@@ -111,6 +115,7 @@ impl Model {
             external,
             unknown_field: None,
             notes: outcome.notes,
+            facts: outcome.facts,
             surroundings: Surroundings::default(),
         })
     }
@@ -157,7 +162,43 @@ impl Model {
         &self.opaque_nodes
     }
 
-    /// What a careful reader should know: declared types that proved wrong.
+    /// The same model for the inputs of `other`, by name: their sizes are those that `other` knows
+    /// them to have, and what this model says about them itself is not used. Where `other` runs and
+    /// the two are equal as read, this one runs too.
+    ///
+    /// # Errors
+    ///
+    /// Only if the model could not be read in the first place.
+    pub fn under(&self, other: &Model) -> Result<Cow<'_, Model>, LoadError> {
+        let types = |model: &Model| model.inputs().into_iter().map(|input| (input.name, input.ty)).collect::<Vec<_>>();
+        let fed = types(other);
+        if self.facts.is_empty() && other.facts.is_empty() || types(self) == fed {
+            return Ok(Cow::Borrowed(self));
+        }
+        let own = reading::declared_inputs(&self.proto)?;
+        let fed = |name: &str| fed.iter().find(|(fed, _)| fed == name)?.1.as_ref();
+        let given = Given::fed(own.iter().filter_map(|(name, own)| Some((own, fed(name)?))));
+        let mut model = Model::load(self.proto.clone(), None, Reading::Under(&given, &other.facts))?;
+        (model.external, model.unknown_field) = (self.external, self.unknown_field.clone());
+        model.surroundings = self.surroundings.clone();
+        Ok(Cow::Owned(model))
+    }
+
+    /// What the sizes of its inputs must be, or the model does not run: its graph is typed for such
+    /// sizes only.
+    pub fn facts(&self) -> &[Fact] {
+        &self.facts
+    }
+
+    /// The graph's symbols where its inputs, by name, have these sizes (`None`: not given), and the
+    /// first of them at which the model does not run.
+    pub fn bind<'a>(&self, sizes: impl IntoIterator<Item = (&'a str, &'a [Option<i64>])>) -> (Bindings, Option<Contradiction>) {
+        let inputs: Vec<Declared> = self.inputs();
+        let ty = |name: &str| inputs.iter().find(|input| input.name == name)?.ty.as_ref();
+        facts::bind(sizes.into_iter().filter_map(|(name, sizes)| Some((name, ty(name)?, sizes))), &self.facts)
+    }
+
+    /// What a careful reader should know: declared types that proved wrong, and the facts.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

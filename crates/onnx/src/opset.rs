@@ -72,6 +72,7 @@ impl Model {
         let needed = IR_VERSIONS.iter().find(|(opset, _)| version >= *opset).map_or(3, |(_, ir)| *ir);
         written.proto.ir_version = Some(self.proto.ir_version().max(needed));
         let unknown_field = self.unknown_field().map(str::to_string);
-        Ok(Model::from_proto(written.proto)?.with_origin(self.external, unknown_field))
+        let converted = Model::from_proto(written.proto)?.with_origin(self.external, unknown_field);
+        Ok(converted.under(&self)?.into_owned())
     }
 }

@@ -1,7 +1,7 @@
 //! Why a node stays opaque, and what is still certain about its results.
 
 use regraft_ir::onnx::ImportOperand;
-use regraft_ir::{PartialType, TensorType, TypeError};
+use regraft_ir::{Dim, PartialType, TensorType, TypeError};
 
 /// Why a node stays opaque.
 pub(crate) struct Refusal {
@@ -9,11 +9,13 @@ pub(crate) struct Refusal {
     pub why: String,
     /// What is still certain about its results; empty if nothing is.
     pub types: Vec<PartialType>,
+    /// Sizes that are equal wherever it runs.
+    pub needs: Vec<(Dim, Dim)>,
 }
 
 impl From<String> for Refusal {
     fn from(why: String) -> Refusal {
-        Refusal { why, types: Vec::new() }
+        Refusal { why, types: Vec::new(), needs: Vec::new() }
     }
 }
 
@@ -26,7 +28,10 @@ impl From<&str> for Refusal {
 impl From<TypeError> for Refusal {
     fn from(error: TypeError) -> Refusal {
         let why = error.to_string();
-        Refusal { why, types: if let TypeError::Undecided { types, .. } = error { types } else { Vec::new() } }
+        match error {
+            TypeError::Undecided { types, needs, .. } => Refusal { why, types, needs },
+            TypeError::Invalid(_) => why.into(),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use regraft_ir::dim::{Arithmetic, Factor};
-use regraft_ir::{Const, DType, Dim, Graph};
+use regraft_ir::{Carrier, Const, DType, Dim, Graph, ValueId};
 
 use crate::emit::Emitter;
 
@@ -33,7 +33,10 @@ impl Emitter<'_> {
         if let Some(name) = self.size_nodes.made.get(size) {
             return Ok(name.clone());
         }
-        let name = size.compute(&mut Sizer { emitter: self, graph })?;
+        let name = match graph.bearer(size) {
+            Some((value, axis)) => self.axis(value, axis),
+            None => size.compute(&mut Sizer { emitter: self, graph })?,
+        };
         self.size_nodes.made.insert(size.clone(), name.clone());
         Ok(name)
     }
@@ -41,18 +44,17 @@ impl Emitter<'_> {
     fn factor(&mut self, graph: &Graph, factor: &Factor<'_>) -> Result<String, String> {
         match factor {
             Factor::Symbol(symbol) => {
-                let (value, axis) = graph.carrier(symbol).ok_or_else(|| symbol.to_string())?;
-                let carrier = self.names.get(value).to_string();
-                let shape = match self.size_nodes.shapes.get(&carrier) {
-                    Some(shape) => shape.clone(),
-                    None => {
-                        let shape = self.computed("Shape", &[&carrier], &[]);
-                        self.size_nodes.shapes.insert(carrier, shape.clone());
-                        shape
-                    }
-                };
-                let axis = self.ints(&[axis as i64]);
-                Ok(self.computed("Gather", &[&shape, &axis], &[("axis", 0)]))
+                let Carrier { value, axis, factor, offset } = graph.carrier(symbol).ok_or_else(|| symbol.to_string())?;
+                let mut size = self.axis(value, axis);
+                if offset != 0 {
+                    let offset = self.ints(&[offset]);
+                    size = self.computed("Sub", &[&size, &offset], &[]);
+                }
+                if factor != 1 {
+                    let factor = self.ints(&[factor]);
+                    size = self.computed("Div", &[&size, &factor], &[]);
+                }
+                Ok(size)
             }
             Factor::FloorDiv(a, b) => {
                 let (x, y) = (self.size(graph, a)?, self.size(graph, b)?);
@@ -72,6 +74,21 @@ impl Emitter<'_> {
                 Ok(self.computed("Where", &[&is_one, &y, &x], &[]))
             }
         }
+    }
+
+    /// The size of a value's axis.
+    fn axis(&mut self, value: ValueId, axis: usize) -> String {
+        let carrier = self.names.get(value).to_string();
+        let shape = match self.size_nodes.shapes.get(&carrier) {
+            Some(shape) => shape.clone(),
+            None => {
+                let shape = self.computed("Shape", &[&carrier], &[]);
+                self.size_nodes.shapes.insert(carrier, shape.clone());
+                shape
+            }
+        };
+        let axis = self.ints(&[axis as i64]);
+        self.computed("Gather", &[&shape, &axis], &[("axis", 0)])
     }
 
     fn ints(&mut self, values: &[i64]) -> String {

@@ -40,8 +40,11 @@ impl Speller {
     pub(crate) fn new(model: &Model) -> Speller {
         let graph = model.graph();
         let carriers = graph.ids().filter(|id| matches!(graph.node(*id).op, Op::Input(_) | Op::Opaque(_)));
-        let sizes = carriers.flat_map(|id| graph.node(id).types.iter().flatten().flat_map(|t| t.shape.iter()));
-        let symbols = sizes.filter_map(|d| d.as_symbol().map(ToString::to_string)).collect();
+        let mut symbols = Vec::new();
+        carriers.flat_map(|id| graph.node(id).types.iter().flatten().flat_map(|t| t.shape.iter())).for_each(|d| d.symbols(&mut symbols));
+        symbols.sort();
+        symbols.dedup();
+        let symbols = symbols.into_iter().filter(|symbol| graph.carrier(symbol).is_some()).collect();
         Speller { version: model.opset("").unwrap_or(1), symbols }
     }
 
@@ -83,6 +86,6 @@ impl Speller {
     pub(crate) fn carriers(&self, graph: &Graph, size: &Dim) -> Vec<ValueId> {
         let mut symbols = Vec::new();
         size.symbols(&mut symbols);
-        symbols.iter().filter_map(|s| graph.carrier(s)).map(|(value, _)| value).collect()
+        symbols.iter().filter_map(|s| graph.carrier(s)).map(|carrier| carrier.value).collect()
     }
 }

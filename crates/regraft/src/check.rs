@@ -272,8 +272,9 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
         None => (a, fixed),
     };
     report.limited = limited(&fixed);
+    report.notes.extend(needed_sizes(&a));
     observer.phase(Phase::Load, &report.b.clone());
-    let b = Model::read(&request.b)?;
+    let b = Model::read(&request.b)?.under(&a)?.into_owned();
     let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {
@@ -317,8 +318,16 @@ fn certified(request: &CheckRequest, report: &mut CheckReport, observer: &mut dy
         report.notes.push(format!("{} is not used: {}", certified.file, certified.summary));
         return Ok(false);
     }
+    if decided && !refuted {
+        report.notes.extend(needed_sizes(&Model::read(&request.a)?.at_sizes(&certified.fixed).map_err(Failure::new)?));
+    }
     report.certificate = Some(certified);
     Ok(decided)
+}
+
+/// What the sizes of A must be, or A does not run: the two are compared for such sizes only.
+fn needed_sizes(a: &Model) -> impl Iterator<Item = String> {
+    a.facts().iter().map(|fact| format!("of the sizes at which A runs, {fact}"))
 }
 
 /// Looks for a proof; true if it gives the verdict. It does unless the user brings data to compare

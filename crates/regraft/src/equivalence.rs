@@ -61,11 +61,13 @@ pub struct Gap {
     pub why: String,
 }
 
-/// Proves that `b` equals `a`, as far as this effort allows.
+/// Proves that `b` equals `a` at all sizes at which `a` runs, as far as this effort allows.
 pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Failure> {
     let start = Instant::now();
     let rules = Library::shipped()?;
     let other = Signature::of(a.proto()).compare(&Signature::of(b.proto())).0;
+    // The question is whether they agree wherever `a` runs.
+    let b = &*b.under(a)?;
     let plainer = [plain(a), plain(b)];
     let (a, b) = (plainer[0].as_ref().unwrap_or(a), plainer[1].as_ref().unwrap_or(b));
     let mut found = match other.first() {
@@ -102,7 +104,8 @@ pub fn compare(a: &Model, b: &Model, effort: &Effort) -> Result<Comparison, Fail
         asked: found.asked,
         seconds: start.elapsed().as_secs_f64(),
     };
-    comparison.summary = comparison.line();
+    let sizes = if a.facts().is_empty() { "all sizes of at least 1" } else { "all sizes at which A runs" };
+    comparison.summary = comparison.line(sizes);
     Ok(comparison)
 }
 
@@ -115,7 +118,7 @@ fn is_opaque(model: &Model) -> bool {
 fn undeclared(model: &Model) -> Option<Model> {
     let mut proto = model.proto().clone();
     proto.graph.as_mut()?.value_info.clear();
-    Model::from_proto(proto).ok()
+    Some(Model::from_proto(proto).ok()?.under(model).ok()?.into_owned())
 }
 
 fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalence) -> regraft_equate::Equivalence {
@@ -125,14 +128,14 @@ fn better(first: regraft_equate::Equivalence, second: regraft_equate::Equivalenc
 }
 
 impl Comparison {
-    fn line(&self) -> String {
+    fn line(&self, sizes: &str) -> String {
         let constants = if self.rounded == 1 { "folded constant is" } else { "folded constants are" };
         match (self.open.first(), self.gaps.first()) {
             (None, _) if self.rounded > 0 => {
                 format!("bounded: proved, if {} {constants} what they stand for, to {:.1e}", self.rounded, self.bound)
             }
-            (None, _) if self.assumptions.is_empty() => "proved for all inputs and all sizes of at least 1".into(),
-            (None, _) => format!("proved {}, for all inputs and all sizes of at least 1", self.assumptions.join(", ")),
+            (None, _) if self.assumptions.is_empty() => format!("proved for all inputs and {sizes}"),
+            (None, _) => format!("proved {}, for all inputs and {sizes}", self.assumptions.join(", ")),
             (Some(output), Some(gap)) => match &gap.beside {
                 Some(beside) => format!("no proof for `{output}`: it stops at {}, beside {beside}", gap.value),
                 None => format!("no proof for `{output}`: it stops at {}", gap.value),

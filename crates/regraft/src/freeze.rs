@@ -83,6 +83,7 @@ fn refused(error: &FixedError, inputs: &[ValueInfo]) -> Failure {
     match error {
         FixedError::Fixed { .. } => failure.hint("sizes that the model fixes cannot be changed"),
         FixedError::Contradiction { .. } => failure.hint("a name stands for one size, wherever it occurs"),
+        FixedError::Excluded(_) => failure.hint("the model does not run at such sizes, give others"),
         FixedError::Unsound(_) => failure.hint("does the model run at these sizes?"),
         _ => failure.hint(known(inputs)),
     }

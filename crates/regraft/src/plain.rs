@@ -27,7 +27,8 @@ pub(crate) fn plain(model: &Model) -> Option<Model> {
     let mut found = None;
     for _ in 0..ROUNDS {
         let current = found.as_ref().unwrap_or(model);
-        let Some(next) = round(current).and_then(|proto| Model::from_proto(proto).ok()) else { break };
+        let read = |proto| Some(Model::from_proto(proto).ok()?.under(model).ok()?.into_owned());
+        let Some(next) = round(current).and_then(read) else { break };
         found = Some(next);
     }
     found

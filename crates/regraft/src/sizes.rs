@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regraft_ir::Bindings;
+use regraft_ir::{Bindings, Dim, TensorType};
 use regraft_onnx::Model;
 use regraft_onnx::proto::tensor_shape_proto::dimension;
 use regraft_onnx::proto::{ValueInfoProto, type_proto};
@@ -133,19 +133,25 @@ impl Sizes {
                 }
             }
         }
+        let given = |info: &ValueInfo, axis: usize, symbols: &BTreeMap<String, i64>| {
+            let named = |s: &str| symbols.get(s).map(|v| *v as usize);
+            let from_shape = shapes.iter().find(|s| s.input == info.name).and_then(|g| match &g.sizes[axis] {
+                Size::Known(n) => Some(*n),
+                Size::Symbol(s) => named(s),
+            });
+            info.dims[axis].or(from_shape).or_else(|| named(&info.symbols[axis]))
+        };
+        let mut known = known(model, infos, |info, axis| given(info, axis, &symbols))?;
+        let types: BTreeMap<String, TensorType> = model.inputs().into_iter().filter_map(|i| Some((i.name, i.ty?))).collect();
         let mut guesses = 0;
         let mut inputs = Vec::new();
         for info in infos {
-            let given = shapes.iter().find(|s| s.input == info.name);
             let mut shape = Vec::new();
-            for (axis, declared) in info.dims.iter().enumerate() {
-                let named = |s: &str| symbols.get(s).map(|v| *v as usize);
-                let from_shape = given.and_then(|g| match &g.sizes[axis] {
-                    Size::Known(n) => Some(*n),
-                    Size::Symbol(s) => named(s),
-                });
-                let size = declared.or(from_shape).or_else(|| named(&info.symbols[axis])).unwrap_or_else(|| {
-                    let made_up = guess.size(info.dims.len(), axis, guesses);
+            for axis in 0..info.dims.len() {
+                let own = types.get(&info.name).and_then(|ty| ty.shape.get(axis));
+                let told = given(info, axis, &symbols).or_else(|| usize::try_from(own?.eval(&known)?).ok());
+                let size = told.unwrap_or_else(|| {
+                    let made_up = fitting(own, guess.size(info.dims.len(), axis, guesses), &mut known);
                     guesses += 1;
                     if !info.symbols[axis].is_empty() && info.symbols[axis] != "?" {
                         symbols.insert(info.symbols[axis].clone(), made_up as i64);
@@ -161,15 +167,8 @@ impl Sizes {
             inputs.push(InputSpec { name: info.name.clone(), dtype, shape });
         }
         // The graph's own symbols: its inputs' dims against the sizes just chosen.
-        let mut bindings = Bindings::new();
-        for declared in model.inputs() {
-            let (Some(ty), Some(spec)) = (declared.ty, inputs.iter().find(|i| i.name == declared.name)) else { continue };
-            for (d, size) in ty.shape.iter().zip(&spec.shape) {
-                if let Some(symbol) = d.as_symbol() {
-                    bindings.insert(symbol.to_string(), *size as i64);
-                }
-            }
-        }
+        let chosen: Vec<Vec<Option<i64>>> = inputs.iter().map(|i| i.shape.iter().map(|size| i64::try_from(*size).ok()).collect()).collect();
+        let (bindings, _) = model.bind(inputs.iter().zip(&chosen).map(|(input, sizes)| (input.name.as_str(), sizes.as_slice())));
         let ranges = integer_ranges(model, &bindings);
         Ok(Sizes { inputs, symbols: bindings, guessed: guesses > 0, ranges })
     }
@@ -194,6 +193,24 @@ impl Sizes {
     pub fn feeds(&self, fill: Fill, seed: u64) -> Result<Feeds, Failure> {
         Ok(fill_inputs(fill, &self.inputs, &FillOptions { seed, ranges: self.ranges.clone(), ..FillOptions::default() })?)
     }
+}
+
+/// The graph's symbols as far as the sizes `given` tell them.
+fn known(model: &Model, infos: &[ValueInfo], given: impl Fn(&ValueInfo, usize) -> Option<usize>) -> Result<Bindings, Failure> {
+    let sizes = |info: &ValueInfo| (0..info.dims.len()).map(|axis| given(info, axis).and_then(|size| i64::try_from(size).ok())).collect();
+    let sizes: Vec<Vec<Option<i64>>> = infos.iter().map(sizes).collect();
+    match model.bind(infos.iter().zip(&sizes).map(|(info, sizes)| (info.name.as_str(), sizes.as_slice()))) {
+        (known, None) => Ok(known),
+        (_, Some(excluded)) => Err(Failure::new(excluded).hint("the model does not run at such sizes, give others")),
+    }
+}
+
+/// A size that an input's axis can have, from `guess` on.
+fn fitting(own: Option<&Dim>, guess: usize, known: &mut Bindings) -> usize {
+    let Some((factor, symbol, offset)) = own.and_then(Dim::linear) else { return guess };
+    let steps = (guess as i64 - offset + factor - 1).div_euclid(factor).max(1);
+    known.insert(symbol.to_string(), steps);
+    usize::try_from(factor * steps + offset).unwrap_or(guess)
 }
 
 /// What the model declares about the inputs that a caller must feed.

@@ -253,3 +253,19 @@ fn a_normalization_by_the_mean_square_is_what_it_is_defined_as() {
     whole.attribute[0].i = Some(0);
     check("unproved", &a(0.01), &model_of(23, vec![whole], "y"));
 }
+
+/// The second model need not run where the first one does not; where the first one runs, it has to.
+#[test]
+fn models_are_the_same_where_the_first_one_runs() {
+    let one_row = || constant("s", 7, &[2], &[1, 4]);
+    let narrow = model([vec![one_row()], nodes("v = Reshape(x, s); r = Relu(v); y = Relu(r)")].concat(), "y");
+    let wide = model(nodes("r = Relu(x); y = Relu(r)"), "y");
+    assert_eq!((narrow.facts().len(), wide.facts().len()), (1, 0));
+    check("proved", &narrow, &wide);
+    check("unproved", &wide, &narrow);
+    // The same inside a branch that is always taken.
+    let body = ("v = Reshape(x, s); o = Relu(v)", "o");
+    let taken = || vec![one_row(), constant("k", 9, &[], &[1]), branches("r = If(k)", [body, body]), node("y = Relu(r)")];
+    check("unproved", &wide, &model(taken(), "y"));
+    check("proved", &narrow, &model(taken(), "y"));
+}

@@ -28,7 +28,13 @@ pub fn small(graph: &dyn View, value: ValueId) -> Option<Const> {
 pub fn splat(graph: &dyn View, value: ValueId) -> Option<f64> {
     match graph.kind(value.node) {
         OpKind::Constant => graph.splat(value.node),
-        OpKind::ConstantOfShape => if let Op::ConstantOfShape(c) = graph.op(value.node) { c.value.splat() } else { None },
+        OpKind::ConstantOfShape => {
+            if let Op::ConstantOfShape(c) = graph.op(value.node) {
+                c.value.splat()
+            } else {
+                None
+            }
+        }
         OpKind::Reshape | OpKind::Unsqueeze | OpKind::Squeeze | OpKind::Expand | OpKind::Transpose | OpKind::Identity | OpKind::Tile => {
             splat(graph, graph.inputs(value.node)[0])
         }

@@ -1,6 +1,7 @@
 //! Certificates, replayed and forged.
 
 mod effects;
+mod facts;
 mod models;
 mod replaying;
 mod signatures;

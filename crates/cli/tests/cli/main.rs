@@ -10,6 +10,7 @@ mod certificate;
 mod check;
 mod cost;
 mod explain;
+mod facts;
 mod freeze;
 #[cfg(unix)]
 mod messages;

@@ -205,9 +205,7 @@ fn actual<'a>(subject: &'a Subject<'_>, ours: &Ours) -> HashMap<&'a str, Vec<(Bi
         for (info, datum) in graph.input.iter().zip(&set.inputs) {
             let (Some(Some(ty)), Some(tensor)) = (ours.types.get(info.name()), &datum.proto) else { continue };
             for (dim, size) in ty.shape.iter().zip(&tensor.dims) {
-                if let Some(symbol) = dim.as_symbol() {
-                    bindings.insert(symbol.to_string(), *size);
-                }
+                bindings.extend(dim.solve_number(*size).map(|(symbol, number)| (symbol.to_string(), number)));
             }
         }
         for (info, datum) in graph.output.iter().zip(&set.outputs) {

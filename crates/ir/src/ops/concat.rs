@@ -37,13 +37,19 @@ impl Operator for Concat {
                 }
             }
         }
+        let mut different: Option<TypeError> = None;
         for ty in rest {
             for at in (0..first.rank()).filter(|at| *at != axis) {
-                equal_sizes(&first.shape[at], &ty.shape[at], || format!("Concat along axis {axis} needs equal sizes at axis {at}"))
-                    .map_err(|e| e.with_types([result.clone()]))?;
+                let what = || format!("Concat along axis {axis} needs equal sizes at axis {at}");
+                if let Err(error) = equal_sizes(&first.shape[at], &ty.shape[at], what) {
+                    different = Some(different.map_or(error.clone(), |first| first.and(error)));
+                }
             }
         }
-        Ok(vec![result])
+        match different {
+            Some(error) => Err(error.with_types([result])),
+            None => Ok(vec![result]),
+        }
     }
 
     fn eval<S: Scalar>(&self, inputs: &[Value<S>], _: &EvalContext<'_>) -> Result<Vec<Value<S>>, EvalError> {

@@ -7,7 +7,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
-use crate::ops::operands::{channel_vectors, divided, equal_sizes, floats, one_result, per_channel, reals};
+use crate::ops::operands::{channel_vectors, divided, enforced_sizes, floats, one_result, per_channel, reals};
 use crate::ops::window::{Grid, Window, import_window, spelled, weight_kernel};
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value};
@@ -50,7 +50,7 @@ impl Operator for Conv {
         let mut shape = Shape::from_iter([x.shape[0].clone(), w.shape[0].clone()]);
         shape.extend(window.outputs("Conv", &x.shape[2..], false)?);
         let types = vec![TensorType { dtype, shape }];
-        equal_sizes("Conv", "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))
+        enforced_sizes("Conv", "channels that fit the weights", &x.shape[1], &(w.shape[1].clone() * Dim::from(self.group)))
             .and_then(|()| divided("Conv", &w.shape[0], self.group))
             .and_then(|_| per_channel("Conv", inputs, 2, &w.shape[0]))
             .map_err(|e| e.with_types(types.clone()))?;

@@ -8,7 +8,7 @@ use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::conv::{biased, block_columns, known_kernel};
-use crate::ops::operands::{LARGEST_SIZE, channel_vectors, divided, equal_sizes, floats, one_result, per_channel, reals};
+use crate::ops::operands::{LARGEST_SIZE, channel_vectors, divided, enforced_sizes, floats, one_result, per_channel, reals};
 use crate::ops::strided::transposed;
 use crate::ops::window::{Grid, MOST_SPATIAL, Window, ints_or, spelled, split_pad, weight_kernel};
 use crate::scalar::Scalar;
@@ -76,7 +76,7 @@ impl Operator for ConvTranspose {
             shape.push(self.output(&window, axis, size)?);
         }
         let types = vec![TensorType { dtype, shape }];
-        equal_sizes("ConvTranspose", "channels that fit the weights", &x.shape[1], &w.shape[0])
+        enforced_sizes("ConvTranspose", "channels that fit the weights", &x.shape[1], &w.shape[0])
             .and_then(|()| divided("ConvTranspose", &w.shape[0], self.group))
             .and_then(|_| per_channel("ConvTranspose", inputs, 2, &results))
             .map_err(|e| e.with_types(types.clone()))?;

@@ -7,7 +7,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
-use crate::ops::operands::{LARGEST_SIZE, divided};
+use crate::ops::operands::{LARGEST_SIZE, enforced_divided};
 use crate::ops::strided::gather;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, strides};
@@ -84,7 +84,7 @@ impl Operator for DepthToSpace {
         let (b, area) = (Dim::from(self.blocksize), self.blocksize * self.blocksize);
         let shape = Shape::from_iter([n.clone(), c.floor_div(&area.into()), h.clone() * b.clone(), w.clone() * b]);
         let types = vec![TensorType { dtype: x.dtype, shape }];
-        divided("DepthToSpace", c, area).map_err(|e| e.with_types(types.clone()))?;
+        enforced_divided("DepthToSpace", c, area).map_err(|e| e.with_types(types.clone()))?;
         Ok(types)
     }
 
@@ -136,7 +136,7 @@ impl Operator for SpaceToDepth {
         let shape = Shape::from_iter([n.clone(), c.clone() * b.clone() * b.clone(), h.floor_div(&b), w.floor_div(&b)]);
         let types = vec![TensorType { dtype: x.dtype, shape }];
         for size in [h, w] {
-            divided("SpaceToDepth", size, self.blocksize).map_err(|e| e.with_types(types.clone()))?;
+            enforced_divided("SpaceToDepth", size, self.blocksize).map_err(|e| e.with_types(types.clone()))?;
         }
         Ok(types)
     }

@@ -7,7 +7,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
-use crate::ops::operands::{equal_sizes, float_or, floats, reals};
+use crate::ops::operands::{enforced_sizes, equal_sizes, float_or, floats, reals};
 use crate::ops::strided::transposed;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
@@ -43,7 +43,7 @@ impl Operator for Gemm {
         let (l, n) = if self.trans_b { (b1, b0) } else { (b0, b1) };
         let result = TensorType::new(dtype, [m.clone(), n.clone()]);
         let undecided = |e: TypeError| e.with_types([result.clone()]);
-        equal_sizes("Gemm", "equal inner sizes", k, l).map_err(undecided)?;
+        enforced_sizes("Gemm", "equal inner sizes", k, l).map_err(undecided)?;
         if let Some(c) = inputs.get(2) {
             if c.rank() > 2 {
                 return Err(TypeError::invalid(format!("Gemm adds {c}")));

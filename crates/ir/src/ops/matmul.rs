@@ -4,7 +4,7 @@ use crate::error::{EvalError, TypeError};
 use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
-use crate::ops::operands::equal_sizes;
+use crate::ops::operands::enforced_sizes;
 use crate::scalar::Scalar;
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{TensorType, broadcast_shapes};
@@ -28,7 +28,7 @@ impl Operator for MatMul {
         shape.push(a.shape[ra - 2].clone());
         shape.push(b.shape[rb - 1].clone());
         let types = vec![TensorType { dtype: a.dtype, shape }];
-        equal_sizes("MatMul", "equal inner sizes", k, l).map_err(|e| e.with_types(types.clone()))?;
+        enforced_sizes("MatMul", "equal inner sizes", k, l).map_err(|e| e.with_types(types.clone()))?;
         Ok(types)
     }
 

@@ -50,13 +50,14 @@ pub(crate) fn axes_below(name: &str, axes: &[i64], rank: usize) -> Result<Vec<us
     axes.iter().map(|a| axis_below(name, *a, rank)).collect()
 }
 
-/// Shows that two sizes are equal for all symbol values; otherwise `what` starts the message.
+/// Shows that two sizes are equal for all symbol values; otherwise `what` starts the message. Only
+/// for sizes that every runtime compares: the model does not run where they differ.
 pub(crate) fn equal_sizes(a: &Dim, b: &Dim, what: impl Fn() -> String) -> Result<(), TypeError> {
     if a == b {
         return Ok(());
     }
     let message = format!("{}, not {a} and {b}", what());
-    Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
+    Err(if (a.clone() - b.clone()).known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message).needing(a, b) })
 }
 
 /// Shows that a size is at least 0 for all symbol values ≥ 1; otherwise `what` names it in the
@@ -76,8 +77,8 @@ pub(crate) fn product(dims: &[Dim]) -> Dim {
 
 /// The numbers behind symbolic sizes at run time.
 ///
-/// Symbols are bound by the context, else from the operands' sizes if an operand's type contains
-/// the bare symbol.
+/// Symbols are bound by the context, else from the operands' sizes if a size of an operand's type
+/// tells the symbol.
 pub(crate) fn concrete<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], context: &EvalContext<'_>) -> Result<Vec<i64>, EvalError> {
     let at_once: Option<Vec<i64>> = dims.iter().map(|d| d.eval(context.bindings)).collect();
     if let Some(found) = at_once {
@@ -86,8 +87,8 @@ pub(crate) fn concrete<S: Scalar>(dims: &[Dim], inputs: &[Value<S>], context: &E
     let mut bindings: Bindings = context.bindings.clone();
     for (value, ty) in inputs.iter().zip(context.input_types) {
         for (size, d) in value.shape().iter().zip(&ty.shape) {
-            if let Some(symbol) = d.as_symbol() {
-                bindings.entry(symbol.to_string()).or_insert(*size as i64);
+            if let Some((symbol, number)) = d.solve_number(*size as i64) {
+                bindings.entry(symbol.to_string()).or_insert(number);
             }
         }
     }

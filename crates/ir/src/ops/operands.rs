@@ -38,6 +38,11 @@ pub(crate) fn equal_sizes(name: &str, what: &str, a: &Dim, b: &Dim) -> Result<()
     Err(if a.known().is_some() && b.known().is_some() { TypeError::Invalid(message) } else { TypeError::undecided(message) })
 }
 
+/// The same for sizes that every runtime compares: the model does not run where they differ.
+pub(crate) fn enforced_sizes(name: &str, what: &str, a: &Dim, b: &Dim) -> Result<(), TypeError> {
+    equal_sizes(name, what, a, b).map_err(|e| e.needing(a, b))
+}
+
 /// Fails unless every operand from `from` on is a vector of `channels` elements.
 pub(crate) fn per_channel(name: &str, inputs: &[TensorType], from: usize, channels: &Dim) -> Result<(), TypeError> {
     for t in inputs.iter().skip(from) {
@@ -56,6 +61,13 @@ pub(crate) fn divided(name: &str, size: &Dim, divisor: i64) -> Result<Dim, TypeE
         None if size.known().is_some() => Err(TypeError::invalid(format!("{name} cannot divide {size} by {divisor}"))),
         None => Err(TypeError::undecided(format!("{name} divides {size} by {divisor}"))),
     }
+}
+
+/// The same for a division that every runtime checks: the model does not run where it leaves a
+/// remainder.
+pub(crate) fn enforced_divided(name: &str, size: &Dim, divisor: i64) -> Result<Dim, TypeError> {
+    let whole = Dim::from(divisor) * size.floor_div(&Dim::from(divisor));
+    divided(name, size, divisor).map_err(|e| e.needing(size, &whole))
 }
 
 /// All operands as real tensors.

@@ -49,9 +49,20 @@ pub(super) struct Automaton {
     states: Vec<State>,
     /// The next state, by a hash of a state and an answer.
     next: FxHashMap<u128, u32>,
+    /// A hash of the inputs of the graphs that it knows: which of them have the sizes that a rewrite
+    /// reads is not asked.
+    inputs: u64,
 }
 
 impl Automaton {
+    /// Makes sure that what is known holds for this graph.
+    pub(super) fn enter(&mut self, graph: &Graph, facts: &Facts<'_>) {
+        let inputs = graph.inputs().iter().fold(0, |hash, id| mix(hash ^ u128::from(facts[*id].core))) as u64;
+        if inputs != self.inputs {
+            *self = Automaton { inputs, ..Automaton::default() };
+        }
+    }
+
     /// What is known to match at a node, and the nodes that it speaks of by number; `None` if that
     /// is not known yet.
     pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
@@ -83,7 +94,7 @@ impl Automaton {
     /// Remembers what matches at a node, and the questions that it took to find out.
     pub(super) fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, leaf: Arc<Leaf>) {
         if self.states.len() >= MOST_STATES {
-            *self = Automaton::default();
+            *self = Automaton { inputs: self.inputs, ..Automaton::default() };
         }
         let mut nodes = Numbering::from_iter([anchor]);
         let mut at = 0u32;

@@ -83,7 +83,8 @@ fn surviving(engine: &Engine<'_>, dirty: &NodeSet, before: &[Arc<Move>]) -> (Vec
     let outdated = |m: &Move| {
         m.reads().iter().any(|id| graph.get(*id).is_none())
             || m.patch.create.iter().any(|new| {
-                matches!(new.inputs.first(), Some(PatchValue::Old(v)) if dirty.contains(v.node)) && twin(graph, &new.op, &new.inputs).is_some()
+                matches!(new.inputs.first(), Some(PatchValue::Old(v)) if dirty.contains(v.node))
+                    && twin(graph, &new.op, &new.inputs).is_some()
             })
     };
     let mut moves: Vec<Arc<Move>> = Vec::with_capacity(before.len() + 16);

@@ -65,6 +65,7 @@ impl<'a> Matcher<'a> {
         which: Which,
         seen: &mut FxHashSet<u64>,
     ) -> Vec<Arc<Move>> {
+        self.automaton.enter(graph, facts);
         let (mut moves, mut nodes) = (Vec::new(), Numbering::new());
         for (anchor, distance) in anchors {
             let node = graph.node(*anchor);
@@ -79,7 +80,7 @@ impl<'a> Matcher<'a> {
                 if template.depth <= *distance || (which == Which::Merges && !template.is_merge) {
                     continue;
                 }
-                let Some(places) = template.place(graph, &nodes) else { continue };
+                let places = template.place(graph, &nodes);
                 let place = template.identity(&places);
                 if seen.contains(&place) {
                     continue;
@@ -107,7 +108,7 @@ impl<'a> Matcher<'a> {
         let asked = witness.into_asked();
         let numbered = Automaton::numbered(graph, facts, anchor, &asked);
         let templates = numbered.as_ref().and_then(|nodes| {
-            let numbered = |template: &Template| template.numbered(nodes, &asked.carriers).map(Arc::new);
+            let numbered = |template: &Template| template.numbered(graph, nodes).map(Arc::new);
             found.templates.iter().map(|template| numbered(template)).collect::<Option<Vec<_>>>()
         });
         match (numbered, templates) {

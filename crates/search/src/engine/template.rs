@@ -37,8 +37,8 @@ pub(super) struct Template {
     nodes: SmallVec<[NodeId; 6]>,
     covers: SmallVec<[ValueId; 12]>,
     patch: Patch,
-    /// Symbols whose numbers the patch reads from inputs, which stand behind the numbered nodes.
-    carriers: Vec<String>,
+    /// Which of the graph's inputs stand behind the numbered nodes: the patch reads their sizes.
+    inputs: SmallVec<[u32; 2]>,
 }
 
 /// A [`Template`] at one place.
@@ -67,39 +67,34 @@ impl Template {
             covers: found.covers(),
             nodes: found.nodes,
             patch,
-            carriers: Vec::new(),
+            inputs: SmallVec::new(),
         }
     }
 
-    /// The same with numbers in place of ids. `None` if one of its nodes has neither a number nor
-    /// carries a symbol.
-    pub(super) fn numbered(&self, nodes: &[NodeId], carriers: &[(String, NodeId)]) -> Option<Template> {
-        let mut symbols: Vec<String> = Vec::new();
+    /// The same with numbers in place of ids. `None` if one of its nodes has no number and is no
+    /// input of the graph.
+    pub(super) fn numbered(&self, graph: &Graph, nodes: &[NodeId]) -> Option<Template> {
+        let mut inputs: SmallVec<[u32; 2]> = SmallVec::new();
         let mut number = |id: NodeId| {
             if let Some(at) = nodes.iter().position(|n| *n == id) {
                 return Some(NodeId(at as u32));
             }
-            let (symbol, _) = carriers.iter().find(|(_, carrier)| *carrier == id)?;
-            let at = symbols.iter().position(|s| s == symbol).unwrap_or_else(|| {
-                symbols.push(symbol.clone());
-                symbols.len() - 1
+            let input = graph.inputs().iter().position(|input| *input == id)? as u32;
+            let at = inputs.iter().position(|known| *known == input).unwrap_or_else(|| {
+                inputs.push(input);
+                inputs.len() - 1
             });
             Some(NodeId((nodes.len() + at) as u32))
         };
         let patch = renumbered(&self.patch, &mut number)?;
         let ids = self.nodes.iter().map(|id| number(*id)).collect::<Option<_>>()?;
         let covers = self.covers.iter().map(|v| Some(number(v.node)?.port(v.port))).collect::<Option<_>>()?;
-        let cores = self.cores.clone();
-        Some(Template { nodes: ids, covers, patch, cores, carriers: symbols, ..*self })
+        Some(Template { nodes: ids, covers, patch, inputs, cores: self.cores.clone(), ..*self })
     }
 
-    /// The nodes that it speaks of at a place, by number; `None` if a symbol has no carrier.
-    pub(super) fn place(&self, graph: &Graph, nodes: &[NodeId]) -> Option<SmallVec<[NodeId; 32]>> {
-        let mut all: SmallVec<[NodeId; 32]> = SmallVec::from_slice(nodes);
-        for symbol in &self.carriers {
-            all.push(graph.carrier(symbol)?.0.node);
-        }
-        Some(all)
+    /// The nodes that it speaks of, by number, where the numbered ones are these.
+    pub(super) fn place(&self, graph: &Graph, nodes: &[NodeId]) -> SmallVec<[NodeId; 32]> {
+        nodes.iter().copied().chain(self.inputs.iter().map(|at| graph.inputs()[*at as usize])).collect()
     }
 
     /// Identity of the match at a place.
@@ -115,11 +110,8 @@ impl Template {
             PatchValue::Old(v) => PatchValue::Old(here(v.node).port(v.port)),
             new @ PatchValue::New { .. } => *new,
         };
-        let create = |new: &NewNode| NewNode {
-            op: new.op.clone(),
-            inputs: new.inputs.iter().map(value).collect(),
-            types: new.types.clone(),
-        };
+        let create =
+            |new: &NewNode| NewNode { op: new.op.clone(), inputs: new.inputs.iter().map(value).collect(), types: new.types.clone() };
         Rewrite {
             nodes: self.nodes.iter().map(|id| here(*id)).collect(),
             patch: Patch {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use regraft_ir::{Const, EvalError, Graph, NodeId, Op, OpKind, TensorType, ValueId, View};
+use regraft_ir::{Carrier, Const, Dim, EvalError, Graph, NodeId, Op, OpKind, TensorType, ValueId, View};
 use rustc_hash::FxHashSet;
 
 /// A question about nodes of a graph, which may be ids or anything else that stands for a node.
@@ -34,9 +34,9 @@ pub(super) struct Witness<'a> {
 pub(super) struct Asked {
     /// The questions, in order.
     pub(super) questions: Vec<Question<NodeId>>,
-    /// Where the numbers of symbols were read from. These nodes are the same in every state, and
-    /// asking about them does not count.
-    pub(super) carriers: Vec<(String, NodeId)>,
+    /// Inputs whose sizes are read at run time. They are the same in every state, and asking about
+    /// them does not count.
+    pub(super) inputs: Vec<NodeId>,
     seen: FxHashSet<Question<NodeId>>,
 }
 
@@ -51,10 +51,15 @@ impl<'a> Witness<'a> {
         self.asked.into_inner()
     }
 
+    fn lean_on(&self, value: Option<ValueId>) {
+        let id = value.map(|value| value.node).filter(|id| self.graph.kind(*id) == OpKind::Input);
+        self.asked.borrow_mut().inputs.extend(id);
+    }
+
     fn note(&self, question: Question<NodeId>) {
         let mut asked = self.asked.borrow_mut();
-        let about_carrier = matches!(question, Question::Node(id) if asked.carriers.iter().any(|(_, carrier)| *carrier == id));
-        if !about_carrier && asked.seen.insert(question) {
+        let about_input = matches!(question, Question::Node(id) if asked.inputs.contains(&id));
+        if !about_input && asked.seen.insert(question) {
             asked.questions.push(question);
         }
     }
@@ -105,11 +110,15 @@ impl View for Witness<'_> {
         self.graph.is_before(a, b)
     }
 
-    fn carrier(&self, symbol: &str) -> Option<(ValueId, usize)> {
+    fn carrier(&self, symbol: &str) -> Option<Carrier> {
         let found = View::carrier(self.graph, symbol);
-        if let Some((value, _)) = found {
-            self.asked.borrow_mut().carriers.push((symbol.to_string(), value.node));
-        }
+        self.lean_on(found.map(|carrier| carrier.value));
+        found
+    }
+
+    fn bearer(&self, size: &Dim) -> Option<(ValueId, usize)> {
+        let found = View::bearer(self.graph, size);
+        self.lean_on(found.map(|(value, _)| value));
         found
     }
 
