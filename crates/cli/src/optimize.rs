@@ -30,17 +30,46 @@ enum Search {
     Auto,
     /// Steepest descent with a short look-ahead.
     Greedy,
-    /// Cost-based backtracking from the input.
+    /// Cost-based backtracking from the input (TASO).
     Backtrack,
+    /// All sequences of rewrites (OCGGS); for small graphs.
+    Enumerate,
+    /// The same, but for permutations (OCGGS, Algorithm 1).
+    Prune,
+    /// The same, where a state takes over the rewrites of the one before (OCGGS, Algorithm 2).
+    Dpp,
+    /// All sequences, of the orders of independent rewrites one.
+    SleepSets,
+    /// All graphs that rewrites lead to, each explored once.
+    Table,
+    /// A beam, half of it for rewrites that cost something before they pay (OCGGS, Algorithm 3).
+    Sample,
 }
 
-impl From<Search> for SearchKind {
-    fn from(search: Search) -> SearchKind {
-        match search {
+/// Longest sequence of an exhaustive search, as in the paper on OCGGS.
+const STEPS: usize = 10;
+
+impl Search {
+    /// The strategy, with sequences of at most so many rewrites.
+    fn kind(self, steps: Option<u16>) -> SearchKind {
+        let limit = steps.map(usize::from);
+        let steps = limit.unwrap_or(STEPS);
+        match self {
             Search::Auto => SearchKind::Auto,
             Search::Greedy => SearchKind::Greedy,
             Search::Backtrack => SearchKind::Backtrack,
+            Search::Enumerate => SearchKind::Enumerate { steps },
+            Search::Prune => SearchKind::Prune { steps },
+            Search::Dpp => SearchKind::Dpp { steps },
+            Search::SleepSets => SearchKind::SleepSets { steps },
+            Search::Table => SearchKind::Table { steps },
+            Search::Sample => SearchKind::Sample { steps: limit },
         }
+    }
+
+    /// Whether sequences can be limited.
+    fn takes_steps(self) -> bool {
+        !matches!(self, Search::Auto | Search::Greedy | Search::Backtrack)
     }
 }
 
@@ -135,6 +164,9 @@ pub struct Args {
     /// How to search
     #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Search")]
     search: Search,
+    /// Longest sequence of rewrites [default: 10 where all are tried, otherwise any]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Search")]
+    steps: Option<u16>,
     /// Where prices of operators come from
     #[arg(long, value_name = "MODEL", default_value = "measured", help_heading = "Search")]
     cost: Cost,
@@ -297,6 +329,10 @@ fn request(args: &Args) -> Result<Request, Failure> {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
     };
+    if args.steps.is_some() && !args.search.takes_steps() {
+        let failure = Failure::new("--steps limits searches that try sequences of rewrites, and this one has no such limit");
+        return Err(failure.hint("add --search sample, or another of those that try sequences"));
+    }
     let default = || (!is_stream(&output).unwrap_or(false)).then(|| beside(&output));
     let certificate = args.certificate.clone().or_else(default).filter(|_| !args.no_certificate);
     Ok(Request {
@@ -304,7 +340,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
-        search: args.search.into(),
+        search: args.search.kind(args.steps),
         cost: args.cost.into(),
         budget: args.budget,
         threads: args.threads.map(usize::from),

@@ -2,18 +2,18 @@
 //! the start state is a candidate from the beginning, every state has a collision-resistant key,
 //! and a re-created node costs what the original did.
 
-use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use regraft_cost::Ns;
 use rustc_hash::FxHashSet;
 
+use crate::best::Best;
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher};
 use crate::greedy::Greedy;
+use crate::lineage::State;
 use crate::strategy::{Outcome, Script, Strategy};
 
 /// Best-first search over states whose cost stays below `alpha` times the best cost so far.
@@ -37,29 +37,6 @@ impl Default for Backtrack {
     }
 }
 
-/// A state as the path to it, shared with its ancestors.
-struct State {
-    parent: Option<Rc<State>>,
-    step: Option<Arc<Move>>,
-    /// Moves of this state, found when it is expanded; most states never are.
-    moves: OnceCell<Vec<Arc<Move>>>,
-    cost: Ns,
-    key: u128,
-}
-
-impl State {
-    fn path(&self) -> Vec<Arc<Move>> {
-        let mut path: Vec<Arc<Move>> = self.step.iter().cloned().collect();
-        let mut at = self.parent.clone();
-        while let Some(state) = at {
-            path.extend(state.step.iter().cloned());
-            at = state.parent.clone();
-        }
-        path.reverse();
-        path
-    }
-}
-
 impl Strategy for Backtrack {
     fn name(&self) -> &'static str {
         "backtrack"
@@ -67,8 +44,7 @@ impl Strategy for Backtrack {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let start = engine.depth();
-        let base = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
-        let mut best: Vec<Script> = vec![base];
+        let mut best = Best::from(Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() }).keeping(self.keep);
         let mut prefix = Vec::new();
         let mut visited = 0;
         if self.descend_first {
@@ -76,48 +52,38 @@ impl Strategy for Backtrack {
             visited += descent.visited;
             for script in descent.scripts {
                 prefix = script.moves.clone();
-                remember(&mut best, script, self.keep);
+                best.offer(script.cost, script.key, || script.moves);
             }
             prefix.iter().for_each(|m| engine.apply(m));
         }
         let root_depth = engine.depth();
-        let moves = all_moves(engine, matcher);
-        let root = Rc::new(State { parent: None, step: None, moves: OnceCell::from(moves), cost: engine.cost(), key: engine.key() });
+        let root = State::root(engine);
         let mut seen = FxHashSet::from_iter([root.key]);
         // Ties go to the state found first.
         let mut queue = BinaryHeap::from([(Reverse(root.cost), Reverse(0usize))]);
-        let mut states = vec![root];
+        let mut states: Vec<Rc<State>> = vec![root];
         let (mut expanded, mut complete) = (0, true);
         while let Some((Reverse(cost), Reverse(at))) = queue.pop() {
             if expanded >= self.expansions || budget.exhausted() {
                 complete = false;
                 break;
             }
-            let bound = (best[0].cost as f64 * self.alpha) as Ns;
+            let bound = (best.cost() as f64 * self.alpha) as Ns;
             if cost > bound {
                 continue;
             }
             expanded += 1;
             let state = states[at].clone();
-            for step in state.path() {
-                engine.apply(&step);
-            }
-            let moves = state.moves.get_or_init(|| match state.parent.as_ref().and_then(|p| p.moves.get()) {
-                Some(before) => next_moves(engine, matcher, before),
-                None => all_moves(engine, matcher),
-            });
-            for step in moves {
+            state.enter(engine);
+            for step in state.moves(engine, matcher) {
                 engine.apply(step);
                 visited += 1;
                 let (cost, key) = (engine.cost(), engine.key());
-                if cost as f64 <= best[0].cost as f64 * self.alpha && seen.insert(key) {
-                    let child = State { parent: Some(state.clone()), step: Some(step.clone()), moves: OnceCell::new(), cost, key };
-                    if best.len() < self.keep || best.last().is_some_and(|worst| cost < worst.cost) {
-                        let moves = prefix.iter().cloned().chain(child.path()).collect();
-                        remember(&mut best, Script { moves, cost, key }, self.keep);
-                    }
+                if cost as f64 <= best.cost() as f64 * self.alpha && seen.insert(key) {
+                    let child = state.child(step, engine);
+                    best.offer(cost, key, || prefix.iter().cloned().chain(child.path()).collect());
                     queue.push((Reverse(cost), Reverse(states.len())));
-                    states.push(Rc::new(child));
+                    states.push(child);
                 }
                 engine.undo();
             }
@@ -128,15 +94,6 @@ impl Strategy for Backtrack {
         while engine.depth() > start {
             engine.undo();
         }
-        Outcome { scripts: best, visited, complete }
+        Outcome { scripts: best.into_scripts(), visited, complete }
     }
-}
-
-fn remember(best: &mut Vec<Script>, script: Script, keep: usize) {
-    if best.iter().any(|b| b.key == script.key) {
-        return;
-    }
-    let at = best.partition_point(|b| b.cost <= script.cost);
-    best.insert(at, script);
-    best.truncate(keep.max(1));
 }

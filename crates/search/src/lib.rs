@@ -19,19 +19,36 @@
 //! ```
 
 pub mod backtrack;
+mod best;
 pub mod budget;
+pub mod dpp;
 pub mod engine;
+pub mod enumerate;
 pub mod greedy;
+mod lineage;
+mod ordered;
+pub mod prune;
 pub mod random_walk;
+pub mod sample;
 pub mod savings;
+pub mod sleep_sets;
 pub mod spread;
 pub mod strategy;
+pub mod table;
+mod traversal;
 
 pub use backtrack::Backtrack;
 pub use budget::{Budget, Steps};
+pub use dpp::Dpp;
 pub use engine::{Counters, Engine, Matcher, Move, all_moves, next_moves};
+pub use enumerate::Enumerate;
 pub use greedy::Greedy;
+pub use ordered::Order;
+pub use prune::Prune;
 pub use random_walk::RandomWalk;
+pub use sample::Sample;
 pub use savings::{Savings, Testbed, meets};
+pub use sleep_sets::SleepSets;
 pub use spread::Spread;
 pub use strategy::{Outcome, Script, Strategy};
+pub use table::Table;

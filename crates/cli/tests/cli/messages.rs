@@ -32,7 +32,7 @@ fn bench() -> Bench {
 }
 
 /// Commands that fail before a runtime is asked.
-const ALONE: [&str; 13] = [
+const ALONE: [&str; 14] = [
     "optimize good.onnx -o none/out.onnx",
     "optimize good.onnx -o folder",
     "optimize good.onnx -o good.onnx",
@@ -43,6 +43,7 @@ const ALONE: [&str; 13] = [
     "optimize good.onnx -o out.onnx --rules none.rules",
     "optimize good.onnx -o out.onnx --deny nothing-of-that-name",
     "optimize good.onnx -o out.onnx --memory much",
+    "optimize good.onnx -o out.onnx --steps 3",
     "optimize good.onnx -o out.onnx --runtime-library none.so",
     "check good.onnx none.onnx",
     "zoo emit no-such-network -o out.onnx",

@@ -53,7 +53,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         machine: MachineKey::detect().cpu,
         threads: run.job.threads,
         seed: request.seed,
-        search: format!("{:?}", request.search).to_lowercase(),
+        search: request.search.to_string(),
         cost: format!("{:?}", request.cost).to_lowercase(),
         timings: timings(comparison),
         undecided,

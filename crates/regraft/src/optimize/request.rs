@@ -1,10 +1,12 @@
 //! What a caller requests from `optimize`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
+use regraft_search::{Backtrack, Dpp, Enumerate, Greedy, Order, Prune, Sample, SleepSets, Strategy, Table};
 
 use crate::limits::Limits;
 use crate::optimize::Choice;
@@ -19,6 +21,61 @@ pub enum SearchKind {
     Greedy,
     /// Cost-based backtracking from the input.
     Backtrack,
+    /// All sequences of rewrites up to a length.
+    Enumerate {
+        /// The length.
+        steps: usize,
+    },
+    /// Of their permutations, those in one order.
+    Prune {
+        /// The length.
+        steps: usize,
+    },
+    /// The same, where a state takes over the rewrites of the one before.
+    Dpp {
+        /// The length.
+        steps: usize,
+    },
+    /// All sequences, of the orders of independent rewrites one.
+    SleepSets {
+        /// The length.
+        steps: usize,
+    },
+    /// All graphs that so many rewrites lead to, each explored once.
+    Table {
+        /// The length.
+        steps: usize,
+    },
+    /// A beam, half of it for rewrites that cost something before they pay.
+    Sample {
+        /// The longest sequence, if it is limited.
+        steps: Option<usize>,
+    },
+}
+
+impl SearchKind {
+    /// The strategy.
+    pub(crate) fn strategy(self) -> Box<dyn Strategy> {
+        let order = Order::Monotone;
+        match self {
+            SearchKind::Auto => Box::new(Backtrack::default()),
+            SearchKind::Greedy => Box::new(Greedy::default()),
+            SearchKind::Backtrack => Box::new(Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }),
+            SearchKind::Enumerate { steps } => Box::new(Enumerate { steps }),
+            SearchKind::Prune { steps } => Box::new(Prune { steps, order }),
+            SearchKind::Dpp { steps } => Box::new(Dpp { steps, order }),
+            SearchKind::SleepSets { steps } => Box::new(SleepSets { steps }),
+            SearchKind::Table { steps } => Box::new(Table { steps }),
+            SearchKind::Sample { steps } => Box::new(Sample { steps, ..Sample::default() }),
+        }
+    }
+}
+
+/// As on the command line.
+impl fmt::Display for SearchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == SearchKind::Auto { "auto" } else { self.strategy().name() })
+    }
 }
 
 /// Where prices come from.

@@ -72,7 +72,7 @@ impl Writable for AtOpset {
 
 /// The patch that applies `rule` to a match.
 pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Patch, Refusal> {
-    let Edit { patch, reads_below } = edit(graph, rule, found, writable)?;
+    let Edit { patch, reads_below, .. } = edit(graph, rule, found, writable)?;
     if reads_below && reads_replaced(graph, &patch, None) {
         return Err(Refusal::Cycle);
     }
@@ -87,6 +87,8 @@ pub struct Edit {
     /// The target may read what lies below its root: another root, or a reused operator that reads
     /// the root. Whether that closes a cycle is for [`closes_cycle`] to tell.
     pub reads_below: bool,
+    /// Operators of the graph that stand for operators of the target.
+    pub reused: SmallVec<[NodeId; 4]>,
 }
 
 /// The patch that applies `rule` to a match, whether it closes a cycle or not.
@@ -95,7 +97,7 @@ pub struct Edit {
 ///
 /// All but [`Refusal::Cycle`].
 pub fn edit(graph: &dyn View, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Edit, Refusal> {
-    let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable, twins: false };
+    let mut builder = Builder { graph, env: found.env.clone(), create: Vec::new(), writable, reads_opaque: false, reused: SmallVec::new() };
     for (var, body) in &rule.lets {
         let value = builder.single(body)?;
         builder.env[*var] = Some(Val::Value(value));
@@ -121,8 +123,9 @@ pub fn edit(graph: &dyn View, rule: &Rule, found: &Found, writable: &dyn Writabl
     if replace.is_empty() {
         return Err(Refusal::Nothing);
     }
-    let reads_below = found.roots.len() > 1 || builder.twins;
-    Ok(Edit { patch: prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace }), reads_below })
+    let reads_below = found.is_merge() || builder.reads_opaque || !builder.reused.is_empty();
+    let patch = prune(Patch { cause: Arc::clone(&rule.name), create: builder.create, replace });
+    Ok(Edit { patch, reads_below, reused: builder.reused })
 }
 
 struct Builder<'a> {
@@ -130,8 +133,10 @@ struct Builder<'a> {
     env: Vec<Option<Val>>,
     create: Vec<NewNode>,
     writable: &'a dyn Writable,
-    /// Whether an operator of the graph was reused.
-    twins: bool,
+    /// Whether an opaque operator is read, which may lie below what is replaced.
+    reads_opaque: bool,
+    /// See [`Edit::reused`].
+    reused: SmallVec<[NodeId; 4]>,
 }
 
 impl Scope for Builder<'_> {
@@ -397,7 +402,7 @@ impl Builder<'_> {
             return Ok(SmallVec::from_iter([PatchValue::New { index: at as u32, port: 0 }]));
         }
         if let Some(twin) = twin(self.graph, &op, &inputs) {
-            self.twins = true;
+            self.reused.push(twin);
             return Ok(SmallVec::from_iter([PatchValue::Old(twin.out())]));
         }
         let types: Option<Vec<TensorType>> = inputs.iter().map(|v| self.ty(*v).cloned()).collect();

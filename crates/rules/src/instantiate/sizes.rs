@@ -44,7 +44,7 @@ impl Builder<'_> {
     /// The size of a value's axis.
     fn axis(&mut self, value: ValueId, axis: usize) -> Result<PatchValue, Refusal> {
         // Only an opaque node can lie below what is replaced.
-        self.twins |= self.graph.kind(value.node) == OpKind::Opaque;
+        self.reads_opaque |= self.graph.kind(value.node) == OpKind::Opaque;
         let rank = self.graph.ty(value).map_or(0, |ty| ty.rank() as i64);
         let sizes = self.one(Op::Shape(shape::Shape { start: 0, end: rank }), &[PatchValue::Old(value)])?;
         let axis = self.integers(&[(axis as i64).into()])?;

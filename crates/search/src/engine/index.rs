@@ -94,7 +94,9 @@ fn surviving(engine: &Engine<'_>, dirty: &NodeSet, before: &[Arc<Move>]) -> (Vec
         if m.nodes.iter().any(|id| dirty.contains(*id)) || (m.asks_for_readers() && operand_touched()) {
             continue;
         }
-        if m.reads().iter().any(|id| dirty.contains(*id)) && outdated(m) {
+        // A node that stands for one of the target may compute something else now.
+        let is_changed = m.reused().iter().any(|id| dirty.contains(*id));
+        if is_changed || m.reads().iter().any(|id| dirty.contains(*id)) && outdated(m) {
             again.extend(m.patch.replace.iter().map(|(old, _)| old.node));
         } else if !(merged && m.patch.replace.len() > 1 && makes_cycle(graph, &m.patch, Some(&ranks))) {
             moves.push(m.clone());

@@ -147,7 +147,10 @@ impl<'a> Matcher<'a> {
                 }
                 match edit(view, rule, &found, self.writable) {
                     Ok(edit) => {
-                        seen.insert(place);
+                        // Where this one closes a cycle, another reading of the operands may not.
+                        if !edit.reads_below {
+                            seen.insert(place);
+                        }
                         leaf.templates.push(Arc::new(Template::new(view, graph, at, depth, rule, found, edit)));
                     }
                     Err(Refusal::Guard | Refusal::Nothing) => {}

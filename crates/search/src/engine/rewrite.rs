@@ -18,6 +18,8 @@ pub struct Move {
     /// The edit.
     pub patch: Patch,
     template: Arc<Template>,
+    /// Existing nodes that stand for nodes of the target.
+    reused: SmallVec<[NodeId; 4]>,
     /// Nodes that the edit reads or puts in the place of others.
     reads: SmallVec<[NodeId; 8]>,
     place: u64,
@@ -25,11 +27,11 @@ pub struct Move {
 
 impl Move {
     /// A template at a place with this identity.
-    pub(super) fn new(template: &Arc<Template>, Rewrite { nodes, patch }: Rewrite, place: u64) -> Move {
+    pub(super) fn new(template: &Arc<Template>, Rewrite { nodes, reused, patch }: Rewrite, place: u64) -> Move {
         let mut reads: SmallVec<[NodeId; 8]> = patch.reads().map(|v| v.node).collect();
         reads.sort_unstable();
         reads.dedup();
-        Move { rule: template.rule, nodes, patch, template: template.clone(), reads, place }
+        Move { rule: template.rule, nodes, patch, template: template.clone(), reused, reads, place }
     }
 
     /// Nodes that the edit reads or puts in the place of others.
@@ -47,6 +49,11 @@ impl Move {
     /// Whether this move rewrites this match of `rule`, with the same operand order.
     pub fn is_at(&self, rule: &Rule, found: &Found) -> bool {
         self.place == place_of(rule, found)
+    }
+
+    /// Existing nodes that stand for nodes of the target.
+    pub fn reused(&self) -> &[NodeId] {
+        &self.reused
     }
 
     /// Hashes of the new operators with their operand types, in the order of the patch.

@@ -137,6 +137,16 @@ impl<'a> Engine<'a> {
         true
     }
 
+    /// Nodes that the latest move made.
+    pub fn created(&self) -> &[NodeId] {
+        self.last_step().map_or(&[], |step| &step.applied.created)
+    }
+
+    /// Nodes that the latest move took away.
+    pub fn removed(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.last_step().into_iter().flat_map(|step| step.applied.removed.iter().map(|(id, _)| *id))
+    }
+
     /// The kind of a move: equal for moves of one rule at matches with the same operators, operand
     /// types and near surroundings.
     pub fn kind_of(&self, step: &Move) -> u64 {

@@ -24,6 +24,8 @@ pub(super) struct Template {
     pub(super) asks_for_readers: bool,
     /// The edit may close a cycle.
     pub(super) reads_below: bool,
+    /// Existing nodes that stand for nodes of the target.
+    reused: SmallVec<[NodeId; 4]>,
     /// Readers of the result may depend on more than before: several roots became one, or an
     /// existing node is reused.
     pub(super) adds_paths: bool,
@@ -45,6 +47,8 @@ pub(super) struct Template {
 pub(super) struct Rewrite {
     /// Operators of the source.
     pub(super) nodes: SmallVec<[NodeId; 6]>,
+    /// Existing nodes that stand for nodes of the target.
+    pub(super) reused: SmallVec<[NodeId; 4]>,
     /// The edit.
     pub(super) patch: Patch,
 }
@@ -52,7 +56,7 @@ pub(super) struct Rewrite {
 impl Template {
     /// The rewrite of a match, its nodes being ids.
     pub(super) fn new(view: &dyn View, graph: &Graph, rule: usize, depth: usize, by: &Rule, found: Found, edit: Edit) -> Template {
-        let Edit { patch, reads_below } = edit;
+        let Edit { patch, reads_below, reused } = edit;
         let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
         Template {
             rule,
@@ -61,6 +65,7 @@ impl Template {
             asks_for_readers: by.asks_for_readers(),
             reads_below,
             adds_paths: patch.replace.len() > 1 || patch.reads().any(|v| !operands().any(|o| *o == v)),
+            reused,
             drops_paths: drops_paths(view, &found.nodes, &patch),
             cores: cores(graph, &patch),
             name: hash_of_name(by),
@@ -88,8 +93,9 @@ impl Template {
         };
         let patch = renumbered(&self.patch, &mut number)?;
         let ids = self.nodes.iter().map(|id| number(*id)).collect::<Option<_>>()?;
+        let reused = self.reused.iter().map(|id| number(*id)).collect::<Option<_>>()?;
         let covers = self.covers.iter().map(|v| Some(number(v.node)?.port(v.port))).collect::<Option<_>>()?;
-        Some(Template { nodes: ids, covers, patch, inputs, cores: self.cores.clone(), ..*self })
+        Some(Template { nodes: ids, reused, covers, patch, inputs, cores: self.cores.clone(), ..*self })
     }
 
     /// The nodes that it speaks of, by number, where the numbered ones are these.
@@ -114,6 +120,7 @@ impl Template {
             |new: &NewNode| NewNode { op: new.op.clone(), inputs: new.inputs.iter().map(value).collect(), types: new.types.clone() };
         Rewrite {
             nodes: self.nodes.iter().map(|id| here(*id)).collect(),
+            reused: self.reused.iter().map(|id| here(*id)).collect(),
             patch: Patch {
                 cause: Arc::clone(&self.patch.cause),
                 create: self.patch.create.iter().map(create).collect(),

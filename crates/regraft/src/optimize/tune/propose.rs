@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
+use regraft_search::{Budget, Engine, Matcher, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::SearchKind;
 use crate::optimize::script::Rewrite;
@@ -53,13 +53,7 @@ pub fn propose(
 ) -> Proposals {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
-    let outcome = match search {
-        SearchKind::Greedy => Greedy::default().search(&mut engine, &mut matcher, budget),
-        SearchKind::Auto => Backtrack::default().search(&mut engine, &mut matcher, budget),
-        SearchKind::Backtrack => {
-            Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }.search(&mut engine, &mut matcher, budget)
-        }
-    };
+    let outcome = search.strategy().search(&mut engine, &mut matcher, budget);
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, refused: refused(&matcher) }
 }
