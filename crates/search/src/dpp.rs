@@ -1,5 +1,5 @@
 //! Dynamic programming plus pruning (OCGGS, PVLDB 13(11) 2020, Algorithm 2): a state takes over the
-//! moves of its father.
+//! moves of the one before.
 //!
 //! The engine takes over moves in every search, and looks around the change for others. What is
 //! particular here is what is *not* looked at: a move that is new, and takes away nothing that the

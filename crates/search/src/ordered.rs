@@ -54,8 +54,8 @@ fn place(step: &Move) -> (usize, SmallVec<[NodeId; 6]>) {
 /// A search of ordered sequences.
 pub(crate) struct Ordered {
     order: Order,
-    /// After a move, only those of its father are tried that are left, and those that take away what
-    /// it made (OCGGS, Theorem 5).
+    /// After a move, only those of the state before are tried that are left, and those that take away
+    /// what it made (OCGGS, Theorem 5).
     reuses_children: bool,
     monotone: Vec<bool>,
     labels: FxHashMap<NodeId, Label>,
@@ -73,7 +73,7 @@ impl Ordered {
         self.from(traversal, &moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
-    /// Explores a state with these moves, `before` being those of its father that make all anew.
+    /// Explores a state with these moves, `before` being those of the state before that make all anew.
     fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], before: &Places, depth: usize, run: Run) {
         if traversal.left() == 0 {
             return;
@@ -103,10 +103,10 @@ impl Ordered {
                 self.labels.extend(created.iter().enumerate().map(|(at, id)| (*id, (depth + 1, at))));
                 let mut next = traversal.next_moves(moves);
                 if self.reuses_children && next_run.last.is_some() {
-                    let father: Places = moves.iter().map(|m| place(m)).collect();
+                    let known: Places = moves.iter().map(|m| place(m)).collect();
                     let is_bound = |m: &Move| self.order == Order::Published || self.monotone[m.rule];
                     let feeds = |m: &Move| m.nodes.iter().any(|id| created.contains(id));
-                    next.retain(|m| father.contains(&place(m)) || !is_bound(m) || feeds(m));
+                    next.retain(|m| known.contains(&place(m)) || !is_bound(m) || feeds(m));
                 }
                 self.from(traversal, &next, &anew, depth + 1, next_run);
                 self.labels.retain(|id, _| !created.contains(id));

@@ -3,8 +3,9 @@
 //! state is remembered.
 //!
 //! Whether moves are independent is asked in the state at hand: each must still be possible after the
-//! other, and both orders must lead to the same state. That holds for rules of every kind, where an order fixed beforehand (OCGGS, PVLDB 13(11)
-//! 2020, Theorem 4) loses graphs if one rewrite enables another through its context.
+//! other, and both orders must lead to the same state. That holds for rules of every kind, where an
+//! order fixed beforehand (OCGGS, PVLDB 13(11) 2020, Theorem 4) loses graphs if one rewrite enables
+//! another through its context.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -27,7 +28,6 @@ pub struct SleepSets {
 type Moves = FxHashSet<*const Move>;
 
 /// A move that is not tried again below, since every state that it leads to is reached otherwise.
-#[derive(Clone)]
 struct Asleep {
     step: Arc<Move>,
     /// The moves that are still possible after it, in the state at hand.
@@ -75,8 +75,11 @@ fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], mut aslee
         if traversal.left() > 0 {
             let next = traversal.next_moves(moves);
             let after: Moves = next.iter().map(Arc::as_ptr).collect();
-            let possible: Vec<(&Asleep, u128)> =
-                asleep.iter().filter(|other| after.contains(&Arc::as_ptr(&other.step))).map(|other| (other, traversal.key_after(&other.step))).collect();
+            let possible: Vec<(&Asleep, u128)> = asleep
+                .iter()
+                .filter(|other| after.contains(&Arc::as_ptr(&other.step)))
+                .map(|other| (other, traversal.key_after(&other.step)))
+                .collect();
             // Whether this move is still possible after another one shows where both start.
             traversal.leave();
             let below = possible.into_iter().filter(|(other, key)| other.commutes(step, *key, traversal, moves));

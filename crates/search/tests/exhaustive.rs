@@ -32,7 +32,10 @@ const FAMILIES: [(&str, &str); 5] = [
          (rule join (all (as ?a (add ?x ?y)) (as ?b (mul ?x ?z))) => (all (sub ?m ?z) (sub ?m ?y)) (let (?m (mul (mul ?x ?y) ?z)))
            (when (before ?a ?b)) (numeric exact))",
     ),
-    ("readers", "(rule alone (neg ?x) => (sigmoid ?x) (when (= (users ?x) 1)) (numeric exact)) (rule split (abs ?x) => (mul ?x ?x) (numeric exact))"),
+    (
+        "readers",
+        "(rule alone (neg ?x) => (sigmoid ?x) (when (= (users ?x) 1)) (numeric exact)) (rule split (abs ?x) => (mul ?x ?x) (numeric exact))",
+    ),
 ];
 
 fn library(rules: &str) -> Library {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use regraft_audit::{any_rank, coverage};
 use regraft_ir::Trust;
 use regraft_rules::sample::Sizes;
-use regraft_rules::{Numeric, Proofs, Rule};
+use regraft_rules::{Numeric, Proofs, Rule, reaches};
 
 use crate::console::Console;
 use crate::corpus::Corpus;
@@ -59,6 +59,7 @@ fn explanation(rule: &Rule, corpus: &Corpus, example: Option<Example>) -> String
     section("Algebra", &rule.algebra.join("\n"));
     section("Rule", &rule.text);
     section("Applies", &conditions(rule));
+    section("Order of rewrites", &order(rule));
     section("Numeric class", &format!("{}: {}", rule.numeric, meaning(rule.numeric)));
     section("Trust", &format!("{}: {}", rule.trust, reason(rule)));
     section("Where it pays", &uses(rule, corpus));
@@ -70,6 +71,15 @@ fn explanation(rule: &Rule, corpus: &Corpus, example: Option<Example>) -> String
         None => section("Example", "no random instance of it was found"),
     }
     out
+}
+
+/// Whether searches may try it in one order with others.
+fn order(rule: &Rule) -> String {
+    let reaches: Vec<String> = reaches(rule).iter().map(ToString::to_string).collect();
+    match reaches.is_empty() {
+        true => "monotone: in any order with rewrites of other operators, to the same effect".into(),
+        false => format!("not monotone: it {}; it may enable rewrites that share no operator with it", reaches.join(", ")),
+    }
 }
 
 fn conditions(rule: &Rule) -> String {
