@@ -1,5 +1,6 @@
 //! `Template`: a rewrite of nodes that are known by number.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -99,7 +100,10 @@ impl Template {
     }
 
     /// The nodes that it speaks of, by number, where the numbered ones are these.
-    pub(super) fn place(&self, graph: &Graph, nodes: &[NodeId]) -> SmallVec<[NodeId; 32]> {
+    pub(super) fn place<'n>(&self, graph: &Graph, nodes: &'n [NodeId]) -> Cow<'n, [NodeId]> {
+        if self.inputs.is_empty() {
+            return Cow::Borrowed(nodes);
+        }
         nodes.iter().copied().chain(self.inputs.iter().map(|at| graph.inputs()[*at as usize])).collect()
     }
 
