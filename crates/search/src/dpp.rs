@@ -5,11 +5,11 @@
 //! particular here is what is *not* looked at: a move that is new, and takes away nothing that the
 //! latest move made (Theorem 5, which holds for monotone moves alone).
 
-use crate::budget::Budget;
-use crate::engine::{Engine, Matcher};
+use std::sync::Arc;
+
+use crate::engine::Move;
 use crate::ordered::{Order, Ordered};
-use crate::strategy::{Outcome, Strategy};
-use crate::traversal::Traversal;
+use crate::traversal::{Exhaustive, Traversal};
 
 /// Tries the sequences of at most `steps` moves whose keys rise, and in which each move was possible
 /// before the latest one or takes away what that made.
@@ -21,28 +21,14 @@ pub struct Dpp {
     pub order: Order,
 }
 
-impl Dpp {
-    /// Searches, and shows every state that it visits.
-    pub fn visiting<'e>(
-        &self,
-        engine: &mut Engine<'e>,
-        matcher: &mut Matcher<'_>,
-        budget: &mut dyn Budget,
-        visit: &mut dyn FnMut(&Engine<'e>),
-    ) -> Outcome {
-        let mut ordered = Ordered::new(self.order, true, matcher.library());
-        let mut traversal = Traversal::new(engine, matcher, self.steps, budget, visit);
-        ordered.explore(&mut traversal);
-        traversal.outcome()
-    }
-}
+impl Exhaustive for Dpp {
+    const NAME: &'static str = "dpp";
 
-impl Strategy for Dpp {
-    fn name(&self) -> &'static str {
-        "dpp"
+    fn steps(&self) -> usize {
+        self.steps
     }
 
-    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.visiting(engine, matcher, budget, &mut |_| {})
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        Ordered::new(self.order, true, traversal.library()).explore(traversal, moves);
     }
 }

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves};
-use crate::strategy::{Outcome, Strategy};
-use crate::traversal::Traversal;
+use crate::engine::Move;
+use crate::traversal::{Exhaustive, Traversal};
 
 /// Tries every sequence of at most `steps` moves, in depth-first order, whether it has been in a
 /// state before or not.
@@ -16,29 +14,15 @@ pub struct Enumerate {
     pub steps: usize,
 }
 
-impl Enumerate {
-    /// Searches, and shows every state that it visits.
-    pub fn visiting<'e>(
-        &self,
-        engine: &mut Engine<'e>,
-        matcher: &mut Matcher<'_>,
-        budget: &mut dyn Budget,
-        visit: &mut dyn FnMut(&Engine<'e>),
-    ) -> Outcome {
-        let moves = all_moves(engine, matcher);
-        let mut traversal = Traversal::new(engine, matcher, self.steps, budget, visit);
-        explore(&mut traversal, &moves);
-        traversal.outcome()
-    }
-}
+impl Exhaustive for Enumerate {
+    const NAME: &'static str = "enumerate";
 
-impl Strategy for Enumerate {
-    fn name(&self) -> &'static str {
-        "enumerate"
+    fn steps(&self) -> usize {
+        self.steps
     }
 
-    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.visiting(engine, matcher, budget, &mut |_| {})
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        explore(traversal, moves);
     }
 }
 

@@ -52,3 +52,4 @@ pub use sleep_sets::SleepSets;
 pub use spread::Spread;
 pub use strategy::{Outcome, Script, Strategy};
 pub use table::Table;
+pub use traversal::Exhaustive;

@@ -15,7 +15,7 @@ use regraft_rules::{Library, reaches};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::{Engine, Move, all_moves};
+use crate::engine::{Engine, Move};
 use crate::traversal::Traversal;
 
 /// Which moves are ordered.
@@ -67,10 +67,9 @@ impl Ordered {
         Ordered { order, reuses_children, monotone, labels: FxHashMap::default() }
     }
 
-    /// Explores the current state.
-    pub(crate) fn explore(&mut self, traversal: &mut Traversal<'_, '_, '_>) {
-        let moves = all_moves(traversal.engine, traversal.matcher);
-        self.from(traversal, &moves, &Places::default(), 0, Run { start: 0, last: None });
+    /// Explores the start state, with these moves.
+    pub(crate) fn explore(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        self.from(traversal, moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
     /// Explores a state with these moves, `before` being those of the state before that make all anew.

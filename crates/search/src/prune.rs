@@ -1,11 +1,11 @@
 //! Pruning (OCGGS, PVLDB 13(11) 2020, Algorithm 1): of all permutations of a sequence of moves, one is
 //! tried.
 
-use crate::budget::Budget;
-use crate::engine::{Engine, Matcher};
+use std::sync::Arc;
+
+use crate::engine::Move;
 use crate::ordered::{Order, Ordered};
-use crate::strategy::{Outcome, Strategy};
-use crate::traversal::Traversal;
+use crate::traversal::{Exhaustive, Traversal};
 
 /// Tries the sequences of at most `steps` moves whose keys rise.
 #[derive(Clone, Copy, Debug)]
@@ -16,28 +16,14 @@ pub struct Prune {
     pub order: Order,
 }
 
-impl Prune {
-    /// Searches, and shows every state that it visits.
-    pub fn visiting<'e>(
-        &self,
-        engine: &mut Engine<'e>,
-        matcher: &mut Matcher<'_>,
-        budget: &mut dyn Budget,
-        visit: &mut dyn FnMut(&Engine<'e>),
-    ) -> Outcome {
-        let mut ordered = Ordered::new(self.order, false, matcher.library());
-        let mut traversal = Traversal::new(engine, matcher, self.steps, budget, visit);
-        ordered.explore(&mut traversal);
-        traversal.outcome()
-    }
-}
+impl Exhaustive for Prune {
+    const NAME: &'static str = "prune";
 
-impl Strategy for Prune {
-    fn name(&self) -> &'static str {
-        "prune"
+    fn steps(&self) -> usize {
+        self.steps
     }
 
-    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.visiting(engine, matcher, budget, &mut |_| {})
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        Ordered::new(self.order, false, traversal.library()).explore(traversal, moves);
     }
 }

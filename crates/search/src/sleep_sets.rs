@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves};
-use crate::strategy::{Outcome, Strategy};
-use crate::traversal::Traversal;
+use crate::engine::Move;
+use crate::traversal::{Exhaustive, Traversal};
 
 /// Visits every state that at most `steps` moves lead to, permutations of independent moves once.
 #[derive(Clone, Copy, Debug)]
@@ -34,29 +32,15 @@ struct Asleep {
     intact: OnceCell<Moves>,
 }
 
-impl SleepSets {
-    /// Searches, and shows every state that it visits.
-    pub fn visiting<'e>(
-        &self,
-        engine: &mut Engine<'e>,
-        matcher: &mut Matcher<'_>,
-        budget: &mut dyn Budget,
-        visit: &mut dyn FnMut(&Engine<'e>),
-    ) -> Outcome {
-        let moves = all_moves(engine, matcher);
-        let mut traversal = Traversal::new(engine, matcher, self.steps, budget, visit);
-        explore(&mut traversal, &moves, Vec::new());
-        traversal.outcome()
-    }
-}
+impl Exhaustive for SleepSets {
+    const NAME: &'static str = "sleep-sets";
 
-impl Strategy for SleepSets {
-    fn name(&self) -> &'static str {
-        "sleep-sets"
+    fn steps(&self) -> usize {
+        self.steps
     }
 
-    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.visiting(engine, matcher, budget, &mut |_| {})
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        explore(traversal, moves, Vec::new());
     }
 }
 

@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves};
-use crate::strategy::{Outcome, Strategy};
-use crate::traversal::Traversal;
+use crate::engine::Move;
+use crate::traversal::{Exhaustive, Traversal};
 
 /// Visits every state that at most `steps` moves lead to.
 #[derive(Clone, Copy, Debug)]
@@ -21,30 +19,16 @@ pub struct Table {
     pub steps: usize,
 }
 
-impl Table {
-    /// Searches, and shows every state that it visits.
-    pub fn visiting<'e>(
-        &self,
-        engine: &mut Engine<'e>,
-        matcher: &mut Matcher<'_>,
-        budget: &mut dyn Budget,
-        visit: &mut dyn FnMut(&Engine<'e>),
-    ) -> Outcome {
-        let moves = all_moves(engine, matcher);
-        let mut explored = FxHashMap::from_iter([(engine.key(), self.steps)]);
-        let mut traversal = Traversal::new(engine, matcher, self.steps, budget, visit);
-        explore(&mut traversal, &moves, &mut explored);
-        traversal.outcome()
-    }
-}
+impl Exhaustive for Table {
+    const NAME: &'static str = "table";
 
-impl Strategy for Table {
-    fn name(&self) -> &'static str {
-        "table"
+    fn steps(&self) -> usize {
+        self.steps
     }
 
-    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.visiting(engine, matcher, budget, &mut |_| {})
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+        let mut explored = FxHashMap::from_iter([(traversal.engine.key(), self.steps)]);
+        explore(traversal, moves, &mut explored);
     }
 }
 

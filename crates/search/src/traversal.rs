@@ -2,15 +2,54 @@
 
 use std::sync::Arc;
 
+use regraft_rules::Library;
+
 use crate::best::Best;
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, next_moves};
-use crate::strategy::{Outcome, Script};
+use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::strategy::{Outcome, Script, Strategy};
+
+/// A search that visits states depth first, and leaves out only what it knows to be reached
+/// otherwise.
+pub trait Exhaustive {
+    /// See [`Strategy::name`].
+    const NAME: &'static str;
+
+    /// Longest sequence of moves.
+    fn steps(&self) -> usize;
+
+    /// Explores the start state, with these moves.
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]);
+
+    /// Searches, and shows every state that it visits.
+    fn visiting<'e>(
+        &self,
+        engine: &mut Engine<'e>,
+        matcher: &mut Matcher<'_>,
+        budget: &mut dyn Budget,
+        visit: &mut dyn FnMut(&Engine<'e>),
+    ) -> Outcome {
+        let moves = all_moves(engine, matcher);
+        let mut traversal = Traversal::new(engine, matcher, self.steps(), budget, visit);
+        self.explore(&mut traversal, &moves);
+        traversal.outcome()
+    }
+}
+
+impl<S: Exhaustive> Strategy for S {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.visiting(engine, matcher, budget, &mut |_| {})
+    }
+}
 
 /// A depth-first traversal of the states reachable by at most `steps` moves.
-pub(crate) struct Traversal<'t, 'e, 'm> {
+pub struct Traversal<'t, 'e, 'm> {
     pub(crate) engine: &'t mut Engine<'e>,
-    pub(crate) matcher: &'t mut Matcher<'m>,
+    matcher: &'t mut Matcher<'m>,
     budget: &'t mut dyn Budget,
     visit: &'t mut dyn FnMut(&Engine<'e>),
     path: Vec<Arc<Move>>,
@@ -22,7 +61,7 @@ pub(crate) struct Traversal<'t, 'e, 'm> {
 
 impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
     /// At the engine's current state, which is visited.
-    pub(crate) fn new(
+    fn new(
         engine: &'t mut Engine<'e>,
         matcher: &'t mut Matcher<'m>,
         steps: usize,
@@ -32,6 +71,11 @@ impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
         let best = Best::from(Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() });
         visit(engine);
         Traversal { engine, matcher, budget, visit, path: Vec::new(), best, steps, visited: 1, complete: true }
+    }
+
+    /// The rules.
+    pub(crate) fn library(&self) -> &'m Library {
+        self.matcher.library()
     }
 
     /// How many more moves may follow.
@@ -90,7 +134,7 @@ impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
     }
 
     /// What was found.
-    pub(crate) fn outcome(self) -> Outcome {
+    fn outcome(self) -> Outcome {
         Outcome { scripts: self.best.into_scripts(), visited: self.visited, complete: self.complete }
     }
 }

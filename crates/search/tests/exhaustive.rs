@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, SplitMix64, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Dpp, Engine, Enumerate, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
+use regraft_search::{Dpp, Engine, Enumerate, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
 
 /// Random graphs for each family of rules; `REGRAFT_EXHAUSTIVE` names another number.
 const GRAPHS: u64 = 300;

@@ -73,7 +73,7 @@ impl Writable for AtOpset {
 /// The patch that applies `rule` to a match.
 pub fn instantiate(graph: &Graph, rule: &Rule, found: &Found, writable: &dyn Writable) -> Result<Patch, Refusal> {
     let Edit { patch, reads_below, .. } = edit(graph, rule, found, writable)?;
-    if reads_below && reads_replaced(graph, &patch, None) {
+    if reads_below && closes_cycle(graph, &patch) {
         return Err(Refusal::Cycle);
     }
     Ok(patch)

@@ -28,6 +28,7 @@ pub struct Matcher<'a> {
     writable: &'a dyn Writable,
     /// For each kind of operator, the most operators on a path of a pattern rooted there.
     depths: Vec<usize>,
+    radius: usize,
     automaton: Automaton,
     /// Matches that were not rewritten: `(rule, why)`, and where.
     pub refusals: BTreeMap<(String, String), BTreeSet<String>>,
@@ -37,7 +38,14 @@ impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
         let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
-        Matcher { library, writable, depths: depths.collect(), automaton: Automaton::default(), refusals: Default::default() }
+        Matcher {
+            library,
+            writable,
+            depths: depths.collect(),
+            radius: library.radius(),
+            automaton: Automaton::default(),
+            refusals: Default::default(),
+        }
     }
 
     /// The rules.
@@ -47,7 +55,7 @@ impl<'a> Matcher<'a> {
 
     /// How many nodes downstream of a change the root of a match that it touches can be.
     pub(super) fn radius(&self) -> usize {
-        self.depths.iter().copied().max().unwrap_or(0)
+        self.radius
     }
 
     /// The most operators on a path of a pattern whose root is of this kind.
