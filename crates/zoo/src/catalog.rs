@@ -305,6 +305,15 @@ const ENTRIES: &[Entry] = &[
         network: networks::bert::large_layers,
     },
     Entry {
+        name: "vdcnn-29",
+        summary: "VDCNN-29 classifier of texts by their characters, without shortcuts.",
+        source: "Conneau et al. 2017, section 3 and table 2",
+        inputs: &[ids("characters", &[1, 1024], 69)],
+        dynamic: true,
+        convolutional: false,
+        network: networks::vdcnn::build,
+    },
+    Entry {
         name: "paper-bert",
         summary: "Eight layers of dead attention: each linear layer reads the layer's input, keys are not transposed, \
                   and there is no softmax, scale, bias, norm or feed-forward part.",

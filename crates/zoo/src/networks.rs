@@ -14,6 +14,7 @@ pub(crate) mod resnet;
 pub(crate) mod resnext;
 pub(crate) mod squeezenet;
 pub(crate) mod sru;
+pub(crate) mod vdcnn;
 pub(crate) mod vgg;
 pub(crate) mod vit;
 

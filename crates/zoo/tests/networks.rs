@@ -28,7 +28,7 @@ fn arity(op: &str) -> std::ops::RangeInclusive<usize> {
     match op {
         "AveragePool" | "Cast" | "Dropout" | "Erf" | "Flatten" | "GlobalAveragePool" | "LRN" | "MaxPool" | "ReduceMean" | "Relu"
         | "Shape" | "Sigmoid" | "Softmax" | "Sqrt" | "Tanh" | "Transpose" => 1..=1,
-        "Add" | "Div" | "Expand" | "Gather" | "MatMul" | "Mul" | "Pow" | "Reshape" | "Split" | "Sub" | "Unsqueeze" => 2..=2,
+        "Add" | "Div" | "Expand" | "Gather" | "MatMul" | "Mul" | "Pow" | "Reshape" | "Split" | "Sub" | "TopK" | "Unsqueeze" => 2..=2,
         "Conv" => 2..=3,
         "Clip" | "Gemm" | "Pad" | "Where" => 3..=3,
         "BatchNormalization" | "Slice" => 5..=5,
@@ -141,6 +141,7 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("gpt2-block", 7_087_872),
         ("m18", 3_683_786),
         ("bert-large-layers", 2 * 12_596_224),
+        ("vdcnn-29", 16_657_178),
     ];
     let real: Vec<_> = list().iter().filter(|entry| !entry.is_paper_variant()).map(|entry| entry.name).collect();
     assert_eq!(real, known.map(|(name, _)| name));

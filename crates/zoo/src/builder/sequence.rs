@@ -23,15 +23,24 @@ impl Builder {
         })
     }
 
-    /// The largest value of each window of `x` (batch, channels, length).
-    pub(crate) fn max_pool_1d(&mut self, x: &Value, kernel: i64, stride: i64) -> Value {
-        let shape = vec![x.shape[0], x.shape[1], Dim::Fixed((x.size(2) - kernel) / stride + 1)];
+    /// The largest value of each window of `x` (batch, channels, length), both ends padded by `pad`.
+    pub(crate) fn max_pool_1d(&mut self, x: &Value, kernel: i64, stride: i64, pad: i64) -> Value {
+        let shape = vec![x.shape[0], x.shape[1], Dim::Fixed((x.size(2) + 2 * pad - kernel) / stride + 1)];
         let attributes = vec![
             attribute::int("ceil_mode", 0),
             attribute::ints("kernel_shape", &[kernel]),
-            attribute::ints("pads", &[0, 0]),
+            attribute::ints("pads", &[pad, pad]),
             attribute::ints("strides", &[stride]),
         ];
         self.node("MaxPool", &[x], attributes, x.element, shape)
+    }
+
+    /// The `count` largest values of each channel of `x` (batch, channels, length), the largest
+    /// first.
+    pub(crate) fn largest(&mut self, x: &Value, count: i64) -> Value {
+        let (count, shape) = (self.ints(&[count]), vec![x.shape[0], x.shape[1], Dim::Fixed(count)]);
+        let attributes = vec![attribute::int("axis", 2), attribute::int("largest", 1), attribute::int("sorted", 1)];
+        let mut results = self.node_with_results("TopK", &[x, &count], attributes, x.element, vec![shape.clone(), shape]);
+        results.swap_remove(0)
     }
 }

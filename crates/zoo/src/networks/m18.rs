@@ -27,7 +27,7 @@ fn conv_norm_relu(b: &mut Builder, name: &str, x: &Value, out: i64, (kernel, str
 pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let mut x = conv_norm_relu(b, "conv1", &inputs[0], CHANNELS[0], FIRST);
     for (stage, channels) in CHANNELS.into_iter().enumerate() {
-        x = b.max_pool_1d(&x, POOL, POOL);
+        x = b.max_pool_1d(&x, POOL, POOL, 0);
         for repeat in 0..REPEATS {
             x = conv_norm_relu(b, &format!("conv{}_{}", stage + 2, repeat + 1), &x, channels, (KERNEL, 1));
         }
