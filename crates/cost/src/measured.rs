@@ -143,6 +143,16 @@ impl Measured {
         self.machine
     }
 
+    /// The same prices for another model, whose symbols have these values.
+    pub fn lent(&self, bindings: Bindings) -> Measured {
+        Measured { bindings, ..self.clone() }
+    }
+
+    /// Takes over what was learned since the prices were lent.
+    pub fn take_back(&mut self, lent: Measured) {
+        (self.table, self.machine, self.runs) = (lent.table, lent.machine, lent.runs);
+    }
+
     /// The price of a node in its context, and where the price comes from.
     pub fn quote(&self, graph: &Graph, id: NodeId) -> (Ns, Source) {
         if !is_priced(graph, id) {

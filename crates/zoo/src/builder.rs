@@ -190,18 +190,17 @@ impl Builder {
 
     /// Adds a node with one result.
     pub(crate) fn node(&mut self, op: &str, inputs: &[&Value], attributes: Vec<AttributeProto>, element: Element, shape: Shape) -> Value {
-        let mut results = self.node_with_results(op, inputs, attributes, element, vec![shape]);
+        let mut results = self.node_with_results(op, inputs, attributes, vec![(element, shape)]);
         results.pop().expect("one shape gives one result")
     }
 
-    /// Adds a node with one result for each of `shapes`.
+    /// Adds a node with one result for each of `types`.
     pub(crate) fn node_with_results(
         &mut self,
         op: &str,
         inputs: &[&Value],
         attributes: Vec<AttributeProto>,
-        element: Element,
-        shapes: Vec<Shape>,
+        types: Vec<(Element, Shape)>,
     ) -> Vec<Value> {
         let path: String = self.scopes.iter().map(|scope| format!("/{}", scope.name)).collect();
         let mut name = format!("{path}/{op}");
@@ -210,8 +209,11 @@ impl Builder {
             name = format!("{name}_{seen}");
         }
         *seen += 1;
-        let results: Vec<_> =
-            shapes.into_iter().enumerate().map(|(index, shape)| Value { name: format!("{name}_output_{index}"), element, shape }).collect();
+        let results: Vec<_> = types
+            .into_iter()
+            .enumerate()
+            .map(|(index, (element, shape))| Value { name: format!("{name}_output_{index}"), element, shape })
+            .collect();
         self.nodes.push(NodeProto {
             input: inputs.iter().map(|value| value.name.clone()).collect(),
             output: results.iter().map(|value| value.name.clone()).collect(),

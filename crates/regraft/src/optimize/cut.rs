@@ -7,6 +7,8 @@ use regraft_onnx::Written;
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use regraft_onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 
+use crate::units::Size;
+
 /// A written model, ready to be cut.
 pub struct Cutter<'a> {
     written: &'a Written,
@@ -15,17 +17,17 @@ pub struct Cutter<'a> {
     initializers: HashMap<&'a str, &'a TensorProto>,
 }
 
-/// A value where a model is cut: its name in the part, its value in the whole, and its element type
-/// and sizes.
+/// A value where a model is cut: its name in the part, its value in the whole, and what the part
+/// declares of it.
 pub struct End {
     /// Name in the part.
     pub name: String,
     /// The value.
     pub value: ValueId,
-    /// Its type; a part is made for one set of sizes.
+    /// Its type.
     pub ty: TensorType,
-    /// Its sizes; open for outputs.
-    pub sizes: Option<Vec<usize>>,
+    /// The sizes that the part declares; none at all if it leaves them open.
+    pub shape: Option<Vec<Size>>,
 }
 
 impl<'a> Cutter<'a> {
@@ -52,13 +54,18 @@ impl<'a> Cutter<'a> {
         self.names.get(&value).is_some_and(defined)
     }
 
+    /// The name of a value in the file.
+    pub fn name(&self, value: ValueId) -> Option<&'a str> {
+        self.names.get(&value).copied()
+    }
+
     fn is_input(&self, name: &str) -> bool {
         self.written.proto.graph.iter().any(|g| g.input.iter().any(|i| i.name() == name))
     }
 
     /// The part that computes `outputs` from `inputs`; an error names what is missing.
     pub fn cut(&self, inputs: &[End], outputs: &[End]) -> Result<ModelProto, String> {
-        let name = |end: &End| self.names.get(&end.value).copied().ok_or_else(|| format!("`{}` is not in the file", end.name));
+        let name = |end: &End| self.name(end.value).ok_or_else(|| format!("`{}` is not in the file", end.name));
         let ends: HashMap<&str, &str> = inputs.iter().map(|end| Ok((name(end)?, end.name.as_str()))).collect::<Result<_, String>>()?;
         let (mut nodes, mut tensors, mut seen) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
         let mut stack: Vec<&str> = outputs.iter().map(name).collect::<Result<_, String>>()?;
@@ -84,9 +91,9 @@ impl<'a> Cutter<'a> {
             ..NodeProto::default()
         };
         let mut part = GraphProto { name: graph.name.clone(), initializer: tensors, ..GraphProto::default() };
-        part.node.extend(ends.iter().map(|(inner, outer)| identity(outer, inner)));
+        part.node.extend(ends.iter().filter(|(inner, outer)| inner != outer).map(|(inner, outer)| identity(outer, inner)));
         part.node.extend(nodes.into_iter().map(|at| graph.node[at].clone()));
-        for output in outputs {
+        for output in outputs.iter().filter(|output| self.name(output.value) != Some(&output.name)) {
             part.node.push(identity(name(output)?, &output.name));
         }
         part.input = inputs.iter().map(declared).collect();
@@ -112,8 +119,14 @@ fn read<'a>(node: &'a NodeProto, into: &mut Vec<&'a str>) {
 }
 
 fn declared(end: &End) -> ValueInfoProto {
-    let dim = |size: &usize| Dimension { value: Some(dimension::Value::DimValue(*size as i64)), ..Dimension::default() };
-    let shape = end.sizes.as_ref().map(|sizes| TensorShapeProto { dim: sizes.iter().map(dim).collect() });
+    let dim = |size: &Size| {
+        let value = match size {
+            Size::Known(size) => dimension::Value::DimValue(*size as i64),
+            Size::Symbol(name) => dimension::Value::DimParam(name.clone()),
+        };
+        Dimension { value: Some(value), ..Dimension::default() }
+    };
+    let shape = end.shape.as_ref().map(|sizes| TensorShapeProto { dim: sizes.iter().map(dim).collect() });
     let tensor = type_proto::Tensor { elem_type: Some(end.ty.dtype.to_onnx()), shape };
     let ty = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), ..TypeProto::default() };
     ValueInfoProto { name: Some(end.name.clone()), r#type: Some(ty), ..ValueInfoProto::default() }

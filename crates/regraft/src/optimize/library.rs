@@ -27,6 +27,7 @@ pub struct Choice {
 }
 
 /// Rules that may be applied.
+#[derive(Clone)]
 pub struct Usable {
     /// These rules.
     pub library: Library,

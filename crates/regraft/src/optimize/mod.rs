@@ -30,6 +30,7 @@ mod cut;
 mod end_to_end;
 mod evaluate;
 mod evidence;
+mod excerpt;
 mod headroom;
 mod interface;
 mod library;

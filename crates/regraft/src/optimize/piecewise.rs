@@ -19,6 +19,7 @@ use crate::optimize::verify::{HEAVY_FLOPS, flops, to_host, to_values};
 use crate::ranges::integer_ranges;
 use crate::report::Check;
 use crate::sizes::Sizes;
+use crate::units::Size;
 
 /// A rewritten model and its original; both share the weights of the files read.
 pub struct Pieces<'a> {
@@ -101,14 +102,15 @@ fn piece(pieces: &Pieces<'_>, old: &Cutter<'_>, new: &Cutter<'_>, region: &Regio
     for (at, value) in region.inputs.iter().enumerate() {
         let (ty, name) = (ty(*value)?, format!("regraft_in_{at}"));
         let sizes = ty.bind(&pieces.sizes.symbols).ok_or_else(|| Failure::new("the sizes of a value are not known"))?;
-        specs.push(InputSpec { name: name.clone(), dtype: DType::from_onnx(ty.dtype.to_onnx()), shape: sizes.clone() });
-        inputs.push(End { name, value: *value, ty, sizes: Some(sizes) });
+        let shape = Some(sizes.iter().copied().map(Size::Known).collect());
+        specs.push(InputSpec { name: name.clone(), dtype: DType::from_onnx(ty.dtype.to_onnx()), shape: sizes });
+        inputs.push(End { name, value: *value, ty, shape });
     }
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for (at, (a, b)) in region.pairs.iter().enumerate() {
         let ty = ty(*a)?;
-        left.push(End { name: format!("regraft_out_{at}"), value: *a, ty: ty.clone(), sizes: None });
-        right.push(End { name: format!("regraft_out_{at}"), value: *b, ty, sizes: None });
+        left.push(End { name: format!("regraft_out_{at}"), value: *a, ty: ty.clone(), shape: None });
+        right.push(End { name: format!("regraft_out_{at}"), value: *b, ty, shape: None });
     }
     let before = old.cut(&inputs, &left).map_err(Failure::new)?;
     let after = new.cut(&inputs, &right).map_err(Failure::new)?;

@@ -10,7 +10,7 @@ use regraft_runtime::Startup;
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timings};
-use crate::optimize::evaluate::{Evaluator, evaluator};
+use crate::optimize::evaluate::{Evaluator, Prices, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::script::Script;
@@ -57,6 +57,8 @@ pub struct Journal {
     pub complete: bool,
     /// Models profiled as wholes.
     pub measured: usize,
+    /// Rewritten excerpts profiled.
+    pub excerpts: usize,
     /// Candidates named so far.
     pub named: usize,
 }
@@ -66,7 +68,24 @@ impl<'a> Run<'a> {
     pub fn new(job: &'a Job, clock: TimeBudget, journal: Journal, observer: &'a mut dyn Observer) -> Result<Run<'a>, Failure> {
         let evaluator = evaluator(job)?;
         let record = TuningRecord::recall(job, evaluator.prices());
-        Ok(Run { job, evaluator, clock, record, recalled: false, startup: OnceCell::new(), surcharge: 0.0, journal, observer })
+        Ok(Run { record, ..Run::of(job, evaluator, clock, journal, observer) })
+    }
+
+    /// A run at its start that remembers no other.
+    pub fn of(
+        job: &'a Job,
+        evaluator: Box<dyn Evaluator + 'a>,
+        clock: TimeBudget,
+        journal: Journal,
+        observer: &'a mut dyn Observer,
+    ) -> Run<'a> {
+        let (record, startup) = (TuningRecord::default(), OnceCell::new());
+        Run { job, evaluator, clock, record, recalled: false, startup, surcharge: 0.0, journal, observer }
+    }
+
+    /// What was learned, and the notes.
+    pub fn into_learned(self) -> (Prices, Journal) {
+        (self.evaluator.into_prices(), self.journal)
     }
 
     /// Tells the observer what begins.

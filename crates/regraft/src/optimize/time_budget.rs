@@ -12,6 +12,8 @@ const CONFIRMING: f64 = 0.35;
 const RESERVE: f64 = 0.12;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
+/// Share of the time for tuning, less that of a trial, that goes to a part of the model.
+const STUDYING: f64 = 2.0 / 3.0;
 /// Trials in a row without progress before tuning ends.
 const PATIENCE: usize = 6;
 /// What counts as progress: the whole model's time falls by this fraction.
@@ -83,6 +85,11 @@ impl TimeBudget {
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
         let (loading, before, profiling, repeated, run, trial) = Default::default();
         TimeBudget { start, budget, loading, comparison: COMPARISON, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
+    }
+
+    /// A run that only tunes, for so long.
+    pub fn for_tuning(start: Instant, time: Duration) -> TimeBudget {
+        TimeBudget::new(start, time.div_f64(TUNING))
     }
 
     /// Time since the run began.
@@ -203,6 +210,13 @@ impl TimeBudget {
             return Instant::now() + rest <= self.deadline();
         }
         Instant::now() + self.trial <= self.tuning_ends()
+    }
+
+    /// How long what pays may be found out on a part of the model: so that it can be tried on the
+    /// whole.
+    pub fn studying(&self) -> Duration {
+        let left = self.tuning_ends().saturating_duration_since(Instant::now());
+        left.saturating_sub(self.profiling.mul_f64(TRIAL)).mul_f64(STUDYING)
     }
 
     /// The middle of the time that is left for tuning.

@@ -55,7 +55,7 @@ impl Builder {
         shape[axis] = Dim::Fixed(part);
         let sizes = self.ints(&vec![part; count as usize]);
         let attributes = vec![attribute::int("axis", axis as i64)];
-        self.node_with_results("Split", &[x, &sizes], attributes, x.element, vec![shape; count as usize])
+        self.node_with_results("Split", &[x, &sizes], attributes, vec![(x.element, shape); count as usize])
     }
 
     /// `x` without its first row and column.

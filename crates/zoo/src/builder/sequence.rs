@@ -2,6 +2,7 @@
 
 use super::{Builder, Dim, Value, attribute};
 use crate::builder::conv::{AFTER_RELU, uniform_bound};
+use crate::catalog::Element;
 
 impl Builder {
     /// Convolves `x` (batch, channels, length), padding each end by half the kernel, with the
@@ -40,7 +41,7 @@ impl Builder {
     pub(crate) fn largest(&mut self, x: &Value, count: i64) -> Value {
         let (count, shape) = (self.ints(&[count]), vec![x.shape[0], x.shape[1], Dim::Fixed(count)]);
         let attributes = vec![attribute::int("axis", 2), attribute::int("largest", 1), attribute::int("sorted", 1)];
-        let mut results = self.node_with_results("TopK", &[x, &count], attributes, x.element, vec![shape.clone(), shape]);
+        let mut results = self.node_with_results("TopK", &[x, &count], attributes, vec![(x.element, shape.clone()), (Element::I64, shape)]);
         results.swap_remove(0)
     }
 }

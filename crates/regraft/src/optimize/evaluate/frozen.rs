@@ -40,6 +40,10 @@ impl Evaluator for Frozen<'_> {
         &mut self.prices
     }
 
+    fn into_prices(self: Box<Self>) -> Prices {
+        self.prices
+    }
+
     fn is_timed(&self) -> bool {
         false
     }

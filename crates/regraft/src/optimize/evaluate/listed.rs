@@ -40,6 +40,10 @@ impl Evaluator for Listed<'_> {
         &mut self.prices
     }
 
+    fn into_prices(self: Box<Self>) -> Prices {
+        self.prices
+    }
+
     fn artifact(&self, written: Written) -> Result<Artifact, Failure> {
         Ok(Artifact::unserialized(written))
     }

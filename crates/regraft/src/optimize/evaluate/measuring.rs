@@ -52,6 +52,10 @@ impl Evaluator for Measuring<'_> {
         &mut self.prices
     }
 
+    fn into_prices(self: Box<Self>) -> Prices {
+        self.prices
+    }
+
     fn learns(&self) -> bool {
         self.prices.is_measured()
     }

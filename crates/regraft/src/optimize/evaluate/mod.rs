@@ -36,6 +36,9 @@ pub trait Evaluator {
     /// The same, mutable for corrections.
     fn prices_mut(&mut self) -> &mut Prices;
 
+    /// The same, when nothing more is evaluated.
+    fn into_prices(self: Box<Self>) -> Prices;
+
     /// Whether the clock may end searches and trials. If not, a run repeats exactly.
     fn is_timed(&self) -> bool {
         true
@@ -108,8 +111,13 @@ pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     } else if job.request.frozen {
         Box::new(Frozen::new(job, prices))
     } else {
-        Box::new(Measuring::new(job, prices))
+        measuring(job, prices)
     })
+}
+
+/// An evaluator that measures, with these prices.
+pub fn measuring(job: &Job, prices: Prices) -> Box<dyn Evaluator + '_> {
+    Box::new(Measuring::new(job, prices))
 }
 
 /// Key of the input and a candidate in the store, at the setting with this label.

@@ -99,6 +99,12 @@ pub fn open_store(path: Option<&PathBuf>, frozen: bool) -> Result<Store, Failure
     Ok(if frozen { Store::open_frozen(&path)? } else { Store::open(&path)? })
 }
 
+impl Lab {
+    fn new(measured: Measured) -> Lab {
+        Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled: false }
+    }
+}
+
 impl Site {
     fn model(&self) -> &dyn CostModel {
         match &self.source {
@@ -156,7 +162,7 @@ impl Prices {
                 CostKind::Measured => {
                     let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
                     let recalled = !measured.table().is_empty();
-                    Source::Measured(Box::new(Lab { measured, input: None, profiled: Vec::new(), seen: Vec::new(), recalled }))
+                    Source::Measured(Box::new(Lab { recalled, ..Lab::new(measured) }))
                 }
             })
         };
@@ -164,6 +170,25 @@ impl Prices {
         let mut sites = Sites(sites);
         sites.weigh(input);
         Ok(Prices { sites, input: None, store: Some(store), target })
+    }
+
+    /// The same prices for an excerpt of the model, whose symbols have these values at each binding.
+    pub fn lend<'b>(&self, symbols: impl Iterator<Item = &'b Bindings>) -> Prices {
+        let lent = |(site, symbols): (&Site, &Bindings)| {
+            let source = match &site.source {
+                Source::Roofline(roofline) => Source::Roofline(Roofline { bindings: symbols.clone(), ..roofline.clone() }),
+                Source::Measured(lab) => Source::Measured(Box::new(Lab::new(lab.measured.lent(symbols.clone())))),
+            };
+            Site { source, weight: site.weight }
+        };
+        Prices { sites: Sites(self.sites.0.iter().zip(symbols).map(lent).collect()), input: None, store: None, target: self.target.clone() }
+    }
+
+    /// Takes over what was learned since the prices were lent.
+    pub fn take_back(&mut self, mut lent: Prices) {
+        for (lab, lent) in self.sites.labs().zip(lent.sites.labs()) {
+            lab.measured.take_back(std::mem::take(&mut lent.measured));
+        }
     }
 
     /// The price list at the first binding.

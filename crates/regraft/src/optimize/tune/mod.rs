@@ -6,6 +6,7 @@ mod lighten;
 mod propose;
 mod record;
 mod rescue;
+mod study;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -34,6 +35,8 @@ const ROUNDS: usize = 30;
 /// In every cycle of this many rounds, one prices unmeasured operators optimistically, one
 /// explores, and one exploits what is known.
 const CYCLE: usize = 3;
+/// The first round that exploits.
+const EXPLOITS: usize = 2;
 /// The first round that may build on a measured candidate instead of the input.
 const BUILDS_ON: usize = 4;
 /// Rounds in a row without a new proposal after which tuning gives up.
@@ -129,14 +132,19 @@ impl<'r, 'a> Tuner<'r, 'a> {
     fn searched(&mut self) -> Result<bool, Failure> {
         if self.run.evaluator.prices().are_recalled() {
             let until = self.run.clock.half_tuned();
-            self.rounds(Some(until))?;
+            self.rounds(0, Some(until))?;
             if self.is_out_of_time(None) {
                 return Ok(false);
             }
             self.run.evaluator.prices_mut().doubt()?;
         }
-        self.compare_choices()?;
-        let settled = self.rounds(None)?;
+        let first = if self.study()? {
+            EXPLOITS
+        } else {
+            self.compare_choices()?;
+            0
+        };
+        let settled = self.rounds(first, None)?;
         self.run.clock.renew_patience();
         Ok(settled & self.prune()?)
     }
@@ -226,12 +234,12 @@ impl<'r, 'a> Tuner<'r, 'a> {
         }
     }
 
-    /// Proposes and measures in turn until nothing new turns up; whether that was before time was
-    /// up.
-    fn rounds(&mut self, until: Option<Instant>) -> Result<bool, Failure> {
+    /// Proposes and measures in turn, from this round on, until nothing new turns up; whether that was
+    /// before time was up.
+    fn rounds(&mut self, first: usize, until: Option<Instant>) -> Result<bool, Failure> {
         self.run.clock.renew_patience();
         let mut barren = 0;
-        for round in 0..ROUNDS {
+        for round in first..ROUNDS {
             if self.is_out_of_time(until) {
                 return Ok(false);
             }
