@@ -27,8 +27,8 @@ pub struct Excerpt {
     pub model: Model,
     /// The sizes of its inputs where the model is measured, and values to run it with.
     pub bindings: Vec<Binding>,
-    /// Nodes of the model that are in it.
-    pub nodes: usize,
+    /// Share of the model's time that its nodes take.
+    pub share: f64,
 }
 
 impl Excerpt {
@@ -42,13 +42,14 @@ impl Excerpt {
         };
         let chosen = representatives(graph, &|value| typed(value).is_some());
         let total = |ids: &mut dyn Iterator<Item = NodeId>| ids.map(price).sum::<Ns>() as f64;
-        if total(&mut chosen.iter().copied()) > WORTHWHILE * total(&mut graph.ids()) {
+        let share = total(&mut chosen.iter().copied()) / total(&mut graph.ids()).max(1.0);
+        if share > WORTHWHILE {
             return None;
         }
         let written = job.write(graph).ok()?;
         let (model, ends) = cut(graph, &written, &chosen)?;
         let bindings = job.bindings.iter().map(|binding| bound(job, binding, &ends, &model)).collect::<Result<_, _>>().ok()?;
-        Some(Excerpt { model, bindings, nodes: chosen.len() })
+        Some(Excerpt { model, bindings, share })
     }
 }
 

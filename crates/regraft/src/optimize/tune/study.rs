@@ -43,10 +43,10 @@ impl Tuner<'_, '_> {
         let graph = &run.job.input.graph;
         let Some(excerpt) = Excerpt::of(run.job, &|id| prices.model().price(graph, id)) else { return Ok(false) };
         let lent = prices.lend(excerpt.bindings.iter().map(|binding| &binding.sizes.symbols));
-        let nodes = excerpt.nodes;
+        let share = 100.0 * excerpt.share;
         let job = part(run.job, excerpt);
         let mut studying = Studying(&mut *run.observer);
-        studying.0.phase(Phase::Search, &format!("what pays in an excerpt of {nodes} nodes"));
+        studying.0.phase(Phase::Search, &format!("what pays in an excerpt that takes {share:.0} % of the time"));
         let journal = Journal { complete: true, named: run.journal.named, ..Journal::default() };
         let clock = TimeBudget::for_tuning(Instant::now(), time);
         let mut inner = Run::of(&job, measuring(&job, lent), clock, journal, &mut studying);
