@@ -3,18 +3,24 @@
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use rustc_hash::FxHashSet;
+use regraft_ir::NodeId;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
+
+/// A move that makes so many nodes makes a piece.
+const PIECE: usize = 12;
 
 /// Applies the moves that save, largest saving first, until none does; before giving up, tries
 /// sequences of up to `depth` moves, each building on the one before, where only the whole must
 /// save.
 ///
 /// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is
-/// not retried at similar places, so repeated blocks cost one look-ahead.
+/// not retried at similar places, so repeated blocks cost one look-ahead. Short sequences are tried
+/// everywhere before longer ones. What one move makes of many nodes, such as a fast convolution, is a
+/// piece: a sequence does not begin inside of it, but at its border it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
     /// Longest sequence that may pay off only as a whole; 1 is plain steepest descent.
@@ -44,7 +50,8 @@ impl Strategy for Greedy {
             moves,
             script: Vec::new(),
             seen: FxHashSet::from_iter([engine.key()]),
-            barren: FxHashSet::default(),
+            barren: FxHashMap::default(),
+            pieces: FxHashMap::default(),
             visited: 1,
         };
         let mut complete = true;
@@ -78,17 +85,35 @@ struct Descent<'a> {
     moves: Vec<Arc<Move>>,
     script: Vec<Arc<Move>>,
     seen: FxHashSet<u128>,
-    /// Kinds of places where a look-ahead found nothing.
-    barren: FxHashSet<u64>,
+    /// Kinds of places where a look-ahead found nothing, and how far it looked.
+    barren: FxHashMap<u64, usize>,
+    /// For each node of a piece, which one; nodes that made room for others may still be listed.
+    pieces: FxHashMap<NodeId, usize>,
     visited: u64,
 }
 
 impl Descent<'_> {
     fn commit(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, step: &Arc<Move>) {
+        let around = self.piece(step);
         engine.apply(step);
+        let piece = around.or_else(|| (engine.created().len() >= PIECE).then_some(self.script.len()));
+        // Ids are used again.
+        for id in engine.created() {
+            match piece {
+                Some(piece) => self.pieces.insert(*id, piece),
+                None => self.pieces.remove(id),
+            };
+        }
         self.moves = next_moves(engine, matcher, &self.moves);
         self.script.push(step.clone());
         self.seen.insert(engine.key());
+    }
+
+    /// The piece that a move is inside of, if it is.
+    fn piece(&self, step: &Move) -> Option<usize> {
+        let mut pieces = step.nodes.iter().map(|id| self.pieces.get(id).copied());
+        let first = pieces.next()??;
+        pieces.all(|piece| piece == Some(first)).then_some(first)
     }
 
     /// Applies every move that saves, largest saving first; false if there is none.
@@ -122,51 +147,51 @@ impl Descent<'_> {
         progress
     }
 
-    /// Applies the first sequence found that saves; `None` if the budget runs out.
+    /// Applies the first sequence found that saves, the shortest first; `None` if the budget runs out.
     fn look_ahead(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Option<bool> {
-        if self.greedy.depth < 2 {
-            return Some(false);
-        }
         let before = engine.cost();
         let limit = before.saturating_add((before as f64 * self.greedy.slack) as Ns);
         let moves = self.moves.clone();
-        for step in &moves {
-            if budget.exhausted() {
-                return None;
-            }
-            let kind = engine.kind_of(step);
-            if self.barren.contains(&kind) {
-                continue;
-            }
-            let mut path = vec![step.clone()];
-            if self.descend(engine, matcher, &mut path, &moves, before, limit) {
-                for step in path {
-                    self.commit(engine, matcher, &step);
+        let starts: Vec<&Arc<Move>> = moves.iter().filter(|step| self.piece(step).is_none()).collect();
+        for depth in 2..=self.greedy.depth {
+            for step in &starts {
+                if budget.exhausted() {
+                    return None;
                 }
-                return Some(true);
+                let kind = engine.kind_of(step);
+                if self.barren.get(&kind).is_some_and(|looked| *looked >= depth) {
+                    continue;
+                }
+                let mut path = vec![Arc::clone(step)];
+                if self.descend(engine, matcher, &mut path, &moves, depth, (before, limit)) {
+                    for step in path {
+                        self.commit(engine, matcher, &step);
+                    }
+                    return Some(true);
+                }
+                self.barren.insert(kind, depth);
             }
-            self.barren.insert(kind);
         }
         Some(false)
     }
 
-    /// Applies the last move of `path` and extends it until the whole saves; restores the engine
-    /// either way.
+    /// Applies the last move of `path` and extends it, up to `depth` moves, until the whole saves;
+    /// restores the engine either way.
     fn descend(
         &mut self,
         engine: &mut Engine<'_>,
         matcher: &mut Matcher<'_>,
         path: &mut Vec<Arc<Move>>,
         moves: &[Arc<Move>],
-        before: Ns,
-        limit: Ns,
+        depth: usize,
+        (before, limit): (Ns, Ns),
     ) -> bool {
         let Some(step) = path.last().cloned() else { return false };
         engine.apply(&step);
         self.visited += 1;
         let cost = engine.cost();
         let mut saved = path.len() > 1 && cost < before && !self.seen.contains(&engine.key());
-        if !saved && path.len() < self.greedy.depth && cost <= limit {
+        if !saved && path.len() < depth && cost <= limit {
             let next = next_moves(engine, matcher, moves);
             // Only moves that the last step enabled: any other could as well come first.
             let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
@@ -174,7 +199,7 @@ impl Descent<'_> {
                 next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();
             for step in follow {
                 path.push(step);
-                if self.descend(engine, matcher, path, &next, before, limit) {
+                if self.descend(engine, matcher, path, &next, depth, (before, limit)) {
                     saved = true;
                     break;
                 }
