@@ -2,6 +2,9 @@
 
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::attr::Attr;
 use crate::dim::Bindings;
@@ -261,8 +264,9 @@ impl OpKind {
     /// `batch-normalization`).
     pub fn from_name(name: &str) -> Option<OpKind> {
         let plain = |s: &str| s.chars().filter(|c| *c != '-' && *c != '_').flat_map(char::to_lowercase).collect::<String>();
-        let wanted = plain(name);
-        OpKind::ALL.iter().copied().find(|kind| plain(kind.name()) == wanted)
+        // Guards of rules ask for it at every match.
+        static BY_NAME: OnceLock<FxHashMap<String, OpKind>> = OnceLock::new();
+        BY_NAME.get_or_init(|| OpKind::ALL.iter().map(|kind| (plain(kind.name()), *kind)).collect()).get(&plain(name)).copied()
     }
 }
 

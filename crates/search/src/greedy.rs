@@ -29,11 +29,13 @@ pub struct Greedy {
     pub slack: f64,
     /// Follow-ups tried after each step of a sequence.
     pub width: usize,
+    /// States visited by sequences of more than two moves, in all: there are many, and few pay.
+    pub deep: u64,
 }
 
 impl Default for Greedy {
     fn default() -> Greedy {
-        Greedy { depth: 3, slack: 0.05, width: 64 }
+        Greedy { depth: 3, slack: 0.05, width: 64, deep: 10_000 }
     }
 }
 
@@ -53,6 +55,7 @@ impl Strategy for Greedy {
             barren: FxHashMap::default(),
             pieces: FxHashMap::default(),
             visited: 1,
+            deep: 0,
         };
         let mut complete = true;
         loop {
@@ -90,6 +93,8 @@ struct Descent<'a> {
     /// For each node of a piece, which one; nodes that made room for others may still be listed.
     pieces: FxHashMap<NodeId, usize>,
     visited: u64,
+    /// Those of sequences of more than two moves.
+    deep: u64,
 }
 
 impl Descent<'_> {
@@ -158,12 +163,19 @@ impl Descent<'_> {
                 if budget.exhausted() {
                     return None;
                 }
+                if depth > 2 && self.deep >= self.greedy.deep {
+                    return Some(false);
+                }
                 let kind = engine.kind_of(step);
                 if self.barren.get(&kind).is_some_and(|looked| *looked >= depth) {
                     continue;
                 }
-                let mut path = vec![Arc::clone(step)];
-                if self.descend(engine, matcher, &mut path, &moves, depth, (before, limit)) {
+                let (mut path, visited) = (vec![Arc::clone(step)], self.visited);
+                let pays = self.descend(engine, matcher, &mut path, &moves, depth, (before, limit));
+                if depth > 2 {
+                    self.deep += self.visited - visited;
+                }
+                if pays {
                     for step in path {
                         self.commit(engine, matcher, &step);
                     }

@@ -32,7 +32,7 @@ fn library(rules: &str) -> Library {
 fn strategies() -> Vec<Box<dyn Strategy>> {
     vec![
         Box::new(Greedy::default()),
-        Box::new(Greedy { depth: 1, slack: 0.0, width: 1 }),
+        Box::new(Greedy { depth: 1, slack: 0.0, width: 1, deep: 0 }),
         Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
         Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
         Box::new(Spread),
@@ -124,9 +124,9 @@ fn a_detour_that_pays_as_a_whole_is_found() {
     for (strategy, cost, steps) in [
         (Box::new(backtrack(1.05)) as Box<dyn Strategy>, 60, 2),
         (Box::new(backtrack(1.0)), 110, 0),
-        (Box::new(Greedy { depth: 2, slack: 0.05, width: 8 }), 60, 2),
-        (Box::new(Greedy { depth: 2, slack: 0.01, width: 8 }), 110, 0),
-        (Box::new(Greedy { depth: 1, slack: 0.05, width: 8 }), 110, 0),
+        (Box::new(Greedy { depth: 2, slack: 0.05, width: 8, deep: 0 }), 60, 2),
+        (Box::new(Greedy { depth: 2, slack: 0.01, width: 8, deep: 0 }), 110, 0),
+        (Box::new(Greedy { depth: 1, slack: 0.05, width: 8, deep: 0 }), 110, 0),
     ] {
         let script = run(strategy.as_ref());
         assert_eq!((script.cost, script.moves.len()), (cost, steps), "{}", strategy.name());
@@ -142,7 +142,7 @@ fn the_best_of_exclusive_moves_wins() {
     let model =
         Prices(&[(OpKind::Neg, 50), (OpKind::Abs, 50), (OpKind::Relu, 50), (OpKind::Sqrt, 110), (OpKind::Exp, 20), (OpKind::Tanh, 20)]);
     let graph = text::parse("graph (x: f32[4]) { a = Relu(x) b = Abs(a) c = Neg(b) output c }").unwrap();
-    let greedy = search(&Greedy { depth: 1, slack: 0.0, width: 1 }, &graph, &library, &model, &mut Steps(100));
+    let greedy = search(&Greedy { depth: 1, slack: 0.0, width: 1, deep: 0 }, &graph, &library, &model, &mut Steps(100));
     assert_eq!((greedy.scripts[0].cost, greedy.complete), (110, true));
     let backtrack = Backtrack { alpha: 1.2, expansions: 50, keep: 3, descend_first: false };
     let best = search(&backtrack, &graph, &library, &model, &mut Steps(100));
