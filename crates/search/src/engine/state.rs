@@ -147,6 +147,12 @@ impl<'a> Engine<'a> {
         self.last_step().into_iter().flat_map(|step| step.applied.removed.iter().map(|(id, _)| *id))
     }
 
+    /// Nodes whose prices the latest move may have changed, those that it took away included, those
+    /// that it made not.
+    pub fn repriced(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.last_step().into_iter().flat_map(|step| step.facts.iter().map(|(id, _)| *id))
+    }
+
     /// The kind of a move: equal for moves of one rule at matches with the same operators, operand
     /// types and near surroundings.
     pub fn kind_of(&self, step: &Move) -> u64 {

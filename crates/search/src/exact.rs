@@ -1,0 +1,307 @@
+//! Exact search, region by region.
+//!
+//! A graph is cut where few values cross. Within a region, every state that moves inside of it lead to
+//! is visited, cheapest first, until there are no more or a limit is reached. A move that would
+//! change the price of a node outside is left to the next pass, whose cuts are elsewhere: so what
+//! regions save adds up exactly. Regions that look alike are searched once.
+//!
+//! With a limited number of steps, they are shared out among the regions such that the sum of what is
+//! saved is largest: a convolution of the regions' savings in (max, +).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use regraft_cost::Ns;
+use regraft_ir::NodeId;
+use rustc_hash::FxHashMap;
+
+use crate::budget::Budget;
+use crate::engine::{Engine, Matcher, Move, next_moves};
+use crate::greedy::Greedy;
+use crate::regions::{Looks, Regions};
+use crate::strategy::{Outcome, Script, Strategy};
+use crate::transfer::{Current, Recorded};
+
+/// Passes over the graph, each with other cuts than the one before, while anything is saved.
+const PASSES: usize = 6;
+
+/// Searches each region exactly, as far as `states` allows, and adds up what they save.
+#[derive(Clone, Copy, Debug)]
+pub struct Exact {
+    /// Longest sequence; any, if `None`.
+    pub steps: Option<usize>,
+    /// States visited in a region at most.
+    pub states: u64,
+}
+
+impl Default for Exact {
+    fn default() -> Exact {
+        Exact { steps: None, states: 3000 }
+    }
+}
+
+impl Strategy for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        let start = engine.depth();
+        let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+        let mut found = vec![nothing];
+        let (mut visited, mut complete) = (1, true);
+        let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
+        if self.steps.is_none() {
+            // Steepest descent crosses the borders of regions, and may end elsewhere.
+            let descent = Greedy::default().search(engine, matcher, budget);
+            visited += descent.visited;
+            from.extend(descent.scripts.into_iter().map(|script| script.moves).filter(|moves| !moves.is_empty()));
+        }
+        for moves in from {
+            moves.iter().for_each(|step| engine.apply(step));
+            let mut passes = Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true };
+            passes.run();
+            visited += passes.visited;
+            complete &= passes.complete;
+            let script = Script { moves: passes.moves, cost: engine.cost(), key: engine.key() };
+            if found.iter().all(|known| known.key != script.key) {
+                found.push(script);
+            }
+            while engine.depth() > start {
+                engine.undo();
+            }
+        }
+        found.sort_by_key(|script| script.cost);
+        Outcome { scripts: found, visited, complete }
+    }
+}
+
+/// Passes over a graph.
+struct Passes<'s, 'e, 'm> {
+    exact: &'s Exact,
+    engine: &'s mut Engine<'e>,
+    matcher: &'s mut Matcher<'m>,
+    budget: &'s mut dyn Budget,
+    /// Moves taken so far.
+    moves: Vec<Arc<Move>>,
+    visited: u64,
+    /// Whether no region was given up, and no move left out that crosses a border.
+    complete: bool,
+}
+
+/// What can be saved in a region by so many moves: the most for each number, the last one for more.
+#[derive(Clone)]
+struct Savings {
+    /// What is saved, and how; savings grow.
+    by_steps: Vec<(Ns, Vec<Recorded>)>,
+    complete: bool,
+}
+
+impl Passes<'_, '_, '_> {
+    /// Passes until nothing more is saved.
+    fn run(&mut self) {
+        let mut barren = 0;
+        for pass in 0..PASSES {
+            let before = self.engine.cost();
+            self.complete = true;
+            let taken = self.pass(pass % 2 == 1);
+            // A limited number of steps is shared out once, among all regions.
+            if self.exact.steps.is_some() || self.budget.exhausted() {
+                self.complete &= !self.budget.exhausted();
+                break;
+            }
+            barren = if taken && self.engine.cost() < before { 0 } else { barren + 1 };
+            if barren == 2 {
+                break;
+            }
+        }
+    }
+
+    /// Searches every region, and takes what saves most; whether anything does.
+    fn pass(&mut self, shift: bool) -> bool {
+        let regions = Regions::of(self.engine.graph(), shift);
+        let mut current = Current::of(self.engine, self.matcher);
+        let mut known: FxHashMap<Looks, usize> = FxHashMap::default();
+        let (mut first, mut savings): (Vec<usize>, Vec<Savings>) = (Vec::new(), Vec::new());
+        for part in 0..regions.parts.len() {
+            let looks = regions.looks(self.engine.graph(), part);
+            let like = *known.entry(looks).or_insert(part);
+            first.push(like);
+            let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
+            self.complete &= found.complete;
+            savings.push(found);
+        }
+        let shares = share_out(&savings, self.exact.steps);
+        let mut taken = false;
+        for (part, steps) in shares.into_iter().enumerate() {
+            taken |= self.take(&regions, (first[part], part), &savings[part].by_steps[steps], &mut current);
+        }
+        taken
+    }
+
+    /// Applies in a part what was found in one that looks alike, or else what is found there.
+    fn take(
+        &mut self,
+        regions: &Regions,
+        (like, part): (usize, usize),
+        (saved, recorded): &(Ns, Vec<Recorded>),
+        current: &mut Current,
+    ) -> bool {
+        if recorded.is_empty() {
+            return false;
+        }
+        let names: FxHashMap<NodeId, NodeId> = regions.parts[like].iter().copied().zip(regions.parts[part].iter().copied()).collect();
+        let moves = current.transfer((self.engine, self.matcher), recorded, names, *saved).or_else(|| {
+            // Constants may hold what a guard asks for in one of them only.
+            let own = self.solve(regions, part, current);
+            let most = recorded.len().min(own.by_steps.len() - 1);
+            let (saved, recorded) = if self.exact.steps.is_some() { own.by_steps.get(most) } else { own.by_steps.last() }?;
+            current.transfer((self.engine, self.matcher), recorded, FxHashMap::default(), *saved)
+        });
+        let Some(moves) = moves.filter(|moves| !moves.is_empty()) else { return false };
+        self.moves.extend(moves);
+        true
+    }
+
+    /// Visits the states that moves inside of a part lead to, cheapest first.
+    fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Savings {
+        let inside = |engine: &Engine<'_>, step: &Move| {
+            step.nodes.iter().all(|id| engine.graph().get(*id).is_some_and(|node| node.constant) || regions.owns(part, *id))
+        };
+        let (depth, cost) = (self.engine.depth(), self.engine.cost());
+        let moves: Vec<Arc<Move>> = current.moves().iter().filter(|step| inside(self.engine, step)).cloned().collect();
+        let root = Rc::new(Visited { parent: None, cost, steps: 0, moves: moves.into() });
+        let mut cheapest = vec![root.clone()];
+        let mut seen = FxHashMap::from_iter([(self.engine.key(), 0)]);
+        let mut queue = BinaryHeap::from([(Reverse(cost), Reverse(0usize))]);
+        let (mut states, mut visited, mut complete) = (vec![root], 0, true);
+        'all: while let Some((_, Reverse(at))) = queue.pop() {
+            let state = states[at].clone();
+            if self.exact.steps.is_some_and(|most| state.steps >= most) {
+                continue;
+            }
+            state.enter(self.engine);
+            for step in state.moves.iter() {
+                if visited >= self.exact.states || self.budget.exhausted() {
+                    complete = false;
+                    break 'all;
+                }
+                self.engine.apply(step);
+                visited += 1;
+                let (cost, key, steps) = (self.engine.cost(), self.engine.key(), state.steps + 1);
+                if self.engine.repriced().any(|id| !regions.owns(part, id)) {
+                    // What lies across the border is for a pass whose cuts are elsewhere.
+                    complete = false;
+                } else if seen.get(&key).is_none_or(|before| self.exact.steps.is_some() && *before > steps) {
+                    seen.insert(key, steps);
+                    let mut moves = next_moves(self.engine, self.matcher, &state.moves);
+                    moves.retain(|step| inside(self.engine, step));
+                    let parent = Some((state.clone(), Recorded::latest(self.engine, step), step.clone()));
+                    let child = Rc::new(Visited { parent, cost, steps, moves: moves.into() });
+                    offer(&mut cheapest, &child);
+                    queue.push((Reverse(cost), Reverse(states.len())));
+                    states.push(child);
+                }
+                self.engine.undo();
+            }
+            while self.engine.depth() > depth {
+                self.engine.undo();
+            }
+        }
+        while self.engine.depth() > depth {
+            self.engine.undo();
+        }
+        self.visited += visited;
+        let by_steps = cheapest.iter().map(|state| (cost - state.cost, state.path())).collect();
+        Savings { by_steps, complete }
+    }
+}
+
+/// A state, as the path to it.
+struct Visited {
+    parent: Option<(Rc<Visited>, Recorded, Arc<Move>)>,
+    cost: Ns,
+    steps: usize,
+    moves: Rc<[Arc<Move>]>,
+}
+
+impl Visited {
+    fn path(&self) -> Vec<Recorded> {
+        let mut path = Vec::with_capacity(self.steps);
+        let mut at = &self.parent;
+        while let Some((parent, recorded, _)) = at {
+            path.push(recorded.clone());
+            at = &parent.parent;
+        }
+        path.reverse();
+        path
+    }
+
+    /// Takes the engine from the start to this state.
+    fn enter(&self, engine: &mut Engine<'_>) {
+        if let Some((parent, _, step)) = &self.parent {
+            parent.enter(engine);
+            engine.apply(step);
+        }
+    }
+}
+
+/// Keeps, for each number of steps, the cheapest state that at most so many lead to.
+fn offer(cheapest: &mut Vec<Rc<Visited>>, state: &Rc<Visited>) {
+    while cheapest.len() <= state.steps {
+        cheapest.extend(cheapest.last().cloned());
+    }
+    for known in &mut cheapest[state.steps..] {
+        if state.cost < known.cost {
+            *known = state.clone();
+        }
+    }
+}
+
+/// How many steps each region gets, `limit` in all, so that most is saved.
+fn share_out(savings: &[Savings], limit: Option<usize>) -> Vec<usize> {
+    let Some(limit) = limit else { return savings.iter().map(|one| one.by_steps.len() - 1).collect() };
+    // What the regions so far save by at most so many steps, and how many the last of them takes.
+    let mut best: Vec<Ns> = vec![0; limit + 1];
+    let mut choices: Vec<Vec<usize>> = Vec::with_capacity(savings.len());
+    for one in savings {
+        let most = one.by_steps.len() - 1;
+        let mut choice = vec![0; limit + 1];
+        let mut next = best.clone();
+        for steps in 0..=limit {
+            for own in 1..=most.min(steps) {
+                let saved = best[steps - own] + one.by_steps[own].0;
+                if saved > next[steps] {
+                    (next[steps], choice[steps]) = (saved, own);
+                }
+            }
+        }
+        choices.push(choice);
+        best = next;
+    }
+    let (mut left, mut shares) = (limit, vec![0; savings.len()]);
+    for (share, choice) in shares.iter_mut().zip(&choices).rev() {
+        *share = choice[left];
+        left -= *share;
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_go_where_they_save_most() {
+        let region = |saved: &[Ns]| Savings { by_steps: saved.iter().map(|saved| (*saved, Vec::new())).collect(), complete: true };
+        // The second region saves nothing before its third step.
+        let savings = [region(&[0, 4, 5]), region(&[0, 0, 0, 20]), region(&[0, 3])];
+        assert_eq!(share_out(&savings, Some(1)), [1, 0, 0]);
+        assert_eq!(share_out(&savings, Some(2)), [1, 0, 1]);
+        assert_eq!(share_out(&savings, Some(3)), [0, 3, 0]);
+        assert_eq!(share_out(&savings, Some(4)), [1, 3, 0]);
+        assert_eq!(share_out(&savings, None), [2, 3, 1]);
+    }
+}
