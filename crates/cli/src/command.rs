@@ -9,7 +9,7 @@ use regraft::Failure;
 
 use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::{bench, check, cost, explain, optimize, rules, usage, zoo};
+use crate::{bench, check, compare, cost, explain, optimize, rules, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -48,6 +48,7 @@ enum Command {
     Optimize(Box<optimize::Args>),
     Check(Box<check::Args>),
     Bench(Box<bench::Args>),
+    Compare(Box<compare::Args>),
     Explain(explain::Args),
     #[command(subcommand)]
     Rules(rules::Command),
@@ -91,6 +92,7 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Optimize(args) => optimize::run(&args, console),
         Command::Check(args) => check::run(&args, console),
         Command::Bench(args) => bench::run(&args, console),
+        Command::Compare(args) => compare::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),

@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod command;
+mod compare;
 mod console;
 mod corpus;
 mod cost;
@@ -12,6 +13,7 @@ mod interrupt;
 mod optimize;
 mod progress;
 mod rules;
+mod search;
 mod usage;
 mod zoo;
 

@@ -14,64 +14,15 @@ use crate::console::{Console, to_json};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::search::Search;
 use regraft::certificate::beside;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
 use regraft::limits::{Limit, Limits, parse_max_load, parse_max_memory};
-use regraft::optimize::{Choice, CostKind, Request, SearchKind};
+use regraft::optimize::{Choice, CostKind, Request};
 use regraft::render;
 use regraft::report::{Report, Speedup, Startups};
 use regraft::units::{FreezeArg, ShapeArg, parse_binds, parse_bytes, parse_duration, parse_freeze, parse_shape};
-
-/// Values of `--search`.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Search {
-    /// Steepest descent, then backtracking around its result.
-    Auto,
-    /// Steepest descent with a short look-ahead.
-    Greedy,
-    /// Cost-based backtracking from the input (TASO).
-    Backtrack,
-    /// All sequences of rewrites (OCGGS); for small graphs.
-    Enumerate,
-    /// The same, but for permutations (OCGGS, Algorithm 1).
-    Prune,
-    /// The same, where a state takes over the rewrites of the one before (OCGGS, Algorithm 2).
-    Dpp,
-    /// All sequences, of the orders of independent rewrites one.
-    SleepSets,
-    /// All graphs that rewrites lead to, each explored once.
-    Table,
-    /// A beam, half of it for rewrites that cost something before they pay (OCGGS, Algorithm 3).
-    Sample,
-}
-
-/// Longest sequence of an exhaustive search, as in the paper on OCGGS.
-const STEPS: usize = 10;
-
-impl Search {
-    /// The strategy, with sequences of at most so many rewrites.
-    fn kind(self, steps: Option<u16>) -> SearchKind {
-        let limit = steps.map(usize::from);
-        let steps = limit.unwrap_or(STEPS);
-        match self {
-            Search::Auto => SearchKind::Auto,
-            Search::Greedy => SearchKind::Greedy,
-            Search::Backtrack => SearchKind::Backtrack,
-            Search::Enumerate => SearchKind::Enumerate { steps },
-            Search::Prune => SearchKind::Prune { steps },
-            Search::Dpp => SearchKind::Dpp { steps },
-            Search::SleepSets => SearchKind::SleepSets { steps },
-            Search::Table => SearchKind::Table { steps },
-            Search::Sample => SearchKind::Sample { steps: limit },
-        }
-    }
-
-    /// Whether sequences can be limited.
-    fn takes_steps(self) -> bool {
-        !matches!(self, Search::Auto | Search::Greedy | Search::Backtrack)
-    }
-}
 
 /// Values of `--cost`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

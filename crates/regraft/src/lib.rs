@@ -15,6 +15,7 @@
 //! | time models against each other | [`bench()`] |
 //! | see what differs between two model files | [`diff()`] |
 //! | know how fast the search engine is | [`speed`] |
+//! | compare what searches find | [`compare()`] |
 //! | know how well prices predict | [`calibrate()`] |
 //!
 //! ```no_run
@@ -31,6 +32,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod certificate;
 pub mod check;
+pub mod compare;
 mod data;
 pub mod diff;
 pub mod discrete;
@@ -59,6 +61,7 @@ pub mod words;
 pub use bench::bench;
 pub use calibrate::calibrate;
 pub use check::check;
+pub use compare::compare;
 pub use diff::diff;
 pub use error::Failure;
 pub use ground::{Ground, Requirement};

@@ -142,7 +142,11 @@ mod tests {
         // Cuts are at sums; all regions of the same size look alike but the first, which reads the input.
         assert!(regions.parts.iter().all(|part| graph.node(part[part.len() - 1]).op.kind() == OpKind::Add));
         let looks: Vec<Looks> = (0..regions.parts.len()).map(|part| regions.looks(&graph, part)).collect();
-        assert!(looks.len() > 1 && (0..looks.len()).all(|at| regions.owns(at, regions.parts[at][0]) && !regions.owns(at, regions.parts[(at + 1) % looks.len()][0])));
+        assert!(
+            looks.len() > 1
+                && (0..looks.len())
+                    .all(|at| regions.owns(at, regions.parts[at][0]) && !regions.owns(at, regions.parts[(at + 1) % looks.len()][0]))
+        );
         assert_ne!(Regions::of(&graph, true).parts[0].len(), regions.parts[0].len());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
-use regraft_search::{Backtrack, Dpp, Enumerate, Greedy, Order, Prune, Sample, SleepSets, Strategy, Table};
+use regraft_search::{Backtrack, Dpp, Enumerate, Exact, Greedy, Order, Prune, Sample, SleepSets, Strategy, Table};
 
 use crate::limits::Limits;
 use crate::optimize::Choice;
@@ -46,6 +46,11 @@ pub enum SearchKind {
         /// The length.
         steps: usize,
     },
+    /// Region by region, each exactly as far as its states can be visited.
+    Exact {
+        /// The longest sequence, if it is limited.
+        steps: Option<usize>,
+    },
     /// A beam, half of it for rewrites that cost something before they pay.
     Sample {
         /// The longest sequence, if it is limited.
@@ -66,6 +71,7 @@ impl SearchKind {
             SearchKind::Dpp { steps } => Box::new(Dpp { steps, order }),
             SearchKind::SleepSets { steps } => Box::new(SleepSets { steps }),
             SearchKind::Table { steps } => Box::new(Table { steps }),
+            SearchKind::Exact { steps } => Box::new(Exact { steps, ..Exact::default() }),
             SearchKind::Sample { steps } => Box::new(Sample { steps, ..Sample::default() }),
         }
     }

@@ -1,0 +1,115 @@
+//! `regraft compare`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::search::Search;
+use regraft::compare::{CompareRequest, Comparison};
+use regraft::error::Failure;
+use regraft::render::{count, lines, plain_table, seconds};
+use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_bytes, show_ns};
+
+/// Compare searches: what each makes of one model under one price list
+///
+/// Nothing is measured and nothing is written. Each search starts from the model, on one core.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model file, or name in the zoo
+    model: PathBuf,
+    /// Searches, separated by commas
+    #[arg(long, value_name = "SEARCH", value_enum, value_delimiter = ',', default_value = "greedy,backtrack,sample,exact,auto")]
+    search: Vec<Search>,
+    /// Longest sequence of rewrites, for searches that can be limited [default: any, or 10 for those
+    /// that visit all sequences]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
+    steps: Option<u16>,
+    /// Measured prices, as `regraft cost export` writes them, of any machine [default: the analytic
+    /// roofline]
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Size of an input: x:1,3,224,224; once per input
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size: N=8
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
+    bind: Vec<(String, i64)>,
+    /// More rules, beside the shipped ones
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+    /// Time that each search may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    budget: Duration,
+    /// Ask no clock: every search runs to its own end, and the result repeats byte for byte
+    #[arg(long, conflicts_with = "budget")]
+    frozen: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft compare resnet-50
+  regraft compare model.onnx --search greedy,exact,sample --steps 10
+  regraft compare paper-sru --search table,exact --steps 3 --frozen --json";
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    interrupt::catch("telling what was searched so far");
+    let request = CompareRequest {
+        prices: args.prices.clone(),
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        rules: args.rules.clone(),
+        budget: args.budget,
+        frozen: args.frozen,
+        ..CompareRequest::new(&args.model, args.search.iter().map(|search| search.kind(args.steps)).collect())
+    };
+    let comparison = {
+        let mut progress = Progress::new(console);
+        regraft::compare(&request, &interrupt::requested, &mut |search| progress.step("search", search))?
+    };
+    if args.json {
+        console.json(&comparison)?;
+    } else {
+        console.print(&shown(&comparison, console))?;
+    }
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+fn shown(comparison: &Comparison, console: &Console) -> String {
+    let least = comparison.searches.iter().map(|row| row.cost).min().unwrap_or(comparison.cost);
+    let best: Vec<&str> = comparison.searches.iter().filter(|row| row.cost == least).map(|row| row.search.as_str()).collect();
+    let verdict = format!(
+        "verdict: {} -> {} by {} · {} of {}, priced by {}",
+        show_ns(comparison.cost as f64),
+        show_ns(least as f64),
+        best.join(", "),
+        count(comparison.rules, "rule"),
+        count(comparison.nodes, "node"),
+        comparison.prices
+    );
+    if console.quiet {
+        return verdict;
+    }
+    let mut table =
+        plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "all visited"], &[1, 2, 3, 4, 5, 6]);
+    for row in &comparison.searches {
+        table.add_row([
+            row.search.clone(),
+            show_ns(row.cost as f64),
+            format!("{:.4}x", row.speedup),
+            row.rewrites.to_string(),
+            row.states.to_string(),
+            row.seconds.map_or_else(String::new, seconds),
+            row.peak_bytes.map_or_else(String::new, show_bytes),
+            if row.complete { "yes" } else { "no" }.to_string(),
+        ]);
+    }
+    format!("{}\n{verdict}", lines(&table))
+}

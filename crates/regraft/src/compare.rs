@@ -1,0 +1,234 @@
+//! Searches compared: what each makes of one model under one price list.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use regraft_cost::{CostModel, Measured, Pricing, Roofline, Target};
+use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
+use regraft_onnx::{Model, Speller};
+use regraft_rules::{Library, Writable};
+use regraft_runtime::{Filter, Store};
+use regraft_search::{Engine, Matcher};
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::optimize::{SearchKind, clean, read_library};
+use crate::sizes::Sizes;
+use crate::units::ShapeArg;
+
+/// A request to compare searches. `CompareRequest::new` has the defaults of the command line.
+#[derive(Clone, Debug)]
+pub struct CompareRequest {
+    /// Model file, or name in the zoo.
+    pub model: PathBuf,
+    /// Searches, in this order.
+    pub searches: Vec<SearchKind>,
+    /// Measured prices, as `regraft cost export` writes them; the analytic roofline without.
+    pub prices: Option<PathBuf>,
+    /// Sizes of inputs.
+    pub shapes: Vec<ShapeArg>,
+    /// Values of symbols.
+    pub binds: Vec<(String, i64)>,
+    /// More rules, beside the shipped ones.
+    pub rules: Vec<PathBuf>,
+    /// Time that each search may take.
+    pub budget: Duration,
+    /// Whether no clock is asked: searches run to their own ends, and nothing is told that differs
+    /// from run to run.
+    pub frozen: bool,
+}
+
+impl CompareRequest {
+    /// A request with the defaults of the command line.
+    pub fn new(model: impl Into<PathBuf>, searches: Vec<SearchKind>) -> CompareRequest {
+        let (prices, shapes, binds, rules) = Default::default();
+        CompareRequest { model: model.into(), searches, prices, shapes, binds, rules, budget: Duration::from_secs(60), frozen: false }
+    }
+}
+
+/// What searches make of one model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// The model.
+    pub model: String,
+    /// Its nodes, weights and inputs included.
+    pub nodes: usize,
+    /// Rules.
+    pub rules: usize,
+    /// The price list: `roofline`, or the file.
+    pub prices: String,
+    /// What a run of the model costs, ns.
+    pub cost: u64,
+    /// One row for each search.
+    pub searches: Vec<Searched>,
+}
+
+/// What one search makes of a model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Searched {
+    /// Its name.
+    pub search: String,
+    /// What a run costs then, ns.
+    pub cost: u64,
+    /// Cost before divided by cost after.
+    pub speedup: f64,
+    /// Rewrites.
+    pub rewrites: usize,
+    /// States visited.
+    pub states: u64,
+    /// Whether there is nothing better within its limits: it has visited all there is.
+    pub complete: bool,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Resident memory that it took at most, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
+}
+
+/// Whether operators can be written in one model.
+struct InModel(Speller);
+
+impl Writable for InModel {
+    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
+        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
+    }
+}
+
+/// Runs all searches on a model, one after the other, each from the start.
+///
+/// # Errors
+///
+/// A model, a rule or a price list that cannot be read.
+pub fn compare(request: &CompareRequest, stop: &dyn Fn() -> bool, begins: &mut dyn FnMut(&str)) -> Result<Comparison, Failure> {
+    let model = read(&request.model)?;
+    let library = read_library(&request.rules)?;
+    let symbols = Sizes::declared(&model, &request.shapes, &request.binds)?.symbols;
+    let (prices, name) = prices(request.prices.as_deref(), symbols)?;
+    let graph = clean(model.graph()).0;
+    let writable = InModel(model.speller());
+    let mut comparison = Comparison {
+        model: request.model.display().to_string(),
+        nodes: graph.len(),
+        rules: library.rules().len(),
+        prices: name,
+        cost: prices.total(&graph),
+        searches: Vec::new(),
+    };
+    for search in &request.searches {
+        if stop() {
+            break;
+        }
+        begins(&search.to_string());
+        comparison.searches.push(searched(request, (&graph, &*prices), (&library, &writable), *search, stop));
+    }
+    Ok(comparison)
+}
+
+/// Runs one search.
+fn searched(
+    request: &CompareRequest,
+    (graph, prices): (&Graph, &dyn CostModel),
+    (library, writable): (&Library, &dyn Writable),
+    search: SearchKind,
+    stop: &dyn Fn() -> bool,
+) -> Searched {
+    let resident = reset_peak();
+    let start = Instant::now();
+    let until = start + request.budget;
+    let mut engine = Engine::new(graph.clone(), prices);
+    let mut matcher = Matcher::new(library, writable);
+    let mut budget = || stop() || !request.frozen && Instant::now() >= until;
+    let before = engine.cost();
+    let outcome = search.strategy().search(&mut engine, &mut matcher, &mut budget);
+    let (seconds, peak) = (start.elapsed().as_secs_f64(), peak().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
+    let (cost, rewrites) = outcome.scripts.first().map_or((before, 0), |best| (best.cost, best.moves.len()));
+    Searched {
+        search: search.to_string(),
+        cost,
+        speedup: before as f64 / cost.max(1) as f64,
+        rewrites,
+        states: outcome.visited,
+        complete: outcome.complete,
+        seconds: (!request.frozen).then_some(seconds),
+        peak_bytes: peak.filter(|_| !request.frozen),
+    }
+}
+
+/// A model file, or a network of the zoo without its weights.
+fn read(model: &Path) -> Result<Model, Failure> {
+    if model.exists() {
+        return Ok(Model::read(model)?);
+    }
+    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
+    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &options)?)?)
+}
+
+/// A price list, and its name.
+fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>, String), Failure> {
+    let Some(path) = path else { return Ok((Box::new(Roofline::new(symbols)), "roofline".into())) };
+    let unreadable = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display())).hint("`regraft cost export` writes one");
+    let file = std::fs::File::open(path).map_err(|e| unreadable(&e))?;
+    let mut store = Store::in_memory()?;
+    store.import(&mut std::io::BufReader::new(file)).map_err(|e| unreadable(&e))?;
+    let mut targets: Vec<Target> = Vec::new();
+    for measured in store.list(&Filter::default())? {
+        let target = Target { machine: measured.key.machine, runtime: measured.key.runtime, threads: measured.key.threads };
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    let [target] = targets.as_slice() else {
+        let why = format!("it has prices of {} machines, runtimes or numbers of threads", targets.len());
+        return Err(unreadable(&why).hint("a price list is of one: `regraft cost export` takes filters"));
+    };
+    let mut measured = Measured::load(symbols, &store, target)?;
+    measured.pricing = Pricing::Pessimistic;
+    Ok((Box::new(measured), path.display().to_string()))
+}
+
+/// Forgets the peak of this process's resident memory, and tells what is resident now.
+fn reset_peak() -> Option<u64> {
+    // Linux, since 4.0.
+    std::fs::write("/proc/self/clear_refs", "5").ok()?;
+    status("VmRSS:")
+}
+
+/// The peak since then.
+fn peak() -> Option<u64> {
+    status("VmHWM:")
+}
+
+fn status(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_comparison_repeats_byte_for_byte() {
+        let searches = vec![SearchKind::Greedy, SearchKind::Exact { steps: Some(2) }, SearchKind::Table { steps: 2 }];
+        let request = CompareRequest { frozen: true, ..CompareRequest::new("paper-sru", searches) };
+        let run = || serde_json::to_string(&compare(&request, &|| false, &mut |_| {}).expect("a network")).expect("text");
+        let first = run();
+        assert_eq!(first, run());
+        let told: Comparison = compare(&request, &|| false, &mut |_| {}).expect("a network");
+        assert!(told.searches.iter().all(|row| row.cost <= told.cost && row.seconds.is_none()), "{first}");
+        assert_eq!(told.searches[1].cost, told.searches[2].cost, "both are exhaustive: {first}");
+    }
+
+    #[test]
+    fn a_price_list_is_of_one_machine() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("prices.jsonl");
+        std::fs::write(&path, "").expect("writable");
+        let request = CompareRequest { prices: Some(path), ..CompareRequest::new("paper-sru", vec![SearchKind::Greedy]) };
+        let why = compare(&request, &|| false, &mut |_| {}).expect_err("it is empty").to_string();
+        assert!(why.contains("0 machines"), "{why}");
+    }
+}
