@@ -7,6 +7,9 @@
 //! 1982), and their guards are never asked again where the answers are the same. Nodes are numbered
 //! in the order in which answers mention them, so what was learned in one place holds wherever the
 //! surroundings are alike.
+//!
+//! There is one for all rules together, which is what a search walks, and one for each rule: where
+//! surroundings differ in what a few rules ask about, only these are matched again.
 
 use std::sync::Arc;
 
@@ -19,18 +22,21 @@ use super::hash::mix;
 use super::template::Template;
 use super::witness::{Asked, Question};
 
-/// States beyond which everything is forgotten, to bound memory.
+/// States beyond which everything is forgotten, to bound memory: of all rules together, and of one.
 const MOST_STATES: usize = 1 << 18;
+const MOST_OF_ONE: usize = 1 << 13;
 /// Numbered nodes beyond which a sequence of questions is not remembered.
 const MOST_NODES: usize = 1 << 12;
 
-/// What matching all rules at a node found.
+/// What matching rules at a node found.
 #[derive(Default)]
 pub(super) struct Leaf {
     /// The rewrites.
     pub(super) templates: Vec<Arc<Template>>,
     /// Rules that match and cannot be applied, by index, and why.
     pub(super) refusals: Vec<(usize, String)>,
+    /// The questions that it took, of one rule alone.
+    pub(super) questions: Vec<Question<u16>>,
 }
 
 /// Nodes in the order in which answers mention them.
@@ -43,8 +49,8 @@ enum State {
 }
 
 /// What was learned so far.
-#[derive(Default)]
 pub(super) struct Automaton {
+    most: usize,
     /// By number; the first one is the start.
     states: Vec<State>,
     /// The next state, by a hash of a state and an answer.
@@ -55,11 +61,28 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
+    /// One for all rules of a library.
+    pub(super) fn of_all() -> Automaton {
+        Automaton { most: MOST_STATES, states: Vec::new(), next: FxHashMap::default(), inputs: 0 }
+    }
+
+    /// One for a single rule.
+    pub(super) fn of_one() -> Automaton {
+        Automaton { most: MOST_OF_ONE, ..Automaton::of_all() }
+    }
+
+    /// Forgets everything.
+    fn clear(&mut self) {
+        self.states.clear();
+        self.next.clear();
+    }
+
     /// Makes sure that what is known holds for this graph.
     pub(super) fn enter(&mut self, graph: &Graph, facts: &Facts<'_>) {
         let inputs = graph.inputs().iter().fold(0, |hash, id| mix(hash ^ u128::from(facts[*id].core))) as u64;
         if inputs != self.inputs {
-            *self = Automaton { inputs, ..Automaton::default() };
+            self.inputs = inputs;
+            self.clear();
         }
     }
 
@@ -91,10 +114,21 @@ impl Automaton {
         Some(nodes)
     }
 
+    /// The questions, about nodes by number; `None` if that cannot be remembered.
+    pub(super) fn relative(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<Vec<Question<u16>>> {
+        let mut nodes = Numbering::from_iter([anchor]);
+        let one = |question: &Question<NodeId>| {
+            let question = relative(*question, &nodes)?;
+            answer(graph, facts, 0, question, &mut nodes);
+            Some(question)
+        };
+        asked.questions.iter().map(one).collect()
+    }
+
     /// Remembers what matches at a node, and the questions that it took to find out.
     pub(super) fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, leaf: Arc<Leaf>) {
-        if self.states.len() >= MOST_STATES {
-            *self = Automaton { inputs: self.inputs, ..Automaton::default() };
+        if self.states.len() >= self.most {
+            self.clear();
         }
         let mut nodes = Numbering::from_iter([anchor]);
         let mut at = 0u32;
@@ -116,15 +150,7 @@ impl Automaton {
 
 /// A question about numbered nodes; `None` if one of them has no number.
 fn relative(question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u16>> {
-    let number = |id: NodeId| nodes.iter().position(|n| *n == id).map(|at| at as u16);
-    Some(match question {
-        Question::Node(id) => Question::Node(number(id)?),
-        Question::Content(id) => Question::Content(number(id)?),
-        Question::Splat(id) => Question::Splat(number(id)?),
-        Question::Readers(id) => Question::Readers(number(id)?),
-        Question::Output(id, port) => Question::Output(number(id)?, port),
-        Question::Order(a, b) => Question::Order(number(a)?, number(b)?),
-    })
+    question.about(|id| nodes.iter().position(|n| *n == id).map(|at| at as u16))
 }
 
 /// A hash of a state and of the answer to its question. Nodes that the answer mentions first get

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, OpKind, View};
-use regraft_rules::{Found, Library, Refusal, Writable, accept, closes_cycle, edit, sources_at};
-use rustc_hash::FxHashSet;
+use regraft_rules::{Found, Library, Refusal, Rooted, Writable, accept, closes_cycle, edit, sources_at};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::automaton::{Automaton, Leaf, Numbering};
 use super::facts::Facts;
 use super::rewrite::Move;
 use super::template::{Template, place_of};
-use super::witness::Witness;
+use super::witness::{Asked, Question, Witness};
 
 /// Which rules to match.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Matcher<'a> {
     depths: Vec<usize>,
     radius: usize,
     automaton: Automaton,
+    /// By the kind of the anchor and the rule.
+    of_rules: FxHashMap<(OpKind, usize), Automaton>,
     /// Matches that were not rewritten: `(rule, why)`, and where.
     pub refusals: BTreeMap<(String, String), BTreeSet<String>>,
 }
@@ -43,7 +45,8 @@ impl<'a> Matcher<'a> {
             writable,
             depths: depths.collect(),
             radius: library.radius(),
-            automaton: Automaton::default(),
+            automaton: Automaton::of_all(),
+            of_rules: FxHashMap::default(),
             refusals: Default::default(),
         }
     }
@@ -111,17 +114,10 @@ impl<'a> Matcher<'a> {
     /// Matches all rules at a node and remembers what it took. Fills in the nodes that the result
     /// speaks of.
     fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
-        let witness = Witness::new(graph);
-        let found = self.found(graph, &witness, anchor);
-        let asked = witness.into_asked();
-        let numbered = Automaton::numbered(graph, facts, anchor, &asked);
-        let templates = numbered.as_ref().and_then(|nodes| {
-            let numbered = |template: &Template| template.numbered(graph, nodes).map(Arc::new);
-            found.templates.iter().map(|template| numbered(template)).collect::<Option<Vec<_>>>()
-        });
-        match (numbered, templates) {
-            (Some(numbers), Some(templates)) => {
-                let leaf = Arc::new(Leaf { templates, refusals: found.refusals });
+        let (found, asked) = self.found(graph, facts, anchor);
+        match numbered(graph, facts, anchor, &asked, &found) {
+            Some((numbers, templates)) => {
+                let leaf = Arc::new(Leaf { templates, refusals: found.refusals, questions: Vec::new() });
                 self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
                 *nodes = numbers;
                 leaf
@@ -135,35 +131,66 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// All matches at a node, as templates whose nodes are ids.
-    fn found(&self, graph: &Graph, view: &dyn View, anchor: NodeId) -> Leaf {
+    /// All matches at a node, as templates whose nodes are ids, and the questions that it took.
+    fn found(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId) -> (Leaf, Asked) {
+        let (mut all, mut asked) = (Leaf::default(), Asked::default());
+        asked.note(Question::Node(anchor));
+        let (library, kind, mut nodes) = (self.library, graph.kind(anchor), Numbering::new());
+        for roots in library.rooted_at(kind).chunk_by(|a, b| a.rule == b.rule) {
+            let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
+            automaton.enter(graph, facts);
+            if let Some(leaf) = automaton.walk(graph, facts, anchor, &mut nodes) {
+                let absolute = |question: &Question<u16>| question.about(|at| nodes.get(usize::from(at)).copied());
+                leaf.questions.iter().filter_map(absolute).for_each(|question| asked.note(question));
+                all.templates.extend(leaf.templates.iter().map(|template| Arc::new(template.with_ids(&template.place(graph, &nodes)))));
+                all.refusals.extend(leaf.refusals.iter().cloned());
+                continue;
+            }
+            let witness = Witness::new(graph);
+            let found = self.found_by(graph, &witness, anchor, roots);
+            let own = witness.into_asked();
+            if let Some((_, templates)) = numbered(graph, facts, anchor, &own, &found)
+                && let Some(questions) = Automaton::relative(graph, facts, anchor, &own)
+                && let Some(automaton) = self.of_rules.get_mut(&(kind, roots[0].rule))
+            {
+                let leaf = Arc::new(Leaf { templates, refusals: found.refusals.clone(), questions });
+                automaton.learn(graph, facts, anchor, &own, leaf);
+            }
+            own.questions.into_iter().for_each(|question| asked.note(question));
+            all.templates.extend(found.templates);
+            all.refusals.extend(found.refusals);
+        }
+        (all, asked)
+    }
+
+    /// The matches of one rule at a node, as templates whose nodes are ids.
+    fn found_by(&self, graph: &Graph, view: &dyn View, anchor: NodeId, roots: &[Rooted]) -> Leaf {
         let mut leaf = Leaf::default();
         let mut seen = FxHashSet::default();
-        for roots in self.library.rooted_at(view.kind(anchor)).chunk_by(|a, b| a.rule == b.rule) {
-            let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
-            let depth = roots.iter().map(|r| r.depth).max().unwrap_or(0);
-            let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
-            // Of the operand orders of a symmetric merge only one counts: the same one, whichever
-            // of its roots is the anchor.
-            if roots.len() > 1 {
-                sources.sort_by(|a, b| a.in_order(b, view));
+        view.kind(anchor);
+        let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
+        let depth = roots.iter().map(|r| r.depth).max().unwrap_or(0);
+        let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
+        // Of the operand orders of a symmetric merge only one counts: the same one, whichever of its
+        // roots is the anchor.
+        if roots.len() > 1 {
+            sources.sort_by(|a, b| a.in_order(b, view));
+        }
+        for mut found in sources {
+            let place = place_of(rule, &found);
+            if seen.contains(&place) || !accept(view, rule, &mut found) {
+                continue;
             }
-            for mut found in sources {
-                let place = place_of(rule, &found);
-                if seen.contains(&place) || !accept(view, rule, &mut found) {
-                    continue;
-                }
-                match edit(view, rule, &found, self.writable) {
-                    Ok(edit) => {
-                        // Where this one closes a cycle, another reading of the operands may not.
-                        if !edit.reads_below {
-                            seen.insert(place);
-                        }
-                        leaf.templates.push(Arc::new(Template::new(view, graph, at, depth, rule, found, edit)));
+            match edit(view, rule, &found, self.writable) {
+                Ok(edit) => {
+                    // Where this one closes a cycle, another reading of the operands may not.
+                    if !edit.reads_below {
+                        seen.insert(place);
                     }
-                    Err(Refusal::Guard | Refusal::Nothing) => {}
-                    Err(why) => leaf.refusals.push((at, why.to_string())),
+                    leaf.templates.push(Arc::new(Template::new(view, graph, at, depth, rule, found, edit)));
                 }
+                Err(Refusal::Guard | Refusal::Nothing) => {}
+                Err(why) => leaf.refusals.push((at, why.to_string())),
             }
         }
         leaf
@@ -177,4 +204,12 @@ impl<'a> Matcher<'a> {
         let rule = self.library.rules()[rule].name.to_string();
         self.refusals.entry((rule, why.to_string())).or_default().insert(place);
     }
+}
+
+/// The nodes at an anchor by number, and templates with numbers in place of ids; `None` if what was
+/// asked cannot be remembered.
+fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf) -> Option<(Numbering, Vec<Arc<Template>>)> {
+    let nodes = Automaton::numbered(graph, facts, anchor, asked)?;
+    let templates = found.templates.iter().map(|template| template.numbered(graph, &nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
+    Some((nodes, templates))
 }

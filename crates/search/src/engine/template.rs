@@ -99,6 +99,13 @@ impl Template {
         Some(Template { nodes: ids, reused, covers, patch, inputs, cores: self.cores.clone(), ..*self })
     }
 
+    /// The same with ids in place of numbers, where the numbered nodes are these.
+    pub(super) fn with_ids(&self, nodes: &[NodeId]) -> Template {
+        let Rewrite { nodes: ids, reused, patch } = self.at(nodes);
+        let covers = self.covers.iter().map(|v| nodes[v.node.0 as usize].port(v.port)).collect();
+        Template { nodes: ids, reused, covers, patch, inputs: SmallVec::new(), cores: self.cores.clone(), ..*self }
+    }
+
     /// The nodes that it speaks of, by number, where the numbered ones are these.
     pub(super) fn place<'n>(&self, graph: &Graph, nodes: &'n [NodeId]) -> Cow<'n, [NodeId]> {
         if self.inputs.is_empty() {

@@ -23,6 +23,20 @@ pub(super) enum Question<N> {
     Order(N, N),
 }
 
+impl<N> Question<N> {
+    /// The same about what `other` says; `None` if it says nothing about one of the nodes.
+    pub(super) fn about<M>(self, other: impl Fn(N) -> Option<M>) -> Option<Question<M>> {
+        Some(match self {
+            Question::Node(node) => Question::Node(other(node)?),
+            Question::Content(node) => Question::Content(other(node)?),
+            Question::Splat(node) => Question::Splat(other(node)?),
+            Question::Readers(node) => Question::Readers(other(node)?),
+            Question::Output(node, port) => Question::Output(other(node)?, port),
+            Question::Order(a, b) => Question::Order(other(a)?, other(b)?),
+        })
+    }
+}
+
 /// A graph that remembers what was asked of it, each question once, in order.
 pub(super) struct Witness<'a> {
     graph: &'a Graph,
@@ -36,8 +50,18 @@ pub(super) struct Asked {
     pub(super) questions: Vec<Question<NodeId>>,
     /// Inputs whose sizes are read at run time. They are the same in every state, and asking about
     /// them does not count.
-    pub(super) inputs: Vec<NodeId>,
+    inputs: Vec<NodeId>,
     seen: FxHashSet<Question<NodeId>>,
+}
+
+impl Asked {
+    /// Adds a question, unless it was asked before.
+    pub(super) fn note(&mut self, question: Question<NodeId>) {
+        let about_input = matches!(question, Question::Node(id) if self.inputs.contains(&id));
+        if !about_input && self.seen.insert(question) {
+            self.questions.push(question);
+        }
+    }
 }
 
 impl<'a> Witness<'a> {
@@ -57,11 +81,7 @@ impl<'a> Witness<'a> {
     }
 
     fn note(&self, question: Question<NodeId>) {
-        let mut asked = self.asked.borrow_mut();
-        let about_input = matches!(question, Question::Node(id) if asked.inputs.contains(&id));
-        if !about_input && asked.seen.insert(question) {
-            asked.questions.push(question);
-        }
+        self.asked.borrow_mut().note(question);
     }
 }
 
