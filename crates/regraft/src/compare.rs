@@ -155,13 +155,12 @@ fn searched(
     }
 }
 
-/// A model file, or a network of the zoo without its weights.
+/// A model file, or a network of the zoo.
 fn read(model: &Path) -> Result<Model, Failure> {
     if model.exists() {
         return Ok(Model::read(model)?);
     }
-    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
-    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &options)?)?)
+    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &regraft_zoo::Options::default())?)?)
 }
 
 /// A price list, and its name.

@@ -19,7 +19,7 @@ use crate::units::Size;
 /// Places are alike if all within so many edges is.
 const RADIUS: usize = 3;
 /// Largest share of the model's time that an excerpt may take.
-const WORTHWHILE: f64 = 0.6;
+const WORTHWHILE: f64 = 0.4;
 
 /// A part of a model with one of each kind of place.
 pub struct Excerpt {

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::optimize::compare::FINALISTS;
 
-/// Share of the budget that tuning may take; the rest is for comparing and checking.
+/// Share of the budget that tuning may take in any case; the rest is for comparing and checking.
 const TUNING: f64 = 0.5;
+/// Share that is enough for comparing: tuning may go on until then.
+const COMPARING: f64 = 0.25;
 /// Share of the budget after which a result of an earlier run that is not confirmed is doubted.
 const CONFIRMING: f64 = 0.35;
 /// Least share of the budget that is kept for checking and writing.
@@ -87,9 +89,9 @@ impl TimeBudget {
         TimeBudget { start, budget, loading, comparison: COMPARISON, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
     }
 
-    /// A run that only tunes, for so long.
+    /// A run that only tunes, for so long at least.
     pub fn for_tuning(start: Instant, time: Duration) -> TimeBudget {
-        TimeBudget::new(start, time.div_f64(TUNING))
+        TimeBudget::new(start, time.div_f64(1.0 - RESERVE - COMPARING))
     }
 
     /// Time since the run began.
@@ -108,7 +110,8 @@ impl TimeBudget {
 
     /// When tuning ends.
     pub fn tuning_ends(&self) -> Instant {
-        self.at(TUNING)
+        let spared = self.comparing_ends().checked_sub(self.budget.mul_f64(COMPARING));
+        self.at(TUNING).max(spared.unwrap_or(self.start))
     }
 
     /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
@@ -303,6 +306,10 @@ mod tests {
         clock.profiled(Duration::from_secs(6), Runs::default());
         clock.loading = Duration::from_secs(2);
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(12));
+        // What is not needed for checking is left for tuning, but half of the budget in any case.
+        assert_eq!(clock.tuning_ends(), start + budget.mul_f64(0.5));
+        clock.profiled(Duration::from_secs(1), Runs::default());
+        assert!(clock.tuning_ends() > start + budget.mul_f64(0.6) && clock.comparing_ends() - clock.tuning_ends() >= budget.mul_f64(0.25));
         assert_eq!(clock.overrun(), None);
         assert!(TimeBudget::new(start - Duration::from_secs(44), budget).overrun() > Some(Duration::from_secs(3)));
     }
