@@ -14,7 +14,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::NodeId;
 use rustc_hash::FxHashMap;
 
 use crate::budget::Budget;
@@ -22,7 +21,7 @@ use crate::engine::{Engine, Matcher, Move, next_moves};
 use crate::greedy::Greedy;
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Script, Strategy};
-use crate::transfer::{Current, Recorded};
+use crate::transfer::{Current, Names, Recorded};
 
 /// Passes over the graph, each with other cuts than the one before, while anything is saved.
 const PASSES: usize = 6;
@@ -124,41 +123,41 @@ impl Passes<'_, '_, '_> {
         let regions = Regions::of(self.engine.graph(), shift);
         let mut current = Current::of(self.engine, self.matcher);
         let mut known: FxHashMap<Looks, usize> = FxHashMap::default();
-        let (mut first, mut savings): (Vec<usize>, Vec<Savings>) = (Vec::new(), Vec::new());
+        let (mut names, mut savings): (Vec<Names>, Vec<Savings>) = (Vec::new(), Vec::new());
         for part in 0..regions.parts.len() {
             let looks = regions.looks(self.engine.graph(), part);
             let like = *known.entry(looks).or_insert(part);
-            first.push(like);
+            names.push(regions.correspondence(self.engine.graph(), like, part));
             let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
             self.complete &= found.complete;
             savings.push(found);
         }
         let shares = share_out(&savings, self.exact.steps);
         let mut taken = false;
-        for (part, steps) in shares.into_iter().enumerate() {
-            taken |= self.take(&regions, (first[part], part), &savings[part].by_steps[steps], &mut current);
+        for (part, (steps, names)) in shares.into_iter().zip(names).enumerate() {
+            taken |= self.take((&regions, part), names, &savings[part].by_steps[steps], &mut current);
         }
         taken
     }
 
-    /// Applies in a part what was found in one that looks alike, or else what is found there.
+    /// Applies in a part what was found in one that looks alike, whose nodes these stand for, or else
+    /// what is found there.
     fn take(
         &mut self,
-        regions: &Regions,
-        (like, part): (usize, usize),
+        (regions, part): (&Regions, usize),
+        names: Names,
         (saved, recorded): &(Ns, Vec<Recorded>),
         current: &mut Current,
     ) -> bool {
         if recorded.is_empty() {
             return false;
         }
-        let names: FxHashMap<NodeId, NodeId> = regions.parts[like].iter().copied().zip(regions.parts[part].iter().copied()).collect();
         let moves = current.transfer((self.engine, self.matcher), recorded, names, *saved).or_else(|| {
             // Constants may hold what a guard asks for in one of them only.
             let own = self.solve(regions, part, current);
             let most = recorded.len().min(own.by_steps.len() - 1);
             let (saved, recorded) = if self.exact.steps.is_some() { own.by_steps.get(most) } else { own.by_steps.last() }?;
-            current.transfer((self.engine, self.matcher), recorded, FxHashMap::default(), *saved)
+            current.transfer((self.engine, self.matcher), recorded, Names::default(), *saved)
         });
         let Some(moves) = moves.filter(|moves| !moves.is_empty()) else { return false };
         self.moves.extend(moves);

@@ -5,6 +5,8 @@ use std::hash::Hash;
 use regraft_ir::{Graph, NodeId, Op, OpKind, TensorType};
 use rustc_hash::FxHashMap;
 
+use crate::transfer::Names;
+
 /// Fewest and most nodes of a region.
 const SIZES: (usize, usize) = (8, 48);
 
@@ -67,6 +69,16 @@ impl Regions {
     /// Whether a node is of this part, or was made since the graph was cut.
     pub(crate) fn owns(&self, part: usize, id: NodeId) -> bool {
         self.owner.get(id.0 as usize).copied().flatten().is_none_or(|owner| owner == part)
+    }
+
+    /// Which node of a part, or around it, stands for which of one that looks alike.
+    pub(crate) fn correspondence(&self, graph: &Graph, like: usize, part: usize) -> Names {
+        let mut names = Names::default();
+        for (a, b) in self.parts[like].iter().zip(&self.parts[part]) {
+            names.insert(*a, *b);
+            names.extend(graph.node(*a).inputs.iter().zip(&graph.node(*b).inputs).map(|(a, b)| (a.node, b.node)));
+        }
+        names
     }
 
     /// What a part looks like.

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::NodeId;
+use regraft_ir::{NodeId, PatchValue};
 use rustc_hash::FxHashMap;
 
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+
+/// Which node stands for which.
+pub(crate) type Names = FxHashMap<NodeId, NodeId>;
 
 /// A move, and the nodes that it made.
 #[derive(Clone, Debug)]
@@ -45,16 +48,14 @@ impl Current {
         &mut self,
         (engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>),
         recorded: &[Recorded],
-        mut names: FxHashMap<NodeId, NodeId>,
+        mut names: Names,
         saved: Ns,
     ) -> Option<Vec<Arc<Move>>> {
         let (start, before, cost) = (engine.depth(), self.moves.clone(), engine.cost());
         let mut taken = Vec::with_capacity(recorded.len());
         for Recorded { step, created } in recorded {
-            let nodes: Vec<NodeId> = step.nodes.iter().map(|id| names.get(id).copied().unwrap_or(*id)).collect();
-            // Several readings of a match may give several results: they make as many nodes.
-            let same = |m: &&Arc<Move>| m.rule == step.rule && m.nodes[..] == nodes[..] && m.patch.create.len() == step.patch.create.len();
-            let Some(found) = self.moves.iter().find(same).cloned() else { break };
+            let here = |id: NodeId| names.get(&id).copied().unwrap_or(id);
+            let Some(found) = self.moves.iter().find(|m| corresponds(step, m, &here)).cloned() else { break };
             engine.apply(&found);
             self.moves = next_moves(engine, matcher, &self.moves);
             names.extend(created.iter().copied().zip(engine.created().iter().copied()));
@@ -69,4 +70,22 @@ impl Current {
         self.moves = before;
         None
     }
+}
+
+/// Whether a move does what another does where `here` says which node stands for which.
+fn corresponds(there: &Move, step: &Move, here: &impl Fn(NodeId) -> NodeId) -> bool {
+    let same = |a: &PatchValue, b: &PatchValue| match (a, b) {
+        (PatchValue::Old(a), PatchValue::Old(b)) => (here(a.node), a.port) == (b.node, b.port),
+        (a, b) => a == b,
+    };
+    let (a, b) = (&there.patch, &step.patch);
+    there.rule == step.rule
+        && there.nodes.iter().map(|id| here(*id)).eq(step.nodes.iter().copied())
+        && a.create.len() == b.create.len()
+        && a.replace.len() == b.replace.len()
+        && a.create
+            .iter()
+            .zip(&b.create)
+            .all(|(a, b)| a.inputs.len() == b.inputs.len() && a.inputs.iter().zip(&b.inputs).all(|(a, b)| same(a, b)))
+        && a.replace.iter().zip(&b.replace).all(|(a, b)| same(&PatchValue::Old(a.0), &PatchValue::Old(b.0)) && same(&a.1, &b.1))
 }

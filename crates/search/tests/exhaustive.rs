@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use regraft_cost::Roofline;
+use regraft_cost::{CostModel, Ns, Roofline};
 use regraft_ir::{Bindings, Graph, SplitMix64, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Dpp, Engine, Enumerate, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
+use regraft_search::{Dpp, Engine, Enumerate, Exact, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
 
 /// Random graphs for each family of rules; `REGRAFT_EXHAUSTIVE` names another number.
 const GRAPHS: u64 = 300;
@@ -138,6 +138,66 @@ fn all_reach_what_enumeration_reaches() {
     }
 }
 
+/// The cost of the cheapest state that a search finds, the states that it visits, and whether these
+/// are all.
+fn cheapest(graph: &Graph, library: &Library, strategy: &dyn Strategy) -> (Ns, u64, bool) {
+    let prices = Roofline::new(Bindings::new());
+    let mut engine = Engine::new(graph.clone(), &prices);
+    let (key, cost) = (engine.key(), engine.cost());
+    let outcome = strategy.search(&mut engine, &mut Matcher::new(library, &Anything), &mut || false);
+    assert_eq!((engine.key(), engine.cost(), engine.depth()), (key, cost, 0));
+    let best = &outcome.scripts[0];
+    best.moves.iter().for_each(|step| engine.apply(step));
+    assert_eq!((engine.key(), engine.cost()), (best.key, best.cost), "what was promised is what it costs");
+    (best.cost, outcome.visited, outcome.complete)
+}
+
+#[test]
+fn in_one_region_exact_finds_the_cheapest_state() {
+    for (family, rules) in FAMILIES {
+        let library = library(&format!("{MONOTONE} {rules}"));
+        for seed in 0..GRAPHS {
+            let graph = drawn(seed);
+            let (all, ..) = cheapest(&graph, &library, &Enumerate { steps: STEPS });
+            let (limited, _, complete) = cheapest(&graph, &library, &Exact { steps: Some(STEPS), ..Exact::default() });
+            assert!(complete && limited == all, "{family}, seed {seed}: {limited} and {all}: {}", text::print(&graph));
+            let (unlimited, ..) = cheapest(&graph, &library, &Exact::default());
+            assert!(unlimited <= all, "{family}, seed {seed}: {unlimited} and {all}: {}", text::print(&graph));
+        }
+    }
+}
+
+#[test]
+fn regions_that_look_alike_are_searched_once_and_their_savings_add_up() {
+    // In each block, a saving comes after a step that saves nothing.
+    let library = library(
+        "(rule drop (identity ?x) => ?x (numeric exact)) (rule turn (abs ?x) => (relu ?x) (numeric exact))
+         (rule fuse (relu (relu ?x)) => (relu ?x) (numeric exact))",
+    );
+    let block = |at: usize| {
+        let x = if at == 0 { "x".to_string() } else { format!("z{}", at - 1) };
+        let chain = (1..9).map(|i| format!("v{at}_{i} = Neg(v{at}_{}) ", i - 1)).collect::<String>();
+        format!("v{at}_0 = Abs({x}) {chain} w{at} = Abs(v{at}_8) y{at} = Relu(w{at}) z{at} = Add({x}, y{at}) ")
+    };
+    let network = |blocks: usize| {
+        let text = (0..blocks).map(block).collect::<String>();
+        text::parse(&format!("graph (x: f32[4096]) {{ {text} output z{} }}", blocks - 1)).expect("a graph")
+    };
+    let found = |blocks: usize| {
+        let graph = network(blocks);
+        let before = Roofline::new(Bindings::new()).total(&graph);
+        let (cost, visited, _) = cheapest(&graph, &library, &Exact { steps: Some(2 * blocks), ..Exact::default() });
+        (before - cost, visited)
+    };
+    let ((few, visited), (many, visited_of_many)) = (found(12), found(48));
+    assert!(few > 0 && visited_of_many < 2 * visited, "{visited} and {visited_of_many} states");
+    // Cuts leave some blocks in two parts.
+    assert!(many >= 3 * few, "{few} and {many}");
+    let (unlimited, ..) = cheapest(&network(12), &library, &Exact::default());
+    let (greedy, ..) = cheapest(&network(12), &library, &regraft_search::Greedy::default());
+    assert!(unlimited <= greedy);
+}
+
 #[test]
 fn a_rewrite_that_another_enables_is_found() {
     // From the facts about OCGGS: what is around a source changes without any of its nodes being
@@ -188,6 +248,8 @@ fn a_rewrite_that_another_enables_is_found() {
         for search in ["enumerate", "sleep sets", "table", "prune", "dpp"] {
             assert!(reached(&graph, &library, search).0.contains(&key(after)), "{name}, {search}");
         }
+        let (cost, ..) = cheapest(&graph, &library, &Exact { steps: Some(STEPS), ..Exact::default() });
+        assert!(cost <= Roofline::new(Bindings::new()).total(&text::parse(after).expect("a graph")), "{name}, exact");
         let lost = ["prune as published", "dpp as published"].map(|search| !reached(&graph, &library, search).0.contains(&key(after)));
         assert_eq!(lost, loses, "{name}");
     }
