@@ -314,6 +314,15 @@ const ENTRIES: &[Entry] = &[
         network: networks::vdcnn::build,
     },
     Entry {
+        name: "sample-cnn",
+        summary: "SampleCNN tagger of raw audio, 59049 samples, convolutions of three taps.",
+        source: "Lee et al. 2017, table 1",
+        inputs: &[floats("waveform", &[1, 1, 59049])],
+        dynamic: true,
+        convolutional: false,
+        network: networks::sample_cnn::build,
+    },
+    Entry {
         name: "paper-bert",
         summary: "Eight layers of dead attention: each linear layer reads the layer's input, keys are not transposed, \
                   and there is no softmax, scale, bias, norm or feed-forward part.",

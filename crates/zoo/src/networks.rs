@@ -12,6 +12,7 @@ pub(crate) mod nasnet;
 pub(crate) mod nasrnn;
 pub(crate) mod resnet;
 pub(crate) mod resnext;
+pub(crate) mod sample_cnn;
 pub(crate) mod squeezenet;
 pub(crate) mod sru;
 pub(crate) mod vdcnn;
