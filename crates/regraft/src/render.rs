@@ -470,6 +470,7 @@ mod tests {
             ended: "complete".into(),
             visited: 12,
             measured_models: 1,
+            measured_excerpts: 0,
             warnings: Vec::new(),
             reproduce: "regraft optimize m.onnx -o f.onnx".into(),
         }

@@ -102,6 +102,9 @@ pub struct Report {
     pub visited: u64,
     /// Models measured as wholes.
     pub measured_models: usize,
+    /// Rewritten excerpts measured: parts of the model with one of each kind of place.
+    #[serde(default)]
+    pub measured_excerpts: usize,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The command that reproduces the run.

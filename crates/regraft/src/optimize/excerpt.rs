@@ -36,11 +36,10 @@ impl Excerpt {
     /// or if the part cannot be run alone.
     pub fn of(job: &Job, price: &dyn Fn(NodeId) -> Ns) -> Option<Excerpt> {
         let graph = &job.input.graph;
-        let typed = |value: ValueId| {
-            let ty = graph.ty(value).filter(|ty| ty.dtype.is_float())?;
-            job.bindings.iter().all(|binding| ty.bind(&binding.sizes.symbols).is_some()).then_some(ty)
-        };
-        let chosen = representatives(graph, &|value| typed(value).is_some());
+        let known = |ty: &TensorType| job.bindings.iter().all(|binding| ty.bind(&binding.sizes.symbols).is_some());
+        // What integers may be, a node that reads them may ask.
+        let can_be_made_up = |value| graph.ty(value).is_some_and(|ty| ty.dtype.is_float() && known(ty));
+        let chosen = representatives(graph, &can_be_made_up);
         let total = |ids: &mut dyn Iterator<Item = NodeId>| ids.map(price).sum::<Ns>() as f64;
         let share = total(&mut chosen.iter().copied()) / total(&mut graph.ids()).max(1.0);
         if share > WORTHWHILE {

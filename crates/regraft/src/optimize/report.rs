@@ -75,6 +75,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         seconds: run.journal.seconds,
         visited: run.journal.visited,
         measured_models: run.journal.measured,
+        measured_excerpts: run.journal.excerpts,
         warnings: run.journal.warnings,
         reproduce: request.reproduce.clone(),
     }

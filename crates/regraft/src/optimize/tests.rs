@@ -154,6 +154,57 @@ fn a_rule_whose_gain_is_lost_elsewhere_is_left_out() {
     assert_eq!(scene.written(), ["Relu", "Neg", "Neg", "Tanh"], "{:?}", report.timings);
 }
 
+/// Whether an excerpt was measured, and how many whole models.
+#[derive(Default)]
+struct Trials {
+    excerpts: usize,
+    models: usize,
+}
+
+impl Observer for Trials {
+    fn phase(&mut self, phase: Phase, detail: &str) {
+        let measured = phase == Phase::Measure && detail.contains("times as fast");
+        *(if detail.starts_with("excerpt") { &mut self.excerpts } else { &mut self.models }) += usize::from(measured);
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_is_repeated_is_tried_on_an_excerpt_first() {
+    const BLOCKS: usize = 30;
+    let name = |at: usize, of: &str| match (at, of) {
+        (0, "x") => "x".to_string(),
+        (_, "x") => format!("y{}", at - 1),
+        (at, "y") if at + 1 == BLOCKS => "y".to_string(),
+        _ => format!("{of}{at}"),
+    };
+    let renamed = |at: usize, text: &str| {
+        let one = |word: &str| if ["x", "a", "b", "c", "d", "y"].contains(&word) { name(at, word) } else { word.to_string() };
+        text.split(' ').map(one).collect::<Vec<_>>().join(" ")
+    };
+    let operators: Vec<String> = (0..BLOCKS).flat_map(|at| GELU.map(|text| renamed(at, text))).collect();
+    let operators: Vec<&str> = operators.iter().map(String::as_str).collect();
+    let scene = Scene::new(&operators);
+    scene.put(&open(model(&operators)));
+    let request = Request { binds: vec![("N".into(), vec![1, 8])], ..scene.request() };
+    let slow = Scripted { operator: |kind| if kind == "Gelu" { 1_000_000 } else { 10_000 }, ..EVEN };
+    let mut trials = Trials::default();
+    let report = scene.run(slow, &request, &mut trials);
+    assert!(!scene.written().contains(&"Gelu".to_owned()), "{:?}", scene.written());
+    assert!(trials.excerpts > 0 && report.measured_excerpts == trials.excerpts, "{report:?}");
+    let scene = Scene::new(&operators);
+    scene.put(&open(model(&operators)));
+    let mut trials = Trials::default();
+    let request = Request { binds: vec![("N".into(), vec![1, 8])], ..scene.request() };
+    let report = scene.run(EVEN, &request, &mut trials);
+    assert_eq!(scene.written(), vec!["Gelu"; BLOCKS], "{report:?}");
+    // The first model that is measured as a whole is the right one.
+    assert!(trials.excerpts > 0 && trials.models <= 2 && report.measured_models == trials.models, "{} {}", trials.excerpts, trials.models);
+}
+
 /// The same with an open number of rows.
 fn open(mut model: ModelProto) -> ModelProto {
     let values = model.graph.iter_mut().flat_map(|graph| graph.input.iter_mut().chain(&mut graph.output));
