@@ -97,8 +97,7 @@ fn shown(comparison: &Comparison, console: &Console) -> String {
     if console.quiet {
         return verdict;
     }
-    let mut table =
-        plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "all visited"], &[1, 2, 3, 4, 5, 6]);
+    let mut table = plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "optimal"], &[1, 2, 3, 4, 5, 6]);
     for row in &comparison.searches {
         table.add_row([
             row.search.clone(),
@@ -108,7 +107,7 @@ fn shown(comparison: &Comparison, console: &Console) -> String {
             row.states.to_string(),
             row.seconds.map_or_else(String::new, seconds),
             row.peak_bytes.map_or_else(String::new, show_bytes),
-            if row.complete { "yes" } else { "no" }.to_string(),
+            if row.optimal { "yes" } else { "not shown" }.to_string(),
         ]);
     }
     format!("{}\n{verdict}", lines(&table))

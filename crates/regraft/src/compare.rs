@@ -76,8 +76,10 @@ pub struct Searched {
     pub rewrites: usize,
     /// States visited.
     pub states: u64,
-    /// Whether there is nothing better within its limits: it has visited all there is.
+    /// Whether it ran to its end, rather than out of time.
     pub complete: bool,
+    /// Whether nothing is cheaper within its limits: it has visited, in effect, all there is.
+    pub optimal: bool,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -140,7 +142,8 @@ fn searched(
     let mut matcher = Matcher::new(library, writable);
     let mut budget = || stop() || !request.frozen && Instant::now() >= until;
     let before = engine.cost();
-    let outcome = search.strategy().search(&mut engine, &mut matcher, &mut budget);
+    let strategy = search.strategy();
+    let outcome = strategy.search(&mut engine, &mut matcher, &mut budget);
     let (seconds, peak) = (start.elapsed().as_secs_f64(), peak().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
     let (cost, rewrites) = outcome.scripts.first().map_or((before, 0), |best| (best.cost, best.moves.len()));
     Searched {
@@ -150,6 +153,7 @@ fn searched(
         rewrites,
         states: outcome.visited,
         complete: outcome.complete,
+        optimal: outcome.complete && strategy.is_exhaustive(),
         seconds: (!request.frozen).then_some(seconds),
         peak_bytes: peak.filter(|_| !request.frozen),
     }
@@ -218,6 +222,7 @@ mod tests {
         assert_eq!(first, run());
         let told: Comparison = compare(&request, &|| false, &mut |_| {}).expect("a network");
         assert!(told.searches.iter().all(|row| row.cost <= told.cost && row.seconds.is_none()), "{first}");
+        assert!(told.searches[1].optimal && told.searches[2].optimal && !told.searches[0].optimal, "{first}");
         assert_eq!(told.searches[1].cost, told.searches[2].cost, "both are exhaustive: {first}");
     }
 

@@ -23,6 +23,7 @@ pub struct Dpp {
 
 impl Exhaustive for Dpp {
     const NAME: &'static str = "dpp";
+    const SOUND: bool = false;
 
     fn steps(&self) -> usize {
         self.steps

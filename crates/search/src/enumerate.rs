@@ -16,6 +16,7 @@ pub struct Enumerate {
 
 impl Exhaustive for Enumerate {
     const NAME: &'static str = "enumerate";
+    const SOUND: bool = true;
 
     fn steps(&self) -> usize {
         self.steps

@@ -46,6 +46,10 @@ impl Strategy for Exact {
         "exact"
     }
 
+    fn is_exhaustive(&self) -> bool {
+        true
+    }
+
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let start = engine.depth();
         let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };

@@ -18,6 +18,7 @@ pub struct Prune {
 
 impl Exhaustive for Prune {
     const NAME: &'static str = "prune";
+    const SOUND: bool = false;
 
     fn steps(&self) -> usize {
         self.steps

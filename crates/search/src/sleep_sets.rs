@@ -34,6 +34,7 @@ struct Asleep {
 
 impl Exhaustive for SleepSets {
     const NAME: &'static str = "sleep-sets";
+    const SOUND: bool = true;
 
     fn steps(&self) -> usize {
         self.steps

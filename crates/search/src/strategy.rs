@@ -33,6 +33,11 @@ pub struct Outcome {
 pub trait Strategy {
     /// Name on the command line and in reports.
     fn name(&self) -> &'static str;
+    /// Whether a search that was not ended by its budget has found the cheapest state within its
+    /// limits, whatever the rules.
+    fn is_exhaustive(&self) -> bool {
+        false
+    }
     /// Searches from the engine's current state.
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome;
 }

@@ -21,6 +21,7 @@ pub struct Table {
 
 impl Exhaustive for Table {
     const NAME: &'static str = "table";
+    const SOUND: bool = true;
 
     fn steps(&self) -> usize {
         self.steps

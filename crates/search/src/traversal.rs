@@ -14,6 +14,9 @@ use crate::strategy::{Outcome, Script, Strategy};
 pub trait Exhaustive {
     /// See [`Strategy::name`].
     const NAME: &'static str;
+    /// Whether what is left out is reached otherwise whatever the rules, and not only by monotone
+    /// ones.
+    const SOUND: bool;
 
     /// Longest sequence of moves.
     fn steps(&self) -> usize;
@@ -39,6 +42,10 @@ pub trait Exhaustive {
 impl<S: Exhaustive> Strategy for S {
     fn name(&self) -> &'static str {
         S::NAME
+    }
+
+    fn is_exhaustive(&self) -> bool {
+        S::SOUND
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
