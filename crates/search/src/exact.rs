@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
+use regraft_ir::NodeId;
 use rustc_hash::FxHashMap;
 
 use crate::budget::Budget;
@@ -54,7 +55,7 @@ impl Strategy for Exact {
         let start = engine.depth();
         let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
         let mut found = vec![nothing];
-        let (mut visited, mut complete) = (1, true);
+        let (mut visited, mut complete) = (1, false);
         let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
         if self.steps.is_none() {
             // Steepest descent crosses the borders of regions, and may end elsewhere.
@@ -63,17 +64,21 @@ impl Strategy for Exact {
             from.extend(descent.scripts.into_iter().map(|script| script.moves).filter(|moves| !moves.is_empty()));
         }
         for moves in from {
+            let is_input = moves.is_empty();
             moves.iter().for_each(|step| engine.apply(step));
             let mut passes = Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true };
-            passes.run();
+            let exact = passes.run();
             visited += passes.visited;
-            complete &= passes.complete;
+            complete |= exact && is_input;
             let script = Script { moves: passes.moves, cost: engine.cost(), key: engine.key() };
             if found.iter().all(|known| known.key != script.key) {
                 found.push(script);
             }
             while engine.depth() > start {
                 engine.undo();
+            }
+            if complete {
+                break;
             }
         }
         found.sort_by_key(|script| script.cost);
@@ -90,7 +95,7 @@ struct Passes<'s, 'e, 'm> {
     /// Moves taken so far.
     moves: Vec<Arc<Move>>,
     visited: u64,
-    /// Whether no region was given up, and no move left out that crosses a border.
+    /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
 }
 
@@ -103,16 +108,19 @@ struct Savings {
 }
 
 impl Passes<'_, '_, '_> {
-    /// Passes until nothing more is saved.
-    fn run(&mut self) {
+    /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
+    /// lead to: what follows saves nothing then.
+    fn run(&mut self) -> bool {
         let mut barren = 0;
         for pass in 0..PASSES {
             let before = self.engine.cost();
             self.complete = true;
             let taken = self.pass(pass % 2 == 1);
+            if pass == 0 && self.complete {
+                return true;
+            }
             // A limited number of steps is shared out once, among all regions.
             if self.exact.steps.is_some() || self.budget.exhausted() {
-                self.complete &= !self.budget.exhausted();
                 break;
             }
             barren = if taken && self.engine.cost() < before { 0 } else { barren + 1 };
@@ -120,6 +128,7 @@ impl Passes<'_, '_, '_> {
                 break;
             }
         }
+        false
     }
 
     /// Searches every region, and takes what saves most; whether anything does.
@@ -163,6 +172,7 @@ impl Passes<'_, '_, '_> {
             let (saved, recorded) = if self.exact.steps.is_some() { own.by_steps.get(most) } else { own.by_steps.last() }?;
             current.transfer((self.engine, self.matcher), recorded, Names::default(), *saved)
         });
+        self.complete &= moves.is_some();
         let Some(moves) = moves.filter(|moves| !moves.is_empty()) else { return false };
         self.moves.extend(moves);
         true
@@ -170,8 +180,14 @@ impl Passes<'_, '_, '_> {
 
     /// Visits the states that moves inside of a part lead to, cheapest first.
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Savings {
-        let inside = |engine: &Engine<'_>, step: &Move| {
-            step.nodes.iter().all(|id| engine.graph().get(*id).is_some_and(|node| node.constant) || regions.owns(part, *id))
+        let mut complete = true;
+        let mut inside = |engine: &Engine<'_>, step: &Arc<Move>| {
+            let is_constant = |id: &NodeId| engine.graph().get(*id).is_some_and(|node| node.constant);
+            let mut nodes = step.nodes.iter().filter(|id| !is_constant(id));
+            let is_inside = nodes.clone().all(|id| regions.owns(part, *id));
+            // A move of which some nodes are inside crosses the border.
+            complete &= is_inside || !nodes.any(|id| regions.owns(part, *id));
+            is_inside
         };
         let (depth, cost) = (self.engine.depth(), self.engine.cost());
         let moves: Vec<Arc<Move>> = current.moves().iter().filter(|step| inside(self.engine, step)).cloned().collect();
@@ -179,7 +195,7 @@ impl Passes<'_, '_, '_> {
         let mut cheapest = vec![root.clone()];
         let mut seen = FxHashMap::from_iter([(self.engine.key(), 0)]);
         let mut queue = BinaryHeap::from([(Reverse(cost), Reverse(0usize))]);
-        let (mut states, mut visited, mut complete) = (vec![root], 0, true);
+        let (mut states, mut visited, mut given_up) = (vec![root], 0, false);
         'all: while let Some((_, Reverse(at))) = queue.pop() {
             let state = states[at].clone();
             if self.exact.steps.is_some_and(|most| state.steps >= most) {
@@ -188,7 +204,7 @@ impl Passes<'_, '_, '_> {
             state.enter(self.engine);
             for step in state.moves.iter() {
                 if visited >= self.exact.states || self.budget.exhausted() {
-                    complete = false;
+                    given_up = true;
                     break 'all;
                 }
                 self.engine.apply(step);
@@ -196,7 +212,7 @@ impl Passes<'_, '_, '_> {
                 let (cost, key, steps) = (self.engine.cost(), self.engine.key(), state.steps + 1);
                 if self.engine.repriced().any(|id| !regions.owns(part, id)) {
                     // What lies across the border is for a pass whose cuts are elsewhere.
-                    complete = false;
+                    given_up = true;
                 } else if seen.get(&key).is_none_or(|before| self.exact.steps.is_some() && *before > steps) {
                     seen.insert(key, steps);
                     let mut moves = next_moves(self.engine, self.matcher, &state.moves);
@@ -218,7 +234,7 @@ impl Passes<'_, '_, '_> {
         }
         self.visited += visited;
         let by_steps = cheapest.iter().map(|state| (cost - state.cost, state.path())).collect();
-        Savings { by_steps, complete }
+        Savings { by_steps, complete: complete && !given_up }
     }
 }
 
