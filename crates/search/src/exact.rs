@@ -135,11 +135,14 @@ impl Passes<'_, '_, '_> {
     fn pass(&mut self, shift: bool) -> bool {
         let regions = Regions::of(self.engine.graph(), shift);
         let mut current = Current::of(self.engine, self.matcher);
-        let mut known: FxHashMap<Looks, usize> = FxHashMap::default();
+        let mut known: Vec<(Looks, usize)> = Vec::new();
         let (mut names, mut savings): (Vec<Names>, Vec<Savings>) = (Vec::new(), Vec::new());
         for part in 0..regions.parts.len() {
             let looks = regions.looks(self.engine.graph(), part);
-            let like = *known.entry(looks).or_insert(part);
+            let like = known.iter().find(|(one, _)| *one == looks).map_or(part, |(_, like)| *like);
+            if like == part {
+                known.push((looks, part));
+            }
             names.push(regions.correspondence(self.engine.graph(), like, part));
             let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
             self.complete &= found.complete;

@@ -1,7 +1,5 @@
 //! `Regions`: a graph cut into parts where few values cross, so that each can be searched alone.
 
-use std::hash::Hash;
-
 use regraft_ir::{Graph, NodeId, Op, OpKind, TensorType};
 use rustc_hash::FxHashMap;
 
@@ -22,7 +20,7 @@ pub(crate) struct Regions {
 pub(crate) type Looks = Vec<NodeLooks>;
 
 /// A node, what it reads, and what outside reads it.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq)]
 pub(crate) struct NodeLooks {
     op: Op,
     operands: Vec<(Option<TensorType>, Source)>,
@@ -31,7 +29,7 @@ pub(crate) struct NodeLooks {
 }
 
 /// Where an operand comes from.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq)]
 enum Source {
     /// A node of the region, by its place, and which of its results.
     Inside(usize, u32),

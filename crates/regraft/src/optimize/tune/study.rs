@@ -79,6 +79,6 @@ fn part(whole: &Job, excerpt: Excerpt) -> Job {
         threads: whole.threads,
         refusal: None,
         bindings: excerpt.bindings,
-        memory: whole.memory.clone(),
+        memory: whole.memory,
     }
 }
