@@ -149,8 +149,12 @@ impl Sampling<'_, '_, '_> {
     }
 
     /// The least cost that moves lead to each of which takes away what the one before made, all but
-    /// the last of which raise the cost; the highest number if there are none.
+    /// the last of which raise the cost; the highest number if there are none, or no budget is left.
     fn potential(&mut self, child: &Sampled) -> Ns {
+        self.complete &= !self.budget.exhausted();
+        if !self.complete {
+            return Ns::MAX;
+        }
         let root = self.engine.depth();
         child.state.enter(self.engine);
         let moves = child.state.moves(self.engine, self.matcher);
