@@ -43,5 +43,5 @@ pub use persist::Target;
 pub use report::{Calibration, Gain, Row, Total, describe};
 pub use roofline::{Machine, Roofline};
 pub use signature::Signature;
-pub use table::{Entry, Speeds, Table};
+pub use table::{Entry, Speeds, Table, is_priced};
 pub use workload::Workload;

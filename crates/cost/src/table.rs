@@ -205,7 +205,7 @@ impl Table {
 }
 
 /// Whether a node has a price at all: inputs and constant cones cost nothing.
-pub(crate) fn is_priced(graph: &Graph, id: NodeId) -> bool {
+pub fn is_priced(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
     !node.constant && !matches!(node.op, Op::Input(_))
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use regraft_cost::{CostModel, Measured, Pricing, Roofline, Target};
-use regraft_ir::{Bindings, Graph, Op, OpKind, TensorType};
-use regraft_onnx::{Model, Speller};
+use regraft_ir::{Bindings, Graph};
+use regraft_onnx::Model;
 use regraft_rules::{Library, Writable};
 use regraft_runtime::{Filter, Store};
 use regraft_search::{Engine, Matcher};
@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::error::Failure;
 use crate::optimize::{SearchKind, clean, read_library};
 use crate::sizes::Sizes;
+use crate::speed::InModel;
 use crate::units::ShapeArg;
 
 /// A request to compare searches. `CompareRequest::new` has the defaults of the command line.
@@ -86,15 +87,6 @@ pub struct Searched {
     /// Resident memory that it took at most, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
-}
-
-/// Whether operators can be written in one model.
-struct InModel(Speller);
-
-impl Writable for InModel {
-    fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {
-        if op.kind() == OpKind::Constant { Ok(()) } else { self.0.can_spell(op, inputs, outputs).map_err(|e| e.to_string()) }
-    }
 }
 
 /// Runs all searches on a model, one after the other, each from the start.

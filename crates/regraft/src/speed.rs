@@ -38,7 +38,7 @@ pub struct EngineSpeed {
 }
 
 /// Whether operators can be written in one model.
-struct InModel(Speller);
+pub(crate) struct InModel(pub(crate) Speller);
 
 impl Writable for InModel {
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {

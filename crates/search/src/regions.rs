@@ -1,5 +1,6 @@
 //! `Regions`: a graph cut into parts where few values cross, so that each can be searched alone.
 
+use regraft_cost::is_priced;
 use regraft_ir::{Graph, NodeId, Op, OpKind, TensorType};
 use rustc_hash::FxHashMap;
 
@@ -42,7 +43,7 @@ enum Source {
 impl Regions {
     /// Cuts a graph where the fewest values cross; `shift` moves the cuts by about half a region.
     pub(crate) fn of(graph: &Graph, shift: bool) -> Regions {
-        let order: Vec<NodeId> = graph.topological().into_iter().filter(|id| is_computed(graph, *id)).collect();
+        let order: Vec<NodeId> = graph.topological().into_iter().filter(|id| is_priced(graph, *id)).collect();
         let crossing = crossing(graph, &order);
         let (mut parts, mut start) = (Vec::new(), 0);
         let (mut fewest, mut most) = if shift { (SIZES.0 / 2, SIZES.1 / 2) } else { SIZES };
@@ -123,11 +124,6 @@ fn crossing(graph: &Graph, order: &[NodeId]) -> Vec<usize> {
         }
     }
     crossing
-}
-
-fn is_computed(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
-    !node.constant && !matches!(node.op, Op::Input(_))
 }
 
 #[cfg(test)]

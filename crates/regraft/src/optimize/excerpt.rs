@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use regraft_cost::Ns;
-use regraft_ir::{Graph, NodeId, Op, TensorType, ValueId};
+use regraft_cost::{Ns, is_priced};
+use regraft_ir::{Graph, NodeId, TensorType, ValueId};
 use regraft_onnx::{Model, Written};
 use regraft_runtime::{DType, Fill, InputSpec};
 
@@ -54,7 +54,7 @@ impl Excerpt {
 
 /// The first place of each kind, what is around it, and what makes values that cannot be made up.
 fn representatives(graph: &Graph, can_be_made_up: &dyn Fn(ValueId) -> bool) -> BTreeSet<NodeId> {
-    let computed: Vec<NodeId> = graph.topological().into_iter().filter(|id| is_computed(graph, *id)).collect();
+    let computed: Vec<NodeId> = graph.topological().into_iter().filter(|id| is_priced(graph, *id)).collect();
     let kinds = kinds(graph, &computed);
     let mut seen = HashSet::new();
     let first: Vec<NodeId> = computed.iter().copied().filter(|id| seen.insert(kinds[id])).collect();
@@ -65,7 +65,7 @@ fn representatives(graph: &Graph, can_be_made_up: &dyn Fn(ValueId) -> bool) -> B
     let mut open: VecDeque<NodeId> = chosen.iter().copied().collect();
     while let Some(id) = open.pop_front() {
         for value in &graph.node(id).inputs {
-            if is_computed(graph, value.node) && !can_be_made_up(*value) && chosen.insert(value.node) {
+            if is_priced(graph, value.node) && !can_be_made_up(*value) && chosen.insert(value.node) {
                 open.push_back(value.node);
             }
         }
@@ -73,14 +73,9 @@ fn representatives(graph: &Graph, can_be_made_up: &dyn Fn(ValueId) -> bool) -> B
     chosen
 }
 
-fn is_computed(graph: &Graph, id: NodeId) -> bool {
-    let node = graph.node(id);
-    !node.constant && !matches!(node.op, Op::Input(_))
-}
-
 /// The computed nodes that a node reads.
 fn makers(graph: &Graph, id: NodeId) -> impl Iterator<Item = NodeId> {
-    graph.node(id).inputs.iter().map(|value| value.node).filter(|maker| is_computed(graph, *maker))
+    graph.node(id).inputs.iter().map(|value| value.node).filter(|maker| is_priced(graph, *maker))
 }
 
 /// A hash for each node that is equal where everything within the radius is alike, up to what
@@ -180,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_up_is_computed() {
+    fn what_cannot_be_made_up_is_priced() {
         let graph = graph(
             "graph (x: f32[4,8]) { a = Relu(x) b = Tanh(a) c = Tanh(b) d = Tanh(c) e = Tanh(d) f = Tanh(e) g = Tanh(f) h = Tanh(g) i = Tanh(h) j = Tanh(i) k = Tanh(j) l = Tanh(k) m = Tanh(l) n = Tanh(m) output n }",
         );
-        let all = graph.ids().filter(|id| is_computed(&graph, *id)).count();
+        let all = graph.ids().filter(|id| is_priced(&graph, *id)).count();
         assert!(representatives(&graph, &|_| true).len() < all);
         assert_eq!(representatives(&graph, &|_| false).len(), all);
     }

@@ -100,29 +100,20 @@ impl Automaton {
         }
     }
 
-    /// Learns what matches at a node from the questions that it took to find out. Returns the nodes
-    /// by number; `None` if that cannot be remembered.
-    pub(super) fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<Numbering> {
+    /// The nodes that questions and answers speak of by number, and the questions about them; `None`
+    /// if that cannot be remembered.
+    pub(super) fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<(Numbering, Vec<Question<u16>>)> {
         let mut nodes = Numbering::from_iter([anchor]);
+        let mut questions = Vec::with_capacity(asked.questions.len());
         for question in &asked.questions {
             let question = relative(*question, &nodes)?;
             answer(graph, facts, 0, question, &mut nodes);
             if nodes.len() > MOST_NODES {
                 return None;
             }
+            questions.push(question);
         }
-        Some(nodes)
-    }
-
-    /// The questions, about nodes by number; `None` if that cannot be remembered.
-    pub(super) fn relative(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<Vec<Question<u16>>> {
-        let mut nodes = Numbering::from_iter([anchor]);
-        let one = |question: &Question<NodeId>| {
-            let question = relative(*question, &nodes)?;
-            answer(graph, facts, 0, question, &mut nodes);
-            Some(question)
-        };
-        asked.questions.iter().map(one).collect()
+        Some((nodes, questions))
     }
 
     /// Remembers what matches at a node, and the questions that it took to find out.

@@ -116,8 +116,8 @@ impl<'a> Matcher<'a> {
     fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
         let (found, asked) = self.found(graph, facts, anchor);
         match numbered(graph, facts, anchor, &asked, &found) {
-            Some((numbers, templates)) => {
-                let leaf = Arc::new(Leaf { templates, refusals: found.refusals, questions: Vec::new() });
+            Some((numbers, known)) => {
+                let leaf = Arc::new(Leaf { questions: Vec::new(), ..known });
                 self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
                 *nodes = numbers;
                 leaf
@@ -149,12 +149,10 @@ impl<'a> Matcher<'a> {
             let witness = Witness::new(graph);
             let found = self.found_by(graph, &witness, anchor, roots);
             let own = witness.into_asked();
-            if let Some((_, templates)) = numbered(graph, facts, anchor, &own, &found)
-                && let Some(questions) = Automaton::relative(graph, facts, anchor, &own)
+            if let Some((_, leaf)) = numbered(graph, facts, anchor, &own, &found)
                 && let Some(automaton) = self.of_rules.get_mut(&(kind, roots[0].rule))
             {
-                let leaf = Arc::new(Leaf { templates, refusals: found.refusals.clone(), questions });
-                automaton.learn(graph, facts, anchor, &own, leaf);
+                automaton.learn(graph, facts, anchor, &own, Arc::new(leaf));
             }
             own.questions.into_iter().for_each(|question| asked.note(question));
             all.templates.extend(found.templates);
@@ -206,10 +204,10 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The nodes at an anchor by number, and templates with numbers in place of ids; `None` if what was
-/// asked cannot be remembered.
-fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf) -> Option<(Numbering, Vec<Arc<Template>>)> {
-    let nodes = Automaton::numbered(graph, facts, anchor, asked)?;
+/// The nodes at an anchor by number, and what was found with numbers in place of ids; `None` if what
+/// was asked cannot be remembered.
+fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf) -> Option<(Numbering, Leaf)> {
+    let (nodes, questions) = Automaton::numbered(graph, facts, anchor, asked)?;
     let templates = found.templates.iter().map(|template| template.numbered(graph, &nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
-    Some((nodes, templates))
+    Some((nodes, Leaf { templates, refusals: found.refusals.clone(), questions }))
 }
