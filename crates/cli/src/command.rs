@@ -63,8 +63,6 @@ enum Command {
 
 /// The command that `optimize` gives to processes of their own.
 pub const START_UP: &str = "start-up";
-/// Freed memory that the process keeps: models of several hundred megabytes are opened repeatedly.
-const KEPT: usize = 2 << 30;
 
 /// Runs the command given by this process's arguments.
 pub fn run() -> ExitCode {
@@ -75,7 +73,7 @@ pub fn run() -> ExitCode {
     };
     // What is to be measured runs as it would elsewhere.
     if !matches!(cli.command, Command::StartUp) {
-        regraft_runtime::keep_freed_memory(KEPT);
+        regraft_runtime::keep_freed_memory();
     }
     let console = cli.console.clone();
     match guarded(|| dispatch(cli.command, &console)) {

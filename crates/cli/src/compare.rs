@@ -24,8 +24,7 @@ pub struct Args {
     /// Searches, separated by commas
     #[arg(long, value_name = "SEARCH", value_enum, value_delimiter = ',', default_value = "greedy,backtrack,sample,exact,auto")]
     search: Vec<Search>,
-    /// Longest sequence of rewrites, for searches that can be limited [default: any, or 10 for those
-    /// that visit all sequences]
+    /// Longest sequence of rewrites [default: any, or 10 for searches that try all sequences]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     steps: Option<u16>,
     /// Measured prices, as `regraft cost export` writes them, of any machine [default: the analytic
@@ -68,7 +67,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         rules: args.rules.clone(),
         budget: args.budget,
         frozen: args.frozen,
-        ..CompareRequest::new(&args.model, args.search.iter().map(|search| search.kind(args.steps)).collect())
+        ..CompareRequest::new(&args.model, args.search.iter().map(|search| search.limited(args.steps)).collect())
     };
     let comparison = {
         let mut progress = Progress::new(console);

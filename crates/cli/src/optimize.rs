@@ -280,10 +280,6 @@ fn request(args: &Args) -> Result<Request, Failure> {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
     };
-    if args.steps.is_some() && !args.search.takes_steps() {
-        let failure = Failure::new("--steps limits searches that try sequences of rewrites, and this one has no such limit");
-        return Err(failure.hint("add --search sample, or another of those that try sequences"));
-    }
     let default = || (!is_stream(&output).unwrap_or(false)).then(|| beside(&output));
     let certificate = args.certificate.clone().or_else(default).filter(|_| !args.no_certificate);
     Ok(Request {
@@ -291,7 +287,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
-        search: args.search.kind(args.steps),
+        search: args.search.limited(args.steps),
         cost: args.cost.into(),
         budget: args.budget,
         threads: args.threads.map(usize::from),

@@ -5,12 +5,15 @@ use regraft::optimize::SearchKind;
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Search {
-    /// Steepest descent, then backtracking around its result.
+    /// The better of two steepest descents: one of them makes no fast convolutions before nothing else
+    /// saves.
     Auto,
     /// Steepest descent with a short look-ahead.
     Greedy,
     /// Cost-based backtracking from the input (TASO).
     Backtrack,
+    /// The same in parts of the graph, then across their borders (MetaFlow).
+    Metaflow,
     /// All sequences of rewrites (OCGGS); for small graphs.
     Enumerate,
     /// The same, but for permutations (OCGGS, Algorithm 1).
@@ -27,30 +30,22 @@ pub enum Search {
     Sample,
 }
 
-/// Longest sequence of an exhaustive search, as in the paper on OCGGS.
-const STEPS: usize = 10;
-
 impl Search {
     /// The strategy, with sequences of at most so many rewrites.
-    pub fn kind(self, steps: Option<u16>) -> SearchKind {
-        let limit = steps.map(usize::from);
-        let steps = limit.unwrap_or(STEPS);
-        match self {
+    pub fn limited(self, steps: Option<u16>) -> regraft::optimize::Search {
+        let kind = match self {
             Search::Auto => SearchKind::Auto,
             Search::Greedy => SearchKind::Greedy,
             Search::Backtrack => SearchKind::Backtrack,
-            Search::Enumerate => SearchKind::Enumerate { steps },
-            Search::Prune => SearchKind::Prune { steps },
-            Search::Dpp => SearchKind::Dpp { steps },
-            Search::SleepSets => SearchKind::SleepSets { steps },
-            Search::Table => SearchKind::Table { steps },
-            Search::Exact => SearchKind::Exact { steps: limit },
-            Search::Sample => SearchKind::Sample { steps: limit },
-        }
-    }
-
-    /// Whether sequences can be limited.
-    pub fn takes_steps(self) -> bool {
-        !matches!(self, Search::Auto | Search::Greedy | Search::Backtrack)
+            Search::Metaflow => SearchKind::MetaFlow,
+            Search::Enumerate => SearchKind::Enumerate,
+            Search::Prune => SearchKind::Prune,
+            Search::Dpp => SearchKind::Dpp,
+            Search::SleepSets => SearchKind::SleepSets,
+            Search::Table => SearchKind::Table,
+            Search::Exact => SearchKind::Exact,
+            Search::Sample => SearchKind::Sample,
+        };
+        regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }
 }

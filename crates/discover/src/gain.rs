@@ -124,7 +124,7 @@ fn reached(graph: Graph, library: &Library, goal: Ns) -> Option<Vec<String>> {
     let mut engine = Engine::new(graph, &model);
     let mut matcher = Matcher::new(library, &Anything);
     for (expansions, alpha) in [(0, 1.0), (EXPANSIONS, ALPHA)] {
-        let search = Backtrack { alpha, expansions, keep: 1, descend_first: expansions == 0 };
+        let search = Backtrack { alpha, expansions, keep: 1, descend_first: expansions == 0, ..Backtrack::default() };
         let outcome = search.search(&mut engine, &mut matcher, &mut Steps(STEPS));
         if let Some(script) = outcome.scripts.iter().find(|script| script.cost <= goal) {
             return Some(script.moves.iter().map(|step| library.rules()[step.rule].name.to_string()).collect());

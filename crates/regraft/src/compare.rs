@@ -12,7 +12,7 @@ use regraft_search::{Engine, Matcher};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::optimize::{SearchKind, clean, read_library};
+use crate::optimize::{Search, clean, read_library};
 use crate::sizes::Sizes;
 use crate::speed::InModel;
 use crate::units::ShapeArg;
@@ -23,7 +23,7 @@ pub struct CompareRequest {
     /// Model file, or name in the zoo.
     pub model: PathBuf,
     /// Searches, in this order.
-    pub searches: Vec<SearchKind>,
+    pub searches: Vec<Search>,
     /// Measured prices, as `regraft cost export` writes them; the analytic roofline without.
     pub prices: Option<PathBuf>,
     /// Sizes of inputs.
@@ -41,7 +41,7 @@ pub struct CompareRequest {
 
 impl CompareRequest {
     /// A request with the defaults of the command line.
-    pub fn new(model: impl Into<PathBuf>, searches: Vec<SearchKind>) -> CompareRequest {
+    pub fn new(model: impl Into<PathBuf>, searches: Vec<Search>) -> CompareRequest {
         let (prices, shapes, binds, rules) = Default::default();
         CompareRequest { model: model.into(), searches, prices, shapes, binds, rules, budget: Duration::from_secs(60), frozen: false }
     }
@@ -124,7 +124,7 @@ fn searched(
     request: &CompareRequest,
     (graph, prices): (&Graph, &dyn CostModel),
     (library, writable): (&Library, &dyn Writable),
-    search: SearchKind,
+    search: Search,
     stop: &dyn Fn() -> bool,
 ) -> Searched {
     let resident = reset_peak();
@@ -204,10 +204,12 @@ fn status(field: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimize::SearchKind;
 
     #[test]
     fn a_frozen_comparison_repeats_byte_for_byte() {
-        let searches = vec![SearchKind::Greedy, SearchKind::Exact { steps: Some(2) }, SearchKind::Table { steps: 2 }];
+        let limited = |kind| Search { kind, steps: Some(2) };
+        let searches = vec![SearchKind::Greedy.into(), limited(SearchKind::Exact), limited(SearchKind::Table)];
         let request = CompareRequest { frozen: true, ..CompareRequest::new("paper-sru", searches) };
         let run = || serde_json::to_string(&compare(&request, &|| false, &mut |_| {}).expect("a network")).expect("text");
         let first = run();
@@ -223,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("prices.jsonl");
         std::fs::write(&path, "").expect("writable");
-        let request = CompareRequest { prices: Some(path), ..CompareRequest::new("paper-sru", vec![SearchKind::Greedy]) };
+        let request = CompareRequest { prices: Some(path), ..CompareRequest::new("paper-sru", vec![SearchKind::Greedy.into()]) };
         let why = compare(&request, &|| false, &mut |_| {}).expect_err("it is empty").to_string();
         assert!(why.contains("0 machines"), "{why}");
     }

@@ -1,23 +1,20 @@
 //! How the process manages freed memory.
 
-/// Keeps freed memory for later use instead of returning it to the system, up to `bytes` at the end
-/// of the heap.
+/// Keeps freed memory for later use instead of returning it to the system.
 ///
 /// Opening a session copies all weights several times. Where a process opens many, fetching zeroed
 /// pages from the system each time can take longer than everything else. Does nothing where the C
 /// library has no such setting.
-pub fn keep_freed_memory(bytes: usize) {
+pub fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         // SAFETY: `mallopt` only changes settings of the allocator; a value that it refuses changes nothing.
         unsafe {
             libc::mallopt(libc::M_MMAP_MAX, 0);
-            libc::mallopt(libc::M_TRIM_THRESHOLD, bytes);
+            // The end of the heap is never cut off.
+            libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
         }
     }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    let _ = bytes;
 }
 
 /// Undoes [`keep_freed_memory`]: for runs that must stay small, however long they take.

@@ -2,23 +2,18 @@
 //! the start state is a candidate from the beginning, every state has a collision-resistant key,
 //! and a re-created node costs what the original did.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::rc::Rc;
-
-use regraft_cost::Ns;
-use rustc_hash::FxHashSet;
-
 use crate::best::Best;
+use crate::best_first::BestFirst;
 use crate::budget::Budget;
 use crate::engine::{Engine, Matcher};
 use crate::greedy::Greedy;
-use crate::lineage::State;
 use crate::strategy::{Outcome, Script, Strategy};
 
 /// Best-first search over states whose cost stays below `alpha` times the best cost so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Backtrack {
+    /// Longest sequence; any, if `None`.
+    pub steps: Option<usize>,
     /// States above `alpha` times the best cost are dropped.
     pub alpha: f64,
     /// Maximum number of states expanded.
@@ -33,7 +28,7 @@ pub struct Backtrack {
 
 impl Default for Backtrack {
     fn default() -> Backtrack {
-        Backtrack { alpha: 1.05, expansions: 60, keep: 4, descend_first: true }
+        Backtrack { steps: None, alpha: 1.05, expansions: 60, keep: 4, descend_first: true }
     }
 }
 
@@ -48,7 +43,7 @@ impl Strategy for Backtrack {
         let mut prefix = Vec::new();
         let mut visited = 0;
         if self.descend_first {
-            let descent = Greedy::default().search(engine, matcher, budget);
+            let descent = Greedy { steps: self.steps, ..Greedy::default() }.search(engine, matcher, budget);
             visited += descent.visited;
             for script in descent.scripts {
                 prefix = script.moves.clone();
@@ -56,44 +51,12 @@ impl Strategy for Backtrack {
             }
             prefix.iter().for_each(|m| engine.apply(m));
         }
-        let root_depth = engine.depth();
-        let root = State::root(engine);
-        let mut seen = FxHashSet::from_iter([root.key]);
-        // Ties go to the state found first.
-        let mut queue = BinaryHeap::from([(Reverse(root.cost), Reverse(0usize))]);
-        let mut states: Vec<Rc<State>> = vec![root];
-        let (mut expanded, mut complete) = (0, true);
-        while let Some((Reverse(cost), Reverse(at))) = queue.pop() {
-            if expanded >= self.expansions || budget.exhausted() {
-                complete = false;
-                break;
-            }
-            let bound = (best.cost() as f64 * self.alpha) as Ns;
-            if cost > bound {
-                continue;
-            }
-            expanded += 1;
-            let state = states[at].clone();
-            state.enter(engine);
-            for step in state.moves(engine, matcher) {
-                engine.apply(step);
-                visited += 1;
-                let (cost, key) = (engine.cost(), engine.key());
-                if cost as f64 <= best.cost() as f64 * self.alpha && seen.insert(key) {
-                    let child = state.child(step, engine);
-                    best.offer(cost, key, || prefix.iter().cloned().chain(child.path()).collect());
-                    queue.push((Reverse(cost), Reverse(states.len())));
-                    states.push(child);
-                }
-                engine.undo();
-            }
-            while engine.depth() > root_depth {
-                engine.undo();
-            }
-        }
+        let steps = self.steps.map_or(usize::MAX, |most| most.saturating_sub(prefix.len()));
+        let search = BestFirst { alpha: self.alpha, expansions: self.expansions, steps, admits: &|_, _| true };
+        let (more, complete) = search.search(engine, matcher, budget, &prefix, &mut best);
         while engine.depth() > start {
             engine.undo();
         }
-        Outcome { scripts: best.into_scripts(), visited, complete }
+        Outcome { scripts: best.into_scripts(), visited: visited + more, complete }
     }
 }

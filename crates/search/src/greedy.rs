@@ -23,6 +23,8 @@ const PIECE: usize = 12;
 /// piece: a sequence does not begin inside of it, but at its border it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
+    /// Most moves in all; any number, if `None`.
+    pub steps: Option<usize>,
     /// Longest sequence that may pay off only as a whole; 1 is plain steepest descent.
     pub depth: usize,
     /// Along the way, a sequence may raise the cost by at most this fraction of the current cost.
@@ -31,11 +33,14 @@ pub struct Greedy {
     pub width: usize,
     /// States visited by sequences of more than two moves, in all: there are many, and few pay.
     pub deep: u64,
+    /// Makes no pieces before nothing else saves: what is part of a piece can no longer be merged with
+    /// anything.
+    pub pieces_last: bool,
 }
 
 impl Default for Greedy {
     fn default() -> Greedy {
-        Greedy { depth: 3, slack: 0.05, width: 64, deep: 10_000 }
+        Greedy { steps: None, depth: 3, slack: 0.05, width: 64, deep: 10_000, pieces_last: false }
     }
 }
 
@@ -52,13 +57,14 @@ impl Strategy for Greedy {
             moves,
             script: Vec::new(),
             seen: FxHashSet::from_iter([engine.key()]),
+            makes_pieces: !self.pieces_last,
             barren: FxHashMap::default(),
             pieces: FxHashMap::default(),
             visited: 1,
             deep: 0,
         };
         let mut complete = true;
-        loop {
+        while descent.left() > 0 {
             if budget.exhausted() {
                 complete = false;
                 break;
@@ -68,6 +74,10 @@ impl Strategy for Greedy {
             }
             match descent.look_ahead(engine, matcher, budget) {
                 Some(true) => {}
+                Some(false) if !descent.makes_pieces => {
+                    descent.makes_pieces = true;
+                    descent.barren.clear();
+                }
                 Some(false) => break,
                 None => {
                     complete = false;
@@ -88,6 +98,8 @@ struct Descent<'a> {
     moves: Vec<Arc<Move>>,
     script: Vec<Arc<Move>>,
     seen: FxHashSet<u128>,
+    /// Whether moves may make pieces yet.
+    makes_pieces: bool,
     /// Kinds of places where a look-ahead found nothing, and how far it looked.
     barren: FxHashMap<u64, usize>,
     /// For each node of a piece, which one; nodes that made room for others may still be listed.
@@ -98,6 +110,11 @@ struct Descent<'a> {
 }
 
 impl Descent<'_> {
+    /// How many more moves may follow.
+    fn left(&self) -> usize {
+        self.greedy.steps.map_or(usize::MAX, |most| most.saturating_sub(self.script.len()))
+    }
+
     fn commit(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, step: &Arc<Move>) {
         let around = self.piece(step);
         engine.apply(step);
@@ -114,6 +131,11 @@ impl Descent<'_> {
         self.seen.insert(engine.key());
     }
 
+    /// Whether a move may be made yet.
+    fn admits(&self, step: &Move) -> bool {
+        self.makes_pieces || step.patch.create.len() < PIECE
+    }
+
     /// The piece that a move is inside of, if it is.
     fn piece(&self, step: &Move) -> Option<usize> {
         let mut pieces = step.nodes.iter().map(|id| self.pieces.get(id).copied());
@@ -125,7 +147,7 @@ impl Descent<'_> {
     fn sweep(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> bool {
         let before = engine.cost();
         let mut saving: Vec<(Ns, Arc<Move>)> = Vec::new();
-        for step in &self.moves {
+        for step in self.moves.iter().filter(|step| self.makes_pieces || step.patch.create.len() < PIECE) {
             engine.apply(step);
             self.visited += 1;
             if engine.cost() < before && !self.seen.contains(&engine.key()) {
@@ -136,6 +158,9 @@ impl Descent<'_> {
         saving.sort_by_key(|(cost, _)| *cost);
         let mut progress = false;
         for (_, step) in saving {
+            if self.left() == 0 {
+                break;
+            }
             // If an earlier move of this sweep touched this one, it is no longer in the list.
             if !self.moves.iter().any(|m| Arc::ptr_eq(m, &step)) {
                 continue;
@@ -157,8 +182,8 @@ impl Descent<'_> {
         let before = engine.cost();
         let limit = before.saturating_add((before as f64 * self.greedy.slack) as Ns);
         let moves = self.moves.clone();
-        let starts: Vec<&Arc<Move>> = moves.iter().filter(|step| self.piece(step).is_none()).collect();
-        for depth in 2..=self.greedy.depth {
+        let starts: Vec<&Arc<Move>> = moves.iter().filter(|step| self.admits(step) && self.piece(step).is_none()).collect();
+        for depth in 2..=self.greedy.depth.min(self.left()) {
             for step in &starts {
                 if budget.exhausted() {
                     return None;
@@ -205,10 +230,7 @@ impl Descent<'_> {
         let mut saved = path.len() > 1 && cost < before && !self.seen.contains(&engine.key());
         if !saved && path.len() < depth && cost <= limit {
             let next = next_moves(engine, matcher, moves);
-            // Only moves that the last step enabled: any other could as well come first.
-            let known: FxHashSet<*const Move> = moves.iter().map(Arc::as_ptr).collect();
-            let follow: Vec<Arc<Move>> =
-                next.iter().filter(|m| !known.contains(&Arc::as_ptr(m))).take(self.greedy.width).cloned().collect();
+            let follow = self.follow_ups(engine, &next, moves, path.len() + 2 <= depth);
             for step in follow {
                 path.push(step);
                 if self.descend(engine, matcher, path, &next, depth, (before, limit)) {
@@ -220,5 +242,26 @@ impl Descent<'_> {
         }
         engine.undo();
         saved
+    }
+
+    /// What may follow the latest step: moves that it enabled; and, if another may come after it, those
+    /// at other operands of the nodes that read what it made, since a third may need both, such as one
+    /// that merges two branches once both are convolutions. Any other could as well come first.
+    fn follow_ups(&self, engine: &Engine<'_>, next: &[Arc<Move>], before: &[Arc<Move>], with_siblings: bool) -> Vec<Arc<Move>> {
+        let known: FxHashSet<*const Move> = before.iter().map(Arc::as_ptr).collect();
+        let (old, enabled): (Vec<&Arc<Move>>, Vec<_>) = next.iter().partition(|step| known.contains(&Arc::as_ptr(step)));
+        let graph = engine.graph();
+        let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);
+        let siblings: FxHashSet<NodeId> = if with_siblings {
+            readers
+                .flat_map(|(reader, _)| &graph.node(*reader).inputs)
+                .map(|value| value.node)
+                .filter(|id| !graph.node(*id).constant)
+                .collect()
+        } else {
+            FxHashSet::default()
+        };
+        let beside = old.into_iter().filter(|step| step.nodes.iter().any(|id| siblings.contains(id)));
+        enabled.into_iter().chain(beside).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
     }
 }

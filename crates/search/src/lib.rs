@@ -18,15 +18,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod auto;
 pub mod backtrack;
 mod best;
+mod best_first;
 pub mod budget;
 pub mod dpp;
 pub mod engine;
 pub mod enumerate;
 pub mod exact;
+mod flow_split;
 pub mod greedy;
 mod lineage;
+pub mod metaflow;
+mod min_cut;
 mod ordered;
 pub mod prune;
 pub mod random_walk;
@@ -40,6 +45,7 @@ pub mod table;
 mod transfer;
 mod traversal;
 
+pub use auto::Auto;
 pub use backtrack::Backtrack;
 pub use budget::{Budget, Steps};
 pub use dpp::Dpp;
@@ -47,6 +53,7 @@ pub use engine::{Counters, Engine, Matcher, Move, all_moves, next_moves};
 pub use enumerate::Enumerate;
 pub use exact::Exact;
 pub use greedy::Greedy;
+pub use metaflow::MetaFlow;
 pub use ordered::Order;
 pub use prune::Prune;
 pub use random_walk::RandomWalk;

@@ -14,6 +14,8 @@ pub(crate) struct State {
     step: Option<Arc<Move>>,
     /// Moves of this state, found when it is expanded; most states never are.
     moves: OnceCell<Vec<Arc<Move>>>,
+    /// Number of moves that lead here.
+    pub(crate) steps: usize,
     /// What it costs.
     pub(crate) cost: Ns,
     /// Its key.
@@ -23,13 +25,13 @@ pub(crate) struct State {
 impl State {
     /// The engine's current state, where a search starts.
     pub(crate) fn root(engine: &Engine<'_>) -> Rc<State> {
-        Rc::new(State { parent: None, step: None, moves: OnceCell::new(), cost: engine.cost(), key: engine.key() })
+        Rc::new(State { parent: None, step: None, moves: OnceCell::new(), steps: 0, cost: engine.cost(), key: engine.key() })
     }
 
     /// The engine's current state, which a move from `self` has led to.
     pub(crate) fn child(self: &Rc<State>, step: &Arc<Move>, engine: &Engine<'_>) -> Rc<State> {
         let (parent, step) = (Some(self.clone()), Some(step.clone()));
-        Rc::new(State { parent, step, moves: OnceCell::new(), cost: engine.cost(), key: engine.key() })
+        Rc::new(State { parent, step, moves: OnceCell::new(), steps: self.steps + 1, cost: engine.cost(), key: engine.key() })
     }
 
     /// The moves that lead here.

@@ -40,9 +40,7 @@ impl Default for Sample {
 /// A state of the beam.
 struct Sampled {
     state: Rc<State>,
-    /// Number of moves that lead to it.
-    steps: usize,
-    /// How many of the last ones raised the cost.
+    /// How many of the last moves that lead to it raised the cost.
     raised: usize,
 }
 
@@ -56,7 +54,7 @@ impl Strategy for Sample {
         let best = Best::from(Script { moves: Vec::new(), cost: root.cost, key: root.key });
         let seen = FxHashSet::from_iter([root.key]);
         let mut search = Sampling { sample: self, engine, matcher, budget, best, seen, visited: 1, complete: true };
-        let mut level = vec![Sampled { state: root, steps: 0, raised: 0 }];
+        let mut level = vec![Sampled { state: root, raised: 0 }];
         while !level.is_empty() && search.complete {
             level = search.next_level(&level);
         }
@@ -118,7 +116,7 @@ impl Sampling<'_, '_, '_> {
     /// the latest one made.
     fn children(&mut self, parent: &Sampled, dependent: bool) -> Vec<Sampled> {
         let mut children = Vec::new();
-        if self.sample.steps.is_some_and(|most| parent.steps >= most) {
+        if self.sample.steps.is_some_and(|most| parent.state.steps >= most) {
             return children;
         }
         let root = self.engine.depth();
@@ -138,7 +136,7 @@ impl Sampling<'_, '_, '_> {
                 let state = parent.state.child(step, self.engine);
                 let raised = if state.cost > parent.state.cost { parent.raised + 1 } else { 0 };
                 self.best.offer(state.cost, state.key, || state.path());
-                children.push(Sampled { state, steps: parent.steps + 1, raised });
+                children.push(Sampled { state, raised });
             }
             self.engine.undo();
         }

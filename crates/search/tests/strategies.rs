@@ -6,7 +6,7 @@ use common::{exact, fixtures, network, roofline, shipped};
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Backtrack, Budget, Engine, Greedy, Matcher, Outcome, Spread, Steps, Strategy};
+use regraft_search::{Auto, Backtrack, Budget, Engine, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -32,10 +32,12 @@ fn library(rules: &str) -> Library {
 fn strategies() -> Vec<Box<dyn Strategy>> {
     vec![
         Box::new(Greedy::default()),
-        Box::new(Greedy { depth: 1, slack: 0.0, width: 1, deep: 0 }),
+        Box::new(Greedy { depth: 1, slack: 0.0, width: 1, deep: 0, ..Greedy::default() }),
         Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
         Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
         Box::new(Spread),
+        Box::new(Auto::default()),
+        Box::new(MetaFlow { part: 6, expansions: 20, ..MetaFlow::default() }),
     ]
 }
 
@@ -120,13 +122,13 @@ fn a_detour_that_pays_as_a_whole_is_found() {
     let library = library(DETOUR);
     let graph = text::parse("graph (x: f32[4]) { y = Neg(x) z = Exp(y) output z }").unwrap();
     let run = |strategy: &dyn Strategy| search(strategy, &graph, &library, &DETOUR_PRICES, &mut Steps(1000)).scripts[0].clone();
-    let backtrack = |alpha| Backtrack { alpha, expansions: 50, keep: 2, descend_first: false };
+    let backtrack = |alpha| Backtrack { alpha, expansions: 50, keep: 2, descend_first: false, ..Backtrack::default() };
     for (strategy, cost, steps) in [
         (Box::new(backtrack(1.05)) as Box<dyn Strategy>, 60, 2),
         (Box::new(backtrack(1.0)), 110, 0),
-        (Box::new(Greedy { depth: 2, slack: 0.05, width: 8, deep: 0 }), 60, 2),
-        (Box::new(Greedy { depth: 2, slack: 0.01, width: 8, deep: 0 }), 110, 0),
-        (Box::new(Greedy { depth: 1, slack: 0.05, width: 8, deep: 0 }), 110, 0),
+        (Box::new(Greedy { depth: 2, slack: 0.05, width: 8, deep: 0, ..Greedy::default() }), 60, 2),
+        (Box::new(Greedy { depth: 2, slack: 0.01, width: 8, deep: 0, ..Greedy::default() }), 110, 0),
+        (Box::new(Greedy { depth: 1, slack: 0.05, width: 8, deep: 0, ..Greedy::default() }), 110, 0),
     ] {
         let script = run(strategy.as_ref());
         assert_eq!((script.cost, script.moves.len()), (cost, steps), "{}", strategy.name());
@@ -142,9 +144,10 @@ fn the_best_of_exclusive_moves_wins() {
     let model =
         Prices(&[(OpKind::Neg, 50), (OpKind::Abs, 50), (OpKind::Relu, 50), (OpKind::Sqrt, 110), (OpKind::Exp, 20), (OpKind::Tanh, 20)]);
     let graph = text::parse("graph (x: f32[4]) { a = Relu(x) b = Abs(a) c = Neg(b) output c }").unwrap();
-    let greedy = search(&Greedy { depth: 1, slack: 0.0, width: 1, deep: 0 }, &graph, &library, &model, &mut Steps(100));
+    let greedy =
+        search(&Greedy { depth: 1, slack: 0.0, width: 1, deep: 0, ..Greedy::default() }, &graph, &library, &model, &mut Steps(100));
     assert_eq!((greedy.scripts[0].cost, greedy.complete), (110, true));
-    let backtrack = Backtrack { alpha: 1.2, expansions: 50, keep: 3, descend_first: false };
+    let backtrack = Backtrack { alpha: 1.2, expansions: 50, keep: 3, descend_first: false, ..Backtrack::default() };
     let best = search(&backtrack, &graph, &library, &model, &mut Steps(100));
     assert_eq!((best.scripts.iter().map(|s| s.cost).collect::<Vec<_>>(), best.complete), (vec![90, 110, 120], true));
 }
@@ -188,4 +191,64 @@ fn blocks_that_are_alike_are_rewritten_in_different_ways() {
         &mut Steps(100),
     );
     assert_eq!(outcome.scripts[0].moves.len(), 2, "every other place, at any price");
+}
+
+#[test]
+fn limited_sequences_are_no_longer_than_that() {
+    let (library, model) = (shipped(), roofline());
+    let graph = network("paper-inception-e-n1");
+    for steps in [0, 1, 2, 5] {
+        let limited: [Box<dyn Strategy>; 4] = [
+            Box::new(Greedy { steps: Some(steps), ..Greedy::default() }),
+            Box::new(Backtrack { steps: Some(steps), ..Backtrack::default() }),
+            Box::new(Backtrack { steps: Some(steps), descend_first: false, expansions: 20, ..Backtrack::default() }),
+            Box::new(MetaFlow { steps: Some(steps), expansions: 20, ..MetaFlow::default() }),
+        ];
+        for strategy in limited {
+            let found = search(strategy.as_ref(), &graph, &library, &model, &mut || false);
+            assert!(found.scripts.iter().all(|script| script.moves.len() <= steps), "{}: {steps}", strategy.name());
+            assert!(steps == 0 || found.scripts[0].cost < model.total(&graph), "{}: {steps}", strategy.name());
+        }
+    }
+}
+
+#[test]
+fn what_crosses_the_cuts_between_parts_is_found() {
+    // Parts of one node: nothing can be rewritten but across their borders.
+    let library = library("(rule join (neg (abs ?x)) => (relu ?x) (numeric exact))");
+    let graph = text::parse("graph (x: f32[4]) { a = Abs(x) b = Neg(a) c = Abs(b) d = Neg(c) output d }").unwrap();
+    let prices = Prices(&[]);
+    for part in [1, 2, 30] {
+        let found = search(&MetaFlow { part, ..MetaFlow::default() }, &graph, &library, &prices, &mut Steps(1000));
+        assert_eq!((found.scripts[0].cost, found.complete), (20, true), "parts of {part}");
+    }
+}
+
+#[test]
+fn what_becomes_a_piece_is_merged_before() {
+    // A piece saves most at once, and keeps what it is made of from being merged: that takes another
+    // step first, on the other branch, which saves nothing.
+    let chain = (0..12).fold("?x".to_string(), |inner, _| format!("(relu {inner})"));
+    let rules = format!(
+        "(rule piece (neg ?x) => {chain} (numeric exact)) (rule prepare (exp ?x) => (abs ?x) (numeric exact))
+         (rule merge (add (neg ?x) (abs ?x)) => (sqrt ?x) (numeric exact))"
+    );
+    let library = library(&rules);
+    let prices = Prices(&[(OpKind::Neg, 100), (OpKind::Exp, 50), (OpKind::Abs, 50), (OpKind::Relu, 1)]);
+    let graph = text::parse("graph (x: f32[4]) { a = Neg(x) b = Exp(x) c = Add(a, b) output c }").unwrap();
+    let cost = |strategy: &dyn Strategy| search(strategy, &graph, &library, &prices, &mut || false).scripts[0].cost;
+    assert_eq!(cost(&Greedy::default()), 72);
+    assert_eq!(cost(&Greedy { pieces_last: true, ..Greedy::default() }), 10);
+    assert_eq!(cost(&Auto::default()), 10);
+}
+
+#[test]
+fn two_branches_are_prepared_for_a_merge() {
+    let rules = "(rule left (neg ?x) => (relu ?x) (numeric exact)) (rule right (exp ?x) => (abs ?x) (numeric exact))
+                 (rule merge (add (relu ?x) (abs ?x)) => (sqrt ?x) (numeric exact))";
+    let graph = text::parse("graph (x: f32[4]) { a = Neg(x) b = Exp(x) c = Add(a, b) output c }").unwrap();
+    // Neither preparation pays, and neither enables the other.
+    let prices = Prices(&[(OpKind::Neg, 50), (OpKind::Relu, 51), (OpKind::Exp, 50), (OpKind::Abs, 51)]);
+    let found = search(&Greedy::default(), &graph, &library(rules), &prices, &mut || false);
+    assert_eq!((found.scripts[0].cost, found.scripts[0].moves.len()), (10, 3));
 }

@@ -129,7 +129,7 @@ fn search(graph: &Graph, opset: i64) -> (Graph, Option<Proposal>) {
     let library = Library::shipped().expect("the rules");
     let prices = Roofline::new(Bindings::from([("N".into(), 4)]));
     let (start, _) = clean(graph);
-    let best = propose(&start, &prices, &library, &AtOpset(opset), SearchKind::Greedy, &mut || false).best.into_iter().next();
+    let best = propose(&start, &prices, &library, &AtOpset(opset), SearchKind::Greedy.into(), &mut || false).best.into_iter().next();
     (start, best)
 }
 

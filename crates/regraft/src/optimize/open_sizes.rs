@@ -10,8 +10,8 @@ use regraft_rules::{Library, Writable};
 use regraft_search::{Engine, Matcher, all_moves};
 
 use crate::optimize::load::clean;
+use crate::optimize::reference::at_sizes;
 use crate::optimize::tune::place;
-use crate::optimize::verify::at_sizes;
 use crate::report::NotDone;
 use crate::sizes::Sizes;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
-use regraft_search::{Backtrack, Dpp, Enumerate, Exact, Greedy, Order, Prune, Sample, SleepSets, Strategy, Table};
+use regraft_search::{Auto, Backtrack, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Prune, Sample, SleepSets, Strategy, Table};
 
 use crate::limits::Limits;
 use crate::optimize::Choice;
@@ -15,72 +15,75 @@ use crate::units::{FreezeArg, ShapeArg};
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// Steepest descent, then backtracking around its result.
+    /// The better of two steepest descents.
     Auto,
     /// Steepest descent with a short look-ahead.
     Greedy,
     /// Cost-based backtracking from the input.
     Backtrack,
-    /// All sequences of rewrites up to a length.
-    Enumerate {
-        /// The length.
-        steps: usize,
-    },
+    /// The same in parts of the graph, and then across their borders.
+    MetaFlow,
+    /// All sequences of rewrites.
+    Enumerate,
     /// Of their permutations, those in one order.
-    Prune {
-        /// The length.
-        steps: usize,
-    },
+    Prune,
     /// The same, where a state takes over the rewrites of the one before.
-    Dpp {
-        /// The length.
-        steps: usize,
-    },
+    Dpp,
     /// All sequences, of the orders of independent rewrites one.
-    SleepSets {
-        /// The length.
-        steps: usize,
-    },
-    /// All graphs that so many rewrites lead to, each explored once.
-    Table {
-        /// The length.
-        steps: usize,
-    },
+    SleepSets,
+    /// All graphs that rewrites lead to, each explored once.
+    Table,
     /// Region by region, each exactly as far as its states can be visited.
-    Exact {
-        /// The longest sequence, if it is limited.
-        steps: Option<usize>,
-    },
+    Exact,
     /// A beam, half of it for rewrites that cost something before they pay.
-    Sample {
-        /// The longest sequence, if it is limited.
-        steps: Option<usize>,
-    },
+    Sample,
 }
 
-impl SearchKind {
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The strategy.
+    pub kind: SearchKind,
+    /// Longest sequence of rewrites; if `None`, any, but [`STEPS`] for strategies that try all
+    /// sequences.
+    pub steps: Option<usize>,
+}
+
+/// Longest sequence of an exhaustive search unless a request says otherwise, as in the paper on
+/// OCGGS.
+pub const STEPS: usize = 10;
+
+impl From<SearchKind> for Search {
+    fn from(kind: SearchKind) -> Search {
+        Search { kind, steps: None }
+    }
+}
+
+impl Search {
     /// The strategy.
     pub(crate) fn strategy(self) -> Box<dyn Strategy> {
-        let order = Order::Monotone;
-        match self {
-            SearchKind::Auto => Box::new(Backtrack::default()),
-            SearchKind::Greedy => Box::new(Greedy::default()),
-            SearchKind::Backtrack => Box::new(Backtrack { descend_first: false, expansions: 2000, ..Backtrack::default() }),
-            SearchKind::Enumerate { steps } => Box::new(Enumerate { steps }),
-            SearchKind::Prune { steps } => Box::new(Prune { steps, order }),
-            SearchKind::Dpp { steps } => Box::new(Dpp { steps, order }),
-            SearchKind::SleepSets { steps } => Box::new(SleepSets { steps }),
-            SearchKind::Table { steps } => Box::new(Table { steps }),
-            SearchKind::Exact { steps } => Box::new(Exact { steps, ..Exact::default() }),
-            SearchKind::Sample { steps } => Box::new(Sample { steps, ..Sample::default() }),
+        let (limit, order) = (self.steps, Order::Monotone);
+        let steps = limit.unwrap_or(STEPS);
+        match self.kind {
+            SearchKind::Auto => Box::new(Auto { steps: limit }),
+            SearchKind::Greedy => Box::new(Greedy { steps: limit, ..Greedy::default() }),
+            SearchKind::Backtrack => Box::new(Backtrack { steps: limit, descend_first: false, expansions: 2000, ..Backtrack::default() }),
+            SearchKind::MetaFlow => Box::new(MetaFlow { steps: limit, ..MetaFlow::default() }),
+            SearchKind::Enumerate => Box::new(Enumerate { steps }),
+            SearchKind::Prune => Box::new(Prune { steps, order }),
+            SearchKind::Dpp => Box::new(Dpp { steps, order }),
+            SearchKind::SleepSets => Box::new(SleepSets { steps }),
+            SearchKind::Table => Box::new(Table { steps }),
+            SearchKind::Exact => Box::new(Exact { steps: limit, ..Exact::default() }),
+            SearchKind::Sample => Box::new(Sample { steps: limit, ..Sample::default() }),
         }
     }
 }
 
-/// As on the command line.
-impl fmt::Display for SearchKind {
+/// The strategy as on the command line.
+impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == SearchKind::Auto { "auto" } else { self.strategy().name() })
+        f.write_str(self.strategy().name())
     }
 }
 
@@ -108,8 +111,8 @@ pub struct Request {
     pub binds: Vec<(String, Vec<i64>)>,
     /// Sizes to write the model for, and no others.
     pub freeze: Vec<FreezeArg>,
-    /// Strategy.
-    pub search: SearchKind,
+    /// How to search.
+    pub search: Search,
     /// Prices.
     pub cost: CostKind,
     /// Wall time that the whole run may take.
@@ -158,7 +161,7 @@ impl Request {
             shapes: Vec::new(),
             binds: Vec::new(),
             freeze: Vec::new(),
-            search: SearchKind::Auto,
+            search: SearchKind::Auto.into(),
             cost: CostKind::Measured,
             budget: Duration::from_secs(60),
             threads: None,

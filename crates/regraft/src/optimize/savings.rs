@@ -173,7 +173,7 @@ impl Networks {
         let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
             prices.set_pricing(pricing);
-            let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy, &mut Steps(STEPS));
+            let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy.into(), &mut Steps(STEPS));
             proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
         };
         for _ in 0..ROUNDS {

@@ -11,7 +11,7 @@ use regraft_runtime::{
     SessionOptions, Startup, ValueInfo,
 };
 
-use crate::optimize::verify::to_values;
+use crate::optimize::reference::to_values;
 use crate::sizes::value_info;
 
 /// Nanoseconds of every run that are not spent in any operator.

@@ -43,8 +43,29 @@ const LONGEST: Duration = Duration::from_millis(1200);
 /// Rounds of a computation whose result is part of its input.
 const ROUNDS: usize = 16;
 
-/// Fewest runs of a model in a sitting, profiled and not, if time is not up.
-pub const FEWEST: u32 = 5;
+/// Runs of a model for the first comparison and for the check, at the least.
+const COMPARED: u32 = 8;
+const CHECKED: u32 = 13;
+/// A model whose runs take longer than this is run less often, and than the second even less: a
+/// disturbance that is over within one of many short runs is a small part of a long one.
+const LONG_RUNS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+
+/// Whether a run takes so long that it leaves caches as it would find them after any other.
+pub fn is_long(run: Duration) -> bool {
+    run > LONG_RUNS[0]
+}
+
+/// Fewest runs in a sitting, profiled and not, of a model of which one takes so long, if time is not
+/// up.
+pub fn fewest(run: Duration) -> u32 {
+    if run > LONG_RUNS[1] {
+        2
+    } else if is_long(run) {
+        3
+    } else {
+        5
+    }
+}
 
 /// How long the runs of one model in a sitting may take, profiled, alone and beside the input.
 pub fn sitting(budget: Duration) -> Duration {
@@ -117,13 +138,28 @@ impl TimeBudget {
     /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
     /// a decision is worth more.
     pub fn comparing_ends(&self) -> Instant {
-        let rest = self.profiling.mul_f64(CHECK) + self.loading.mul_f64(WRITING);
+        let rest = self.checking(self.profiling) + self.loading.mul_f64(WRITING);
         self.start + self.budget.saturating_sub(self.budget.mul_f64(RESERVE).max(rest))
+    }
+
+    /// How long the first comparison takes if profiling the input takes so long.
+    fn comparing(&self, profiling: Duration) -> Duration {
+        profiling.max(self.once() + self.run * COMPARED).mul_f64(self.comparison)
+    }
+
+    /// How long the check takes if profiling the input takes so long.
+    fn checking(&self, profiling: Duration) -> Duration {
+        profiling.mul_f64(CHECK).max(self.once().mul_f64(CHECK) + self.run * CHECKED)
+    }
+
+    /// What of profiling the input is not repeated runs.
+    fn once(&self) -> Duration {
+        self.profiling.saturating_sub(self.repeated)
     }
 
     /// How long it takes to start processes with the input and with the result.
     fn starting(&self) -> Duration {
-        self.profiling.saturating_sub(self.repeated).mul_f64(STARTING)
+        self.once().mul_f64(STARTING)
     }
 
     /// Whether there is time for that, and for what must follow.
@@ -189,12 +225,12 @@ impl TimeBudget {
     /// The smallest budget that would have left time for a trial, if this one does not. It does not
     /// depend on this one, although more is profiled within a larger budget.
     pub fn too_short(&self) -> Option<Duration> {
-        let once = self.profiling.saturating_sub(self.repeated);
-        let repeated = |budget: Duration| 2 * (sitting(budget) / 3).max(self.run * FEWEST);
+        let repeated = |budget: Duration| 2 * (sitting(budget) / 3).max(self.run * fewest(self.run));
         let mut least = Duration::ZERO;
         for _ in 0..ROUNDS {
-            let profiling = once + repeated(least);
-            least = self.before + profiling.mul_f64(1.0 + TRIAL + self.comparison + CHECK) + self.loading.mul_f64(WRITING);
+            let profiling = self.once() + repeated(least);
+            let trial = profiling + profiling.mul_f64(TRIAL) + self.comparing(profiling) + self.checking(profiling);
+            least = self.before + trial + self.loading.mul_f64(WRITING);
         }
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
@@ -209,8 +245,8 @@ impl TimeBudget {
     /// budget, if what must follow still fits.
     pub fn affords_trial(&self) -> bool {
         if self.trial.is_zero() {
-            let rest = self.profiling.mul_f64(TRIAL + self.comparison + CHECK) + self.loading.mul_f64(WRITING);
-            return Instant::now() + rest <= self.deadline();
+            let rest = self.profiling.mul_f64(TRIAL) + self.comparing(self.profiling) + self.checking(self.profiling);
+            return Instant::now() + rest + self.loading.mul_f64(WRITING) <= self.deadline();
         }
         Instant::now() + self.trial <= self.tuning_ends()
     }
@@ -230,7 +266,7 @@ impl TimeBudget {
 
     /// True if a first comparison and its check would end in time.
     pub fn affords_comparison(&self) -> bool {
-        Instant::now() + self.profiling.mul_f64(self.comparison + CHECK) <= self.at(1.0)
+        Instant::now() + self.comparing(self.profiling) + self.checking(self.profiling) <= self.at(1.0)
     }
 
     /// How many candidates can be compared with the input in the remaining time, with enough rounds

@@ -1,11 +1,10 @@
 //! The numeric check of a model against its original: on the runtime with its optimizer off, and on
 //! the reference executor.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
 use regraft_ir::Trust;
-use regraft_ir::{Class, Graph, Op, OpKind, Tensor, Value, ValueId, eval};
+use regraft_ir::{Graph, OpKind, ValueId};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::Numeric;
 use regraft_runtime::{Feeds, Fill, HostTensor, ModelSource, OptLevel, RuntimeError, Session, SessionOptions};
@@ -19,6 +18,7 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::interface::{declared_differently, is_narrowed, reported_differently};
 use crate::optimize::load::Job;
 use crate::optimize::perturb::perturbed;
+use crate::optimize::reference::{REFERENCE_SPEED, Reference, Run, compare_values, flops, results_of, to_host};
 use crate::report::{Applied, Check};
 use crate::sizes::{Sizes, as_declared};
 
@@ -32,12 +32,6 @@ pub(crate) const FLOOR_FACTOR: f64 = 10.0;
 /// If rounding alone may change an output by this fraction of its largest magnitude, single
 /// precision cannot tell right from wrong.
 pub(crate) const BLURRED: f64 = 0.05;
-/// For graphs above this many floating-point operations, the reference executor runs one fill;
-/// below, all.
-pub(crate) const HEAVY_FLOPS: f64 = 4e9;
-
-/// Floating-point operations per second of the reference executor, a conservative estimate.
-const REFERENCE_SPEED: f64 = 6e9;
 /// Seconds that the reference executor may spend on a difference beyond the tolerance, regardless
 /// of the time left.
 const CONFIRM_SECONDS: f64 = 20.0;
@@ -85,7 +79,46 @@ pub fn tolerance(candidate: &Candidate) -> f64 {
 }
 
 /// Runs all comparisons. `Check::passed` says whether the rewritten model may be written.
+///
+/// Nothing is timed here, so the reference executor works while the runtime does.
 pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
+    let made_up =
+        Fill::ALL.map(|fill| subject.binding.sizes.feeds(fill, subject.job.request.seed).map(|feeds| (fill.name().to_string(), feeds)));
+    let mut fills = made_up.into_iter().collect::<Result<Vec<_>, _>>()?;
+    fills.extend(subject.binding.data.iter().cloned());
+    let (rewritten, sizes, deadline) = (&subject.candidate.artifact.written.proto, &subject.binding.sizes, subject.deadline);
+    let (compared, exact) = std::thread::scope(|scope| {
+        let exact = scope.spawn(|| Reference::of(rewritten, sizes, fills.iter().map(|(_, feeds)| feeds), deadline));
+        let compared = on_runtime(subject, &fills);
+        (compared, exact.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let Compared { mut check, names, mut cases } = compared?;
+    // Another interface: nothing was compared.
+    if cases.is_empty() {
+        return Ok(check);
+    }
+    in_double_precision(subject, exact, &mut cases, &names, &mut check);
+    check.fills = cases.iter().filter(|case| case.tells).map(|case| case.name.to_string()).collect();
+    if !check.fills.iter().any(|name| name != Fill::Zeros.name()) {
+        check.passed = false;
+        check
+            .notes
+            .push("the input model amplifies rounding so much that no comparison tells anything (give real inputs with --data)".into());
+    }
+    Ok(check)
+}
+
+/// Both models on the runtime.
+struct Compared<'f> {
+    check: Check,
+    /// Names of the declared outputs.
+    names: Vec<String>,
+    /// One for each set of inputs.
+    cases: Vec<Case<'f>>,
+}
+
+/// Compares both models on the runtime.
+fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result<Compared<'f>, Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() });
     // The original, which defines what is right, also exposes what its declared outputs hide.
@@ -104,28 +137,25 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     if let Some(what) = declared_differently(files, (&inputs, ours.inputs()), (&reported, &reported_ours)) {
         check.passed = false;
         check.notes.push(format!("the interface changed: {what}"));
-        return Ok(check);
+        return Ok(Compared { check, names: Vec::new(), cases: Vec::new() });
     }
     let names: Vec<String> = tuned.outputs().iter().map(|o| o.name.clone()).collect();
-    let made_up =
-        Fill::ALL.map(|fill| subject.binding.sizes.feeds(fill, subject.job.request.seed).map(|feeds| (fill.name().to_string(), feeds)));
-    let made_up = made_up.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut cases = Vec::new();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
-    for (name, feeds) in made_up.into_iter().chain(subject.binding.data.iter().cloned()) {
-        let mut want = plain.run(&feeds)?;
+    for (name, feeds) in fills {
+        let mut want = plain.run(feeds)?;
         let inner = want.split_off(names.len());
         if let Some(what) = reported_differently(files.0, &reported, &reported_ours, &want) {
             check.passed = false;
             check.notes.push(format!("fill `{name}`: {what}"));
         }
-        let here = compare(&names, &want, &tuned.run(&feeds)?);
-        let ours = compare(&names, &want, &ours.run(&feeds)?);
+        let here = compare(&names, &want, &tuned.run(feeds)?);
+        let ours = compare(&names, &want, &ours.run(feeds)?);
         if ours.non_finite {
             check.notes.push(format!("fill `{name}`: outputs overflow in both models alike"));
         }
         // If the runtime's own optimizer breaks a comparison, the fill shows nothing about ours.
-        if let Some(breach) = ours.breach(&name).filter(|_| here.breach(&name).is_none()) {
+        if let Some(breach) = ours.breach(name).filter(|_| here.breach(name).is_none()) {
             check.passed = false;
             check.notes.push(format!("fill `{name}`: {breach}"));
         } else if let Some(lost) = ours.lost.first() {
@@ -135,7 +165,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
         if ours.relative > tolerance {
             let (output, relative, floor) = (&ours.output, ours.relative, here.relative);
             let place = format!("fill `{name}`: `{output}` differs by {relative:.1e}, the noise floor is {floor:.1e}");
-            match confirmed(subject, &feeds) {
+            match confirmed(subject, feeds) {
                 Ok((exact, bound)) if exact.within(bound) => {
                     check.confirmed += 1;
                     check.notes.push(format!("{place}; it is rounding: in double precision it differs by {:.1e}", exact.relative));
@@ -146,7 +176,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
                     check.notes.push(format!("{place}; in double precision, {wrong}"));
                 }
                 Err(why) => {
-                    let moved = perturbed(&feeds).map(|moved| plain.run(&moved)).transpose()?;
+                    let moved = perturbed(feeds).map(|moved| plain.run(&moved)).transpose()?;
                     let amplified = moved.map_or(0.0, |moved| compare(&names, &want, &moved[..names.len()]).relative).max(floor);
                     tells = relative > FLOOR_FACTOR * amplified;
                     check.passed &= !tells;
@@ -170,15 +200,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     if let Some(exposed) = &shown {
         saturation(subject, exposed, &cases, &mut check)?;
     }
-    reference(subject, &mut cases, &names, &mut check);
-    check.fills = cases.iter().filter(|case| case.tells).map(|case| case.name.clone()).collect();
-    if !check.fills.iter().any(|name| name != Fill::Zeros.name()) {
-        check.passed = false;
-        check
-            .notes
-            .push("the input model amplifies rounding so much that no comparison tells anything (give real inputs with --data)".into());
-    }
-    Ok(check)
+    Ok(Compared { check, names, cases })
 }
 
 /// Compares the sizes of outputs at other sizes of the inputs: what is a number here may not be one
@@ -237,9 +259,9 @@ fn confirmed(subject: &Subject<'_>, feeds: &Feeds) -> Result<(Agreement, f64), S
 }
 
 /// One set of inputs, and what the original computes from it without the runtime's optimizer.
-struct Case {
-    name: String,
-    feeds: Feeds,
+struct Case<'f> {
+    name: &'f str,
+    feeds: &'f Feeds,
     want: Vec<HostTensor>,
     /// Inputs of saturating operators, where exposed.
     inner: Vec<HostTensor>,
@@ -277,7 +299,7 @@ fn exposures(subject: &Subject<'_>) -> Result<Option<Exposed>, Failure> {
 
 /// Outputs of softmax and sigmoid hide or inflate differences, so their inputs are compared as
 /// well.
-fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &mut Check) -> Result<(), Failure> {
+fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case<'_>], check: &mut Check) -> Result<(), Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |bytes, level| {
         let options = SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() };
@@ -298,10 +320,10 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &
     let names: Vec<String> = tuned.outputs()[declared..].iter().map(|o| o.name.clone()).collect();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
     let compared = [Fill::Normal.name(), Fill::Large.name()];
-    for case in cases.iter().filter(|case| case.tells && compared.contains(&case.name.as_str())) {
-        let here = compare(&names, &case.inner, &ours.run(&case.feeds)?[declared..]);
-        let noise = compare(&names, &case.inner, &tuned.run(&case.feeds)?[declared..]);
-        if let Some(breach) = here.breach(&case.name).filter(|_| noise.breach(&case.name).is_none()) {
+    for case in cases.iter().filter(|case| case.tells && compared.contains(&case.name)) {
+        let here = compare(&names, &case.inner, &ours.run(case.feeds)?[declared..]);
+        let noise = compare(&names, &case.inner, &tuned.run(case.feeds)?[declared..]);
+        if let Some(breach) = here.breach(case.name).filter(|_| noise.breach(case.name).is_none()) {
             check.passed = false;
             check.notes.push(format!("before saturation, fill `{}`: {breach}", case.name));
         }
@@ -311,7 +333,7 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case], check: &
                 "before saturation, fill `{fill}`: `{output}` differs by {relative:.1e}, the noise floor is {:.1e}",
                 noise.relative
             );
-            match confirmed(subject, &case.feeds) {
+            match confirmed(subject, case.feeds) {
                 Ok((exact, bound)) if exact.within(bound) => {
                     check.confirmed += 1;
                     check.notes.push(format!("{place}; it is rounding: in double precision it differs by {:.1e}", exact.relative));
@@ -345,178 +367,66 @@ pub(crate) fn before_saturation(graph: &Graph) -> Option<Vec<(String, ValueId)>>
     if values.is_empty() { None } else { Some(values) }
 }
 
-/// The original on the reference executor, in double precision, against the original on the runtime
-/// and thus against the candidate.
-///
-/// The written model is read back with its inputs at fixed sizes: this checks the writer as well,
-/// and shapes that depend on open sizes, and so stay opaque in the graph, become known.
+/// The rewritten model in double precision against the original on the runtime, and thus against the
+/// candidate.
 ///
 /// A case that is inconclusive in single precision may be conclusive in double.
-fn reference(subject: &Subject<'_>, cases: &mut [Case], names: &[String], check: &mut Check) {
-    let graph = match Model::from_proto(at_sizes(&subject.candidate.artifact.written.proto, &subject.binding.sizes)) {
-        Ok(model) => model.graph().clone(),
-        Err(e) => {
+fn in_double_precision(
+    subject: &Subject<'_>,
+    exact: Result<Reference, String>,
+    cases: &mut [Case<'_>],
+    names: &[String],
+    check: &mut Check,
+) {
+    let Reference { flops, runs } = match exact {
+        Ok(reference) => reference,
+        Err(why) => {
             check.passed = false;
-            check.notes.push(format!("the written model cannot be read back: {e}"));
+            check.notes.push(why);
             return;
         }
     };
-    let flops = flops(&graph, &subject.binding.sizes);
-    let fills = if flops > HEAVY_FLOPS { 1 } else { cases.len() };
-    let mut worst: Option<f64> = None;
-    for Case { name, feeds, want, tells, .. } in cases.iter_mut().take(fills) {
-        if flops / REFERENCE_SPEED > subject.seconds_left() {
-            check.reference_note = Some("no time left for the reference executor".into());
-            break;
-        }
-        let Some(values) = to_values(&graph, feeds) else {
-            check.reference_note = Some("an input has a type that the reference executor does not know".into());
-            break;
-        };
-        match eval::run::<f64>(&graph, &values, &mut eval::NoOpaque) {
-            Ok(results) => {
-                let have: Option<Vec<HostTensor>> = results.iter().zip(&*want).map(|(v, like)| to_host(v, like)).collect();
-                let Some(have) = have else {
-                    check.reference_note = Some("the reference executor gives another number of elements".into());
-                    check.passed = false;
-                    break;
-                };
-                let agreement = compare(names, want, &have);
-                if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
-                    // If single precision itself is that far off, both graphs should still agree in
-                    // double precision.
-                    let exact = original_values(subject, &values).map(|original| compare_values(names, &original, &results, want));
-                    if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
-                        *tells = true;
-                        check.notes.push(format!(
-                            "fill `{name}`: single precision is off by {:.1e} in the input model itself",
-                            agreement.relative
-                        ));
-                    } else if *tells {
-                        check.passed = false;
-                        let broken = agreement
-                            .broken
-                            .first()
-                            .cloned()
-                            .unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative));
-                        check.notes.push(format!("reference executor, fill `{name}`: {broken}"));
-                    }
-                }
-                if *tells {
-                    worst = Some(worst.unwrap_or(0.0).max(agreement.relative));
-                    check.reference_fills += 1;
-                }
-            }
-            Err(e) => {
-                check.reference_note = Some(e.to_string());
+    let (fills, mut worst) = (runs.len(), None::<f64>);
+    for (Case { name, want, tells, .. }, run) in cases.iter_mut().zip(runs) {
+        let (values, results) = match run {
+            Run::Done(values, results) => (values, results),
+            Run::Stopped(why) => {
+                check.reference_note = Some(why);
                 break;
             }
+        };
+        let have: Option<Vec<HostTensor>> = results.iter().zip(&*want).map(|(v, like)| to_host(v, like)).collect();
+        let Some(have) = have else {
+            check.reference_note = Some("the reference executor gives another number of elements".into());
+            check.passed = false;
+            break;
+        };
+        let agreement = compare(names, want, &have);
+        if !agreement.within(tolerance(subject.candidate)) && !agreement.non_finite {
+            // If single precision itself is that far off, both graphs should still agree in
+            // double precision.
+            let exact = results_of(subject.model().proto(), &subject.binding.sizes, &values)
+                .map(|original| compare_values(names, &original, &results, want));
+            if exact.as_ref().is_some_and(|e| e.within(tolerance(subject.candidate))) {
+                *tells = true;
+                check.notes.push(format!("fill `{name}`: single precision is off by {:.1e} in the input model itself", agreement.relative));
+            } else if *tells {
+                check.passed = false;
+                let broken = agreement
+                    .broken
+                    .first()
+                    .cloned()
+                    .unwrap_or_else(|| format!("`{}` differs by {:.1e}", agreement.output, agreement.relative));
+                check.notes.push(format!("reference executor, fill `{name}`: {broken}"));
+            }
+        }
+        if *tells {
+            worst = Some(worst.unwrap_or(0.0).max(agreement.relative));
+            check.reference_fills += 1;
         }
     }
     if fills < cases.len() && check.reference_note.is_none() {
         check.reference_note = Some(format!("one fill only: {:.0} GFLOP a run", flops / 1e9));
     }
     check.worst_reference = worst;
-}
-
-pub(crate) fn flops(graph: &Graph, sizes: &Sizes) -> f64 {
-    let bound = |v: &ValueId| graph.ty(*v).and_then(|t| t.bind(&sizes.symbols));
-    graph
-        .ids()
-        .filter(|id| !graph.node(*id).constant)
-        .filter_map(|id| {
-            let node = graph.node(id);
-            let inputs: Option<Vec<Vec<usize>>> = node.inputs.iter().map(bound).collect();
-            let outputs: Option<Vec<Vec<usize>>> = (0..node.types.len() as u32).map(|p| bound(&id.port(p))).collect();
-            Some(node.op.work(&inputs?, &outputs?).flops)
-        })
-        .sum()
-}
-
-pub(crate) fn to_values(graph: &Graph, feeds: &Feeds) -> Option<HashMap<String, Value<f64>>> {
-    let mut values = HashMap::new();
-    for id in graph.inputs() {
-        let Op::Input(input) = &graph.node(*id).op else { continue };
-        let Some(tensor) = feeds.get(&input.name) else { continue };
-        let shape = tensor.shape().to_vec();
-        values.insert(
-            input.name.to_string(),
-            match input.ty.dtype.class() {
-                Class::Real => Value::real(Tensor::new(shape, tensor.to_f64())),
-                Class::Int => Value::int(Tensor::new(shape, whole(tensor))),
-                Class::Bool => Value::bool(Tensor::new(shape, tensor.bools()?)),
-                Class::Other => return None,
-            },
-        );
-    }
-    Some(values)
-}
-
-/// Integers as the reference executor represents them: unsigned 64-bit ones keep their bits.
-fn whole(tensor: &HostTensor) -> Vec<i64> {
-    match (tensor.values::<i64>(), tensor.values::<u64>()) {
-        (Some(values), _) => values.to_vec(),
-        (_, Some(values)) => values.iter().map(|v| *v as i64).collect(),
-        _ => tensor.to_f64().into_iter().map(|v| v as i64).collect(),
-    }
-}
-
-/// A reference result as a tensor of the runtime's type.
-pub(crate) fn to_host(value: &Value<f64>, like: &HostTensor) -> Option<HostTensor> {
-    let constant = value.to_const(element_type(like.dtype())?)?;
-    let shape = constant.shape().iter().map(|d| *d as usize).collect();
-    HostTensor::from_bytes(like.dtype(), shape, constant.bytes()).ok()
-}
-
-/// The original model on the reference executor.
-fn original_values(subject: &Subject<'_>, values: &HashMap<String, Value<f64>>) -> Option<Vec<Value<f64>>> {
-    let original = Model::from_proto(at_sizes(subject.model().proto(), &subject.binding.sizes)).ok()?;
-    eval::run::<f64>(original.graph(), values, &mut eval::NoOpaque).ok()
-}
-
-fn compare_values(names: &[String], want: &[Value<f64>], have: &[Value<f64>], like: &[HostTensor]) -> Agreement {
-    let host = |values: &[Value<f64>]| values.iter().zip(like).map(|(v, l)| to_host(v, l)).collect::<Option<Vec<_>>>();
-    match (host(want), host(have)) {
-        (Some(want), Some(have)) => compare(names, &want, &have),
-        _ => Agreement { broken: vec!["another number of elements".into()], ..Agreement::default() },
-    }
-}
-
-/// The model with its inputs declared at fixed sizes.
-pub(crate) fn at_sizes(model: &regraft_onnx::proto::ModelProto, sizes: &Sizes) -> regraft_onnx::proto::ModelProto {
-    use regraft_onnx::proto::{tensor_shape_proto::dimension, type_proto};
-    let mut model = model.clone();
-    let Some(graph) = &mut model.graph else { return model };
-    for input in &mut graph.input {
-        let Some(spec) = sizes.inputs.iter().find(|i| i.name == input.name()) else { continue };
-        let Some(type_proto::Value::TensorType(tensor)) = input.r#type.as_mut().and_then(|t| t.value.as_mut()) else { continue };
-        for (dim, size) in tensor.shape.iter_mut().flat_map(|s| &mut s.dim).zip(&spec.shape) {
-            dim.value = Some(dimension::Value::DimValue(*size as i64));
-        }
-    }
-    // Declared sizes of other values hold for all inputs, and say less than what follows from these
-    // sizes.
-    graph.value_info.clear();
-    model
-}
-
-fn element_type(dtype: regraft_runtime::DType) -> Option<regraft_ir::DType> {
-    use regraft_ir::DType as Ir;
-    use regraft_runtime::DType as Host;
-    Some(match dtype {
-        Host::F32 => Ir::F32,
-        Host::F64 => Ir::F64,
-        Host::F16 => Ir::F16,
-        Host::BF16 => Ir::BF16,
-        Host::I8 => Ir::I8,
-        Host::I16 => Ir::I16,
-        Host::I32 => Ir::I32,
-        Host::I64 => Ir::I64,
-        Host::U8 => Ir::U8,
-        Host::U16 => Ir::U16,
-        Host::U32 => Ir::U32,
-        Host::U64 => Ir::U64,
-        Host::Bool => Ir::Bool,
-        _ => return None,
-    })
 }

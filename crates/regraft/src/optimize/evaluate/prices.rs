@@ -23,13 +23,13 @@ use crate::error::Failure;
 use crate::optimize::artifact::Artifact;
 use crate::optimize::headroom::Profiled;
 use crate::optimize::request::{CostKind, Request};
-use crate::optimize::time_budget::{self, Runs, sitting};
+use crate::optimize::time_budget::{Runs, fewest, is_long, sitting};
 use crate::optimize::tune::TuningRecord;
 use crate::report::Speedup;
 use crate::sizes::Sizes;
 
-/// Minimum and maximum runs of a model per sitting.
-const RUNS: (usize, usize) = (time_budget::FEWEST as usize, 100);
+/// Maximum runs of a model per sitting.
+const MOST: usize = 100;
 /// Runs that are done even if time is up.
 const FEWEST: usize = 3;
 /// Ratios are stored in millionths.
@@ -271,7 +271,7 @@ impl Prices {
         for (lab, feeds) in self.sites.labs().zip(&profiler.feeds) {
             let (mut session, profile, runs, once) = profiler.profile(artifact, feeds, go_on)?;
             let start = Instant::now();
-            let samples = time_interleaved(&mut [&mut *session], &timing(runs), &mut || go_on())?;
+            let samples = time_interleaved(&mut [&mut *session], &timing(runs, once), &mut || go_on())?;
             let run_ns = median(&samples.sessions[0]).unwrap_or(once);
             all.one += Duration::from_nanos(run_ns as u64);
             all.all += start.elapsed() + Duration::from_nanos(profile.runs.iter().sum());
@@ -297,11 +297,11 @@ impl Prices {
         let mut ratios = 0.0;
         for (lab, feeds) in self.sites.labs().zip(&profiler.feeds) {
             let Some(input) = &lab.input else { continue };
-            let (mut session, profile, runs, _) = profiler.profile(artifact, feeds, go_on)?;
+            let (mut session, profile, runs, once) = profiler.profile(artifact, feeds, go_on)?;
             if lists > 1 {
                 beside.bind(feeds)?;
             }
-            let samples = time_interleaved(&mut [&mut **beside, &mut *session], &timing(runs), &mut || go_on())?;
+            let samples = time_interleaved(&mut [&mut **beside, &mut *session], &timing(runs, once), &mut || go_on())?;
             drop(session);
             let (before, after) =
                 (median(&samples.sessions[0]).unwrap_or(input.run_ns), median(&samples.sessions[1]).unwrap_or(input.run_ns));
@@ -495,18 +495,22 @@ impl Profiler<'_> {
         profiling.run()?;
         let once = start.elapsed().max(Duration::from_micros(1));
         let share = sitting(self.budget).as_secs_f64() / self.feeds.len() as f64;
-        let runs = ((share / (3.0 * once.as_secs_f64())) as usize).clamp(RUNS.0, RUNS.1);
-        for run in 0..runs {
+        let runs = ((share / (3.0 * once.as_secs_f64())) as usize).clamp(fewest(once) as usize, MOST);
+        // Where runs are long, the one that was timed is one of them.
+        let dropped = if is_long(once) { 1 } else { 2 };
+        for run in 2 - dropped..runs {
             if run >= FEWEST && !go_on() {
                 break;
             }
             profiling.run()?;
         }
-        let (profile, session) = profiling.finish(2)?;
+        let (profile, session) = profiling.finish(dropped)?;
         Ok((session, profile, runs, once.as_nanos() as f64))
     }
 }
 
-fn timing(runs: usize) -> TimingOptions {
-    TimingOptions { warmup: 1, min_rounds: FEWEST.min(runs), max_rounds: runs, ..TimingOptions::default() }
+/// How so many runs are timed, of a session that has just run and took so long, ns.
+fn timing(runs: usize, once: f64) -> TimingOptions {
+    let warmup = usize::from(!is_long(Duration::from_nanos(once as u64)));
+    TimingOptions { warmup, min_rounds: FEWEST.min(runs), max_rounds: runs, ..TimingOptions::default() }
 }

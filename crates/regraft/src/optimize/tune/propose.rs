@@ -7,7 +7,7 @@ use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
 use regraft_search::{Budget, Engine, Matcher, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
-use crate::optimize::request::SearchKind;
+use crate::optimize::request::Search;
 use crate::optimize::script::Rewrite;
 use crate::report::{Applied, NotDone};
 
@@ -48,7 +48,7 @@ pub fn propose(
     prices: &dyn CostModel,
     library: &Library,
     writable: &dyn Writable,
-    search: SearchKind,
+    search: Search,
     budget: &mut dyn Budget,
 ) -> Proposals {
     let mut engine = Engine::new(start.clone(), prices);
