@@ -305,7 +305,7 @@ mod tests {
         let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(10));
         budget.profiled(Duration::from_secs(2), Runs::default());
         assert!(budget.affords_trial());
-        budget.profiled(Duration::from_secs(3), Runs { one: Duration::from_millis(200), ..Runs::default() });
+        budget.profiled(Duration::from_secs(3), Runs { one: Duration::from_millis(200), all: Duration::from_secs(2) });
         assert!(!budget.affords_trial());
         budget.tried(Duration::from_secs(6), None);
         assert!(!budget.affords_trial());
@@ -313,6 +313,19 @@ mod tests {
         assert!(budget.affords_comparison());
         budget.profiled(Duration::from_secs(5), Runs::default());
         assert!(!budget.affords_comparison());
+    }
+
+    #[test]
+    fn what_follows_is_not_short_because_few_runs_were_profiled() {
+        let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(60));
+        let one = Duration::from_secs(2);
+        assert!(fewest(one) < fewest(Duration::from_millis(500)) && fewest(Duration::from_millis(500)) < fewest(Duration::from_millis(5)));
+        budget.profiled(Duration::from_secs(8), Runs { one, all: 4 * one });
+        // Eight runs and thirteen, whatever was profiled.
+        assert!(
+            budget.comparing(Duration::from_secs(8)) >= one.mul_f64(COMPARISON * 8.0)
+                && budget.checking(Duration::from_secs(8)) >= 13 * one
+        );
     }
 
     #[test]
