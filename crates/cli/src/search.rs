@@ -5,8 +5,8 @@ use regraft::optimize::SearchKind;
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Search {
-    /// The better of two steepest descents: one of them makes no fast convolutions before nothing else
-    /// saves.
+    /// The best of greedy, a descent that makes no fast convolutions before nothing else saves, and
+    /// metaflow.
     Auto,
     /// Steepest descent with a short look-ahead.
     Greedy,

@@ -1,13 +1,20 @@
-//! The default: steepest descent, in two ways.
+//! The default: a portfolio of fast searches.
+
+use std::sync::Arc;
 
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher};
+use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
-use crate::strategy::{Outcome, Strategy};
+use crate::metaflow::MetaFlow;
+use crate::strategy::{Outcome, Script, Strategy};
 
-/// The better of two descents: one that always takes what saves most, and one that makes no pieces
-/// before nothing else saves. The first may put a convolution into a fast form that keeps it from being
-/// merged with its neighbours; the second may merge what is faster apart.
+/// The best of three searches, each in seconds:
+///
+/// * a descent that always takes what saves most;
+/// * one that makes no pieces before nothing else saves: the first may put a convolution into a fast
+///   form that keeps it from being merged with its neighbours;
+/// * the search of parts, which follows long sequences that pay in the end, and a descent from its
+///   result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auto {
     /// Longest sequence; any, if `None`.
@@ -21,17 +28,50 @@ impl Strategy for Auto {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let greedy = Greedy { steps: self.steps, ..Greedy::default() };
-        let mut found = greedy.search(engine, matcher, budget);
-        if budget.exhausted() {
-            return Outcome { complete: false, ..found };
+        let members: [&dyn Strategy; 3] = [&greedy, &Greedy { pieces_last: true, ..greedy }, &Parts(*self)];
+        let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+        let mut all = Outcome { scripts: vec![nothing], visited: 0, complete: true };
+        for member in members {
+            // What one of them left undone, the others may still do, but not without time.
+            let found = member.search(engine, matcher, budget);
+            all.visited += found.visited;
+            all.complete = found.complete;
+            for script in found.scripts {
+                if all.scripts.iter().all(|known| known.key != script.key) {
+                    all.scripts.push(script);
+                }
+            }
+            if !all.complete {
+                break;
+            }
         }
-        let other = Greedy { pieces_last: true, ..greedy }.search(engine, matcher, budget);
-        found.visited += other.visited;
-        found.complete &= other.complete;
-        found.scripts.extend(
-            other.scripts.into_iter().filter(|script| found.scripts.iter().all(|known| known.key != script.key)).collect::<Vec<_>>(),
-        );
-        found.scripts.sort_by_key(|script| script.cost);
-        found
+        all.scripts.sort_by_key(|script| script.cost);
+        all
+    }
+}
+
+/// The search of parts, and a descent from its result.
+struct Parts(Auto);
+
+impl Strategy for Parts {
+    fn name(&self) -> &'static str {
+        "parts"
+    }
+
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        let steps = self.0.steps;
+        let Outcome { scripts, visited, .. } = MetaFlow { steps, ..MetaFlow::default() }.search(engine, matcher, budget);
+        let moves: Vec<Arc<Move>> = scripts.into_iter().next().map_or_else(Vec::new, |script| script.moves);
+        let left = steps.map(|most| most.saturating_sub(moves.len()));
+        moves.iter().for_each(|step| engine.apply(step));
+        // Without looking ahead: that took place in the parts.
+        let mut found = Greedy { steps: left, depth: 1, ..Greedy::default() }.search(engine, matcher, budget);
+        moves.iter().for_each(|_| {
+            engine.undo();
+        });
+        for script in &mut found.scripts {
+            script.moves.splice(0..0, moves.iter().cloned());
+        }
+        Outcome { visited: visited + found.visited, ..found }
     }
 }

@@ -89,7 +89,7 @@ impl Bisection<'_, '_> {
     fn search(&mut self, library: &Library) -> Result<Option<Candidate>, Failure> {
         self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
         let deadline = self.run.clock.deadline();
-        let found = self.run.search(&self.run.job.input.graph, library, deadline);
+        let found = self.run.search(&self.run.job.input.graph, library, self.run.job.request.search, deadline);
         let Some(proposal) = found.best.into_iter().next() else { return Ok(None) };
         let name = self.run.next_name();
         self.run.realize(name, proposal)

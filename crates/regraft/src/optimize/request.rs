@@ -15,7 +15,7 @@ use crate::units::{FreezeArg, ShapeArg};
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// The better of two steepest descents.
+    /// The best of three fast searches.
     Auto,
     /// Steepest descent with a short look-ahead.
     Greedy,
@@ -60,6 +60,12 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
+    /// The same, or a faster one, for searches whose result is only to be learned from.
+    pub(crate) fn quick(self) -> Search {
+        let kind = if self.kind == SearchKind::Auto { SearchKind::Greedy } else { self.kind };
+        Search { kind, ..self }
+    }
+
     /// The strategy.
     pub(crate) fn strategy(self) -> Box<dyn Strategy> {
         let (limit, order) = (self.steps, Order::Monotone);

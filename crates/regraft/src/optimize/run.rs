@@ -13,6 +13,7 @@ use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::evaluate::{Evaluator, Prices, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
+use crate::optimize::request::Search;
 use crate::optimize::script::Script;
 use crate::optimize::surcharge::Surcharged;
 use crate::optimize::time_budget::TimeBudget;
@@ -99,10 +100,10 @@ impl<'a> Run<'a> {
     }
 
     /// Searches from a graph under the current prices, until the given time at most.
-    pub fn search(&mut self, start: &Graph, library: &Library, until: Instant) -> Proposals {
+    pub fn search(&mut self, start: &Graph, library: &Library, search: Search, until: Instant) -> Proposals {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
-        let (writable, search, bindings) = (self.job.writable(), self.job.request.search, prices.bindings());
+        let (writable, bindings) = (self.job.writable(), prices.bindings());
         let found = if self.surcharge > 0.0 {
             let surcharged = Surcharged { prices: prices.model(), bindings, rate: self.surcharge };
             let mut found = propose(start, &surcharged, library, &writable, search, &mut budget);

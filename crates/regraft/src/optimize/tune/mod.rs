@@ -24,6 +24,7 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::compare::FINALISTS;
 use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
+use crate::optimize::request::Search;
 use crate::optimize::run::Run;
 use crate::optimize::starting::admits;
 use crate::report::NotDone;
@@ -294,7 +295,10 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
         let best = best.map(|at| &self.candidates[at]);
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
-        let mut proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
+        // What is proposed to learn from it need not be the best.
+        let search = self.run.job.request.search;
+        let search = if pessimistic { search } else { search.quick() };
+        let mut proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library, search);
         // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
@@ -306,7 +310,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             if !left_out {
                 break;
             }
-            proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library);
+            proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library, search);
         }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
@@ -363,7 +367,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let proposals = search_from(self.run, &self.start, &library);
+            let proposals = search_from(self.run, &self.start, &library, self.run.job.request.search);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -466,8 +470,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
 }
 
 /// Searches from a rewritten model; its rewrites come first.
-fn search_from(run: &mut Run<'_>, start: &Start, library: &Library) -> Proposals {
+fn search_from(run: &mut Run<'_>, start: &Start, library: &Library, search: Search) -> Proposals {
     let until = run.clock.search_ends();
-    let found = run.search(&start.graph, library, until);
+    let found = run.search(&start.graph, library, search, until);
     Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }

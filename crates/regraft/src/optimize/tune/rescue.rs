@@ -119,7 +119,7 @@ impl Rescue<'_, '_> {
 
     fn searched(&mut self, start: &Start) -> Vec<Proposal> {
         let until = self.run.clock.search_ends();
-        self.run.search(&start.graph, &self.run.job.rules.library, until).best
+        self.run.search(&start.graph, &self.run.job.rules.library, self.run.job.request.search, until).best
     }
 
     /// Every rule that matches, then every match: the nearest to what the runtime names first.
