@@ -17,9 +17,9 @@ use regraft_cost::Ns;
 use regraft_ir::NodeId;
 use rustc_hash::FxHashMap;
 
+use crate::auto::Auto;
 use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, next_moves};
-use crate::greedy::Greedy;
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Script, Strategy};
 use crate::transfer::{Current, Names, Recorded};
@@ -57,11 +57,14 @@ impl Strategy for Exact {
         let mut found = vec![nothing];
         let (mut visited, mut complete) = (1, false);
         let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
-        if self.steps.is_none() {
-            // Steepest descent crosses the borders of regions, and may end elsewhere.
-            let descent = Greedy::default().search(engine, matcher, budget);
-            visited += descent.visited;
-            from.extend(descent.scripts.into_iter().map(|script| script.moves).filter(|moves| !moves.is_empty()));
+        // Descents cross the borders of regions, and may end elsewhere.
+        let descents = Auto { steps: self.steps }.search(engine, matcher, budget);
+        visited += descents.visited;
+        let best = descents.scripts.into_iter().next().filter(|script| !script.moves.is_empty());
+        match best {
+            Some(best) if self.steps.is_none() => from.push(best.moves),
+            // Its steps are used up.
+            best => found.extend(best),
         }
         for moves in from {
             let is_input = moves.is_empty();
