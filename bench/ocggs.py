@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 import curves
@@ -214,7 +215,7 @@ def main():
     if options.measure:
         return measure(MEASURED)
     known = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
-    results = {"date": run.time.strftime("%Y-%m-%d"), "revision": run.revision(), "processor": run.processor(), "budget": options.budget}
+    results = {"date": time.strftime("%Y-%m-%d"), "revision": run.revision(), "processor": run.processor(), "budget": options.budget}
     results["rows"] = known
     seen = {(row["network"], row["search"], row["steps"]) for row in known}
     with tempfile.TemporaryDirectory() as scratch:

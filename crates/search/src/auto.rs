@@ -28,7 +28,7 @@ impl Strategy for Auto {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let greedy = Greedy { steps: self.steps, ..Greedy::default() };
-        let members: [&dyn Strategy; 3] = [&greedy, &Greedy { pieces_last: true, ..greedy }, &Parts(*self)];
+        let members: [&dyn Strategy; 3] = [&greedy, &Greedy { pieces_last: true, ..greedy }, &Parts { steps: self.steps }];
         let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
         let mut all = Outcome { scripts: vec![nothing], visited: 0, complete: true };
         for member in members {
@@ -51,7 +51,9 @@ impl Strategy for Auto {
 }
 
 /// The search of parts, and a descent from its result.
-struct Parts(Auto);
+struct Parts {
+    steps: Option<usize>,
+}
 
 impl Strategy for Parts {
     fn name(&self) -> &'static str {
@@ -59,16 +61,14 @@ impl Strategy for Parts {
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        let steps = self.0.steps;
+        let (start, steps) = (engine.depth(), self.steps);
         let Outcome { scripts, visited, .. } = MetaFlow { steps, ..MetaFlow::default() }.search(engine, matcher, budget);
         let moves: Vec<Arc<Move>> = scripts.into_iter().next().map_or_else(Vec::new, |script| script.moves);
         let left = steps.map(|most| most.saturating_sub(moves.len()));
         moves.iter().for_each(|step| engine.apply(step));
         // Without looking ahead: that took place in the parts.
         let mut found = Greedy { steps: left, depth: 1, ..Greedy::default() }.search(engine, matcher, budget);
-        moves.iter().for_each(|_| {
-            engine.undo();
-        });
+        engine.rewind(start);
         for script in &mut found.scripts {
             script.moves.splice(0..0, moves.iter().cloned());
         }

@@ -54,9 +54,7 @@ impl Strategy for Backtrack {
         let steps = self.steps.map_or(usize::MAX, |most| most.saturating_sub(prefix.len()));
         let search = BestFirst { alpha: self.alpha, expansions: self.expansions, steps, admits: &|_, _| true };
         let (more, complete) = search.search(engine, matcher, budget, &prefix, &mut best);
-        while engine.depth() > start {
-            engine.undo();
-        }
+        engine.rewind(start);
         Outcome { scripts: best.into_scripts(), visited: visited + more, complete }
     }
 }

@@ -68,9 +68,7 @@ impl BestFirst<'_> {
                 }
                 engine.undo();
             }
-            while engine.depth() > start {
-                engine.undo();
-            }
+            engine.rewind(start);
         }
         (visited, true)
     }

@@ -77,9 +77,7 @@ impl Strategy for Exact {
             if found.iter().all(|known| known.key != script.key) {
                 found.push(script);
             }
-            while engine.depth() > start {
-                engine.undo();
-            }
+            engine.rewind(start);
             if complete {
                 break;
             }
@@ -231,13 +229,9 @@ impl Passes<'_, '_, '_> {
                 }
                 self.engine.undo();
             }
-            while self.engine.depth() > depth {
-                self.engine.undo();
-            }
+            self.engine.rewind(depth);
         }
-        while self.engine.depth() > depth {
-            self.engine.undo();
-        }
+        self.engine.rewind(depth);
         self.visited += visited;
         let by_steps = cheapest.iter().map(|state| (cost - state.cost, state.path())).collect();
         Savings { by_steps, complete: complete && !given_up }

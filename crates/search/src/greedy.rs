@@ -86,9 +86,7 @@ impl Strategy for Greedy {
             }
         }
         let found = Script { moves: descent.script, cost: engine.cost(), key: engine.key() };
-        while engine.depth() > start {
-            engine.undo();
-        }
+        engine.rewind(start);
         Outcome { scripts: vec![found], visited: descent.visited, complete }
     }
 }
@@ -147,7 +145,8 @@ impl Descent<'_> {
     fn sweep(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> bool {
         let before = engine.cost();
         let mut saving: Vec<(Ns, Arc<Move>)> = Vec::new();
-        for step in self.moves.iter().filter(|step| self.makes_pieces || step.patch.create.len() < PIECE) {
+        let admitted: Vec<Arc<Move>> = self.moves.iter().filter(|step| self.admits(step)).cloned().collect();
+        for step in &admitted {
             engine.apply(step);
             self.visited += 1;
             if engine.cost() < before && !self.seen.contains(&engine.key()) {

@@ -69,9 +69,7 @@ impl Strategy for MetaFlow {
             split.assign(made..engine.graph().capacity(), part);
         }
         let found = Script { moves: taken, cost: engine.cost(), key: engine.key() };
-        while engine.depth() > start {
-            engine.undo();
-        }
+        engine.rewind(start);
         Outcome { scripts: vec![found], visited, complete }
     }
 }

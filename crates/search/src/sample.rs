@@ -140,9 +140,7 @@ impl Sampling<'_, '_, '_> {
             }
             self.engine.undo();
         }
-        while self.engine.depth() > root {
-            self.engine.undo();
-        }
+        self.engine.rewind(root);
         children
     }
 
@@ -157,9 +155,7 @@ impl Sampling<'_, '_, '_> {
         child.state.enter(self.engine);
         let moves = child.state.moves(self.engine, self.matcher);
         let least = self.paid_back(moves, child.raised);
-        while self.engine.depth() > root {
-            self.engine.undo();
-        }
+        self.engine.rewind(root);
         least
     }
 

@@ -70,9 +70,7 @@ impl Strategy for Spread {
             }
         }
         let script = Script { cost: engine.cost(), key: engine.key(), moves: taken };
-        while engine.depth() > start {
-            engine.undo();
-        }
+        engine.rewind(start);
         Outcome { scripts: vec![script], visited, complete }
     }
 }

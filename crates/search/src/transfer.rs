@@ -64,9 +64,7 @@ impl Current {
         if taken.len() == recorded.len() && cost.checked_sub(engine.cost()) == Some(saved) {
             return Some(taken);
         }
-        while engine.depth() > start {
-            engine.undo();
-        }
+        engine.rewind(start);
         self.moves = before;
         None
     }

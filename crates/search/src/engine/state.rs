@@ -137,6 +137,11 @@ impl<'a> Engine<'a> {
         true
     }
 
+    /// Undoes moves until this many are left.
+    pub fn rewind(&mut self, depth: usize) {
+        while self.depth() > depth && self.undo() {}
+    }
+
     /// Nodes that the latest move made.
     pub fn created(&self) -> &[NodeId] {
         self.last_step().map_or(&[], |step| &step.applied.created)
