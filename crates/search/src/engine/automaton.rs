@@ -28,6 +28,10 @@ const MOST_OF_ONE: usize = 1 << 13;
 /// Numbered nodes beyond which a sequence of questions is not remembered.
 const MOST_NODES: usize = 1 << 12;
 
+/// Odd numbers without a pattern: of pi, of e, of the square roots of 2 and 3.
+const SEEDS: (u64, u64) = (0x243f_6a88_85a3_08d3, 0xb7e1_5162_8aed_2a6b);
+const MULTIPLIERS: (u64, u64) = (0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b);
+
 /// What matching rules at a node found.
 #[derive(Default)]
 pub(super) struct Leaf {
@@ -42,9 +46,13 @@ pub(super) struct Leaf {
 /// Nodes in the order in which answers mention them.
 pub(super) type Numbering = SmallVec<[NodeId; 32]>;
 
-#[derive(Clone)]
 enum State {
-    Asks(Question<u16>),
+    Asks {
+        question: Question<u16>,
+        /// The answer that was learned first, and where it leads: nearly all states know no other, and
+        /// those along one sequence of questions lie side by side.
+        first: (u128, u32),
+    },
     Ends(Arc<Leaf>),
 }
 
@@ -53,8 +61,8 @@ pub(super) struct Automaton {
     most: usize,
     /// By number; the first one is the start.
     states: Vec<State>,
-    /// The next state, by a hash of a state and an answer.
-    next: FxHashMap<u128, u32>,
+    /// The next state by the hash of a state and any other answer.
+    others: FxHashMap<u128, u32>,
     /// A hash of the inputs of the graphs that it knows: which of them have the sizes that a rewrite
     /// reads is not asked.
     inputs: u64,
@@ -63,7 +71,7 @@ pub(super) struct Automaton {
 impl Automaton {
     /// One for all rules of a library.
     pub(super) fn of_all() -> Automaton {
-        Automaton { most: MOST_STATES, states: Vec::new(), next: FxHashMap::default(), inputs: 0 }
+        Automaton { most: MOST_STATES, states: Vec::new(), others: FxHashMap::default(), inputs: 0 }
     }
 
     /// One for a single rule.
@@ -74,7 +82,7 @@ impl Automaton {
     /// Forgets everything.
     fn clear(&mut self) {
         self.states.clear();
-        self.next.clear();
+        self.others.clear();
     }
 
     /// Makes sure that what is known holds for this graph.
@@ -95,7 +103,10 @@ impl Automaton {
         loop {
             match self.states.get(at as usize)? {
                 State::Ends(leaf) => return Some(leaf),
-                State::Asks(question) => at = *self.next.get(&answer(graph, facts, at, *question, nodes))?,
+                State::Asks { question, first } => {
+                    let answer = answer(graph, facts, at, *question, nodes);
+                    at = if answer == first.0 { first.1 } else { *self.others.get(&answer)? };
+                }
             }
         }
     }
@@ -125,13 +136,21 @@ impl Automaton {
         let mut at = 0u32;
         for question in &asked.questions {
             let Some(question) = relative(*question, &nodes) else { return };
-            match self.states.get(at as usize) {
-                None => self.states.push(State::Asks(question)),
-                Some(State::Asks(same)) => debug_assert_eq!(*same, question, "what is asked depends on the answers before alone"),
-                Some(State::Ends(_)) => debug_assert!(false, "more is asked than before after the same answers"),
-            }
-            let fresh = self.states.len() as u32;
-            at = *self.next.entry(answer(graph, facts, at, question, &mut nodes)).or_insert(fresh);
+            let (answer, fresh) = (answer(graph, facts, at, question, &mut nodes), self.states.len() as u32);
+            at = match self.states.get(at as usize) {
+                None => {
+                    self.states.push(State::Asks { question, first: (answer, fresh + 1) });
+                    fresh + 1
+                }
+                Some(State::Asks { question: same, first }) => {
+                    debug_assert_eq!(*same, question, "what is asked depends on the answers before alone");
+                    if answer == first.0 { first.1 } else { *self.others.entry(answer).or_insert(fresh) }
+                }
+                Some(State::Ends(_)) => {
+                    debug_assert!(false, "more is asked than before after the same answers");
+                    return;
+                }
+            };
         }
         if at as usize == self.states.len() {
             self.states.push(State::Ends(leaf));
@@ -147,8 +166,8 @@ fn relative(question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u1
 /// A hash of a state and of the answer to its question. Nodes that the answer mentions first get
 /// the next numbers.
 fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>, nodes: &mut Numbering) -> u128 {
-    let mut hash = u128::from(state) << 64;
-    let mut tell = |word: u64| hash = mix(hash ^ u128::from(word));
+    let mut hash = (u64::from(state) ^ SEEDS.0, u64::from(state).rotate_left(32) ^ SEEDS.1);
+    let mut tell = |word: u64| hash = (folded(hash.0 ^ word, MULTIPLIERS.0), folded(hash.1 ^ word, MULTIPLIERS.1));
     match question {
         Question::Node(at) => {
             let id = nodes[at as usize];
@@ -171,7 +190,13 @@ fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>,
         Question::Output(at, port) => tell(u64::from(graph.is_output(nodes[at as usize].port(port)))),
         Question::Order(a, b) => tell(u64::from(nodes[a as usize] < nodes[b as usize])),
     }
-    hash
+    u128::from(hash.0) << 64 | u128::from(hash.1)
+}
+
+/// Both halves of a product, together: the mixing step of wyhash.
+fn folded(word: u64, multiplier: u64) -> u64 {
+    let product = u128::from(word) * u128::from(multiplier);
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// The number of a node: the next one, if it has none.
