@@ -14,7 +14,7 @@ pub type Ns = u64;
 /// node itself, the kinds of its operands' producers, whether those have another reader, and the
 /// kinds of its own readers (so a local change moves only local prices); re-creating an identical
 /// node gives an identical price.
-pub trait CostModel {
+pub trait CostModel: Sync {
     /// The price of one execution of this node in its context.
     fn price(&self, graph: &Graph, id: NodeId) -> Ns;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::beside::Beside;
 use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
@@ -19,6 +20,9 @@ use crate::strategy::{Outcome, Script, Strategy};
 pub struct Auto {
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
+    /// Whether the third runs in a thread of its own, beside the other two, which take as long. What
+    /// is found before a budget ends the search is then not the same in every run.
+    pub threaded: bool,
 }
 
 impl Strategy for Auto {
@@ -28,22 +32,32 @@ impl Strategy for Auto {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let greedy = Greedy { steps: self.steps, ..Greedy::default() };
-        let members: [&dyn Strategy; 3] = [&greedy, &Greedy { pieces_last: true, ..greedy }, &Parts { steps: self.steps }];
+        let pieces_last = Greedy { pieces_last: true, ..greedy };
+        let parts = Parts { steps: self.steps };
         let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
         let mut all = Outcome { scripts: vec![nothing], visited: 0, complete: true };
-        for member in members {
-            // What one of them left undone, the others may still do, but not without time.
-            let found = member.search(engine, matcher, budget);
+        // What one of them left undone, the others may still do, but not without time.
+        let mut add = |found: Outcome| {
             all.visited += found.visited;
-            all.complete = found.complete;
+            all.complete &= found.complete;
             for script in found.scripts {
                 if all.scripts.iter().all(|known| known.key != script.key) {
                     all.scripts.push(script);
                 }
             }
-            if !all.complete {
-                break;
-            }
+            all.complete
+        };
+        if self.threaded {
+            std::thread::scope(|scope| {
+                let beside = Beside::start(scope, &parts, engine, matcher);
+                let in_time = add(greedy.search(engine, matcher, budget)) && add(pieces_last.search(engine, matcher, budget));
+                let mut found = beside.wait(matcher, &mut || !in_time || budget.exhausted());
+                found.scripts.iter_mut().for_each(|script| script.retrace(engine));
+                add(found);
+            });
+        } else {
+            let members: [&dyn Strategy; 3] = [&greedy, &pieces_last, &parts];
+            members.into_iter().all(|member| add(member.search(engine, matcher, budget)));
         }
         all.scripts.sort_by_key(|script| script.cost);
         all

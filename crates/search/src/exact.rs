@@ -58,7 +58,7 @@ impl Strategy for Exact {
         let (mut visited, mut complete) = (1, false);
         let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
         // Descents cross the borders of regions, and may end elsewhere.
-        let descents = Auto { steps: self.steps }.search(engine, matcher, budget);
+        let descents = Auto { steps: self.steps, threaded: false }.search(engine, matcher, budget);
         visited += descents.visited;
         let best = descents.scripts.into_iter().next().filter(|script| !script.moves.is_empty());
         match best {

@@ -20,6 +20,7 @@
 
 pub mod auto;
 pub mod backtrack;
+mod beside;
 mod best;
 mod best_first;
 pub mod budget;
@@ -49,7 +50,7 @@ pub use auto::Auto;
 pub use backtrack::Backtrack;
 pub use budget::{Budget, Steps};
 pub use dpp::Dpp;
-pub use engine::{Counters, Engine, Matcher, Move, all_moves, next_moves};
+pub use engine::{Counters, Engine, Matcher, Move, Refusals, all_moves, next_moves};
 pub use enumerate::Enumerate;
 pub use exact::Exact;
 pub use greedy::Greedy;

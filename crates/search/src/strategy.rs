@@ -18,6 +18,17 @@ pub struct Script {
     pub key: u128,
 }
 
+impl Script {
+    /// Takes cost and key from an engine in the state where the script starts: another engine may
+    /// have started elsewhere.
+    pub(crate) fn retrace(&mut self, engine: &mut Engine<'_>) {
+        let start = engine.depth();
+        self.moves.iter().for_each(|step| engine.apply(step));
+        (self.cost, self.key) = (engine.cost(), engine.key());
+        engine.rewind(start);
+    }
+}
+
 /// What a search found.
 #[derive(Clone, Debug)]
 pub struct Outcome {

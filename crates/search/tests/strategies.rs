@@ -118,6 +118,22 @@ fn a_budget_ends_the_search() {
 }
 
 #[test]
+fn a_search_in_two_threads_finds_what_it_finds_in_one() {
+    let (library, model) = (shipped(), roofline());
+    for name in ["paper-inception-e-n1", "squeezenet-1.1"] {
+        let graph = network(name);
+        let [one, two] = [false, true].map(|threaded| {
+            let auto = Auto { threaded, ..Auto::default() };
+            search(&auto, &graph, &library, &model, &mut || false)
+        });
+        assert_eq!((scripts(&one), one.visited, one.complete), (scripts(&two), two.visited, two.complete), "{name}");
+    }
+    let graph = network("squeezenet-1.1");
+    let ended = search(&Auto { threaded: true, ..Auto::default() }, &graph, &library, &model, &mut || true);
+    assert!(!ended.complete);
+}
+
+#[test]
 fn a_detour_that_pays_as_a_whole_is_found() {
     let library = library(DETOUR);
     let graph = text::parse("graph (x: f32[4]) { y = Neg(x) z = Exp(y) output z }").unwrap();

@@ -71,7 +71,7 @@ impl Search {
         let (limit, order) = (self.steps, Order::Monotone);
         let steps = limit.unwrap_or(STEPS);
         match self.kind {
-            SearchKind::Auto => Box::new(Auto { steps: limit }),
+            SearchKind::Auto => Box::new(Auto { steps: limit, threaded: true }),
             SearchKind::Greedy => Box::new(Greedy { steps: limit, ..Greedy::default() }),
             SearchKind::Backtrack => Box::new(Backtrack { steps: limit, descend_first: false, expansions: 2000, ..Backtrack::default() }),
             SearchKind::MetaFlow => Box::new(MetaFlow { steps: limit, ..MetaFlow::default() }),

@@ -44,7 +44,7 @@ pub enum Refusal {
 }
 
 /// Whether a new operator can be written to the model at hand.
-pub trait Writable {
+pub trait Writable: Sync {
     /// The reason if not, for people.
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String>;
 }

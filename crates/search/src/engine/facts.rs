@@ -38,6 +38,11 @@ impl<'a> Facts<'a> {
         Facts { model, of: Vec::new(), prices: FxHashMap::default() }
     }
 
+    /// Where the prices come from.
+    pub(super) fn prices(&self) -> &'a dyn CostModel {
+        self.model
+    }
+
     /// Makes room for exactly the nodes of this graph.
     pub(super) fn fit(&mut self, graph: &Graph) {
         self.of.resize(graph.capacity(), Fact::default());

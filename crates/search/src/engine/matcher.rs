@@ -22,6 +22,9 @@ pub(super) enum Which {
     Merges,
 }
 
+/// Matches that were not rewritten: `(rule, why)`, and where.
+pub type Refusals = BTreeMap<(String, String), BTreeSet<String>>;
+
 /// Matches the rules of a library, and records why matches were not rewritten.
 pub struct Matcher<'a> {
     library: &'a Library,
@@ -32,8 +35,8 @@ pub struct Matcher<'a> {
     automaton: Automaton,
     /// By the kind of the anchor and the rule.
     of_rules: FxHashMap<(OpKind, usize), Automaton>,
-    /// Matches that were not rewritten: `(rule, why)`, and where.
-    pub refusals: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Matches that were not rewritten.
+    pub refusals: Refusals,
 }
 
 impl<'a> Matcher<'a> {
@@ -54,6 +57,11 @@ impl<'a> Matcher<'a> {
     /// The rules.
     pub fn library(&self) -> &'a Library {
         self.library
+    }
+
+    /// What may be written.
+    pub(crate) fn writable(&self) -> &'a dyn Writable {
+        self.writable
     }
 
     /// How many nodes downstream of a change the root of a match that it touches can be.

@@ -21,6 +21,6 @@ mod witness;
 
 pub use counters::Counters;
 pub use index::{all_moves, next_moves};
-pub use matcher::Matcher;
+pub use matcher::{Matcher, Refusals};
 pub use rewrite::Move;
 pub use state::Engine;

@@ -49,6 +49,11 @@ impl<'a> Engine<'a> {
         &self.graph
     }
 
+    /// The prices.
+    pub(crate) fn prices(&self) -> &'a dyn CostModel {
+        self.facts.prices()
+    }
+
     /// Its cost under the model.
     pub fn cost(&self) -> Ns {
         self.cost
