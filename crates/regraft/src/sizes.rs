@@ -48,7 +48,7 @@ impl Sizes {
         shapes: &[ShapeArg],
         binds: &[(String, i64)],
     ) -> Result<Sizes, Failure> {
-        let mut session = runtime.open(bytes, &SessionOptions::default()).map_err(|e| {
+        let mut session = runtime.open(bytes, &SessionOptions::default().unpacked()).map_err(|e| {
             Failure::from(e).hint("the model must load as it is: operators, opset and IR version must be known to the runtime")
         })?;
         let infos = as_declared(session.inputs(), model);
@@ -85,7 +85,7 @@ impl Sizes {
         if !self.guessed {
             return Ok(found);
         }
-        let mut session = runtime.open(bytes, &SessionOptions::default())?;
+        let mut session = runtime.open(bytes, &SessionOptions::default().unpacked())?;
         let infos = as_declared(session.inputs(), model);
         for guesses in Guess::OTHERS {
             for guess in guesses {

@@ -323,6 +323,15 @@ const ENTRIES: &[Entry] = &[
         network: networks::sample_cnn::build,
     },
     Entry {
+        name: "char-cnn",
+        summary: "Character-level convolutional classifier of texts, the smaller one, 1014 characters of 70.",
+        source: "Zhang et al. 2015, tables 1 and 2",
+        inputs: &[floats("characters", &[1, 70, 1014])],
+        dynamic: true,
+        convolutional: false,
+        network: networks::char_cnn::build,
+    },
+    Entry {
         name: "paper-bert",
         summary: "Eight layers of dead attention: each linear layer reads the layer's input, keys are not transposed, \
                   and there is no softmax, scale, bias, norm or feed-forward part.",

@@ -143,6 +143,7 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("bert-large-layers", 2 * 12_596_224),
         ("vdcnn-29", 16_657_178),
         ("sample-cnn", 1_869_874),
+        ("char-cnn", 11_339_780),
     ];
     let real: Vec<_> = list().iter().filter(|entry| !entry.is_paper_variant()).map(|entry| entry.name).collect();
     assert_eq!(real, known.map(|(name, _)| name));

@@ -16,8 +16,12 @@ use crate::units::show_bytes;
 /// Maximum number of rules named that make a model grow.
 const RULES_NAMED: usize = 3;
 
-/// Measures the input and the best candidate, if there is time: checking may leave none.
+/// Measures the input and the best candidate, if there is time for that and for checking: if the
+/// check takes longer than expected, it may leave none.
 pub fn start_leader(run: &mut Run<'_>, comparison: &mut Comparison) {
+    if run.evaluator.is_timed() && !run.clock.affords_starting_and_checking() {
+        return;
+    }
     let leader = comparison.ranking.first().map(|at| &mut comparison.candidates[*at]);
     if let Some(leader) = leader.filter(|leader| leader.startup.is_none()) {
         leader.startup = startups(run, Some(leader)).map(|startups| startups.output);

@@ -29,7 +29,7 @@ const CHECK: f64 = 1.6;
 const WRITING: f64 = 1.5;
 /// The same for what it takes to start processes with the input and with the result, in units of
 /// what of profiling the input is not repeated runs.
-const STARTING: f64 = 1.5;
+const STARTING: f64 = 2.5;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
 /// apart.
 const LOADING: f64 = 0.4;
@@ -165,6 +165,11 @@ impl TimeBudget {
     /// Whether there is time for that, and for what must follow.
     pub fn affords_starting(&self) -> bool {
         self.affords(self.starting())
+    }
+
+    /// Whether there is time for that, for the check, and for what must follow.
+    pub fn affords_starting_and_checking(&self) -> bool {
+        self.affords(self.starting() + self.checking(self.profiling))
     }
 
     /// Whether there is time for something that takes so long, and for writing.

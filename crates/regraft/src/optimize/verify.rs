@@ -120,7 +120,8 @@ struct Compared<'f> {
 /// Compares both models on the runtime.
 fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result<Compared<'f>, Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
-    let open = |source, level| runtime.open(source, &SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() });
+    let options = |level| SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() };
+    let open = |source, level| runtime.open(source, &options(level));
     // The original, which defines what is right, also exposes what its declared outputs hide.
     let shown = exposures(subject)?;
     let mut check = Check { tolerance, passed: true, ..Check::default() };
@@ -128,7 +129,7 @@ fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result
         check.notes.push("values before the last softmax or sigmoid could not be exposed".into());
     }
     let plain_source = shown.as_ref().map_or(subject.job.source(), |e| ModelSource::bytes(&e.original));
-    let mut plain = open(plain_source, OptLevel::Disabled)?;
+    let mut plain = runtime.open(plain_source, &options(OptLevel::Disabled).unpacked())?;
     let mut tuned = open(subject.job.source(), OptLevel::All)?;
     let mut ours = open(subject.rewritten, OptLevel::All)?;
     let files = (subject.model().proto(), &subject.candidate.artifact.written.proto);
@@ -303,7 +304,7 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case<'_>], chec
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
     let open = |bytes, level| {
         let options = SessionOptions { level, threads: subject.threads(), ..SessionOptions::default() };
-        runtime.open(ModelSource::bytes(bytes), &options)
+        runtime.open(ModelSource::bytes(bytes), &options.unpacked())
     };
     let level = subject.job.refusal.as_ref().map_or(OptLevel::All, |refusal| refusal.level);
     let (mut tuned, mut ours) = match (open(&exposed.original, level), open(&exposed.rewritten, OptLevel::All)) {

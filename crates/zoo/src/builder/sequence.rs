@@ -5,10 +5,10 @@ use crate::builder::conv::{AFTER_RELU, uniform_bound};
 use crate::catalog::Element;
 
 impl Builder {
-    /// Convolves `x` (batch, channels, length), padding each end by half the kernel, with the
-    /// weights and the bias called `name`.
-    pub(crate) fn conv_1d(&mut self, name: &str, x: &Value, out: i64, kernel: i64, stride: i64) -> Value {
-        let (channels, pad) = (x.size(1), kernel / 2);
+    /// Convolves `x` (batch, channels, length), padding each end by `pad`, with the weights and the
+    /// bias called `name`.
+    pub(crate) fn conv_1d(&mut self, name: &str, x: &Value, out: i64, (kernel, stride, pad): (i64, i64, i64)) -> Value {
+        let channels = x.size(1);
         let shape = vec![x.shape[0], Dim::Fixed(out), Dim::Fixed((x.size(2) + 2 * pad - kernel) / stride + 1)];
         let attributes = vec![
             attribute::ints("dilations", &[1]),

@@ -18,7 +18,7 @@ const CHANNELS: [i64; 4] = [64, 128, 256, 512];
 const CLASSES: i64 = 10;
 
 fn conv_norm_relu(b: &mut Builder, name: &str, x: &Value, out: i64, (kernel, stride): (i64, i64)) -> Value {
-    let y = b.conv_1d(name, x, out, kernel, stride);
+    let y = b.conv_1d(name, x, out, (kernel, stride, kernel / 2));
     let y = b.batch_norm(&format!("{name}_bn"), &y, EPSILON, 1.0);
     b.relu(&y)
 }

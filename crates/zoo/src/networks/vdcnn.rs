@@ -7,6 +7,7 @@ const EPSILON: f32 = 1e-5;
 /// Characters that are told apart, and how many numbers stand for each.
 const ALPHABET: (i64, i64) = (69, 16);
 const KERNEL: i64 = 3;
+const PAD: i64 = 1;
 /// Kernel, stride and padding of the pools between the stages, which halve the length.
 const HALVING: (i64, i64, i64) = (3, 2, 1);
 /// Channels of the first convolution.
@@ -21,7 +22,7 @@ const HIDDEN: i64 = 2048;
 const CLASSES: i64 = 10;
 
 fn conv_norm_relu(b: &mut Builder, name: &str, x: &Value, out: i64) -> Value {
-    let y = b.conv_1d(name, x, out, KERNEL, 1);
+    let y = b.conv_1d(name, x, out, (KERNEL, 1, PAD));
     let y = b.batch_norm(&format!("{name}_bn"), &y, EPSILON, 1.0);
     b.relu(&y)
 }
@@ -31,7 +32,7 @@ pub(crate) fn build(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let table = b.weight("embedding.weight", &[ALPHABET.0, ALPHABET.1], -1.0, 1.0);
     let characters = b.gather(&table, &inputs[0], 0);
     let x = b.transpose(&characters, &[0, 2, 1]);
-    let mut x = b.conv_1d("conv1", &x, FIRST, KERNEL, 1);
+    let mut x = b.conv_1d("conv1", &x, FIRST, (KERNEL, 1, PAD));
     for (stage, (channels, repeats)) in STAGES.into_iter().enumerate() {
         if stage > 0 {
             let (kernel, stride, pad) = HALVING;
