@@ -59,6 +59,9 @@ pub struct Contest<'a> {
     pub single: Vec<Arena<'a>>,
     /// What is wanted of each model after the input.
     pub wanted: Vec<Wanted>,
+    /// How many times faster each of them was than the input when it was tried out, if it was: it
+    /// counts as one sitting of the race.
+    pub tried: Vec<Option<f64>>,
     /// When it must be over.
     pub until: Instant,
     /// The clock.
@@ -89,7 +92,7 @@ impl Contest<'_> {
             (1..=self.wanted.len()).map(|model| Outcome { timings: raced(model), took: Duration::ZERO }).collect();
         let mut input = raced(0);
         let refused = |model: usize| !race.deciding[0].is_empty() && self.standing(&race, model, Confidence::Repeated) == Standing::Refused;
-        let mut waiting: VecDeque<usize> = race.ranked(self.wanted.len()).into_iter().filter(|model| !refused(*model)).collect();
+        let mut waiting: VecDeque<usize> = race.ranked(&self.tried).into_iter().filter(|model| !refused(*model)).collect();
         while let Some(model) = waiting.pop_front() {
             // If there was no race, nothing was timed yet.
             if !race.deciding[0].is_empty() && !course.fits(2, self.until) {
@@ -139,10 +142,15 @@ impl Seen {
         Timings { deciding: timed(&self.deciding), single: timed(&self.single) }
     }
 
-    /// The models after the input, the fastest first.
-    fn ranked(&self, models: usize) -> Vec<usize> {
-        let median = |model: usize| geometric_mean(&speedups(&self.deciding, model, Confidence::Usual)).median;
-        let mut order: Vec<(usize, f64)> = (1..=models).map(|model| (model, median(model))).collect();
+    /// The models after the input, the fastest first, by these sittings and by what they were when
+    /// they were tried out.
+    fn ranked(&self, tried: &[Option<f64>]) -> Vec<usize> {
+        let sittings = self.deciding.first().map_or(0, Evidence::len) as f64;
+        let speedup = |model: usize, tried: Option<f64>| {
+            let seen = geometric_mean(&speedups(&self.deciding, model, Confidence::Usual)).median.ln();
+            tried.map_or(seen, |tried| (sittings * seen + tried.ln()) / (sittings + 1.0))
+        };
+        let mut order: Vec<(usize, f64)> = tried.iter().enumerate().map(|(at, tried)| (at + 1, speedup(at + 1, *tried))).collect();
         order.sort_by(|a, b| b.1.total_cmp(&a.1));
         order.into_iter().map(|(model, _)| model).collect()
     }
@@ -208,7 +216,7 @@ impl Course<'_> {
         let (end, mut present): (Instant, Vec<usize>) = (self.after(RACE), (0..=models).collect());
         for _ in 0..LAPS {
             self.sit(contest.deciding.iter().zip(&mut seen.deciding).collect(), &present, end)?;
-            let leader = seen.ranked(models)[0];
+            let leader = seen.ranked(&contest.tried)[0];
             present.retain(|model| [0, leader].contains(model) || !seen.is_behind(*model, leader));
             if present.len() <= 2 || !self.fits(present.len(), end) {
                 break;

@@ -26,7 +26,7 @@ const TRIAL: f64 = 1.8;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.6;
 /// How long writing takes, in units of the time that loading took.
-const WRITING: f64 = 1.5;
+const WRITING: f64 = 1.0;
 /// The same for what it takes to start processes with the input and with the result, in units of
 /// what of profiling the input is not repeated runs.
 const STARTING: f64 = 2.5;

@@ -23,7 +23,7 @@ use super::template::Template;
 use super::witness::{Asked, Question};
 
 /// States beyond which everything is forgotten, to bound memory: of all rules together, and of one.
-const MOST_STATES: usize = 1 << 18;
+const MOST_STATES: usize = 1 << 20;
 const MOST_OF_ONE: usize = 1 << 13;
 /// Numbered nodes beyond which a sequence of questions is not remembered.
 const MOST_NODES: usize = 1 << 12;

@@ -18,6 +18,8 @@ const TIME: Duration = Duration::from_secs(22);
 /// Standard deviations: of sessions of one model, and of the runs of one session.
 const SESSIONS: f64 = 0.012;
 const RUNS_OF_ONE: f64 = 0.05;
+/// The same of what a trial shows: the medians of eight runs of both models in one pair of sessions.
+const TRIALS: f64 = 0.028;
 /// One run in so many takes up to three times as long.
 const SPIKES: usize = 40;
 
@@ -47,8 +49,9 @@ impl Noisy {
     }
 
     /// One decision on models that take so many nanoseconds, and so many at one thread if that is
-    /// another setting: what was measured of each, and the simulated time that it took.
-    fn decide(&self, (times, alone): (&[f64], &[f64]), time: Duration) -> (Vec<Timings>, Duration) {
+    /// another setting, after trials that showed these gains: what was measured of each, and the
+    /// simulated time that it took.
+    fn decide(&self, (times, alone): (&[f64], &[f64]), tried: Vec<Option<f64>>, time: Duration) -> (Vec<Timings>, Duration) {
         let named = |(at, ns): (usize, &f64)| format!("{ns}:{}", alone.get(at).unwrap_or(ns)).into_bytes();
         let names: Vec<Vec<u8>> = times.iter().enumerate().map(named).collect();
         let origin = Instant::now();
@@ -63,8 +66,8 @@ impl Noisy {
         };
         let (deciding, single) = if alone.is_empty() { (arena(1), Vec::new()) } else { (arena(2), vec![arena(1)]) };
         let pace = Pace { now: &now, stop: &|| false };
-        let contest =
-            Contest { deciding: vec![deciding], single, wanted: vec![Wanted::Faster; times.len() - 1], until: origin + time, pace };
+        let wanted = vec![Wanted::Faster; times.len() - 1];
+        let contest = Contest { deciding: vec![deciding], single, wanted, tried, until: origin + time, pace };
         let (_, outcomes) = contest.decide().expect("models that run");
         (outcomes.into_iter().map(|outcome| outcome.timings).collect(), now() - origin)
     }
@@ -144,18 +147,28 @@ struct Tally {
 /// Decides on models with these true gains over the input, which takes `ms` and opens in ten times
 /// that.
 fn tally(ms: f64, gains: &[f64]) -> Tally {
-    tally_at(ms, gains, &[])
+    tally_of(ms, gains, &[], false)
+}
+
+/// The same after trials.
+fn tally_after_trials(ms: f64, gains: &[f64]) -> Tally {
+    tally_of(ms, gains, &[], true)
 }
 
 /// The same with several threads, at which these are the true gains, where `alone` are those at one.
 fn tally_at(ms: f64, gains: &[f64], alone: &[f64]) -> Tally {
+    tally_of(ms, gains, alone, false)
+}
+
+fn tally_of(ms: f64, gains: &[f64], alone: &[f64], tried: bool) -> Tally {
     let mut tally = Tally { taken: vec![0; gains.len()], ..Tally::default() };
     for seed in 0..RUNS as u64 {
         let noisy = Noisy::new(seed, Duration::from_secs_f64(ms / 100.0));
         let times = |ms: f64, gains: &[f64]| std::iter::once(1.0).chain(gains.iter().copied()).map(|gain| ms * 1e6 / gain).collect();
         let several: Vec<f64> = times(ms, gains);
         let alone: Vec<f64> = if alone.is_empty() { Vec::new() } else { times(2.0 * ms, alone) };
-        let (timings, took) = noisy.decide((&several, &alone), TIME);
+        let trial = |gain: &f64| tried.then(|| gain * (TRIALS * normal(&noisy.random)).exp());
+        let (timings, took) = noisy.decide((&several, &alone), gains.iter().map(trial).collect(), TIME);
         let speedups: Vec<Speedup> = timings.iter().map(|timings| timings.deciding[0].speedup).collect();
         let won = (0..gains.len()).filter(|at| timings[*at].standing(Wanted::Faster) == Standing::Taken);
         let won = won.max_by(|a, b| speedups[*a].low.total_cmp(&speedups[*b].low));
@@ -187,6 +200,15 @@ fn no_gain_is_not_taken_for_one() {
 fn the_best_of_several_is_taken_and_known_well() {
     let found = tally(10.0, &[1.0, 1.02, 1.06]);
     assert!(found.taken[2] >= 95 && found.missed <= 10, "{found:?}");
+}
+
+#[test]
+fn what_trials_showed_counts_where_there_is_time_for_few_sittings() {
+    let gains = [1.0, 1.02, 1.05];
+    let (without, with) = (tally(300.0, &gains), tally_after_trials(300.0, &gains));
+    assert!(with.taken[2] > without.taken[2] && with.missed <= 10, "{without:?}, {with:?}");
+    let found = tally_after_trials(300.0, &[1.0, 1.0, 1.0]);
+    assert!(found.taken.iter().sum::<usize>() <= 2, "{found:?}");
 }
 
 #[test]

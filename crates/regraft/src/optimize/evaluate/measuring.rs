@@ -92,6 +92,7 @@ impl Evaluator for Measuring<'_> {
             deciding: arenas(*threads),
             single: if *threads > 1 { arenas(1) } else { Vec::new() },
             wanted: candidates.iter().map(Candidate::wanted).collect(),
+            tried: candidates.iter().map(|candidate| candidate.profiled.map(|ratio| 1.0 / ratio)).collect(),
             until,
             pace: Pace { now: &Instant::now, stop },
         };
