@@ -335,7 +335,7 @@ pub fn details(report: &Report) -> String {
         let alone = report.timings.iter().any(|t| t.single_thread.is_some());
         let header = ["timed end to end", "median", "speed-up", "pairs", "at one thread"];
         let mut table = plain_table(&header[..if alone { 5 } else { 4 }], &[1, 2, 3, 4]);
-        for t in &report.timings {
+        for t in report.timings.iter().filter(|t| t.median_ns > 0.0) {
             let row = [t.model.clone(), show_ns(t.median_ns), ratio(&t.speedup), t.speedup.pairs.to_string()];
             // The input is not compared with itself.
             let single = t.single_thread.filter(|_| t.model != "input").map_or_else(String::new, |single| ratio(&single));

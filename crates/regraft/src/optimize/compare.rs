@@ -97,7 +97,7 @@ fn time(run: &mut Run<'_>, candidates: &mut [Candidate], until: Instant) -> Resu
         return Ok(Timings::never(run.job.bindings.len(), run.job.threads));
     }
     let observer = &*run.observer;
-    run.evaluator.time(candidates, until, &|| observer.interrupted())
+    run.evaluator.time(candidates, until, run.clock.shortest_sitting(), &|| observer.interrupted())
 }
 
 /// Whether a candidate is better than the input overall, and slower at no setting, beyond noise.

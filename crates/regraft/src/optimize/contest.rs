@@ -1,7 +1,7 @@
 //! Which of several models is faster than the input: evidence is added until it is enough, or time
 //! is up.
 //!
-//! Several models race first, until one leads. The leader then meets the input alone, in new
+//! Several models race first, if there is time, until one leads. The leader then meets the input alone, in new
 //! sittings. What is claimed of it rests on these: who leads has been lucky as well, and models
 //! that run in turns with many others find colder caches than they will. If it turns out not to be
 //! faster, the next one has its turn.
@@ -62,6 +62,8 @@ pub struct Contest<'a> {
     /// How many times faster each of them was than the input when it was tried out, if it was: it
     /// counts as one sitting of the race.
     pub tried: Vec<Option<f64>>,
+    /// About how long a sitting takes per model, at the least.
+    pub each: Duration,
     /// When it must be over.
     pub until: Instant,
     /// The clock.
@@ -81,11 +83,11 @@ pub struct Outcome {
 pub type Outcomes = (Timings, Vec<Outcome>);
 
 impl Contest<'_> {
-    /// Compares until it is known which model to take, or time is up. Every model is in one sitting
-    /// at least.
+    /// Compares until it is known which model to take, or time is up. Models whose turn did not come
+    /// are not timed.
     pub fn decide(&self) -> Result<Outcomes, Failure> {
         let start = (self.pace.now)();
-        let mut course = Course { contest: self, start, number: 0, each: Duration::ZERO };
+        let mut course = Course { contest: self, start, number: 0, each: self.each };
         let race = course.race()?;
         let raced = |model| race.timings(model, Confidence::Repeated);
         let mut outcomes: Vec<Outcome> =
@@ -94,8 +96,7 @@ impl Contest<'_> {
         let refused = |model: usize| !race.deciding[0].is_empty() && self.standing(&race, model, Confidence::Repeated) == Standing::Refused;
         let mut waiting: VecDeque<usize> = race.ranked(&self.tried).into_iter().filter(|model| !refused(*model)).collect();
         while let Some(model) = waiting.pop_front() {
-            // If there was no race, nothing was timed yet.
-            if !race.deciding[0].is_empty() && !course.fits(2, self.until) {
+            if course.number > 0 && !course.fits(2, self.until) {
                 break;
             }
             let began = (self.pace.now)();
@@ -145,10 +146,10 @@ impl Seen {
     /// The models after the input, the fastest first, by these sittings and by what they were when
     /// they were tried out.
     fn ranked(&self, tried: &[Option<f64>]) -> Vec<usize> {
-        let sittings = self.deciding.first().map_or(0, Evidence::len) as f64;
         let speedup = |model: usize, tried: Option<f64>| {
-            let seen = geometric_mean(&speedups(&self.deciding, model, Confidence::Usual)).median.ln();
-            tried.map_or(seen, |tried| (sittings * seen + tried.ln()) / (sittings + 1.0))
+            let seen = geometric_mean(&speedups(&self.deciding, model, Confidence::Usual));
+            let sittings = if seen.pairs > 0 { self.deciding[0].len() as f64 } else { 0.0 };
+            (sittings * seen.median.ln() + tried.map_or(0.0, f64::ln)) / (sittings + tried.map_or(0.0, |_| 1.0)).max(1.0)
         };
         let mut order: Vec<(usize, f64)> = tried.iter().enumerate().map(|(at, tried)| (at + 1, speedup(at + 1, *tried))).collect();
         order.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -205,22 +206,23 @@ impl Course<'_> {
         Seen { deciding: none(&self.contest.deciding), single: none(&self.contest.single) }
     }
 
-    /// All models in turns, until one leads; those that are behind it beyond noise drop out. No
-    /// sitting if there is only one.
+    /// The rewritten models in turns, until one leads; those that are behind it beyond noise drop
+    /// out. If there is no time for all, the best ones by what trials showed take part; no sitting if
+    /// these are fewer than two.
     fn race(&mut self) -> Result<Seen, Failure> {
-        let (contest, mut seen) = (self.contest, self.nothing());
-        let models = contest.wanted.len();
-        if models < 2 {
-            return Ok(seen);
+        let (contest, mut seen, end) = (self.contest, self.nothing(), self.after(RACE));
+        let mut present = vec![0];
+        present.extend(seen.ranked(&contest.tried).into_iter().filter(|model| contest.wanted[model - 1] == Wanted::Faster));
+        while present.len() > 1 && !self.fits(present.len(), end) {
+            present.pop();
         }
-        let (end, mut present): (Instant, Vec<usize>) = (self.after(RACE), (0..=models).collect());
         for _ in 0..LAPS {
-            self.sit(contest.deciding.iter().zip(&mut seen.deciding).collect(), &present, end)?;
-            let leader = seen.ranked(&contest.tried)[0];
-            present.retain(|model| [0, leader].contains(model) || !seen.is_behind(*model, leader));
             if present.len() <= 2 || !self.fits(present.len(), end) {
                 break;
             }
+            self.sit(contest.deciding.iter().zip(&mut seen.deciding).collect(), &present, end)?;
+            let leader = seen.ranked(&contest.tried).into_iter().find(|model| present.contains(model)).unwrap_or(0);
+            present.retain(|model| [0, leader].contains(model) || !seen.is_behind(*model, leader));
         }
         Ok(seen)
     }

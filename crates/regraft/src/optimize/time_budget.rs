@@ -274,6 +274,11 @@ impl TimeBudget {
         Instant::now() + self.comparing(self.profiling) + self.checking(self.profiling) <= self.at(1.0)
     }
 
+    /// About how long a model takes in a sitting of few runs.
+    pub fn shortest_sitting(&self) -> Duration {
+        self.once() + self.run * COMPARED
+    }
+
     /// How many candidates can be compared with the input in the remaining time, with enough rounds
     /// to tell them apart.
     pub fn finalists(&self) -> usize {
@@ -359,7 +364,7 @@ mod tests {
         assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(4));
         clock.profiled(Duration::from_secs(6), Runs::default());
         clock.loading = Duration::from_secs(2);
-        assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(12));
+        assert!(start + budget - clock.comparing_ends() >= Duration::from_secs(11));
         // What is not needed for checking is left for tuning, but half of the budget in any case.
         assert_eq!(clock.tuning_ends(), start + budget.mul_f64(0.5));
         clock.profiled(Duration::from_secs(1), Runs::default());

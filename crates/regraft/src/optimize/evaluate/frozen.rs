@@ -1,6 +1,6 @@
 //! Uses only what a frozen store remembers: nothing is measured, and a run repeats exactly.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
 use regraft_runtime::Startup;
@@ -50,7 +50,7 @@ impl Evaluator for Frozen<'_> {
 
     /// An earlier comparison takes precedence; otherwise the price list decides, if it covers the
     /// whole candidate.
-    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: Duration, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
         let input = self.prices.total(&self.job.input.graph) as f64;
         let never = Timings::never(self.job.bindings.len(), self.job.threads);
         let recall = |candidate: &Candidate, setting: &str| self.prices.recall_ratio(&ratio_key(self.job, candidate, setting));

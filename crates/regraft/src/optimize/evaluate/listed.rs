@@ -1,7 +1,7 @@
 //! Uses the price list alone: when memory is short, whole models are not run, and each changed
 //! region is checked separately.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regraft_onnx::{WriteOptions, Written};
 
@@ -48,7 +48,7 @@ impl Evaluator for Listed<'_> {
         Ok(Artifact::unserialized(written))
     }
 
-    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
+    fn time(&mut self, candidates: &mut [Candidate], _: Instant, _: Duration, _: &dyn Fn() -> bool) -> Result<Timings, Failure> {
         let never = Timings::never(self.job.bindings.len(), self.job.threads);
         candidates.iter_mut().for_each(|candidate| candidate.timings.clone_from(&never));
         Ok(never)

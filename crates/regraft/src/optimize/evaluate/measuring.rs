@@ -1,6 +1,6 @@
 //! Measures: candidates are profiled beside the input, and timed end to end.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
 use regraft_runtime::{SessionOptions, Startup, median};
@@ -81,7 +81,7 @@ impl Evaluator for Measuring<'_> {
         Ok(true)
     }
 
-    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Timings, Failure> {
+    fn time(&mut self, candidates: &mut [Candidate], until: Instant, each: Duration, stop: &dyn Fn() -> bool) -> Result<Timings, Failure> {
         let Job { request, bindings, runtime, threads, .. } = self.job;
         let models: Vec<_> = std::iter::once(self.job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source())).collect();
         let arenas = |threads: usize| -> Vec<Arena<'_>> {
@@ -93,6 +93,7 @@ impl Evaluator for Measuring<'_> {
             single: if *threads > 1 { arenas(1) } else { Vec::new() },
             wanted: candidates.iter().map(Candidate::wanted).collect(),
             tried: candidates.iter().map(|candidate| candidate.profiled.map(|ratio| 1.0 / ratio)).collect(),
+            each,
             until,
             pace: Pace { now: &Instant::now, stop },
         };

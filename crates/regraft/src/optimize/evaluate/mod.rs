@@ -6,7 +6,7 @@ mod listed;
 mod measuring;
 mod prices;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
 use regraft_ir::Graph;
@@ -71,7 +71,8 @@ pub trait Evaluator {
     }
 
     /// Times candidates end to end at every setting and records their times; returns the input's.
-    fn time(&mut self, candidates: &mut [Candidate], until: Instant, stop: &dyn Fn() -> bool) -> Result<Timings, Failure>;
+    /// A sitting takes about `each` per model, at the least.
+    fn time(&mut self, candidates: &mut [Candidate], until: Instant, each: Duration, stop: &dyn Fn() -> bool) -> Result<Timings, Failure>;
 
     /// What a process of its own takes that loads a candidate, or the input, and runs it once; `None`
     /// if that is not known.
