@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::abridge::Abridged;
 use crate::beside::Beside;
 use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
@@ -16,6 +17,9 @@ use crate::strategy::{Outcome, Script, Strategy};
 ///   form that keeps it from being merged with its neighbours;
 /// * the search of parts, which follows long sequences that pay in the end, and a descent from its
 ///   result.
+///
+/// With a limited number of steps, also the best steps of what the first and the third find without
+/// the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auto {
     /// Longest sequence; any, if `None`.
@@ -58,6 +62,10 @@ impl Strategy for Auto {
         } else {
             let members: [&dyn Strategy; 3] = [&greedy, &pieces_last, &parts];
             members.into_iter().all(|member| add(member.search(engine, matcher, budget)));
+        }
+        if let Some(steps) = self.steps {
+            let wholes: [&dyn Strategy; 2] = [&Greedy::default(), &Parts { steps: None }];
+            wholes.into_iter().all(|whole| add(Abridged { whole, steps }.search(engine, matcher, budget)));
         }
         all.scripts.sort_by_key(|script| script.cost);
         all

@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod abridge;
 pub mod auto;
 pub mod backtrack;
 mod beside;

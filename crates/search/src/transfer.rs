@@ -15,8 +15,8 @@ pub(crate) type Names = FxHashMap<NodeId, NodeId>;
 /// A move, and the nodes that it made.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
-    step: Arc<Move>,
-    created: Vec<NodeId>,
+    pub(crate) step: Arc<Move>,
+    pub(crate) created: Vec<NodeId>,
 }
 
 impl Recorded {
@@ -24,9 +24,22 @@ impl Recorded {
     pub(crate) fn latest(engine: &Engine<'_>, step: &Arc<Move>) -> Recorded {
         Recorded { step: step.clone(), created: engine.created().to_vec() }
     }
+
+    /// A sequence from the engine's current state.
+    pub(crate) fn all(engine: &mut Engine<'_>, moves: &[Arc<Move>]) -> Vec<Recorded> {
+        let start = engine.depth();
+        let record = |step: &Arc<Move>| {
+            engine.apply(step);
+            Recorded::latest(engine, step)
+        };
+        let recorded = moves.iter().map(record).collect();
+        engine.rewind(start);
+        recorded
+    }
 }
 
 /// Moves of the engine's current state that are kept up to date while moves are applied.
+#[derive(Clone)]
 pub(crate) struct Current {
     moves: Vec<Arc<Move>>,
 }
@@ -42,6 +55,22 @@ impl Current {
         &self.moves
     }
 
+    /// Applies a move where `names` says which node stands for which, and adds those that it makes; if
+    /// it is not found, nothing happens.
+    pub(crate) fn follow(
+        &mut self,
+        (engine, matcher): (&mut Engine<'_>, &mut Matcher<'_>),
+        Recorded { step, created }: &Recorded,
+        names: &mut Names,
+    ) -> Option<Arc<Move>> {
+        let here = |id: NodeId| names.get(&id).copied().unwrap_or(id);
+        let found = self.moves.iter().find(|m| corresponds(step, m, &here)).cloned()?;
+        engine.apply(&found);
+        self.moves = next_moves(engine, matcher, &self.moves);
+        names.extend(created.iter().copied().zip(engine.created().iter().copied()));
+        Some(found)
+    }
+
     /// Applies a sequence where `names` says which node stands for which, if each of its moves is
     /// found and the whole saves exactly `saved`; otherwise nothing happens. Returns the moves.
     pub(crate) fn transfer(
@@ -53,12 +82,8 @@ impl Current {
     ) -> Option<Vec<Arc<Move>>> {
         let (start, before, cost) = (engine.depth(), self.moves.clone(), engine.cost());
         let mut taken = Vec::with_capacity(recorded.len());
-        for Recorded { step, created } in recorded {
-            let here = |id: NodeId| names.get(&id).copied().unwrap_or(id);
-            let Some(found) = self.moves.iter().find(|m| corresponds(step, m, &here)).cloned() else { break };
-            engine.apply(&found);
-            self.moves = next_moves(engine, matcher, &self.moves);
-            names.extend(created.iter().copied().zip(engine.created().iter().copied()));
+        for one in recorded {
+            let Some(found) = self.follow((engine, matcher), one, &mut names) else { break };
             taken.push(found);
         }
         if taken.len() == recorded.len() && cost.checked_sub(engine.cost()) == Some(saved) {
