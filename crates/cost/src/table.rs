@@ -12,6 +12,8 @@ use crate::workload::Workload;
 
 /// Number of latest observations kept per signature: their median is its price.
 const KEPT: usize = 5;
+/// Standard deviation of an observation, relative: sessions of one model differ by so much.
+const NOISE: f64 = 0.03;
 /// Fewest operations of a node that may set the speed of its kernel class: below, launching
 /// dominates.
 const MIN_FLOPS: f64 = 200_000.0;
@@ -41,6 +43,12 @@ impl Entry {
         sorted.sort_by(f64::total_cmp);
         let Some(last) = sorted.len().checked_sub(1) else { return 0 };
         (0.5 * (sorted[last / 2] + sorted[last.div_ceil(2)])).round() as Ns
+    }
+
+    /// A price that few observations are unlikely to be below by chance.
+    pub fn cautious(&self) -> Ns {
+        let doubt = NOISE / f64::from(self.count.max(1)).sqrt();
+        (self.price() as f64 * (1.0 + doubt)).round() as Ns
     }
 
     fn observe(&mut self, ns: f64, spread: f64) {

@@ -107,7 +107,7 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
             operands.iter().for_each(|operand| kinds_of_target(operand, kinds));
         }
         Target::Each(_, inner) | Target::Repeat(_, _, inner) | Target::Out(_, inner) => kinds_of_target(inner, kinds),
-        Target::Apply(_, inner, _) => kinds_of_target(inner, kinds),
+        Target::Apply(_, inner, _) | Target::Unshifted(_, inner, _) => kinds_of_target(inner, kinds),
         Target::With(_, value, body) => [value, body].into_iter().for_each(|part| kinds_of_target(part, kinds)),
         // One branch may not need what the other does.
         Target::If(_, yes, no) => {
@@ -119,6 +119,6 @@ fn kinds_of_target(target: &Target, kinds: &mut Vec<OpKind>) {
         Target::Combine(_, operands) => operands.iter().for_each(|operand| kinds_of_target(operand, kinds)),
         Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) | Target::Counted(_) => kinds.push(OpKind::Constant),
         Target::Fill(..) => kinds.push(OpKind::ConstantOfShape),
-        Target::Vector(..) | Target::Use(_) | Target::Item(..) => {}
+        Target::Vector(..) | Target::Shift(..) | Target::Use(_) | Target::Item(..) => {}
     }
 }

@@ -1,6 +1,6 @@
 //! `Region`: operators that act on each element of a value.
 
-use regraft_ir::{Dim, NodeId, PatchValue, ValueId, View};
+use regraft_ir::{Dim, NodeId, OpKind, PatchValue, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::Val;
@@ -54,6 +54,15 @@ impl Region {
         let own = graph.ty(constant)?;
         let axis = (self.axis + own.rank()).checked_sub(rank)?;
         own.shape.get(axis).filter(|size| !size.is(1)).map(|_| axis)
+    }
+
+    /// The node that adds a constant to the operand before anything else, if there is one, and that
+    /// constant; one that is the same everywhere does not count.
+    pub(crate) fn shift(&self, graph: &dyn View) -> Option<(NodeId, ValueId)> {
+        let mut readers = self.nodes.iter().copied().filter(|id| graph.inputs(*id).contains(&self.operand));
+        let (first, None) = (readers.next()?, readers.next()) else { return None };
+        let constant = graph.inputs(first).iter().copied().find(|input| *input != self.operand)?;
+        (graph.kind(first) == OpKind::Add && self.cut(graph, constant).is_some()).then_some((first, constant))
     }
 
     fn between(graph: &dyn View, result: ValueId, operand: Option<ValueId>, axis: i64) -> Option<Region> {
@@ -115,6 +124,24 @@ mod tests {
         assert_eq!(region(2, gated), None, "there is no such axis");
         let number = "  const c: f32[1,1] = 2.0\n  y = Mul(x, c)";
         assert_eq!(region(0, number), Some(1));
+    }
+
+    #[test]
+    fn a_shift_is_the_only_reader_of_the_operand() {
+        let shift = |body: &str| {
+            let graph = text::parse(&format!("graph (x: f32[2,3]) {{\n  const b: f32[3]\n  const c: f32[] = 2.0\n{body}\n  output y\n}}"));
+            let graph = graph.unwrap();
+            let region = Region::above(&graph, graph.outputs()[0].value, 1).unwrap();
+            region.shift(&graph).map(|(first, constant)| (graph.node(first).op.kind(), graph.ty(constant).unwrap().rank()))
+        };
+        let found = Some((OpKind::Add, 1));
+        assert_eq!(shift("  s = Add(x, b)\n  g = Sigmoid(s)\n  y = Mul(s, g)"), found);
+        assert_eq!(shift("  s = Add(b, x)\n  y = Relu(s)"), found);
+        assert_eq!(shift("  y = Add(x, b)"), found);
+        assert_eq!(shift("  s = Add(x, b)\n  y = Mul(x, s)"), None, "the operand is read again");
+        assert_eq!(shift("  s = Add(x, c)\n  y = Relu(s)"), None, "one number for all is no part of a row");
+        assert_eq!(shift("  s = Mul(x, b)\n  y = Relu(s)"), None);
+        assert_eq!(shift("  s = Add(x, x)\n  y = Relu(s)"), None);
     }
 
     #[test]

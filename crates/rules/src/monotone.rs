@@ -92,13 +92,13 @@ fn read(rule: &Rule, target: &Target) -> Vec<Var> {
         Target::Each(_, body) | Target::Repeat(_, _, body) | Target::Out(_, body) | Target::Vector(_, body) => of(body),
         Target::With(_, value, body) => [of(value), of(body)].concat(),
         Target::Node { operands, .. } | Target::Combine(_, operands) => operands.iter().flat_map(of).collect(),
-        Target::Apply(_, body, _) => of(body),
+        Target::Apply(_, body, _) | Target::Unshifted(_, body, _) => of(body),
         Target::If(_, yes, no) => {
             // Only what both branches read is sure to be read.
             let (yes, no) = (of(yes), no.as_deref().map_or_else(Vec::new, of));
             yes.into_iter().filter(|var| no.contains(var)).collect()
         }
-        Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) | Target::Counted(_) | Target::Fill(..) => Vec::new(),
+        Target::Shift(..) | Target::Scalar(..) | Target::Tensor(..) | Target::Ints(_) | Target::Counted(_) | Target::Fill(..) => Vec::new(),
     }
 }
 

@@ -113,6 +113,11 @@ pub enum Target {
     },
     /// `(apply ?f T FROM TO)`: the operators of an `elementwise`, on a part of what they acted on.
     Apply(Var, Box<Target>, Box<[Expr; 2]>),
+    /// `(shift ?f FROM TO)`: a part of the constant that an `elementwise` adds to its operand before
+    /// anything else; only where `(shifts ?f)`.
+    Shift(Var, Box<[Expr; 2]>),
+    /// `(unshifted ?f T FROM TO)`: the same as `apply`, without that addition if there is one.
+    Unshifted(Var, Box<Target>, Box<[Expr; 2]>),
     /// `(combine ROWS T..)`: the values of `T..`, and sums of them and of the sums before, with
     /// these rows of coefficients.
     Combine(Expr, Vec<Target>),

@@ -19,7 +19,8 @@ const PIECE: usize = 12;
 ///
 /// A sweep applies all saving moves that do not touch each other; a sequence that leads nowhere is
 /// not retried at similar places, so repeated blocks cost one look-ahead. Short sequences are tried
-/// everywhere before longer ones. What one move makes of many nodes, such as a fast convolution, is a
+/// everywhere before longer ones, and of those of two moves that want the same nodes, the one that
+/// saves most is taken. What one move makes of many nodes, such as a fast convolution, is a
 /// piece: a sequence does not begin inside of it, but at its border it may.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
@@ -200,6 +201,9 @@ impl Descent<'_> {
                     self.deep += self.visited - visited;
                 }
                 if pays {
+                    if depth == 2 {
+                        path = self.best_rival(engine, matcher, path, &starts, &moves, limit);
+                    }
                     for step in path {
                         self.commit(engine, matcher, &step);
                     }
@@ -209,6 +213,41 @@ impl Descent<'_> {
             }
         }
         Some(false)
+    }
+
+    /// Of the sequences of two whose first move wants nodes of the first one's source as well, the one
+    /// that saves most: the others are lost with it.
+    fn best_rival(
+        &mut self,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        found: Vec<Arc<Move>>,
+        starts: &[&Arc<Move>],
+        moves: &[Arc<Move>],
+        limit: Ns,
+    ) -> Vec<Arc<Move>> {
+        let Some(wanted) = found.first().map(|step| step.nodes.clone()) else { return found };
+        let depth = engine.depth();
+        found.iter().for_each(|step| engine.apply(step));
+        let mut best = (engine.cost(), found);
+        engine.rewind(depth);
+        for step in starts.iter().filter(|step| step.nodes.iter().any(|id| wanted.contains(id))) {
+            engine.apply(step);
+            self.visited += 1;
+            if engine.cost() <= limit {
+                let next = next_moves(engine, matcher, moves);
+                for second in self.follow_ups(engine, &next, moves, false) {
+                    engine.apply(&second);
+                    self.visited += 1;
+                    if engine.cost() < best.0 && !self.seen.contains(&engine.key()) {
+                        best = (engine.cost(), vec![Arc::clone(step), second.clone()]);
+                    }
+                    engine.undo();
+                }
+            }
+            engine.undo();
+        }
+        best.1
     }
 
     /// Applies the last move of `path` and extends it, up to `depth` moves, until the whole saves;

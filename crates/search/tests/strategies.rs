@@ -152,6 +152,16 @@ fn a_detour_that_pays_as_a_whole_is_found() {
 }
 
 #[test]
+fn of_two_detours_that_want_the_same_node_the_better_one_is_taken() {
+    let rival = "(rule both (exp (neg ?x)) => (sigmoid ?x) (numeric exact)) (rule end (sigmoid ?x) => (tanh ?x) (numeric exact))";
+    let library = library(&format!("{DETOUR} {rival}"));
+    let prices = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 104), (OpKind::Relu, 50), (OpKind::Sigmoid, 115), (OpKind::Tanh, 20)]);
+    let graph = text::parse("graph (x: f32[4]) { a = Neg(x) y = Exp(a) output y }").expect("a graph");
+    let found = search(&Greedy { depth: 2, ..Greedy::default() }, &graph, &library, &prices, &mut Steps(1000));
+    assert_eq!(found.scripts[0].cost, 20, "not 60, by the detour that is found first");
+}
+
+#[test]
 fn the_best_of_exclusive_moves_wins() {
     // The largest saving first (a: 40) blocks two that save more together (b and c: 30 each).
     let rules = "(rule a (neg (abs (relu ?x))) => (sqrt ?x) (numeric exact)) (rule b (neg ?x) => (exp ?x) (numeric exact))

@@ -14,13 +14,21 @@ use crate::value::{Number, Reading, elements};
 pub(crate) struct Constants {
     /// How floating-point numbers are read.
     pub reading: Reading,
+    /// Whether a whole power of a sum over index variables is a function about which nothing is
+    /// known but that equal operands have equal powers.
+    pub opaque_powers: bool,
     tables: Rc<RefCell<HashMap<u128, Option<Rc<Table>>>>>,
 }
 
 impl Constants {
     /// Constants read this way, none of them yet.
     pub fn new(reading: Reading) -> Constants {
-        Constants { reading, tables: Rc::default() }
+        Constants { reading, opaque_powers: false, tables: Rc::default() }
+    }
+
+    /// The same, where powers of long sums are not multiplied out.
+    pub fn with_opaque_powers(&self) -> Constants {
+        Constants { opaque_powers: true, ..self.clone() }
     }
 
     /// The elements of a constant; `None` if one is infinite or NaN.

@@ -41,7 +41,18 @@ impl Meaning<'_> {
         if to.class() == Class::Int {
             return self.whole_pointwise(&op, &x, &from, to).map(Some);
         }
+        if let (Op::Mul(_), [a, b], [square, _]) = (&op, operands.as_slice(), x.as_slice())
+            && a == b
+            && self.is_opaque_power(square)
+        {
+            return Ok(Some(opaque_power(square, 2)));
+        }
         self.real_pointwise(&op, &x, to).map(Some)
+    }
+
+    /// Whether whole powers of this sum are not multiplied out.
+    fn is_opaque_power(&self, base: &Sum) -> bool {
+        self.shared.constants.opaque_powers && base.terms().iter().any(|(term, _)| !term.binders.is_empty())
     }
 
     /// The element of a real or boolean result.
@@ -161,7 +172,9 @@ impl Meaning<'_> {
             if let Some(twice) = doubled.is_integer().then(|| doubled.to_integer().to_i32()).flatten()
                 && twice.abs() <= 2 * LARGEST_EXPONENT
             {
-                return if twice % 2 == 0 {
+                return if twice % 2 == 0 && twice > 2 && self.is_opaque_power(a) {
+                    Ok(opaque_power(a, twice / 2))
+                } else if twice % 2 == 0 {
                     power(a, twice / 2, facts)
                 } else {
                     power(&apply(Function::Sqrt, vec![a.clone()], facts)?, twice, facts)
@@ -171,6 +184,12 @@ impl Meaning<'_> {
         }
         Ok(Sum::factor(Factor::Apply(Function::Named("power".into()), vec![a.clone(), b.clone()])))
     }
+}
+
+/// A power of which only the base is known.
+fn opaque_power(base: &Sum, exponent: i32) -> Sum {
+    let name = Function::Named("whole power".into());
+    Sum::factor(Factor::Apply(name, vec![base.clone(), Sum::number(whole(i64::from(exponent)))]))
 }
 
 pub(crate) fn is_pointwise(kind: OpKind) -> bool {

@@ -99,8 +99,8 @@ impl<'a> Certifier<'a> {
         }
     }
 
-    /// The first step that must be proved and is not: by a user's rule, or outside what its rule's
-    /// proof covers.
+    /// The first step that must be proved and is not: by a user's rule, by one that is proved up to
+    /// rounded constants, or outside what its rule's proof covers.
     fn refusal(&self, replayed: &Replayed, rewritten: &[Rewritten]) -> Option<Refusal> {
         if self.is_strict() && replayed.bounded > 0 {
             return Some(Refusal::of(format!("{} of its rewrites are proved up to rounded constants only", replayed.bounded)));
@@ -110,6 +110,10 @@ impl<'a> Certifier<'a> {
             let blamed = Some((step.rule.clone(), step.at.clone()));
             if self.is_strict() || self.is_own(&step.rule) {
                 return Some(Refusal { why: no_proof, blamed });
+            }
+            // Rules match numbers to six digits, of which not all are what the prover reads.
+            if self.job.rules.library.get(&step.rule).is_some_and(|rule| rule.trust == Trust::Bounded) {
+                return Some(Refusal { why: format!("{no_proof}, and its rule holds up to rounded constants only"), blamed });
             }
             let graph = rewritten.iter().find(|rewritten| rewritten.label == step.graph)?;
             let outside = graph.uncovered(&self.job.rules.library, step.number)?;

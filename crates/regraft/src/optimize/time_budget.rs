@@ -34,6 +34,10 @@ const STARTING: f64 = 2.5;
 /// apart.
 const LOADING: f64 = 0.4;
 const TELLING: u32 = 16;
+/// The sittings among which these are divided.
+const SITTINGS: u32 = 2;
+/// A model that takes less than this share of the input's time in a trial is faster without a doubt.
+const CLEAR: f64 = 0.9;
 
 /// How much longer than its budget a run may take without a word.
 const OVERRUN: Duration = Duration::from_secs(1);
@@ -131,8 +135,17 @@ impl TimeBudget {
 
     /// When tuning ends.
     pub fn tuning_ends(&self) -> Instant {
-        let spared = self.comparing_ends().checked_sub(self.budget.mul_f64(COMPARING));
+        let spared = self.comparing_ends().checked_sub(self.budget.mul_f64(COMPARING).max(self.telling()));
         self.at(TUNING).max(spared.unwrap_or(self.start))
+    }
+
+    /// How long it takes to tell whether a small gain is one: for a slow model, most of what remains.
+    /// A gain that is clear by what was tried needs less.
+    fn telling(&self) -> Duration {
+        if self.best < CLEAR {
+            return Duration::ZERO;
+        }
+        (self.run * TELLING + self.once() * SITTINGS).mul_f64(2.0 * self.comparison / COMPARISON)
     }
 
     /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
@@ -369,6 +382,11 @@ mod tests {
         assert_eq!(clock.tuning_ends(), start + budget.mul_f64(0.5));
         clock.profiled(Duration::from_secs(1), Runs::default());
         assert!(clock.tuning_ends() > start + budget.mul_f64(0.6) && clock.comparing_ends() - clock.tuning_ends() >= budget.mul_f64(0.25));
+        // A small gain of a slow model takes longer to tell.
+        clock.profiled(Duration::from_secs(2), Runs { one: Duration::from_millis(400), all: Duration::from_secs(1) });
+        assert!(clock.comparing_ends() - clock.tuning_ends() > Duration::from_secs(11));
+        clock.tried(Duration::from_secs(3), Some(0.7));
+        assert!(clock.comparing_ends() - clock.tuning_ends() < Duration::from_secs(11));
         assert_eq!(clock.overrun(), None);
         assert!(TimeBudget::new(start - Duration::from_secs(44), budget).overrun() > Some(Duration::from_secs(3)));
     }

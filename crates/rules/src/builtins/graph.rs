@@ -2,6 +2,7 @@
 
 use super::arguments::{op_kind, told, value};
 use super::{Builtin, MANY};
+use crate::elementwise::Region;
 use crate::expr::Val;
 use crate::truth::{all, same_operator};
 
@@ -34,6 +35,12 @@ pub(super) static TABLE: &[Builtin] = &[
         arity: (2, 2),
         help: "(computed-by ?x op): ?x is the result of this operator",
         run: |a, s| Ok(Val::Bool(s.kind(value(&a[0])?) == Some(op_kind(&a[1])?))),
+    },
+    Builtin {
+        name: "shifts",
+        arity: (1, 1),
+        help: "(shifts ?f): the function of an `elementwise` first adds a constant that varies along its axis",
+        run: |a, s| Ok(Val::Bool(Region::of(s.graph(), &a[0]).is_some_and(|region| region.shift(s.graph()).is_some()))),
     },
     Builtin {
         name: "same-op",

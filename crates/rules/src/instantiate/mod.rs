@@ -227,12 +227,14 @@ impl Builder<'_> {
                     PatchValue::New { index, .. } => PatchValue::New { index, port },
                 }]))
             }
-            Target::Apply(function, inner, part) => {
+            Target::Apply(function, inner, part) | Target::Unshifted(function, inner, part) => {
                 let operand = self.single(inner)?;
-                let (Val::Dim(from), Val::Dim(to)) = (self.eval(&part[0])?, self.eval(&part[1])?) else {
-                    return Err(Refusal::Type("`apply` needs two sizes".into()));
-                };
-                Ok(SmallVec::from_iter([self.apply(*function, operand, [from, to])?]))
+                let (part, shifted) = (self.part(part)?, matches!(target, Target::Unshifted(..)));
+                Ok(SmallVec::from_iter([self.apply(*function, operand, &part, shifted)?]))
+            }
+            Target::Shift(function, part) => {
+                let part = self.part(part)?;
+                Ok(SmallVec::from_iter([self.shift(*function, &part)?]))
             }
             Target::Combine(rows, operands) => {
                 let Val::List(rows) = self.eval(rows)? else { return Err(Refusal::Type("`combine` needs rows".into())) };
@@ -303,6 +305,14 @@ impl Builder<'_> {
                 }
                 self.node(op, inputs)
             }
+        }
+    }
+
+    /// Two indices between which something lies.
+    fn part(&self, part: &[Expr; 2]) -> Result<[Dim; 2], Refusal> {
+        match (self.eval(&part[0])?, self.eval(&part[1])?) {
+            (Val::Dim(from), Val::Dim(to)) => Ok([from, to]),
+            _ => Err(Refusal::Type("a part lies between two sizes".into())),
         }
     }
 

@@ -62,10 +62,15 @@ impl Parser<'_> {
                 arity(2)?;
                 Ok(Target::Out(self.expr(&items[1])?, Box::new(self.target(&items[2])?)))
             }
-            Some("apply") => {
+            Some(word @ ("apply" | "unshifted")) => {
                 arity(4)?;
                 let part = Box::new([self.expr(&items[3])?, self.expr(&items[4])?]);
-                Ok(Target::Apply(self.reference(&items[1])?, Box::new(self.target(&items[2])?), part))
+                let (function, operand) = (self.reference(&items[1])?, Box::new(self.target(&items[2])?));
+                Ok(if word == "apply" { Target::Apply(function, operand, part) } else { Target::Unshifted(function, operand, part) })
+            }
+            Some("shift") => {
+                arity(3)?;
+                Ok(Target::Shift(self.reference(&items[1])?, Box::new([self.expr(&items[2])?, self.expr(&items[3])?])))
             }
             Some("combine") => {
                 let Some(rows) = items.get(1) else { return self.fail(place, "`combine` takes rows of coefficients and targets", "") };

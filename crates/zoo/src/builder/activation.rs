@@ -1,6 +1,7 @@
 //! Activations, in the form exporters write them.
 
-use std::f32::consts::{FRAC_2_PI, SQRT_2};
+use std::f32::consts::SQRT_2;
+use std::f64::consts::FRAC_2_PI;
 
 use super::{Builder, Value, attribute};
 
@@ -40,7 +41,7 @@ impl Builder {
         let cube = self.pow_scalar(x, 3.0);
         let small = self.mul_scalar(&cube, 0.044_715);
         let sum = self.add(x, &small);
-        let scaled = self.mul_scalar(&sum, FRAC_2_PI.sqrt());
+        let scaled = self.mul_scalar(&sum, FRAC_2_PI.sqrt() as f32);
         let tanh = self.tanh(&scaled);
         let gate = self.add_scalar(&tanh, 1.0);
         self.mul(&half, &gate)

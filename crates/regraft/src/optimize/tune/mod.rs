@@ -16,7 +16,7 @@ use regraft_rules::Library;
 use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
-pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
+pub use propose::{Proposal, Proposals, everywhere, everywhere_prepared, place, propose, scramble};
 pub use record::{TuningRecord, retrace};
 
 use crate::error::Failure;
@@ -329,7 +329,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// Applies one exploratory rule wherever it matches. Its prices are then known, and later
+    /// Applies one exploratory rule wherever it matches, or would after one other rewrite. Its prices are then known, and later
     /// rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
@@ -345,7 +345,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let rules = library.rules().iter().filter(|r| r.explore);
         rules
             .filter(|r| explored.insert(r.name.to_string()))
-            .find_map(|rule| everywhere(start, prices, library, &job.writable(), &|r| r.name == rule.name))
+            .find_map(|rule| everywhere_prepared(start, prices, library, &job.writable(), &|r| r.name == rule.name))
             .map(|p| from.extend(p))
     }
 

@@ -1,11 +1,13 @@
 //! Proposals: what a search makes of a graph under a price list.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Budget, Engine, Matcher, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
+use regraft_search::{Budget, Engine, Matcher, Move, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::Search;
 use crate::optimize::script::Rewrite;
@@ -89,14 +91,58 @@ pub fn everywhere(
     writable: &dyn Writable,
     wanted: &dyn Fn(&regraft_rules::Rule) -> bool,
 ) -> Option<Proposal> {
+    applied(start, prices, library, writable, &|_, _, moves| moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned())
+}
+
+/// The same, and after any other rewrite that makes one of these rules match; `None` if none does.
+pub fn everywhere_prepared(
+    start: &Graph,
+    prices: &dyn CostModel,
+    library: &Library,
+    writable: &dyn Writable,
+    wanted: &dyn Fn(&regraft_rules::Rule) -> bool,
+) -> Option<Proposal> {
+    let is_wanted = |step: &Move| wanted(&library.rules()[step.rule]);
+    // Kinds of moves after which nothing new matches.
+    let barren = RefCell::new(HashSet::new());
+    let found = applied(start, prices, library, writable, &|engine, matcher, moves| {
+        if let Some(step) = moves.iter().find(|step| is_wanted(step)) {
+            return Some(step.clone());
+        }
+        let prepares = |step: &&Arc<Move>| {
+            let kind = engine.kind_of(step);
+            if barren.borrow().contains(&kind) {
+                return false;
+            }
+            engine.apply(step);
+            let prepares = next_moves(engine, matcher, moves).iter().any(|next| is_wanted(next));
+            engine.undo();
+            if !prepares {
+                barren.borrow_mut().insert(kind);
+            }
+            prepares
+        };
+        moves.iter().find(prepares).cloned()
+    });
+    found.filter(|found| found.rewrites.iter().any(|rewrite| is_wanted(&rewrite.step)))
+}
+
+/// Applies what `choose` chooses among the moves of a state, again and again.
+fn applied(
+    start: &Graph,
+    prices: &dyn CostModel,
+    library: &Library,
+    writable: &dyn Writable,
+    choose: &dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &[Arc<Move>]) -> Option<Arc<Move>>,
+) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
     let mut moves = all_moves(&mut engine, &mut matcher);
     let mut script = Vec::new();
-    let mut seen = std::collections::HashSet::from([engine.key()]);
+    let mut seen = HashSet::from([engine.key()]);
     // An exploratory rule may match its own result: bound the number of steps, and repeat no state.
     for _ in 0..start.len() {
-        let Some(step) = moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned() else { break };
+        let Some(step) = choose(&mut engine, &mut matcher, &moves) else { break };
         engine.apply(&step);
         if !seen.insert(engine.key()) {
             engine.undo();
