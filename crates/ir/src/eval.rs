@@ -1,6 +1,10 @@
 //! The reference executor: every operator's own definition, nothing fused, nothing reordered.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use rustc_hash::FxHashMap;
 
 use crate::constant::Const;
 use crate::dim::Bindings;
@@ -67,21 +71,12 @@ fn walk<S: Scalar>(
     is_typed: bool,
 ) -> Result<Vec<Value<S>>, EvalError> {
     let bindings = bind(graph, feeds)?;
-    let needed = needed(graph, wanted);
-    let mut readers: Vec<u32> = vec![0; graph.capacity()];
-    for id in graph.ids().filter(|id| needed[id.0 as usize]) {
-        for v in &graph.node(id).inputs {
-            readers[v.node.0 as usize] += 1;
-        }
-    }
-    for v in wanted {
-        readers[v.node.0 as usize] += 1;
-    }
+    let order = cone(graph, wanted);
+    let mut readers: FxHashMap<NodeId, u32> = FxHashMap::default();
+    let read = order.iter().flat_map(|id| &graph.node(*id).inputs).chain(wanted);
+    read.for_each(|v| *readers.entry(v.node).or_default() += 1);
     let mut results: HashMap<NodeId, Vec<Value<S>>> = HashMap::new();
-    for id in graph.topological() {
-        if !needed[id.0 as usize] {
-            continue;
-        }
+    for id in order {
         let node = graph.node(id);
         let computed = if let Op::Input(input) = &node.op {
             vec![feeds.get(input.name.as_ref()).cloned().ok_or_else(|| EvalError::MissingInput(input.name.to_string()))?]
@@ -94,10 +89,11 @@ fn walk<S: Scalar>(
             }
         };
         for v in &node.inputs {
-            let left = &mut readers[v.node.0 as usize];
-            *left -= 1;
-            if *left == 0 {
-                results.remove(&v.node);
+            if let Some(left) = readers.get_mut(&v.node) {
+                *left -= 1;
+                if *left == 0 {
+                    results.remove(&v.node);
+                }
             }
         }
         results.insert(id, computed);
@@ -172,8 +168,7 @@ pub fn exact_constant(graph: &Graph, value: ValueId, largest: usize) -> Option<C
 /// Whether a constant cone only moves single-precision elements and computes none, so that single
 /// precision holds them all.
 fn only_moves(graph: &Graph, value: ValueId) -> bool {
-    let needed = needed(graph, &[value]);
-    graph.ids().filter(|id| needed[id.0 as usize]).all(|id| moves(graph, id, DType::F32))
+    cone(graph, &[value]).into_iter().all(|id| moves(graph, id, DType::F32))
 }
 
 /// Whether a node is a constant of this type, or only moves elements.
@@ -234,13 +229,30 @@ fn bind<S: Scalar>(graph: &Graph, feeds: &HashMap<String, Value<S>>) -> Result<B
     Ok(bindings)
 }
 
-fn needed(graph: &Graph, wanted: &[ValueId]) -> Vec<bool> {
-    let mut needed = vec![false; graph.capacity()];
+/// All nodes that values are computed from, in topological order, in time that does not depend on
+/// the rest of the graph.
+fn cone(graph: &Graph, wanted: &[ValueId]) -> Vec<NodeId> {
+    // Operands not computed yet, by node.
+    let mut waiting: FxHashMap<NodeId, u32> = FxHashMap::default();
     let mut stack: Vec<NodeId> = wanted.iter().map(|v| v.node).collect();
     while let Some(id) = stack.pop() {
-        if !std::mem::replace(&mut needed[id.0 as usize], true) {
-            stack.extend(graph.node(id).inputs.iter().map(|v| v.node));
+        if let Entry::Vacant(entry) = waiting.entry(id) {
+            let inputs = &graph.node(id).inputs;
+            entry.insert(inputs.len() as u32);
+            stack.extend(inputs.iter().map(|v| v.node));
         }
     }
-    needed
+    let mut ready: BinaryHeap<Reverse<NodeId>> = waiting.iter().filter(|(_, left)| **left == 0).map(|(id, _)| Reverse(*id)).collect();
+    let mut order = Vec::with_capacity(waiting.len());
+    while let Some(Reverse(id)) = ready.pop() {
+        order.push(id);
+        for (user, _) in &graph.node(id).users {
+            let Some(left) = waiting.get_mut(user) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                ready.push(Reverse(*user));
+            }
+        }
+    }
+    order
 }

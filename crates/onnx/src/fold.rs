@@ -2,7 +2,7 @@
 //!
 //! Cones of the original model stay as they are: what was small as an expression stays small.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use regraft_ir::{Const, NodeId, Op, TensorType, ValueId, eval};
@@ -53,7 +53,7 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> 
         match values {
             Some(values) => {
                 ledger.total = u64::try_from(i128::from(ledger.total) + growth).unwrap_or(0);
-                ledger.counts = counts;
+                ledger.counts.extend(counts);
                 folding.folded += group.len();
                 for (value, constant) in group.into_iter().zip(values) {
                     let constant = match park {
@@ -191,14 +191,14 @@ impl<'p, 'a> Ledger<'p, 'a> {
         groups
     }
 
-    /// Bytes by which the constants grow if these values are folded too, and the resulting reader
-    /// counts.
+    /// Bytes by which the constants grow if these values are folded too, and the reader counts that
+    /// change with that.
     fn growth(&self, group: &[ValueId]) -> (i128, HashMap<NodeId, usize>) {
-        let mut counts = self.counts.clone();
+        let mut counts = HashMap::new();
         let mut growth = 0i128;
         let mut freed: Vec<NodeId> = Vec::new();
         let drop = |id: NodeId, readers: usize, counts: &mut HashMap<NodeId, usize>, freed: &mut Vec<NodeId>| {
-            let left = counts.entry(id).or_default();
+            let left = counts.entry(id).or_insert_with(|| self.counts.get(&id).copied().unwrap_or(0));
             *left = left.saturating_sub(readers);
             if *left == 0 {
                 freed.push(id);
@@ -208,14 +208,14 @@ impl<'p, 'a> Ledger<'p, 'a> {
             growth += i128::from(bytes_of_value(self.plan, *value));
             drop(value.node, self.value_counts.get(value).copied().unwrap_or(0), &mut counts, &mut freed);
         }
-        let folded: BTreeSet<ValueId> = group.iter().copied().chain(self.done.keys().copied()).collect();
+        let group: HashSet<ValueId> = group.iter().copied().collect();
         while let Some(id) = freed.pop() {
             let Some(form) = self.plan.forms.get(&id) else { continue };
             if !pinned(self.plan, form) {
                 growth -= i128::from(bytes_of(self.plan, form));
             }
             for read in self.plan.reads(id, form) {
-                if !folded.contains(&read) {
+                if !group.contains(&read) && !self.done.contains_key(&read) {
                     drop(read.node, 1, &mut counts, &mut freed);
                 }
             }

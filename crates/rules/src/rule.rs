@@ -243,6 +243,8 @@ pub struct Rule {
     pub shared: bool,
     /// A rewrite between equivalent forms whose benefit only a measurement can tell.
     pub explore: bool,
+    /// Rules that prepare sources of an exploratory one.
+    pub prepared_by: Vec<String>,
     /// Names of variables, by index.
     pub variables: Vec<String>,
     /// Random instances.

@@ -31,3 +31,13 @@ fn every_rule_is_documented() {
         assert!(!rule.doc.is_empty(), "{} has no (doc ..)", rule.name);
     }
 }
+
+#[test]
+fn rules_that_prepare_others_exist() {
+    let library = Library::shipped().unwrap();
+    for rule in library.rules() {
+        for name in &rule.prepared_by {
+            assert!(library.get(name).is_some(), "{} names {name}", rule.name);
+        }
+    }
+}

@@ -16,6 +16,12 @@ const RESERVE: f64 = 0.12;
 const SLICE: f64 = 0.08;
 /// Share of the time for tuning, less that of a trial, that goes to a part of the model.
 const STUDYING: f64 = 2.0 / 3.0;
+/// Models of more nodes may take long to open, and how long a trial of one of so many takes if nothing
+/// is known about it.
+const MANY: usize = 6_000;
+const OPENING_MANY: Duration = Duration::from_secs(4);
+/// Share of the budget beyond which a trial is costly.
+const COSTLY: f64 = 0.12;
 /// Trials in a row without progress before tuning ends.
 const PATIENCE: usize = 6;
 /// What counts as progress: the whole model's time falls by this fraction.
@@ -105,13 +111,28 @@ pub struct TimeBudget {
     trial: Duration,
     best: f64,
     barren: usize,
+    /// The largest model that was tried out: its nodes, and how long it took.
+    largest: (usize, Duration),
 }
 
 impl TimeBudget {
     /// A run that began at `start`.
     pub fn new(start: Instant, budget: Duration) -> TimeBudget {
-        let (loading, before, profiling, repeated, run, trial) = Default::default();
-        TimeBudget { start, budget, loading, comparison: COMPARISON, before, profiling, repeated, run, trial, best: 1.0, barren: 0 }
+        let (loading, before, profiling, repeated, run, trial, largest) = Default::default();
+        TimeBudget {
+            start,
+            budget,
+            loading,
+            comparison: COMPARISON,
+            before,
+            profiling,
+            repeated,
+            run,
+            trial,
+            best: 1.0,
+            barren: 0,
+            largest,
+        }
     }
 
     /// A run that only tunes, for so long at least.
@@ -230,6 +251,26 @@ impl TimeBudget {
         }
     }
 
+    /// Records that a model of so many nodes was tried out in so much time.
+    pub fn opened(&mut self, nodes: usize, took: Duration) {
+        if nodes >= self.largest.0 {
+            self.largest = (nodes, took);
+        }
+    }
+
+    /// Whether a model of so many nodes can be opened and profiled in the time for tuning: how long
+    /// that takes grows with their third power where there are thousands.
+    pub fn affords_opening(&self, nodes: usize) -> bool {
+        let (most, took) = if self.largest.0 >= MANY { self.largest } else { (MANY, OPENING_MANY) };
+        let expected = took.mul_f64((nodes as f64 / most as f64).powi(3).max(1.0));
+        nodes <= MANY || Instant::now() + expected <= self.tuning_ends()
+    }
+
+    /// Whether a trial that took so long leaves time for few others.
+    pub fn is_costly(&self, trial: Duration) -> bool {
+        trial > self.budget.mul_f64(COSTLY)
+    }
+
     /// Whether the last trials brought no progress.
     pub fn is_stale(&self) -> bool {
         self.barren >= PATIENCE
@@ -336,6 +377,16 @@ mod tests {
         assert!(budget.affords_comparison());
         budget.profiled(Duration::from_secs(5), Runs::default());
         assert!(!budget.affords_comparison());
+    }
+
+    #[test]
+    fn models_of_very_many_nodes_are_not_tried_out() {
+        let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(60));
+        assert!(budget.affords_opening(MANY) && budget.affords_opening(MANY * 3 / 2) && !budget.affords_opening(4 * MANY));
+        budget.opened(2 * MANY, Duration::from_secs(1));
+        assert!(budget.affords_opening(4 * MANY));
+        budget.opened(5 * MANY / 2, Duration::from_secs(25));
+        assert!(budget.affords_opening(MANY) && !budget.affords_opening(3 * MANY));
     }
 
     #[test]

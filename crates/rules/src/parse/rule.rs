@@ -62,6 +62,7 @@ impl Parser<'_> {
             runtime: None,
             shared: false,
             explore: false,
+            prepared_by: Vec::new(),
             variables: Vec::new(),
             instance: Instance::default(),
         };
@@ -127,7 +128,10 @@ impl Parser<'_> {
                 }
                 Some("runtime") => rule.runtime = args.first().and_then(Sexp::atom).map(str::to_string),
                 Some("shared") => rule.shared = true,
-                Some("explore") => rule.explore = true,
+                Some("explore") => {
+                    rule.explore = true;
+                    rule.prepared_by = args.iter().filter_map(Sexp::atom).map(str::to_string).collect();
+                }
                 Some("instance") => rule.instance = self.instance(args)?,
                 other => {
                     let message = format!("rule `{name}` has no clause `{}`", other.unwrap_or("?"));

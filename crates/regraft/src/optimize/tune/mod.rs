@@ -16,7 +16,7 @@ use regraft_rules::Library;
 use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
-pub use propose::{Proposal, Proposals, everywhere, everywhere_prepared, place, propose, scramble};
+pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
 pub use record::{TuningRecord, retrace};
 
 use crate::error::Failure;
@@ -26,6 +26,7 @@ use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
 use crate::optimize::request::Search;
 use crate::optimize::run::Run;
+use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
 use crate::report::NotDone;
 use propose::spread;
@@ -42,6 +43,8 @@ const EXPLOITS: usize = 2;
 const BUILDS_ON: usize = 4;
 /// Rounds in a row without a new proposal after which tuning gives up.
 const BARREN: usize = 2;
+/// What takes so many times as long as the input in a trial is not compared with it.
+const HOPELESS: f64 = 1.2;
 /// Bytes of serialized candidates held at a time.
 const HELD: u64 = 1 << 30;
 /// Proposals predicted to gain less than this over the best measured one are no longer measured.
@@ -171,7 +174,10 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let most = if run.evaluator.is_timed() { run.clock.finalists() } else { FINALISTS };
         let mut finalists = Vec::new();
         for mut candidate in candidates {
-            if finalists.len() < most && admits(run, &mut candidate) {
+            if let Some(ratio) = candidate.profiled.filter(|ratio| *ratio > HOPELESS && run.job.refusal.is_none()) {
+                let because = format!("it ran {:.2} times as fast as the input when it was tried out", 1.0 / ratio);
+                run.journal.not_done.push(NotDone { what: candidate.name, at: "trial".into(), because });
+            } else if finalists.len() < most && admits(run, &mut candidate) {
                 finalists.push(candidate);
             }
         }
@@ -329,7 +335,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// Applies one exploratory rule wherever it matches, or would after one other rewrite. Its prices are then known, and later
+    /// Applies one exploratory rule wherever it matches, or would once prepared. Its prices are then known, and later
     /// rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
@@ -345,7 +351,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let rules = library.rules().iter().filter(|r| r.explore);
         rules
             .filter(|r| explored.insert(r.name.to_string()))
-            .find_map(|rule| everywhere_prepared(start, prices, library, &job.writable(), &|r| r.name == rule.name))
+            .find_map(|rule| propose::explored(start, prices, library, &job.writable(), rule))
             .map(|p| from.extend(p))
     }
 
@@ -403,14 +409,22 @@ impl<'r, 'a> Tuner<'r, 'a> {
 
     /// Measures a proposal and keeps it. Returns its time relative to the input's, if it was measured.
     fn measure(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
-        let (start, key) = (Instant::now(), proposal.key);
+        let (start, key, nodes) = (Instant::now(), proposal.key, proposal.graph.len());
+        if self.run.evaluator.is_timed() && !self.run.clock.affords_opening(nodes) {
+            self.leave_out_largest(&proposal.rewrites, "a model with it at every place takes too long to open");
+            return Ok(None);
+        }
         let name = self.run.next_name();
-        self.run.phase(Phase::Measure, &format!("{name}: {} rewrites", proposal.rewrites.len()));
+        self.run.phase(Phase::Measure, &format!("{name}: {} rewrites, {nodes} nodes", proposal.rewrites.len()));
         let mut ratio = None;
         if let Some(mut candidate) = self.run.realize(name, proposal)? {
             if self.profile(&mut candidate) {
                 if !self.leads(&candidate) || admits(self.run, &mut candidate) {
                     ratio = candidate.profiled;
+                    self.run.clock.opened(nodes, start.elapsed());
+                    if ratio.is_some_and(|ratio| ratio > 1.0) && self.run.clock.is_costly(start.elapsed()) {
+                        self.leave_out_largest(&candidate.script.main, "a model with it at many places is slow and takes long to open");
+                    }
                     self.candidates.push(candidate);
                     self.drop_slowest();
                 } else {
@@ -439,6 +453,19 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.run.phase(Phase::Measure, &format!("{}: {:.3} times as fast as the input", candidate.name, 1.0 / ratio));
         }
         true
+    }
+
+    /// Leaves out the rule that made most of the nodes of a model.
+    fn leave_out_largest(&mut self, rewrites: &[Rewrite], because: &str) {
+        let mut made: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+        for rewrite in rewrites {
+            let (nodes, _) = made.entry(&rewrite.applied.rule).or_insert((0, &rewrite.applied.at));
+            *nodes += rewrite.step.patch.create.len();
+        }
+        let Some((rule, (_, at))) = made.into_iter().max_by_key(|(_, (nodes, _))| *nodes) else { return };
+        let (what, at, because) = (rule.to_string(), at.to_string(), format!("{because}, and it was left out"));
+        self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *what);
+        self.run.journal.not_done.push(NotDone { what, at, because });
     }
 
     /// Whether a candidate was measured to be faster than those before.

@@ -1,6 +1,5 @@
 //! Proposals: what a search makes of a graph under a price list.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -94,35 +93,29 @@ pub fn everywhere(
     applied(start, prices, library, writable, &|_, _, moves| moves.iter().find(|m| wanted(&library.rules()[m.rule])).cloned())
 }
 
-/// The same, and after any other rewrite that makes one of these rules match; `None` if none does.
-pub fn everywhere_prepared(
+/// Applies an exploratory rule at every match, those included that the rules prepare which it names;
+/// `None` if there is none.
+pub fn explored(
     start: &Graph,
     prices: &dyn CostModel,
     library: &Library,
     writable: &dyn Writable,
-    wanted: &dyn Fn(&regraft_rules::Rule) -> bool,
+    rule: &regraft_rules::Rule,
 ) -> Option<Proposal> {
-    let is_wanted = |step: &Move| wanted(&library.rules()[step.rule]);
-    // Kinds of moves after which nothing new matches.
-    let barren = RefCell::new(HashSet::new());
+    let name = |step: &Move| &library.rules()[step.rule].name;
+    let is_wanted = |step: &Move| *name(step) == rule.name;
     let found = applied(start, prices, library, writable, &|engine, matcher, moves| {
         if let Some(step) = moves.iter().find(|step| is_wanted(step)) {
             return Some(step.clone());
         }
+        let may_prepare = |step: &&Arc<Move>| rule.prepared_by.iter().any(|other| **other == **name(step));
         let prepares = |step: &&Arc<Move>| {
-            let kind = engine.kind_of(step);
-            if barren.borrow().contains(&kind) {
-                return false;
-            }
             engine.apply(step);
             let prepares = next_moves(engine, matcher, moves).iter().any(|next| is_wanted(next));
             engine.undo();
-            if !prepares {
-                barren.borrow_mut().insert(kind);
-            }
             prepares
         };
-        moves.iter().find(prepares).cloned()
+        moves.iter().filter(may_prepare).find(prepares).cloned()
     });
     found.filter(|found| found.rewrites.iter().any(|rewrite| is_wanted(&rewrite.step)))
 }
