@@ -232,10 +232,9 @@ fn what_suits_one_of_several_sizes_only_is_not_searched_for() {
         scene.written()
     };
     assert_eq!(written(&[1]), ["Gelu"]);
-    let unfused = written(&[8]);
-    assert!(!unfused.contains(&"Gelu".into()) && !unfused.contains(&"Neg".into()), "{unfused:?}");
-    for rows in [[1, 8], [8, 1]] {
-        assert_eq!(written(&rows), unfused, "{rows:?}");
+    for rows in [&[8][..], &[1, 8], &[8, 1]] {
+        let unfused = written(rows);
+        assert!(unfused.len() == 5 && !unfused.contains(&"Gelu".into()) && !unfused.contains(&"Neg".into()), "{rows:?}: {unfused:?}");
     }
 }
 

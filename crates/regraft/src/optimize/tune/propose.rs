@@ -120,14 +120,11 @@ pub fn explored(
     found.filter(|found| found.rewrites.iter().any(|rewrite| is_wanted(&rewrite.step)))
 }
 
+/// Which of the moves of a state comes next, if any.
+type Choice<'a> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &[Arc<Move>]) -> Option<Arc<Move>> + 'a;
+
 /// Applies what `choose` chooses among the moves of a state, again and again.
-fn applied(
-    start: &Graph,
-    prices: &dyn CostModel,
-    library: &Library,
-    writable: &dyn Writable,
-    choose: &dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &[Arc<Move>]) -> Option<Arc<Move>>,
-) -> Option<Proposal> {
+fn applied(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, choose: &Choice<'_>) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
     let mut moves = all_moves(&mut engine, &mut matcher);
