@@ -234,7 +234,9 @@ fn what_suits_one_of_several_sizes_only_is_not_searched_for() {
     assert_eq!(written(&[1]), ["Gelu"]);
     for rows in [&[8][..], &[1, 8], &[8, 1]] {
         let unfused = written(rows);
-        assert!(unfused.len() == 5 && !unfused.contains(&"Gelu".into()) && !unfused.contains(&"Neg".into()), "{rows:?}: {unfused:?}");
+        // To divide by a number takes as long as to multiply by another.
+        assert!(["Div", "Mul"].contains(&&*unfused[0]), "{rows:?}: {unfused:?}");
+        assert_eq!(unfused[1..], ["Erf", "Add", "Mul", "Mul"], "{rows:?}");
     }
 }
 
