@@ -7,7 +7,6 @@ use crate::optimize::starting::{is_within, of_input};
 use crate::optimize::surcharge::weights;
 use crate::optimize::tune::record::retrace;
 use crate::optimize::tune::{Tuner, search_from};
-use crate::report::NotDone;
 
 /// Searches for how much weights must cost to be within the limits, and the factor between the
 /// first tries.
@@ -75,9 +74,7 @@ impl Tuner<'_, '_> {
         }
         let Some(applied) = heavy.script.applied().nth(wrong - 1) else { return Ok(false) };
         let (what, at) = (applied.rule.clone(), applied.at.clone());
-        self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *what);
-        let because = "the model exceeds the limits after it, and it was left out".into();
-        self.run.journal.not_done.push(NotDone { what, at, because });
+        self.leave_out(what, at, "the model exceeds the limits after it, and it was left out".into());
         Ok(true)
     }
 }

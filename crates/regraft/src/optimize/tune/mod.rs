@@ -335,8 +335,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         measured.filter(|(_, ratio)| *ratio < 1.0).min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
-    /// Applies one exploratory rule wherever it matches, or would once prepared. Its prices are then known, and later
-    /// rounds combine it with others.
+    /// Applies one exploratory rule wherever it matches, or would once prepared. Its prices are then
+    /// known, and later rounds combine it with others.
     fn explore(&mut self) -> Option<Proposal> {
         let Tuner { run, start: from, library, explored, .. } = self;
         let Run { job, evaluator, .. } = &**run;
@@ -463,7 +463,11 @@ impl<'r, 'a> Tuner<'r, 'a> {
             *nodes += rewrite.step.patch.create.len();
         }
         let Some((rule, (_, at))) = made.into_iter().max_by_key(|(_, (nodes, _))| *nodes) else { return };
-        let (what, at, because) = (rule.to_string(), at.to_string(), format!("{because}, and it was left out"));
+        self.leave_out(rule.to_string(), at.to_string(), format!("{because}, and it was left out"));
+    }
+
+    /// Leaves a rule out of later searches, with the place and the reason.
+    fn leave_out(&mut self, what: String, at: String, because: String) {
         self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *what);
         self.run.journal.not_done.push(NotDone { what, at, because });
     }
@@ -479,9 +483,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
     fn leave_out_refused(&mut self, candidate: &Candidate) -> Result<bool, Failure> {
         let found = refused_since(self.run, &self.library, &self.start, candidate)?;
         let Some((rule, at, cause)) = found else { return Ok(false) };
-        self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *rule);
-        let because = format!("the runtime does not load the model after it, and it was left out: {cause}");
-        self.run.journal.not_done.push(NotDone { what: rule, at, because });
+        self.leave_out(rule, at, format!("the runtime does not load the model after it, and it was left out: {cause}"));
         Ok(true)
     }
 
