@@ -73,25 +73,31 @@ impl Graph {
     /// so runs repeat exactly. A new value inherits the name of the value that it replaces,
     /// unless it is constant.
     pub fn apply(&mut self, patch: &Patch) -> Applied {
+        self.apply_at(patch, |id| id)
+    }
+
+    /// Applies a patch whose nodes stand for those that `here` names.
+    pub fn apply_at(&mut self, patch: &Patch, here: impl Fn(NodeId) -> NodeId) -> Applied {
         let mut applied = Applied { created: SmallVec::new(), removed: Vec::new(), rewired: SmallVec::new(), outputs: SmallVec::new() };
         let base = self.nodes.len() as u32;
         let resolve = |value: PatchValue| match value {
-            PatchValue::Old(v) => v,
+            PatchValue::Old(v) => here(v.node).port(v.port),
             PatchValue::New { index, port } => NodeId(base + index).port(port),
         };
         for new in &patch.create {
             let inputs = new.inputs.iter().map(|v| resolve(*v)).collect();
             applied.created.push(self.push(new.op.clone(), inputs, new.types.clone()));
         }
+        let mut doubtful: SmallVec<[NodeId; 8]> = SmallVec::new();
         for (old, new) in &patch.replace {
-            let new = resolve(*new);
+            let (old, new) = (here(old.node).port(old.port), resolve(*new));
             // A value computed from weights is not a weight of the model.
-            if applied.created.contains(&new.node) && !self.node(new.node).constant {
-                self.inherit_name(*old, new);
+            if new.node.0 >= base && !self.node(new.node).constant {
+                self.inherit_name(old, new);
             }
-            self.redirect(*old, new, &mut applied);
+            self.redirect(old, new, base, &mut applied);
+            doubtful.push(old.node);
         }
-        let mut doubtful: SmallVec<[NodeId; 8]> = patch.replace.iter().map(|(old, _)| old.node).collect();
         while let Some(id) = doubtful.pop() {
             let dead = self.get(id).is_some_and(|n| n.users.is_empty() && !matches!(n.op.kind(), OpKind::Input)) && !self.feeds_output(id);
             if dead {
@@ -135,11 +141,12 @@ impl Graph {
         }
     }
 
-    fn redirect(&mut self, old: ValueId, new: ValueId, applied: &mut Applied) {
+    /// Has the readers of a value read another one; `base` is the first of the new nodes.
+    fn redirect(&mut self, old: ValueId, new: ValueId, base: u32, applied: &mut Applied) {
         let readers: SmallVec<[(NodeId, u32); 4]> = self.users(old).collect();
         for (reader, slot) in readers {
             // A new node that itself reads the old value keeps doing so: the patch meant it to.
-            if applied.created.contains(&reader) {
+            if reader.0 >= base {
                 continue;
             }
             self.node_mut(reader).inputs[slot as usize] = new;

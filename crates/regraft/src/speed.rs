@@ -67,20 +67,21 @@ pub fn measure(
     let matching = Instant::now();
     let moves = all_moves(&mut engine, &mut matcher);
     let match_all_ms = matching.elapsed().as_secs_f64() * 1e3;
-    if moves.is_empty() {
+    let each: Vec<_> = moves.iter().cloned().collect();
+    if each.is_empty() {
         return Err(Failure::new("no rule applies to this model: there is nothing to apply and undo").hint("try another model"));
     }
 
     // Prices are computed once per kind of place; a search visits each of them many times.
-    for step in &moves {
+    for step in &each {
         engine.apply(step);
         engine.undo();
     }
-    let (pairs, seconds) = repeat(budget / 2, stop, &moves, BATCH, |step| {
+    let (pairs, seconds) = repeat(budget / 2, stop, &each, BATCH, |step| {
         engine.apply(step);
         engine.undo();
     });
-    let (expansions, matching_seconds) = repeat(budget / 2, stop, &moves, 1, |step| {
+    let (expansions, matching_seconds) = repeat(budget / 2, stop, &each, 1, |step| {
         engine.apply(step);
         std::hint::black_box(next_moves(&mut engine, &mut matcher, &moves));
         engine.undo();
@@ -90,7 +91,7 @@ pub fn measure(
     Ok(EngineSpeed {
         nodes: graph.len(),
         rules: library.rules().len(),
-        moves: moves.len(),
+        moves: each.len(),
         pairs,
         pairs_per_second: pairs as f64 / seconds,
         expansions,

@@ -55,7 +55,7 @@ pub use coverage::Coverage;
 pub use domain::{Case, Domain};
 pub use draw::Draw;
 pub use error::RuleError;
-pub use instantiate::{Anything, AtOpset, Edit, Refusal, Writable, closes_cycle, edit, instantiate, makes_cycle, twin};
+pub use instantiate::{Anything, AtOpset, Edit, Refusal, Writable, closes_cycle, depends, edit, instantiate, twin};
 pub use library::{Library, Rooted};
 pub use matcher::{Found, accept, matches_at, sources_at};
 pub use monotone::{Reach, reaches};

@@ -109,7 +109,7 @@ impl Part {
 
 /// Has what a move replaced stand for what it put in its place.
 fn pass_over(one: &Recorded, names: &mut Names) {
-    for (old, new) in &one.step.patch.replace {
+    for (old, new) in &one.step.patch().replace {
         if let PatchValue::New { index, .. } = new
             && let Some(created) = one.created.get(*index as usize)
         {

@@ -5,9 +5,7 @@
 //! particular here is what is *not* looked at: a move that is new, and takes away nothing that the
 //! latest move made (Theorem 5, which holds for monotone moves alone).
 
-use std::sync::Arc;
-
-use crate::engine::Move;
+use crate::engine::Moves;
 use crate::ordered::{Order, Ordered};
 use crate::traversal::{Exhaustive, Traversal};
 
@@ -29,7 +27,7 @@ impl Exhaustive for Dpp {
         self.steps
     }
 
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         Ordered::new(self.order, true, traversal.library()).explore(traversal, moves);
     }
 }

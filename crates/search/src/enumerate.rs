@@ -1,9 +1,7 @@
 //! All sequences of moves (ENU in OCGGS, PVLDB 13(11) 2020, section 4): what every other exhaustive
 //! search is measured against.
 
-use std::sync::Arc;
-
-use crate::engine::Move;
+use crate::engine::Moves;
 use crate::traversal::{Exhaustive, Traversal};
 
 /// Tries every sequence of at most `steps` moves, in depth-first order, whether it has been in a
@@ -22,12 +20,12 @@ impl Exhaustive for Enumerate {
         self.steps
     }
 
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         explore(traversal, moves);
     }
 }
 
-fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
     if traversal.left() == 0 {
         return;
     }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::auto::Auto;
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Script, Strategy};
 use crate::transfer::{Current, Names, Recorded};
@@ -194,8 +194,9 @@ impl Passes<'_, '_, '_> {
             is_inside
         };
         let (depth, cost) = (self.engine.depth(), self.engine.cost());
-        let moves: Vec<Arc<Move>> = current.moves().iter().filter(|step| inside(self.engine, step)).cloned().collect();
-        let root = Rc::new(Visited { parent: None, cost, steps: 0, moves: moves.into() });
+        let mut moves = current.moves().clone();
+        moves.retain(|step| inside(self.engine, step));
+        let root = Rc::new(Visited { parent: None, cost, steps: 0, moves });
         let mut cheapest = vec![root.clone()];
         let mut seen = FxHashMap::from_iter([(self.engine.key(), 0)]);
         let mut queue = BinaryHeap::from([(Reverse(cost), Reverse(0usize))]);
@@ -222,7 +223,7 @@ impl Passes<'_, '_, '_> {
                     let mut moves = next_moves(self.engine, self.matcher, &state.moves);
                     moves.retain(|step| inside(self.engine, step));
                     let parent = Some((state.clone(), Recorded::latest(self.engine, step), step.clone()));
-                    let child = Rc::new(Visited { parent, cost, steps, moves: moves.into() });
+                    let child = Rc::new(Visited { parent, cost, steps, moves });
                     offer(&mut cheapest, &child);
                     queue.push((Reverse(cost), Reverse(states.len())));
                     states.push(child);
@@ -243,7 +244,7 @@ struct Visited {
     parent: Option<(Rc<Visited>, Recorded, Arc<Move>)>,
     cost: Ns,
     steps: usize,
-    moves: Rc<[Arc<Move>]>,
+    moves: Moves,
 }
 
 impl Visited {

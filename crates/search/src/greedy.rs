@@ -7,7 +7,7 @@ use regraft_ir::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
 /// A move that makes so many nodes makes a piece.
@@ -94,7 +94,7 @@ impl Strategy for Greedy {
 
 struct Descent<'a> {
     greedy: &'a Greedy,
-    moves: Vec<Arc<Move>>,
+    moves: Moves,
     script: Vec<Arc<Move>>,
     seen: FxHashSet<u128>,
     /// Whether moves may make pieces yet.
@@ -132,7 +132,7 @@ impl Descent<'_> {
 
     /// Whether a move may be made yet.
     fn admits(&self, step: &Move) -> bool {
-        self.makes_pieces || step.patch.create.len() < PIECE
+        self.makes_pieces || step.makes() < PIECE
     }
 
     /// The piece that a move is inside of, if it is.
@@ -162,7 +162,7 @@ impl Descent<'_> {
                 break;
             }
             // If an earlier move of this sweep touched this one, it is no longer in the list.
-            if !self.moves.iter().any(|m| Arc::ptr_eq(m, &step)) {
+            if !self.moves.contains(&step) {
                 continue;
             }
             let before = engine.cost();
@@ -223,7 +223,7 @@ impl Descent<'_> {
         matcher: &mut Matcher<'_>,
         found: Vec<Arc<Move>>,
         starts: &[&Arc<Move>],
-        moves: &[Arc<Move>],
+        moves: &Moves,
         limit: Ns,
     ) -> Vec<Arc<Move>> {
         let Some(wanted) = found.first().map(|step| step.nodes.clone()) else { return found };
@@ -236,7 +236,7 @@ impl Descent<'_> {
             self.visited += 1;
             if engine.cost() <= limit {
                 let next = next_moves(engine, matcher, moves);
-                for second in self.follow_ups(engine, &next, moves, false) {
+                for second in self.follow_ups(engine, &next, false) {
                     engine.apply(&second);
                     self.visited += 1;
                     if engine.cost() < best.0 && !self.seen.contains(&engine.key()) {
@@ -257,7 +257,7 @@ impl Descent<'_> {
         engine: &mut Engine<'_>,
         matcher: &mut Matcher<'_>,
         path: &mut Vec<Arc<Move>>,
-        moves: &[Arc<Move>],
+        moves: &Moves,
         depth: usize,
         (before, limit): (Ns, Ns),
     ) -> bool {
@@ -268,7 +268,7 @@ impl Descent<'_> {
         let mut saved = path.len() > 1 && cost < before && !self.seen.contains(&engine.key());
         if !saved && path.len() < depth && cost <= limit {
             let next = next_moves(engine, matcher, moves);
-            let follow = self.follow_ups(engine, &next, moves, path.len() + 2 <= depth);
+            let follow = self.follow_ups(engine, &next, path.len() + 2 <= depth);
             for step in follow {
                 path.push(step);
                 if self.descend(engine, matcher, path, &next, depth, (before, limit)) {
@@ -285,9 +285,7 @@ impl Descent<'_> {
     /// What may follow the latest step: moves that it enabled; and, if another may come after it, those
     /// at other operands of the nodes that read what it made, since a third may need both, such as one
     /// that merges two branches once both are convolutions. Any other could as well come first.
-    fn follow_ups(&self, engine: &Engine<'_>, next: &[Arc<Move>], before: &[Arc<Move>], with_siblings: bool) -> Vec<Arc<Move>> {
-        let known: FxHashSet<*const Move> = before.iter().map(Arc::as_ptr).collect();
-        let (old, enabled): (Vec<&Arc<Move>>, Vec<_>) = next.iter().partition(|step| known.contains(&Arc::as_ptr(step)));
+    fn follow_ups(&self, engine: &Engine<'_>, next: &Moves, with_siblings: bool) -> Vec<Arc<Move>> {
         let graph = engine.graph();
         let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);
         let siblings: FxHashSet<NodeId> = if with_siblings {
@@ -299,7 +297,7 @@ impl Descent<'_> {
         } else {
             FxHashSet::default()
         };
-        let beside = old.into_iter().filter(|step| step.nodes.iter().any(|id| siblings.contains(id)));
-        enabled.into_iter().chain(beside).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
+        let beside = next.known().filter(|step| step.nodes.iter().any(|id| siblings.contains(id)));
+        next.enabled().chain(beside).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
     }
 }

@@ -51,7 +51,7 @@ pub use auto::Auto;
 pub use backtrack::Backtrack;
 pub use budget::{Budget, Steps};
 pub use dpp::Dpp;
-pub use engine::{Counters, Engine, Matcher, Move, Refusals, all_moves, next_moves};
+pub use engine::{Counters, Engine, Matcher, Move, Moves, Refusals, all_moves, next_moves};
 pub use enumerate::Enumerate;
 pub use exact::Exact;
 pub use greedy::Greedy;

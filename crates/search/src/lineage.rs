@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use regraft_cost::Ns;
 
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 
 /// A state as the path to it.
 pub(crate) struct State {
     parent: Option<Rc<State>>,
     step: Option<Arc<Move>>,
     /// Moves of this state, found when it is expanded; most states never are.
-    moves: OnceCell<Vec<Arc<Move>>>,
+    moves: OnceCell<Moves>,
     /// Number of moves that lead here.
     pub(crate) steps: usize,
     /// What it costs.
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Its moves; the engine is in it.
-    pub(crate) fn moves(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> &[Arc<Move>] {
+    pub(crate) fn moves(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> &Moves {
         self.moves.get_or_init(|| match self.parent.as_ref().and_then(|parent| parent.moves.get()) {
             Some(before) => next_moves(engine, matcher, before),
             None => all_moves(engine, matcher),

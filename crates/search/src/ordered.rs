@@ -8,14 +8,12 @@
 //! That this loses nothing (Theorem 4) holds for monotone moves alone. So only runs of them are
 //! ordered; any other move ends a run, and what is there then counts as original.
 
-use std::sync::Arc;
-
 use regraft_ir::NodeId;
 use regraft_rules::{Library, reaches};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use crate::engine::{Engine, Move};
+use crate::engine::{Engine, Move, Moves};
 use crate::traversal::Traversal;
 
 /// Which moves are ordered.
@@ -68,17 +66,17 @@ impl Ordered {
     }
 
     /// Explores the start state, with these moves.
-    pub(crate) fn explore(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    pub(crate) fn explore(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         self.from(traversal, moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
     /// Explores a state with these moves, `before` being those of the state before that make all anew.
-    fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], before: &Places, depth: usize, run: Run) {
+    fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, before: &Places, depth: usize, run: Run) {
         if traversal.left() == 0 {
             return;
         }
         // By what they take away: that one operand is another value now matters to none.
-        let anew: Places = moves.iter().filter(|m| m.reused().is_empty()).map(|m| place(m)).collect();
+        let anew: Places = moves.iter().filter(|m| m.reused().len() == 0).map(|m| place(m)).collect();
         for step in moves {
             let mut next_run = run;
             let admits = |engine: &Engine<'_>| {
@@ -117,7 +115,7 @@ impl Ordered {
     /// Whether the latest move takes part in the order.
     fn is_ordered(&self, engine: &Engine<'_>, step: &Move) -> bool {
         let takes_all = || step.nodes.iter().all(|id| engine.graph().get(*id).is_none());
-        self.order == Order::Published || self.monotone[step.rule] && takes_all() && step.reused().is_empty()
+        self.order == Order::Published || self.monotone[step.rule] && takes_all() && step.reused().len() == 0
     }
 
     /// The key of the latest move.

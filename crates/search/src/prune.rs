@@ -1,9 +1,7 @@
 //! Pruning (OCGGS, PVLDB 13(11) 2020, Algorithm 1): of all permutations of a sequence of moves, one is
 //! tried.
 
-use std::sync::Arc;
-
-use crate::engine::Move;
+use crate::engine::Moves;
 use crate::ordered::{Order, Ordered};
 use crate::traversal::{Exhaustive, Traversal};
 
@@ -24,7 +22,7 @@ impl Exhaustive for Prune {
         self.steps
     }
 
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         Ordered::new(self.order, false, traversal.library()).explore(traversal, moves);
     }
 }

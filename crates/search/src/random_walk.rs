@@ -1,10 +1,12 @@
 //! Applies moves at random, at any cost: to test rules, not to make models faster.
 
+use std::sync::Arc;
+
 use regraft_ir::SplitMix64;
 use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
 /// Takes up to `steps` random moves. A rule is drawn first, then one of its matches, so that rules
@@ -40,14 +42,13 @@ impl Strategy for RandomWalk {
                 break;
             }
             let rule = rules[random.below(rules.len())];
-            let places: Vec<usize> = (0..moves.len()).filter(|at| moves[*at].rule == rule).collect();
-            let at = places[random.below(places.len())];
-            let step = moves[at].clone();
+            let places: Vec<&Arc<Move>> = moves.iter().filter(|step| step.rule == rule).collect();
+            let step = places[random.below(places.len())].clone();
             engine.apply(&step);
             if !seen.insert(engine.key()) {
                 // Back at an earlier state: try another move.
                 engine.undo();
-                moves.swap_remove(at);
+                moves.retain(|other| !Arc::ptr_eq(other, &step));
                 continue;
             }
             moves = next_moves(engine, matcher, &moves);

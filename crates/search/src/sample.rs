@@ -2,7 +2,6 @@
 //! and promise to be paid back.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use regraft_cost::Ns;
 use regraft_ir::NodeId;
@@ -10,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use crate::best::Best;
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::lineage::State;
 use crate::strategy::{Outcome, Script, Strategy};
 
@@ -159,7 +158,7 @@ impl Sampling<'_, '_, '_> {
         least
     }
 
-    fn paid_back(&mut self, moves: &[Arc<Move>], raised: usize) -> Ns {
+    fn paid_back(&mut self, moves: &Moves, raised: usize) -> Ns {
         let (before, created) = (self.engine.cost(), self.engine.created().to_vec());
         let mut least = Ns::MAX;
         for step in moves.iter().filter(|step| depends(step, &created)) {

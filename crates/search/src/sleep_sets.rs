@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::engine::Move;
+use crate::engine::{Move, Moves};
 use crate::traversal::{Exhaustive, Traversal};
 
 /// Visits every state that at most `steps` moves lead to, permutations of independent moves once.
@@ -23,13 +23,13 @@ pub struct SleepSets {
 }
 
 /// Moves by their addresses: a move that the one before left intact stays the same.
-type Moves = FxHashSet<*const Move>;
+type Addresses = FxHashSet<*const Move>;
 
 /// A move that is not tried again below, since every state that it leads to is reached otherwise.
 struct Asleep {
     step: Arc<Move>,
     /// The moves that are still possible after it, in the state at hand.
-    intact: OnceCell<Moves>,
+    intact: OnceCell<Addresses>,
 }
 
 impl Exhaustive for SleepSets {
@@ -40,12 +40,12 @@ impl Exhaustive for SleepSets {
         self.steps
     }
 
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         explore(traversal, moves, Vec::new());
     }
 }
 
-fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], mut asleep: Vec<Asleep>) {
+fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, mut asleep: Vec<Asleep>) {
     if traversal.left() == 0 {
         return;
     }
@@ -59,7 +59,7 @@ fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], mut aslee
         let mut intact = OnceCell::new();
         if traversal.left() > 0 {
             let next = traversal.next_moves(moves);
-            let after: Moves = next.iter().map(Arc::as_ptr).collect();
+            let after: Addresses = next.iter().map(Arc::as_ptr).collect();
             let possible: Vec<(&Asleep, u128)> = asleep
                 .iter()
                 .filter(|other| after.contains(&Arc::as_ptr(&other.step)))
@@ -80,7 +80,7 @@ fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], mut aslee
 
 impl Asleep {
     /// Whether a move is still possible after this one, and leads where this one leads after it.
-    fn commutes(&self, step: &Arc<Move>, key: u128, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) -> bool {
+    fn commutes(&self, step: &Arc<Move>, key: u128, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) -> bool {
         traversal.enter_again(&self.step);
         let intact = self.intact.get_or_init(|| traversal.next_moves(moves).iter().map(Arc::as_ptr).collect());
         let commutes = intact.contains(&Arc::as_ptr(step)) && traversal.key_after(step) == key;

@@ -10,7 +10,7 @@ use regraft_rules::Library;
 use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::greedy::Greedy;
 use crate::strategy::{Outcome, Script, Strategy};
 
@@ -47,7 +47,7 @@ impl Strategy for Spread {
                 }
                 let in_turn = (0..choices.len()).map(|at| choices[(turn + at) % choices.len()]);
                 // A move elsewhere may have taken nodes from this one.
-                let free = |step: &&Arc<Move>| moves.iter().any(|m| Arc::ptr_eq(m, step));
+                let free = |step: &&Arc<Move>| moves.contains(step);
                 let chosen = in_turn
                     .map_while(|rule| rule)
                     .find_map(|rule| place.iter().map(|(_, step)| step).filter(|step| step.rule == rule).find(free));
@@ -117,11 +117,11 @@ fn place_kind(graph: &Graph, id: NodeId) -> u64 {
 }
 
 /// Kinds of places that occur more than once, the most saving first.
-fn alike(engine: &mut Engine<'_>, library: &Library, moves: &[Arc<Move>], visited: &mut u64) -> Vec<Kind> {
+fn alike(engine: &mut Engine<'_>, library: &Library, moves: &Moves, visited: &mut u64) -> Vec<Kind> {
     let before = engine.cost();
     let mut kinds: BTreeMap<u64, Kind> = BTreeMap::new();
     for step in moves {
-        let Some((old, _)) = step.patch.replace.first() else { continue };
+        let Some((old, _)) = step.patch().replace.first() else { continue };
         engine.apply(step);
         let saved = before.saturating_sub(engine.cost());
         engine.undo();

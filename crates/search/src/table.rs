@@ -5,11 +5,9 @@
 //! back all meet in one entry. Unlike the order of OCGGS (PVLDB 13(11) 2020, Theorem 4), this needs no
 //! assumption about rules.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
-use crate::engine::Move;
+use crate::engine::Moves;
 use crate::traversal::{Exhaustive, Traversal};
 
 /// Visits every state that at most `steps` moves lead to.
@@ -27,7 +25,7 @@ impl Exhaustive for Table {
         self.steps
     }
 
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]) {
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves) {
         let mut explored = FxHashMap::from_iter([(traversal.engine.key(), self.steps)]);
         explore(traversal, moves, &mut explored);
     }
@@ -35,7 +33,7 @@ impl Exhaustive for Table {
 
 /// Explores the current state; `explored` holds how many moves could follow each state when it was
 /// explored.
-fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>], explored: &mut FxHashMap<u128, usize>) {
+fn explore(traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, explored: &mut FxHashMap<u128, usize>) {
     if traversal.left() == 0 {
         return;
     }

@@ -7,7 +7,7 @@ use regraft_cost::Ns;
 use regraft_ir::{NodeId, PatchValue};
 use rustc_hash::FxHashMap;
 
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 
 /// Which node stands for which.
 pub(crate) type Names = FxHashMap<NodeId, NodeId>;
@@ -41,7 +41,7 @@ impl Recorded {
 /// Moves of the engine's current state that are kept up to date while moves are applied.
 #[derive(Clone)]
 pub(crate) struct Current {
-    moves: Vec<Arc<Move>>,
+    moves: Moves,
 }
 
 impl Current {
@@ -51,7 +51,7 @@ impl Current {
     }
 
     /// The moves.
-    pub(crate) fn moves(&self) -> &[Arc<Move>] {
+    pub(crate) fn moves(&self) -> &Moves {
         &self.moves
     }
 
@@ -101,7 +101,7 @@ fn corresponds(there: &Move, step: &Move, here: &impl Fn(NodeId) -> NodeId) -> b
         (PatchValue::Old(a), PatchValue::Old(b)) => (here(a.node), a.port) == (b.node, b.port),
         (a, b) => a == b,
     };
-    let (a, b) = (&there.patch, &step.patch);
+    let (a, b) = (there.patch(), step.patch());
     there.rule == step.rule
         && there.nodes.iter().map(|id| here(*id)).eq(step.nodes.iter().copied())
         && a.create.len() == b.create.len()

@@ -6,7 +6,7 @@ use regraft_rules::Library;
 
 use crate::best::Best;
 use crate::budget::Budget;
-use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
+use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
 
 /// A search that visits states depth first, and leaves out only what it knows to be reached
@@ -22,7 +22,7 @@ pub trait Exhaustive {
     fn steps(&self) -> usize;
 
     /// Explores the start state, with these moves.
-    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &[Arc<Move>]);
+    fn explore(&self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves);
 
     /// Searches, and shows every state that it visits.
     fn visiting<'e>(
@@ -130,7 +130,7 @@ impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
     }
 
     /// The moves of the state just entered, from those before it.
-    pub(crate) fn next_moves(&mut self, before: &[Arc<Move>]) -> Vec<Arc<Move>> {
+    pub(crate) fn next_moves(&mut self, before: &Moves) -> Moves {
         next_moves(self.engine, self.matcher, before)
     }
 

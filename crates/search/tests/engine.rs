@@ -178,18 +178,19 @@ fn independent_moves_commute() {
     for (name, graph) in fixtures().into_iter().map(|(n, g)| (n.to_string(), g)).chain(NETWORKS.iter().map(|n| (n.to_string(), network(n))))
     {
         let mut walk = Walk::new(graph, &library, &model, 1);
-        let moves: Vec<_> = walk.moves.iter().take(40).cloned().collect();
+        let all = walk.moves.clone();
+        let moves: Vec<_> = all.iter().take(40).cloned().collect();
         for (at, first) in moves.iter().enumerate() {
             walk.engine.apply(first);
-            let after = next_moves(&mut walk.engine, &mut walk.matcher, &moves);
+            let after = next_moves(&mut walk.engine, &mut walk.matcher, &all);
             walk.engine.undo();
             for second in &moves[at + 1..] {
                 // If each of two moves survives the other, they are independent.
-                if !after.iter().any(|m| std::sync::Arc::ptr_eq(m, second)) {
+                if !after.contains(second) {
                     continue;
                 }
                 walk.engine.apply(second);
-                let stands = next_moves(&mut walk.engine, &mut walk.matcher, &moves).iter().any(|m| std::sync::Arc::ptr_eq(m, first));
+                let stands = next_moves(&mut walk.engine, &mut walk.matcher, &all).contains(first);
                 let state = |walk: &mut Walk<'_>, step| {
                     walk.engine.apply(step);
                     let state = (walk.engine.key(), walk.engine.cost(), canonical_key(walk.engine.graph()));
@@ -244,7 +245,7 @@ fn an_inverse_move_returns_to_the_key() {
     let mut keys = vec![key];
     for _ in 0..6 {
         assert_eq!(walk.moves.len(), 1);
-        let step = walk.moves[0].clone();
+        let step = walk.moves.iter().next().expect("there is one").clone();
         walk.step(&step);
         keys.push(walk.engine.key());
     }
@@ -270,7 +271,7 @@ fn declared_outputs_stay() {
     let kept = graph.outputs()[0].clone();
     let mut engine = Engine::new(graph, &model);
     let moves = all_moves(&mut engine, &mut Matcher::new(&shared, &Anything));
-    engine.apply(&moves[0]);
+    engine.apply(moves.iter().next().expect("there is one"));
     assert_eq!(engine.graph().outputs()[0], kept);
     assert!(engine.graph().get(kept.value.node).is_some_and(|n| n.op.kind().name() == "Sub"));
 }

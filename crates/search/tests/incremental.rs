@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use common::{Walk, fixtures, network, roofline, shipped};
 use regraft_ir::{Graph, canonical_key};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
+use regraft_search::{Engine, Matcher, Moves, all_moves, next_moves};
 
 /// What moves do in the current state: by rule and operators, the graphs that they lead to.
 ///
 /// Unless `deep`, by their place alone.
-fn effects(engine: &mut Engine<'_>, moves: &[std::sync::Arc<Move>], library: &Library, deep: bool) -> BTreeMap<String, Vec<u128>> {
+fn effects(engine: &mut Engine<'_>, moves: &Moves, library: &Library, deep: bool) -> BTreeMap<String, Vec<u128>> {
     let mut effects: BTreeMap<String, Vec<u128>> = BTreeMap::new();
     for step in moves {
         let mut nodes: Vec<u32> = step.nodes.iter().map(|n| n.0).collect();

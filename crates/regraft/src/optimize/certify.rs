@@ -64,7 +64,7 @@ impl<'a> Certifier<'a> {
     /// the certificate is contradicted, or if a rewrite that must be proved is not.
     pub fn examine(&self, candidate: &Candidate, numeric: impl FnOnce() -> Check) -> Check {
         // A candidate that may well remain unproved is judged before it is run.
-        let is_doubtful = candidate.script.rewrites().any(|rewrite| self.is_own(&rewrite.step.patch.cause));
+        let is_doubtful = candidate.script.rewrites().any(|rewrite| self.is_own(&rewrite.step.patch().cause));
         let judged = is_doubtful.then(|| self.judge(candidate));
         let check = match &judged {
             Some((_, Some(_))) => Check { passed: true, ..Check::default() },

@@ -25,7 +25,7 @@ impl Rewritten {
         let mut steps: Vec<Step> = merges.iter().map(merge).collect::<Option<_>>()?;
         for Rewrite { step, .. } in &self.rewrites {
             steps.push(evidence(&graph, library, step)?);
-            graph.apply(&step.patch);
+            graph.apply(step.patch());
         }
         Some(Trail { place: self.place.clone(), label: self.label.clone(), start: canonical_key(&self.read), steps })
     }
@@ -38,10 +38,10 @@ impl Rewritten {
         normal::dce(&mut graph);
         let at = number.checked_sub(merges + 1)?;
         for rewrite in self.rewrites.get(..at)? {
-            graph.apply(&rewrite.step.patch);
+            graph.apply(rewrite.step.patch());
         }
         let step = &self.rewrites.get(at)?.step;
-        let Some(rule) = library.get(&step.patch.cause) else { return Some("nobody knows its rule".into()) };
+        let Some(rule) = library.get(&step.patch().cause) else { return Some("nobody knows its rule".into()) };
         let Some(proof) = Proofs::shipped().of(rule).cloned() else { return Some("its rule has no proof that is kept".into()) };
         match found(&graph, rule, step) {
             Some(found) => coverage(rule, &proof).lacks(rule, &graph, &found),
@@ -52,8 +52,8 @@ impl Rewritten {
 
 /// The rewrite that `step` makes in `graph`; `None` if it cannot be expressed as data.
 fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
-    let mut certified = Step::of(graph, &step.nodes, &step.patch)?;
-    let Some(rule) = library.rules().iter().find(|rule| rule.name == step.patch.cause) else { return Some(certified) };
+    let mut certified = Step::of(graph, &step.nodes, step.patch())?;
+    let Some(rule) = library.rules().iter().find(|rule| rule.name == step.patch().cause) else { return Some(certified) };
     if let Some(found) = found(graph, rule, step) {
         let bound = rule.variables.iter().zip(&found.env).filter_map(|(name, value)| Some((name, value.as_ref()?)));
         certified.bindings = bound.map(|(name, value)| format!("{name} = {}", show(graph, value))).collect();

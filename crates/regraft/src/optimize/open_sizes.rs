@@ -49,8 +49,8 @@ fn places(graph: &Graph, bindings: &Bindings, library: &Library, writable: &dyn 
     let mut engine = Engine::new(graph.clone(), &prices);
     let mut matcher = Matcher::new(library, writable);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for step in all_moves(&mut engine, &mut matcher) {
-        let at = step.patch.replace.first().map_or_else(String::new, |(old, _)| place(graph, *old));
+    for step in &all_moves(&mut engine, &mut matcher) {
+        let at = step.patch().replace.first().map_or_else(String::new, |(old, _)| place(graph, *old));
         found.entry(library.rules()[step.rule].name.to_string()).or_default().insert(at);
     }
     found

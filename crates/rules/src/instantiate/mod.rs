@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -484,40 +484,31 @@ fn prune(mut patch: Patch) -> Patch {
 }
 
 /// True if an old value that the patch reads depends on a value that the patch replaces.
-///
-/// A single root without a cycle cannot get one later: everything it reads stays above it. With
-/// several roots it is an upward search, which ends at nodes that `ranks` ([`Graph::ranks`]) places
-/// before all the roots.
-pub fn makes_cycle(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
-    patch.replace.len() > 1 && reads_replaced(graph, patch, ranks)
-}
-
-/// True if an old value that the patch reads depends on a value that the patch replaces.
 pub fn closes_cycle(graph: &Graph, patch: &Patch) -> bool {
-    reads_replaced(graph, patch, None)
+    let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(value, _)| value.node).collect();
+    depends(graph, patch.reads().map(|value| value.node), &replaced)
 }
 
-fn reads_replaced(graph: &Graph, patch: &Patch, ranks: Option<&[u32]>) -> bool {
-    let replaced: SmallVec<[NodeId; 2]> = patch.replace.iter().map(|(v, _)| v.node).collect();
-    let rank = |id: NodeId| ranks.map(|ranks| ranks[id.0 as usize]);
-    let lowest = replaced.iter().map(|id| rank(*id)).min().flatten();
+/// True if one of the nodes that a patch reads depends on one that it replaces.
+///
+/// A single root without a cycle cannot get one later: everything it reads stays above it.
+pub fn depends(graph: &Graph, read: impl IntoIterator<Item = NodeId>, replaced: &[NodeId]) -> bool {
     let mut seen = vec![0u64; graph.capacity() / 64 + 1];
-    let news = patch.create.iter().flat_map(|n| n.inputs.iter()).chain(patch.replace.iter().map(|(_, v)| v));
-    let mut stack: Vec<ValueId> = news.filter_map(|v| if let PatchValue::Old(v) = v { Some(*v) } else { None }).collect();
+    let mut stack: Vec<NodeId> = read.into_iter().collect();
     // A new node may read the only root itself: it keeps reading what stood there.
-    if let [root] = replaced[..] {
-        stack.retain(|v| v.node != root);
+    if let [root] = *replaced {
+        stack.retain(|id| *id != root);
     }
-    while let Some(v) = stack.pop() {
-        if replaced.contains(&v.node) {
+    while let Some(id) = stack.pop() {
+        if replaced.contains(&id) {
             return true;
         }
-        let (word, bit) = (v.node.0 as usize / 64, 1 << (v.node.0 % 64));
-        if rank(v.node) < lowest || seen[word] & bit != 0 {
+        let (word, bit) = (id.0 as usize / 64, 1 << (id.0 % 64));
+        if seen[word] & bit != 0 {
             continue;
         }
         seen[word] |= bit;
-        stack.extend(graph.node(v.node).inputs.iter().copied());
+        stack.extend(graph.node(id).inputs.iter().map(|value| value.node));
     }
     false
 }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, View};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
 use super::facts::Facts;
 use super::hash::mix;
+use super::numbering::Numbering;
 use super::template::Template;
 use super::witness::{Asked, Question};
 
@@ -41,10 +41,9 @@ pub(super) struct Leaf {
     pub(super) refusals: Vec<(usize, String)>,
     /// The questions that it took, of one rule alone.
     pub(super) questions: Vec<Question<u16>>,
+    /// The nodes asked about whose answers may change.
+    pub(super) asked: Vec<u32>,
 }
-
-/// Nodes in the order in which answers mention them.
-pub(super) type Numbering = SmallVec<[NodeId; 32]>;
 
 enum State {
     Asks {
@@ -97,8 +96,7 @@ impl Automaton {
     /// What is known to match at a node, and the nodes that it speaks of by number; `None` if that
     /// is not known yet.
     pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
-        nodes.clear();
-        nodes.push(anchor);
+        nodes.begin(graph, anchor);
         let mut at = 0u32;
         loop {
             match self.states.get(at as usize)? {
@@ -114,12 +112,12 @@ impl Automaton {
     /// The nodes that questions and answers speak of by number, and the questions about them; `None`
     /// if that cannot be remembered.
     pub(super) fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<(Numbering, Vec<Question<u16>>)> {
-        let mut nodes = Numbering::from_iter([anchor]);
+        let mut nodes = Numbering::from(graph, anchor);
         let mut questions = Vec::with_capacity(asked.questions.len());
         for question in &asked.questions {
             let question = relative(*question, &nodes)?;
             answer(graph, facts, 0, question, &mut nodes);
-            if nodes.len() > MOST_NODES {
+            if nodes.all().len() > MOST_NODES {
                 return None;
             }
             questions.push(question);
@@ -132,7 +130,7 @@ impl Automaton {
         if self.states.len() >= self.most {
             self.clear();
         }
-        let mut nodes = Numbering::from_iter([anchor]);
+        let mut nodes = Numbering::from(graph, anchor);
         let mut at = 0u32;
         for question in &asked.questions {
             let Some(question) = relative(*question, &nodes) else { return };
@@ -160,7 +158,7 @@ impl Automaton {
 
 /// A question about numbered nodes; `None` if one of them has no number.
 fn relative(question: Question<NodeId>, nodes: &Numbering) -> Option<Question<u16>> {
-    question.about(|id| nodes.iter().position(|n| *n == id).map(|at| at as u16))
+    question.about(|id| nodes.get(id).map(|at| at as u16))
 }
 
 /// A hash of a state and of the answer to its question. Nodes that the answer mentions first get
@@ -170,25 +168,25 @@ fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>,
     let mut tell = |word: u64| hash = (folded(hash.0 ^ word, MULTIPLIERS.0), folded(hash.1 ^ word, MULTIPLIERS.1));
     match question {
         Question::Node(at) => {
-            let id = nodes[at as usize];
+            let id = nodes.node(at);
             let node = graph.node(id);
             tell(facts[id].outline);
             tell((node.inputs.len() as u64) << 1 | u64::from(node.constant));
             for value in &node.inputs {
-                tell(number(value.node, nodes) << 32 | u64::from(value.port));
+                tell(nodes.number(value.node) << 32 | u64::from(value.port));
             }
         }
-        Question::Content(at) => tell(facts[nodes[at as usize]].core),
-        Question::Splat(at) => tell(View::splat(graph, nodes[at as usize]).map_or(0, |value| mix(u128::from(value.to_bits())) as u64 | 1)),
+        Question::Content(at) => tell(facts[nodes.node(at)].core),
+        Question::Splat(at) => tell(View::splat(graph, nodes.node(at)).map_or(0, |value| mix(u128::from(value.to_bits())) as u64 | 1)),
         Question::Readers(at) => {
-            let readers = &graph.node(nodes[at as usize]).users;
+            let readers = &graph.node(nodes.node(at)).users;
             tell(readers.len() as u64);
             for (reader, slot) in readers {
-                tell(number(*reader, nodes) << 32 | u64::from(*slot));
+                tell(nodes.number(*reader) << 32 | u64::from(*slot));
             }
         }
-        Question::Output(at, port) => tell(u64::from(graph.is_output(nodes[at as usize].port(port)))),
-        Question::Order(a, b) => tell(u64::from(nodes[a as usize] < nodes[b as usize])),
+        Question::Output(at, port) => tell(u64::from(graph.is_output(nodes.node(at).port(port)))),
+        Question::Order(a, b) => tell(u64::from(nodes.node(a) < nodes.node(b))),
     }
     u128::from(hash.0) << 64 | u128::from(hash.1)
 }
@@ -197,13 +195,4 @@ fn answer(graph: &Graph, facts: &Facts<'_>, state: u32, question: Question<u16>,
 fn folded(word: u64, multiplier: u64) -> u64 {
     let product = u128::from(word) * u128::from(multiplier);
     (product >> 64) as u64 ^ product as u64
-}
-
-/// The number of a node: the next one, if it has none.
-fn number(id: NodeId, nodes: &mut Numbering) -> u64 {
-    let at = nodes.iter().position(|n| *n == id).unwrap_or_else(|| {
-        nodes.push(id);
-        nodes.len() - 1
-    });
-    at as u64
 }

@@ -22,6 +22,8 @@ pub(super) struct Fact {
     pub(super) share: u128,
     /// What this node costs.
     pub(super) price: Ns,
+    /// It has a single reader: what its reader costs may depend on that.
+    pub(super) has_one_reader: bool,
 }
 
 /// A [`Fact`] for every node that the graph has or had.
@@ -99,6 +101,13 @@ impl<'a> Facts<'a> {
         });
         (readers, graph.feeds_output(id)).hash(&mut hasher);
         *self.prices.entry(hasher.finish()).or_insert_with(|| self.model.price(graph, id))
+    }
+
+    /// Records what a node costs where it is now.
+    pub(super) fn set_price(&mut self, graph: &Graph, id: NodeId, price: Ns) {
+        let fact = &mut self[id];
+        fact.price = price;
+        fact.has_one_reader = graph.node(id).users.len() == 1;
     }
 
     /// Feeds the cores of a node, its producers and its readers to a hasher.

@@ -2,152 +2,159 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NodeId, PatchValue};
-use regraft_rules::{makes_cycle, twin};
+use regraft_ir::{Graph, NodeId};
+use regraft_rules::twin;
 use rustc_hash::FxHashSet;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use super::matcher::{Matcher, Which};
+use super::matcher::Matcher;
+use super::moves::Moves;
+use super::near::Near;
+use super::node_set::NodeSet;
 use super::rewrite::Move;
 use super::state::Engine;
 
 /// All moves of the current state, found from scratch.
-pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Vec<Arc<Move>> {
-    let anchors: Vec<(NodeId, usize)> = engine.graph().ids().map(|id| (id, 0)).collect();
-    let mut seen = FxHashSet::default();
-    let moves = matcher.at(engine.matched(), &anchors, Which::All, &mut seen);
-    engine.count_matching(anchors.len() as u64, moves.len() as u64);
-    moves
+pub fn all_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>) -> Moves {
+    let anchors: Vec<NodeId> = engine.graph().ids().collect();
+    let offer = matcher.at(engine.matched(), &anchors, &mut FxHashSet::default());
+    engine.count_matching(anchors.len() as u64, offer.moves.len() as u64);
+    Moves::of(offer)
 }
 
 /// The moves of the current state, from those of the state before the latest move.
 ///
-/// Moves that the latest move touched are dropped, and rules are matched again only around the
-/// change.
-pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &[Arc<Move>]) -> Vec<Arc<Move>> {
+/// Moves that the latest move touched are dropped, and rules are matched again only where something
+/// was asked about what it changed.
+pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &Moves) -> Moves {
     let graph = engine.graph();
     let dirty = engine.dirty();
-    let (mut moves, outdated) = surviving(engine, &NodeSet::of(graph, dirty.iter().copied()), before);
-    let anchors = around(graph, &dirty, matcher, outdated);
-    // What is found at an anchor covers it: other moves cannot be found again.
-    let looked_at = NodeSet::of(graph, anchors.iter().map(|(id, _)| *id));
-    let met = moves.iter().filter(|m| m.nodes.iter().any(|id| looked_at.contains(*id)));
-    let mut known: FxHashSet<u64> = met.map(|m| m.match_id()).collect();
-    let mut found = matcher.at(engine.matched(), &anchors, Which::All, &mut known);
-    let mut looked = anchors.len();
-    if let Some(step) = engine.last_step().filter(|s| s.drops_paths) {
-        // A merge that would have closed a cycle through the dropped path may be possible now,
-        // however far below.
-        let below = descendants(engine.graph(), step.applied.rewired.iter().map(|(reader, ..)| *reader));
-        known.extend(moves.iter().map(|m| m.match_id()));
-        found.extend(matcher.at(engine.matched(), &below, Which::Merges, &mut known));
-        looked += below.len();
-    }
-    engine.count_matching(looked as u64, found.len() as u64);
-    moves.extend(found);
-    moves
-}
-
-/// A set of nodes.
-struct NodeSet(SmallVec<[u64; 16]>);
-
-impl NodeSet {
-    fn of(graph: &Graph, ids: impl Iterator<Item = NodeId>) -> NodeSet {
-        let mut words = smallvec![0u64; graph.capacity() / 64 + 1];
-        for id in ids {
-            // A node that was there before the latest move may lie beyond.
-            let word = id.0 as usize / 64;
-            if word >= words.len() {
-                words.resize(word + 1, 0);
-            }
-            words[word] |= 1 << (id.0 % 64);
-        }
-        NodeSet(words)
-    }
-
-    fn contains(&self, id: NodeId) -> bool {
-        self.0.get(id.0 as usize / 64).is_some_and(|word| word >> (id.0 % 64) & 1 == 1)
-    }
-}
-
-/// The previous moves that the latest move left intact, and the roots of those whose edit has
-/// changed.
-fn surviving(engine: &Engine<'_>, dirty: &NodeSet, before: &[Arc<Move>]) -> (Vec<Arc<Move>>, Vec<NodeId>) {
-    let graph = engine.graph();
-    // Only a move with several roots can close a cycle, and only through a path that a later move
-    // added.
-    let merged = engine.last_step().is_some_and(|s| s.adds_paths);
-    let ranks = if merged { graph.ranks() } else { Vec::new() };
-    // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
-    // change does not touch.
-    let outdated = |m: &Move| {
-        m.reads().iter().any(|id| graph.get(*id).is_none())
-            || m.patch.create.iter().any(|new| {
-                matches!(new.inputs.first(), Some(PatchValue::Old(v)) if dirty.contains(v.node))
-                    && twin(graph, &new.op, &new.inputs).is_some()
-            })
-    };
-    let mut moves: Vec<Arc<Move>> = Vec::with_capacity(before.len() + 16);
-    let mut again: Vec<NodeId> = Vec::new();
-    for m in before {
-        let operand_touched = || m.nodes.iter().any(|id| graph.node(*id).inputs.iter().any(|v| dirty.contains(v.node)));
-        if m.nodes.iter().any(|id| dirty.contains(*id)) || (m.asks_for_readers() && operand_touched()) {
-            continue;
-        }
-        // A node that stands for one of the target may compute something else now.
-        let is_changed = m.reused().iter().any(|id| dirty.contains(*id));
-        if is_changed || m.reads().iter().any(|id| dirty.contains(*id)) && outdated(m) {
-            again.extend(m.patch.replace.iter().map(|(old, _)| old.node));
-        } else if !(merged && m.patch.replace.len() > 1 && makes_cycle(graph, &m.patch, Some(&ranks))) {
-            moves.push(m.clone());
-        }
-    }
-    (moves, again)
-}
-
-/// Anchors of the matches that a change may have touched, each with its distance from the change,
-/// and those in `again` at distance 0.
-///
-/// A match is anchored at its root; a change further upstream than the pattern is deep does not
-/// touch it.
-fn around(graph: &Graph, dirty: &[NodeId], matcher: &Matcher<'_>, again: Vec<NodeId>) -> Vec<(NodeId, usize)> {
-    let mut distance = vec![usize::MAX; graph.capacity()];
-    let mut reached: Vec<NodeId> = Vec::with_capacity(64);
-    let mut reach = |id: NodeId, far: usize, reached: &mut Vec<NodeId>| {
-        let is_new = distance[id.0 as usize] == usize::MAX;
-        if is_new {
-            reached.push(id);
-        }
-        distance[id.0 as usize] = distance[id.0 as usize].min(far);
-    };
-    dirty.iter().filter(|id| graph.get(**id).is_some()).for_each(|id| reach(*id, 0, &mut reached));
-    let mut frontier = 0..reached.len();
-    for far in 1..matcher.radius() {
-        for at in frontier.clone() {
-            let id = reached[at];
-            for (user, _) in &graph.node(id).users {
-                reach(*user, far, &mut reached);
-            }
-        }
-        frontier = frontier.end..reached.len();
-    }
-    again.into_iter().for_each(|id| reach(id, 0, &mut reached));
-    let mut anchors: Vec<(NodeId, usize)> = reached.into_iter().map(|id| (id, distance[id.0 as usize])).collect();
-    anchors.retain(|(id, far)| matcher.depth(graph.node(*id).op.kind()) > *far);
+    let change =
+        Change { engine, near: Near::of(dirty.iter().copied()), dirty: NodeSet::of(graph, dirty.iter().copied()), came: engine.came() };
+    let Surviving { moves, mut blocked, again } = change.surviving(before);
+    let mut anchors = before.asked().touched(&change.near, &change.dirty);
+    anchors.retain(|id| graph.get(*id).is_some());
+    anchors.extend(again);
+    anchors.extend(engine.created());
     anchors.sort_unstable();
-    anchors
+    anchors.dedup();
+    // What is found at an anchor covers it: other moves cannot be found again.
+    let looked_at = NodeSet::of(graph, anchors.iter().copied());
+    let near = Near::of(anchors.iter().copied());
+    let met = moves.near(&near).filter(|m| m.nodes.iter().any(|id| looked_at.contains(*id)));
+    let mut known: FxHashSet<u64> = met.map(|m| m.match_id()).collect();
+    let mut offer = matcher.at(engine.matched(), &anchors, &mut known);
+    if engine.last_step().is_some_and(|step| step.drops_paths) {
+        // A match that would have closed a cycle through the dropped path may be possible now,
+        // however far below.
+        let graph = engine.graph();
+        for step in std::mem::take(&mut blocked) {
+            let is_known = || moves.iter().chain(&offer.moves).any(|one| one.match_id() == step.match_id());
+            let is_possible = !step.closes_cycle(graph) && !is_known();
+            if is_possible { &mut offer.moves } else { &mut blocked }.push(step);
+        }
+    }
+    engine.count_matching(anchors.len() as u64, offer.moves.len() as u64);
+    moves.with(offer, blocked)
 }
 
-/// These nodes and all that depend on them, as anchors.
-fn descendants(graph: &Graph, from: impl Iterator<Item = NodeId>) -> Vec<(NodeId, usize)> {
-    let mut stack: Vec<NodeId> = from.filter(|id| graph.get(*id).is_some()).collect();
-    let mut reached = FxHashSet::default();
+/// What the latest move changed.
+struct Change<'c, 'e> {
+    engine: &'c Engine<'e>,
+    dirty: NodeSet,
+    near: Near,
+    /// The cores of nodes that it made, or that read something else now.
+    came: SmallVec<[u64; 16]>,
+}
+
+/// What the latest move left of the moves before it.
+struct Surviving {
+    moves: Moves,
+    /// Matches that would close a cycle.
+    blocked: Vec<Arc<Move>>,
+    /// The roots of those whose edit has changed.
+    again: Vec<NodeId>,
+}
+
+impl Change<'_, '_> {
+    fn surviving(&self, before: &Moves) -> Surviving {
+        // Only a move with several roots can close a cycle, and only through a path that a later move
+        // added.
+        let added = (before.merges() && self.engine.last_step().is_some_and(|step| step.adds_paths)).then(|| self.added_paths());
+        let (mut again, mut blocked) = (Vec::new(), Vec::new());
+        let mut keeps = |step: &Arc<Move>| match self.fate(step) {
+            Fate::Gone => false,
+            Fate::Changed => {
+                again.extend(step.roots());
+                false
+            }
+            Fate::Intact => {
+                let closes = step.is_merge()
+                    && added.as_ref().is_some_and(|(above, below)| {
+                        step.roots().iter().any(|id| above.contains(*id)) && step.reads().any(|id| below.contains(id))
+                    })
+                    && step.closes_cycle(self.engine.graph());
+                if closes {
+                    blocked.push(step.clone());
+                }
+                !closes
+            }
+        };
+        let moves = before.surviving(&self.near, added.is_some(), &mut keeps);
+        let waiting: Vec<Arc<Move>> = before.blocked().iter().filter(|step| keeps(step)).cloned().collect();
+        blocked.extend(waiting);
+        Surviving { moves, blocked, again }
+    }
+
+    /// Whether a move is what it was.
+    fn fate(&self, step: &Move) -> Fate {
+        let graph = self.engine.graph();
+        let is_dirty = |id: NodeId| self.dirty.contains(id);
+        let operand_touched = || step.nodes.iter().any(|id| graph.node(*id).inputs.iter().any(|v| is_dirty(v.node)));
+        if step.nodes.iter().any(|id| is_dirty(*id)) || (step.asks_for_readers() && operand_touched()) {
+            return Fate::Gone;
+        }
+        // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
+        // change does not touch.
+        let is_outdated = || {
+            let reads_gone = step.reads().any(|id| graph.get(id).is_none());
+            reads_gone
+                || self.came.iter().any(|core| step.cores().contains(core))
+                    && step.patch().create.iter().any(|new| twin(graph, &new.op, &new.inputs).is_some())
+        };
+        // A node that stands for one of the target may compute something else now.
+        if step.reused().any(is_dirty) || step.reads().any(is_dirty) && is_outdated() { Fate::Changed } else { Fate::Intact }
+    }
+
+    /// The nodes above and below the paths that the latest move added, those on them included.
+    fn added_paths(&self) -> (NodeSet, NodeSet) {
+        let graph = self.engine.graph();
+        let readers = self.engine.last_step().into_iter().flat_map(|step| step.applied.rewired.iter().map(|(reader, ..)| *reader));
+        let on: Vec<NodeId> = self.engine.created().iter().copied().chain(readers).filter(|id| graph.get(*id).is_some()).collect();
+        let above = reached(graph, &on, |id, next| next.extend(graph.node(id).inputs.iter().map(|value| value.node)));
+        let below = reached(graph, &on, |id, next| next.extend(graph.node(id).users.iter().map(|(user, _)| *user)));
+        (above, below)
+    }
+}
+
+/// What becomes of a move when another one is applied.
+enum Fate {
+    /// It is as it was.
+    Intact,
+    /// Its source may be another.
+    Gone,
+    /// Its source is as it was; its edit may be another.
+    Changed,
+}
+
+/// Everything that `next` leads to from these nodes, themselves included.
+fn reached(graph: &Graph, from: &[NodeId], next: impl Fn(NodeId, &mut Vec<NodeId>)) -> NodeSet {
+    let mut stack: Vec<NodeId> = from.to_vec();
+    let mut reached = NodeSet::of(graph, std::iter::empty());
     while let Some(id) = stack.pop() {
         if reached.insert(id) {
-            stack.extend(graph.node(id).users.iter().map(|(user, _)| *user));
+            next(id, &mut stack);
         }
     }
-    let mut anchors: Vec<(NodeId, usize)> = reached.into_iter().map(|id| (id, 0)).collect();
-    anchors.sort_unstable();
-    anchors
+    reached
 }

@@ -1,25 +1,30 @@
 //! `Matcher`: finds the moves of a library at given nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, OpKind, View};
-use regraft_rules::{Found, Library, Refusal, Rooted, Writable, accept, closes_cycle, edit, sources_at};
-use rustc_hash::{FxHashMap, FxHashSet};
+use regraft_rules::{Found, Library, Refusal, Rooted, Writable, accept, edit, sources_at};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use super::automaton::{Automaton, Leaf, Numbering};
+use super::automaton::{Automaton, Leaf};
 use super::facts::Facts;
+use super::inquiries::Inquiry;
+use super::numbering::Numbering;
 use super::rewrite::Move;
 use super::template::{Template, place_of};
 use super::witness::{Asked, Question, Witness};
 
-/// Which rules to match.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// All of them.
-    All,
-    /// Those with several roots.
-    Merges,
+/// What rules offer at some nodes.
+#[derive(Default)]
+pub(super) struct Offer {
+    /// Moves.
+    pub(super) moves: Vec<Arc<Move>>,
+    /// Matches that would close a cycle.
+    pub(super) blocked: Vec<Arc<Move>>,
+    /// For each node, what was asked to find out.
+    pub(super) asked: Vec<(NodeId, Arc<Inquiry>)>,
 }
 
 /// Matches that were not rewritten: `(rule, why)`, and where.
@@ -29,28 +34,31 @@ pub type Refusals = BTreeMap<(String, String), BTreeSet<String>>;
 pub struct Matcher<'a> {
     library: &'a Library,
     writable: &'a dyn Writable,
-    /// For each kind of operator, the most operators on a path of a pattern rooted there.
-    depths: Vec<usize>,
-    radius: usize,
+    /// For each kind of operator, whether a pattern is rooted there.
+    has_rules: Vec<bool>,
+    numbering: Numbering,
     automaton: Automaton,
     /// By the kind of the anchor and the rule.
     of_rules: FxHashMap<(OpKind, usize), Automaton>,
     /// Matches that were not rewritten.
     pub refusals: Refusals,
+    /// What was recorded there: rule, node, and a hash of the reason.
+    refused: FxHashSet<(usize, NodeId, u64)>,
 }
 
 impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
-        let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
+        let has_rules = OpKind::ALL.iter().map(|kind| !library.rooted_at(*kind).is_empty());
         Matcher {
             library,
             writable,
-            depths: depths.collect(),
-            radius: library.radius(),
+            has_rules: has_rules.collect(),
+            numbering: Numbering::default(),
             automaton: Automaton::of_all(),
             of_rules: FxHashMap::default(),
             refusals: Default::default(),
+            refused: FxHashSet::default(),
         }
     }
 
@@ -64,93 +72,75 @@ impl<'a> Matcher<'a> {
         self.writable
     }
 
-    /// How many nodes downstream of a change the root of a match that it touches can be.
-    pub(super) fn radius(&self) -> usize {
-        self.radius
-    }
-
-    /// The most operators on a path of a pattern whose root is of this kind.
-    pub(super) fn depth(&self, kind: OpKind) -> usize {
-        self.depths[kind as usize]
-    }
-
-    /// Moves rooted at one of `anchors`, each match once.
-    ///
-    /// Patterns no deeper than an anchor's distance are skipped there.
-    pub(super) fn at(
-        &mut self,
-        (graph, facts): (&Graph, &Facts<'_>),
-        anchors: &[(NodeId, usize)],
-        which: Which,
-        seen: &mut FxHashSet<u64>,
-    ) -> Vec<Arc<Move>> {
+    /// What rules offer at `anchors`: each match once, and none of those `seen`.
+    pub(super) fn at(&mut self, (graph, facts): (&Graph, &Facts<'_>), anchors: &[NodeId], seen: &mut FxHashSet<u64>) -> Offer {
         self.automaton.enter(graph, facts);
-        let (mut moves, mut nodes) = (Vec::new(), Numbering::new());
-        for (anchor, distance) in anchors {
-            let node = graph.node(*anchor);
-            if node.constant || self.depth(node.op.kind()) <= *distance {
+        let (mut offer, mut nodes) = (Offer::default(), std::mem::take(&mut self.numbering));
+        for anchor in anchors.iter().copied() {
+            let node = graph.node(anchor);
+            if node.constant || !self.has_rules[node.op.kind() as usize] {
                 continue;
             }
-            let leaf = match self.automaton.walk(graph, facts, *anchor, &mut nodes) {
+            let leaf = match self.automaton.walk(graph, facts, anchor, &mut nodes) {
                 Some(leaf) => leaf.clone(),
-                None => self.learn(graph, facts, *anchor, &mut nodes),
+                None => self.learn(graph, facts, anchor, &mut nodes),
             };
+            offer.asked.push((anchor, Arc::new(Inquiry::about(leaf.asked.iter().map(|at| nodes.all()[*at as usize])))));
             for template in &leaf.templates {
-                if template.depth <= *distance || (which == Which::Merges && !template.is_merge) {
+                let place = template.place(graph, nodes.all());
+                let identity = template.identity(&place);
+                if seen.contains(&identity) {
                     continue;
                 }
-                let places = template.place(graph, &nodes);
-                let place = template.identity(&places);
-                if seen.contains(&place) {
+                let found = Arc::new(Move::new(template, graph, place, identity));
+                if template.reads_below && found.closes_cycle(graph) {
+                    self.refuse(graph, anchor, template.rule, &Refusal::Cycle.to_string());
+                    offer.blocked.push(found);
                     continue;
                 }
-                let rewrite = template.at(&places);
-                if template.reads_below && closes_cycle(graph, &rewrite.patch) {
-                    self.refuse(graph, *anchor, template.rule, &Refusal::Cycle.to_string());
-                    continue;
-                }
-                seen.insert(place);
-                moves.push(Arc::new(Move::new(template, rewrite, place)));
+                seen.insert(identity);
+                offer.moves.push(found);
             }
             for (rule, why) in &leaf.refusals {
-                self.refuse(graph, *anchor, *rule, why);
+                self.refuse(graph, anchor, *rule, why);
             }
         }
-        moves
+        self.numbering = nodes;
+        offer
     }
 
     /// Matches all rules at a node and remembers what it took. Fills in the nodes that the result
     /// speaks of.
     fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
         let (found, asked) = self.found(graph, facts, anchor);
-        match numbered(graph, facts, anchor, &asked, &found) {
-            Some((numbers, known)) => {
-                let leaf = Arc::new(Leaf { questions: Vec::new(), ..known });
-                self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
-                *nodes = numbers;
-                leaf
-            }
-            // By their ids, nodes are known in this graph alone.
-            _ => {
-                nodes.clear();
-                nodes.extend((0..graph.capacity() as u32).map(NodeId));
-                Arc::new(found)
-            }
+        if let Some((numbers, known)) = numbered(graph, facts, anchor, &asked, &found) {
+            let leaf = Arc::new(Leaf { questions: Vec::new(), ..known });
+            self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
+            *nodes = numbers;
+            return leaf;
         }
+        // By their ids, nodes are known in this graph alone.
+        nodes.begin(graph, NodeId(0));
+        (1..graph.capacity() as u32).for_each(|id| {
+            nodes.number(NodeId(id));
+        });
+        let templates = found.templates.iter().filter_map(|template| template.numbered(graph, nodes).map(Arc::new)).collect();
+        let asked = asked.questions.iter().filter_map(|question| question.subject()).map(|id| id.0).collect();
+        Arc::new(Leaf { templates, asked, ..found })
     }
 
     /// All matches at a node, as templates whose nodes are ids, and the questions that it took.
     fn found(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId) -> (Leaf, Asked) {
         let (mut all, mut asked) = (Leaf::default(), Asked::default());
         asked.note(Question::Node(anchor));
-        let (library, kind, mut nodes) = (self.library, graph.kind(anchor), Numbering::new());
+        let (library, kind, mut nodes) = (self.library, graph.kind(anchor), Numbering::default());
         for roots in library.rooted_at(kind).chunk_by(|a, b| a.rule == b.rule) {
             let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
             automaton.enter(graph, facts);
             if let Some(leaf) = automaton.walk(graph, facts, anchor, &mut nodes) {
-                let absolute = |question: &Question<u16>| question.about(|at| nodes.get(usize::from(at)).copied());
+                let absolute = |question: &Question<u16>| question.about(|at| Some(nodes.node(at)));
                 leaf.questions.iter().filter_map(absolute).for_each(|question| asked.note(question));
-                all.templates.extend(leaf.templates.iter().map(|template| Arc::new(template.with_ids(&template.place(graph, &nodes)))));
+                all.templates.extend(leaf.templates.iter().filter_map(|template| template.with_ids(graph, nodes.all()).map(Arc::new)));
                 all.refusals.extend(leaf.refusals.iter().cloned());
                 continue;
             }
@@ -175,7 +165,6 @@ impl<'a> Matcher<'a> {
         let mut seen = FxHashSet::default();
         view.kind(anchor);
         let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
-        let depth = roots.iter().map(|r| r.depth).max().unwrap_or(0);
         let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
         // Of the operand orders of a symmetric merge only one counts: the same one, whichever of its
         // roots is the anchor.
@@ -193,7 +182,7 @@ impl<'a> Matcher<'a> {
                     if !edit.reads_below {
                         seen.insert(place);
                     }
-                    leaf.templates.push(Arc::new(Template::new(view, graph, at, depth, rule, found, edit)));
+                    leaf.templates.push(Arc::new(Template::new(view, graph, at, rule, found, edit)));
                 }
                 Err(Refusal::Guard | Refusal::Nothing) => {}
                 Err(why) => leaf.refusals.push((at, why.to_string())),
@@ -204,6 +193,11 @@ impl<'a> Matcher<'a> {
 
     /// Records why a match was not rewritten, once per place.
     fn refuse(&mut self, graph: &Graph, anchor: NodeId, rule: usize, why: &str) {
+        let mut hasher = FxHasher::default();
+        why.hash(&mut hasher);
+        if !self.refused.insert((rule, anchor, hasher.finish())) {
+            return;
+        }
         let node = graph.node(anchor);
         let name = node.names.iter().flatten().next();
         let place = name.map_or_else(|| format!("{}#{}", node.op.kind().name(), anchor.0), |n| n.to_string());
@@ -217,5 +211,8 @@ impl<'a> Matcher<'a> {
 fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf) -> Option<(Numbering, Leaf)> {
     let (nodes, questions) = Automaton::numbered(graph, facts, anchor, asked)?;
     let templates = found.templates.iter().map(|template| template.numbered(graph, &nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
-    Some((nodes, Leaf { templates, refusals: found.refusals.clone(), questions }))
+    let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).map(u32::from).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    Some((nodes, Leaf { templates, refusals: found.refusals.clone(), questions, asked }))
 }

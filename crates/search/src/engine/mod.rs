@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Engine`] | the state: a graph with its key and cost; moves are applied and undone |
 //! | [`Move`] | one rule at one place |
+//! | [`Moves`] | the moves of a state, shared with the states around it |
 //! | [`Matcher`] | finds moves at given nodes |
 //! | [`all_moves`], [`next_moves`] | the moves of a state, from scratch or from those before |
 
@@ -12,7 +13,12 @@ mod counters;
 mod facts;
 mod hash;
 mod index;
+mod inquiries;
 mod matcher;
+mod moves;
+mod near;
+mod node_set;
+mod numbering;
 mod rewrite;
 mod state;
 mod step;
@@ -22,5 +28,6 @@ mod witness;
 pub use counters::Counters;
 pub use index::{all_moves, next_moves};
 pub use matcher::{Matcher, Refusals};
+pub use moves::Moves;
 pub use rewrite::Move;
 pub use state::Engine;

@@ -1,12 +1,13 @@
 //! `Move`: a rewrite that can be applied in the state where it was found.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use regraft_ir::{NodeId, Patch};
+use regraft_ir::{Graph, NodeId, Patch};
 use regraft_rules::{Found, Rule};
 use smallvec::SmallVec;
 
-use super::template::{Rewrite, Template, place_of};
+use super::near::Near;
+use super::template::{Place, Template, place_of};
 
 /// A rewrite that can be applied in the state where it was found: one rule at one place.
 #[derive(Debug)]
@@ -15,45 +16,85 @@ pub struct Move {
     pub rule: usize,
     /// Operators of the source.
     pub nodes: SmallVec<[NodeId; 6]>,
-    /// The edit.
-    pub patch: Patch,
     template: Arc<Template>,
-    /// Existing nodes that stand for nodes of the target.
-    reused: SmallVec<[NodeId; 4]>,
-    /// Nodes that the edit reads or puts in the place of others.
-    reads: SmallVec<[NodeId; 8]>,
-    place: u64,
+    /// The nodes that the template speaks of.
+    place: Place,
+    patch: OnceLock<Patch>,
+    /// Nodes whose change may change this move.
+    near: Near,
+    identity: u64,
 }
 
 impl Move {
     /// A template at a place with this identity.
-    pub(super) fn new(template: &Arc<Template>, Rewrite { nodes, reused, patch }: Rewrite, place: u64) -> Move {
-        let mut reads: SmallVec<[NodeId; 8]> = patch.reads().map(|v| v.node).collect();
-        reads.sort_unstable();
-        reads.dedup();
-        Move { rule: template.rule, nodes, patch, template: template.clone(), reused, reads, place }
+    pub(super) fn new(template: &Arc<Template>, graph: &Graph, place: Place, identity: u64) -> Move {
+        let nodes: SmallVec<[NodeId; 6]> = template.nodes(&place).collect();
+        let operands = nodes.iter().filter(|_| template.asks_for_readers).flat_map(|id| &graph.node(*id).inputs).map(|value| value.node);
+        let near = Near::of(nodes.iter().copied().chain(operands).chain(template.reused(&place)).chain(template.reads(&place)));
+        Move { rule: template.rule, nodes, template: template.clone(), place, patch: OnceLock::new(), near, identity }
+    }
+
+    /// The edit.
+    pub fn patch(&self) -> &Patch {
+        self.patch.get_or_init(|| self.template.patch(&self.place))
+    }
+
+    /// The edit, of numbered nodes, and which nodes they are.
+    pub(super) fn edit(&self) -> (&Patch, &[NodeId]) {
+        (self.template.edit(), &self.place)
+    }
+
+    /// How many nodes it makes.
+    pub fn makes(&self) -> usize {
+        self.template.edit().create.len()
     }
 
     /// Nodes that the edit reads or puts in the place of others.
-    pub(super) fn reads(&self) -> &[NodeId] {
-        &self.reads
+    pub(super) fn reads(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.template.reads(&self.place)
+    }
+
+    /// The nodes whose results are replaced.
+    pub(super) fn roots(&self) -> SmallVec<[NodeId; 2]> {
+        self.template.roots(&self.place).collect()
+    }
+
+    /// Whether several roots become one rewrite.
+    pub(super) fn is_merge(&self) -> bool {
+        self.template.edit().replace.len() > 1
+    }
+
+    /// Nodes whose change may change this move.
+    pub(super) fn near(&self) -> &Near {
+        &self.near
+    }
+
+    /// Whether it would close a cycle.
+    pub(super) fn closes_cycle(&self, graph: &Graph) -> bool {
+        let roots = self.roots();
+        // What all of them read themselves depends on none of them.
+        let is_above = |id: &NodeId| roots.iter().all(|root| graph.node(*root).inputs.iter().any(|value| value.node == *id));
+        // What depends on constants alone does not depend on a root that does not.
+        let all_vary = roots.iter().all(|root| !graph.node(*root).constant);
+        let read = self.reads().filter(|id| !(all_vary && graph.node(*id).constant || is_above(id)));
+        regraft_rules::depends(graph, read, &roots)
     }
 
     /// Identity of the match: rule, operators, operand order.
     ///
     /// The same in every run from the same graph, regardless of the other rules.
     pub fn match_id(&self) -> u64 {
-        self.place
+        self.identity
     }
 
     /// Whether this move rewrites this match of `rule`, with the same operand order.
     pub fn is_at(&self, rule: &Rule, found: &Found) -> bool {
-        self.place == place_of(rule, found)
+        self.identity == place_of(rule, found)
     }
 
     /// Existing nodes that stand for nodes of the target.
-    pub fn reused(&self) -> &[NodeId] {
-        &self.reused
+    pub fn reused(&self) -> impl ExactSizeIterator<Item = NodeId> + '_ {
+        self.template.reused(&self.place)
     }
 
     /// Hashes of the new operators with their operand types, in the order of the patch.

@@ -11,7 +11,7 @@ use super::counters::Counters;
 use super::facts::{Fact, Facts};
 use super::hash::core;
 use super::rewrite::Move;
-use super::step::{Step, repriced};
+use super::step::{Step, repriced, rewired};
 
 /// A graph under rewriting.
 pub struct Engine<'a> {
@@ -21,6 +21,8 @@ pub struct Engine<'a> {
     outputs_share: u128,
     cost: Ns,
     steps: Vec<Step>,
+    /// Previous facts of the nodes that steps changed, in the order of the steps.
+    log: Vec<(NodeId, Fact)>,
     counters: Counters,
 }
 
@@ -33,15 +35,16 @@ impl<'a> Engine<'a> {
         for id in graph.topological() {
             let node = graph.node(id);
             facts.admit(&graph, id, core(&node.op, node.inputs.iter().map(|v| graph.ty(*v))));
-            facts[id].price = facts.price(&graph, id);
-            cost = cost.saturating_add(facts[id].price);
+            let price = facts.price(&graph, id);
+            facts.set_price(&graph, id, price);
+            cost = cost.saturating_add(price);
         }
         for id in graph.ids() {
             facts[id].share = facts.share(&graph, id);
             key = key.wrapping_add(facts[id].share);
         }
         let outputs_share = facts.share_of_outputs(&graph);
-        Engine { graph, facts, key, outputs_share, cost, steps: Vec::new(), counters: Counters::default() }
+        Engine { graph, facts, key, outputs_share, cost, steps: Vec::new(), log: Vec::new(), counters: Counters::default() }
     }
 
     /// The current graph.
@@ -98,35 +101,38 @@ impl<'a> Engine<'a> {
 
     /// Applies a move found in this very state.
     pub fn apply(&mut self, step: &Move) {
-        let (key, cost, outputs_share) = (self.key, self.cost, self.outputs_share);
-        let applied = self.graph.apply(&step.patch);
+        let (key, cost, outputs_share, facts) = (self.key, self.cost, self.outputs_share, self.log.len());
+        let (patch, place) = step.edit();
+        let applied = self.graph.apply_at(patch, |id| place[id.0 as usize]);
         self.facts.fit(&self.graph);
-        let mut before: SmallVec<[(NodeId, Fact); 16]> = SmallVec::new();
         for (id, _) in &applied.removed {
             let gone = std::mem::take(&mut self.facts[*id]);
             self.key = self.key.wrapping_sub(gone.share);
             self.cost -= gone.price;
-            before.push((*id, gone));
+            self.log.push((*id, gone));
         }
+        let (rewired, repriced) = (rewired(&self.graph, &applied), repriced(&self.graph, &self.facts, &applied));
+        let is_new = |id: &NodeId| applied.created.first().is_some_and(|first| id >= first);
+        self.log.extend(repriced.iter().filter(|id| !is_new(id)).map(|id| (*id, self.facts[*id])));
         for (created, core) in applied.created.iter().zip(step.cores()) {
             self.facts.admit(&self.graph, *created, *core);
         }
-        for id in repriced(&self.graph, &applied) {
-            let old = self.facts[id];
-            if !applied.created.contains(&id) {
-                before.push((id, old));
-            }
-            let (share, price) = (self.facts.share(&self.graph, id), self.facts.price(&self.graph, id));
-            self.key = self.key.wrapping_add(share).wrapping_sub(old.share);
-            self.cost = self.cost - old.price + price;
-            self.facts[id] = Fact { share, price, ..old };
+        for id in rewired {
+            let share = self.facts.share(&self.graph, id);
+            self.key = self.key.wrapping_add(share).wrapping_sub(self.facts[id].share);
+            self.facts[id].share = share;
+        }
+        for id in repriced {
+            let (before, price) = (self.facts[id].price, self.facts.price(&self.graph, id));
+            self.cost = self.cost - before + price;
+            self.facts.set_price(&self.graph, id, price);
         }
         if !applied.outputs.is_empty() {
             self.outputs_share = self.facts.share_of_outputs(&self.graph);
         }
         self.counters.applied += 1;
         let (adds_paths, drops_paths) = (step.adds_paths(), step.drops_paths());
-        self.steps.push(Step { applied, adds_paths, drops_paths, facts: before, key, cost, outputs_share });
+        self.steps.push(Step { applied, adds_paths, drops_paths, facts, key, cost, outputs_share });
     }
 
     /// Undoes the latest move; false at the start state.
@@ -134,7 +140,7 @@ impl<'a> Engine<'a> {
         let Some(step) = self.steps.pop() else { return false };
         self.graph.undo(step.applied);
         self.facts.fit(&self.graph);
-        for (id, old) in step.facts {
+        for (id, old) in self.log.drain(step.facts..) {
             self.facts[id] = old;
         }
         (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
@@ -152,6 +158,12 @@ impl<'a> Engine<'a> {
         self.last_step().map_or(&[], |step| &step.applied.created)
     }
 
+    /// The cores of nodes that the latest move made, or that read something else since.
+    pub(super) fn came(&self) -> SmallVec<[u64; 16]> {
+        let step = self.last_step().into_iter();
+        step.flat_map(|step| rewired(&self.graph, &step.applied)).map(|id| self.facts[id].core).collect()
+    }
+
     /// Nodes that the latest move took away.
     pub fn removed(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.last_step().into_iter().flat_map(|step| step.applied.removed.iter().map(|(id, _)| *id))
@@ -160,7 +172,7 @@ impl<'a> Engine<'a> {
     /// Nodes whose prices the latest move may have changed, those that it took away included, those
     /// that it made not.
     pub fn repriced(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.last_step().into_iter().flat_map(|step| step.facts.iter().map(|(id, _)| *id))
+        self.last_step().into_iter().flat_map(|step| self.log[step.facts..].iter().map(|(id, _)| *id))
     }
 
     /// The kind of a move: equal for moves of one rule at matches with the same operators, operand

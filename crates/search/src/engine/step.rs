@@ -4,7 +4,7 @@ use regraft_cost::Ns;
 use regraft_ir::{Applied, Graph, NodeId};
 use smallvec::SmallVec;
 
-use super::facts::Fact;
+use super::facts::Facts;
 
 /// A short list of nodes, sorted and without duplicates.
 pub(super) type Nodes = SmallVec<[NodeId; 24]>;
@@ -17,8 +17,8 @@ pub(super) struct Step {
     pub(super) adds_paths: bool,
     /// As in the [`Move`](super::Move).
     pub(super) drops_paths: bool,
-    /// Previous facts of nodes that this step changed.
-    pub(super) facts: SmallVec<[(NodeId, Fact); 16]>,
+    /// Where the previous facts of nodes that this step changed begin in the log.
+    pub(super) facts: usize,
     /// The previous key.
     pub(super) key: u128,
     /// The previous cost.
@@ -53,10 +53,19 @@ impl Step {
     }
 }
 
-/// Nodes whose share of the key or price a patch may have changed.
+/// Nodes that a patch made, or that read another value than before.
+pub(super) fn rewired(graph: &Graph, applied: &Applied) -> Nodes {
+    let mut rewired = Nodes::new();
+    rewired.extend(applied.created.iter().copied());
+    rewired.extend(applied.rewired.iter().map(|(reader, ..)| *reader).filter(|id| graph.get(*id).is_some()));
+    sort(&mut rewired);
+    rewired
+}
+
+/// Nodes whose price a patch may have changed; `facts` are those before it.
 ///
 /// Prices depend on producers and readers one hop away, so both sides of every changed edge count.
-pub(super) fn repriced(graph: &Graph, applied: &Applied) -> Nodes {
+pub(super) fn repriced(graph: &Graph, facts: &Facts<'_>, applied: &Applied) -> Nodes {
     let mut touched = Nodes::new();
     for (_, node) in &applied.removed {
         touched.extend(node.inputs.iter().map(|v| v.node));
@@ -72,17 +81,24 @@ pub(super) fn repriced(graph: &Graph, applied: &Applied) -> Nodes {
         // An existing value may be the replacement: its producer has more readers now.
         touched.extend(producers(graph, *reader));
     }
+    for (index, old) in &applied.outputs {
+        touched.push(old.node);
+        touched.push(graph.outputs()[*index].value.node);
+    }
     sort(&mut touched);
     touched.retain(|id| graph.get(*id).is_some());
     // An operator that lost or gained a reader may now have a single one, or no longer: that
     // changes the cost of its readers.
-    for at in 0..touched.len() {
+    let changed = touched.len();
+    for at in 0..changed {
         let node = graph.node(touched[at]);
-        if !node.constant {
+        if !node.constant && facts[touched[at]].has_one_reader != (node.users.len() == 1) {
             touched.extend(node.users.iter().map(|(user, _)| *user));
         }
     }
-    sort(&mut touched);
+    if touched.len() > changed {
+        sort(&mut touched);
+    }
     touched
 }
 

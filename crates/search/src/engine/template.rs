@@ -1,15 +1,14 @@
 //! `Template`: a rewrite of nodes that are known by number.
 
-use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
-use regraft_ir::{Graph, NewNode, NodeId, Patch, PatchValue, ValueId, View};
+use regraft_ir::{Graph, NodeId, Patch, PatchValue, ValueId, View};
 use regraft_rules::{Edit, Found, Rule};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::hash::core;
+use super::numbering::Numbering;
 
 /// A rewrite at any place where the surroundings are as they were where it was found. Its nodes are
 /// numbers; see [`Automaton`](super::automaton::Automaton).
@@ -17,8 +16,6 @@ use super::hash::core;
 pub(super) struct Template {
     /// Index of the rule in the library.
     pub(super) rule: usize,
-    /// The most operators on a path of the pattern that is rooted at the anchor.
-    pub(super) depth: usize,
     /// Whether several roots become one rewrite.
     pub(super) is_merge: bool,
     /// Whether readers of the operands matter to the rule.
@@ -40,28 +37,31 @@ pub(super) struct Template {
     nodes: SmallVec<[NodeId; 6]>,
     covers: SmallVec<[ValueId; 12]>,
     patch: Patch,
-    /// Which of the graph's inputs stand behind the numbered nodes: the patch reads their sizes.
-    inputs: SmallVec<[u32; 2]>,
+    /// Nodes that the edit reads or puts in the place of others.
+    reads: SmallVec<[NodeId; 8]>,
+    /// The nodes that it speaks of, in the order of their numbers here; none if these are ids.
+    members: SmallVec<[Member; 12]>,
 }
 
-/// A [`Template`] at one place.
-pub(super) struct Rewrite {
-    /// Operators of the source.
-    pub(super) nodes: SmallVec<[NodeId; 6]>,
-    /// Existing nodes that stand for nodes of the target.
-    pub(super) reused: SmallVec<[NodeId; 4]>,
-    /// The edit.
-    pub(super) patch: Patch,
+/// A node, as those see it who know the surroundings of the anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    /// By its number there.
+    Numbered(u32),
+    /// An input of the graph, whose sizes the patch reads.
+    Input(u32),
 }
+
+/// The nodes that a template speaks of.
+pub(super) type Place = SmallVec<[NodeId; 12]>;
 
 impl Template {
     /// The rewrite of a match, its nodes being ids.
-    pub(super) fn new(view: &dyn View, graph: &Graph, rule: usize, depth: usize, by: &Rule, found: Found, edit: Edit) -> Template {
+    pub(super) fn new(view: &dyn View, graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Template {
         let Edit { patch, reads_below, reused } = edit;
         let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
         Template {
             rule,
-            depth,
             is_merge: found.is_merge(),
             asks_for_readers: by.asks_for_readers(),
             reads_below,
@@ -72,72 +72,102 @@ impl Template {
             name: hash_of_name(by),
             covers: found.covers(),
             nodes: found.nodes,
+            reads: distinct(patch.reads().map(|value| value.node)),
             patch,
-            inputs: SmallVec::new(),
+            members: SmallVec::new(),
         }
     }
 
     /// The same with numbers in place of ids. `None` if one of its nodes has no number and is no
     /// input of the graph.
-    pub(super) fn numbered(&self, graph: &Graph, nodes: &[NodeId]) -> Option<Template> {
-        let mut inputs: SmallVec<[u32; 2]> = SmallVec::new();
+    pub(super) fn numbered(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {
+        let mut members: SmallVec<[Member; 12]> = SmallVec::new();
         let mut number = |id: NodeId| {
-            if let Some(at) = nodes.iter().position(|n| *n == id) {
-                return Some(NodeId(at as u32));
-            }
-            let input = graph.inputs().iter().position(|input| *input == id)? as u32;
-            let at = inputs.iter().position(|known| *known == input).unwrap_or_else(|| {
-                inputs.push(input);
-                inputs.len() - 1
+            let numbered = nodes.get(id).map(Member::Numbered);
+            let input = || graph.inputs().iter().position(|input| *input == id).map(|at| Member::Input(at as u32));
+            let member = numbered.or_else(input)?;
+            let at = members.iter().position(|known| *known == member).unwrap_or_else(|| {
+                members.push(member);
+                members.len() - 1
             });
-            Some(NodeId((nodes.len() + at) as u32))
+            Some(NodeId(at as u32))
         };
-        let patch = renumbered(&self.patch, &mut number)?;
-        let ids = self.nodes.iter().map(|id| number(*id)).collect::<Option<_>>()?;
-        let reused = self.reused.iter().map(|id| number(*id)).collect::<Option<_>>()?;
-        let covers = self.covers.iter().map(|v| Some(number(v.node)?.port(v.port))).collect::<Option<_>>()?;
-        Some(Template { nodes: ids, reused, covers, patch, inputs, cores: self.cores.clone(), ..*self })
+        let template = self.renamed(&mut number)?;
+        Some(Template { members, ..template })
     }
 
-    /// The same with ids in place of numbers, where the numbered nodes are these.
-    pub(super) fn with_ids(&self, nodes: &[NodeId]) -> Template {
-        let Rewrite { nodes: ids, reused, patch } = self.at(nodes);
-        let covers = self.covers.iter().map(|v| nodes[v.node.0 as usize].port(v.port)).collect();
-        Template { nodes: ids, reused, covers, patch, inputs: SmallVec::new(), cores: self.cores.clone(), ..*self }
+    /// The same with ids in place of numbers, where those known at the anchor are these.
+    pub(super) fn with_ids(&self, graph: &Graph, nodes: &[NodeId]) -> Option<Template> {
+        let place = self.place(graph, nodes);
+        self.renamed(&mut |at| place.get(at.0 as usize).copied())
     }
 
-    /// The nodes that it speaks of, by number, where the numbered ones are these.
-    pub(super) fn place<'n>(&self, graph: &Graph, nodes: &'n [NodeId]) -> Cow<'n, [NodeId]> {
-        if self.inputs.is_empty() {
-            return Cow::Borrowed(nodes);
-        }
-        nodes.iter().copied().chain(self.inputs.iter().map(|at| graph.inputs()[*at as usize])).collect()
+    /// The same of other nodes.
+    fn renamed(&self, name: &mut dyn FnMut(NodeId) -> Option<NodeId>) -> Option<Template> {
+        Some(Template {
+            nodes: self.nodes.iter().map(|id| name(*id)).collect::<Option<_>>()?,
+            reused: self.reused.iter().map(|id| name(*id)).collect::<Option<_>>()?,
+            covers: self.covers.iter().map(|v| Some(name(v.node)?.port(v.port))).collect::<Option<_>>()?,
+            reads: self.reads.iter().map(|id| name(*id)).collect::<Option<_>>()?,
+            patch: renamed(&self.patch, name)?,
+            members: SmallVec::new(),
+            cores: self.cores.clone(),
+            ..*self
+        })
+    }
+
+    /// The nodes that it speaks of, where those known at the anchor are these.
+    pub(super) fn place(&self, graph: &Graph, nodes: &[NodeId]) -> Place {
+        let node = |member: &Member| match member {
+            Member::Numbered(at) => nodes[*at as usize],
+            Member::Input(at) => graph.inputs()[*at as usize],
+        };
+        self.members.iter().map(node).collect()
     }
 
     /// Identity of the match at a place.
-    pub(super) fn identity(&self, nodes: &[NodeId]) -> u64 {
-        let at = self.covers.iter().map(|v| nodes[v.node.0 as usize].port(v.port)).collect();
+    pub(super) fn identity(&self, place: &[NodeId]) -> u64 {
+        let at = self.covers.iter().map(|v| place[v.node.0 as usize].port(v.port)).collect();
         identity(self.name, self.is_merge, at)
     }
 
-    /// The rewrite at a place.
-    pub(super) fn at(&self, nodes: &[NodeId]) -> Rewrite {
-        let here = |id: NodeId| nodes[id.0 as usize];
-        let value = |v: &PatchValue| match v {
-            PatchValue::Old(v) => PatchValue::Old(here(v.node).port(v.port)),
-            new @ PatchValue::New { .. } => *new,
-        };
-        let create =
-            |new: &NewNode| NewNode { op: new.op.clone(), inputs: new.inputs.iter().map(value).collect(), types: new.types.clone() };
-        Rewrite {
-            nodes: self.nodes.iter().map(|id| here(*id)).collect(),
-            reused: self.reused.iter().map(|id| here(*id)).collect(),
-            patch: Patch {
-                cause: Arc::clone(&self.patch.cause),
-                create: self.patch.create.iter().map(create).collect(),
-                replace: self.patch.replace.iter().map(|(old, new)| (here(old.node).port(old.port), value(new))).collect(),
-            },
+    /// Operators of the source at a place.
+    pub(super) fn nodes<'p>(&'p self, place: &'p [NodeId]) -> impl Iterator<Item = NodeId> + 'p {
+        self.nodes.iter().map(|id| place[id.0 as usize])
+    }
+
+    /// Existing nodes that stand for nodes of the target at a place.
+    pub(super) fn reused<'p>(&'p self, place: &'p [NodeId]) -> impl ExactSizeIterator<Item = NodeId> + 'p {
+        self.reused.iter().map(|id| place[id.0 as usize])
+    }
+
+    /// Nodes that the edit reads or puts in the place of others.
+    pub(super) fn reads<'p>(&'p self, place: &'p [NodeId]) -> impl Iterator<Item = NodeId> + 'p {
+        self.reads.iter().map(|id| place[id.0 as usize])
+    }
+
+    /// The nodes whose results are replaced.
+    pub(super) fn roots<'p>(&'p self, place: &'p [NodeId]) -> impl Iterator<Item = NodeId> + 'p {
+        self.patch.replace.iter().map(|(old, _)| place[old.node.0 as usize])
+    }
+
+    /// The edit, of numbered nodes.
+    pub(super) fn edit(&self) -> &Patch {
+        &self.patch
+    }
+
+    /// The edit at a place.
+    pub(super) fn patch(&self, place: &[NodeId]) -> Patch {
+        let mut patch = self.patch.clone();
+        let here = |id: &mut NodeId| *id = place[id.0 as usize];
+        let operands = patch.create.iter_mut().flat_map(|new| &mut new.inputs);
+        for value in operands.chain(patch.replace.iter_mut().map(|(_, new)| new)) {
+            if let PatchValue::Old(old) = value {
+                here(&mut old.node);
+            }
         }
+        patch.replace.iter_mut().for_each(|(old, _)| here(&mut old.node));
+        patch
     }
 }
 
@@ -162,18 +192,25 @@ fn identity(name: u64, is_merge: bool, mut covers: SmallVec<[ValueId; 12]>) -> u
     hasher.finish()
 }
 
-fn renumbered(patch: &Patch, number: &mut dyn FnMut(NodeId) -> Option<NodeId>) -> Option<Patch> {
+fn distinct(ids: impl Iterator<Item = NodeId>) -> SmallVec<[NodeId; 8]> {
+    let mut distinct: SmallVec<[NodeId; 8]> = ids.collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
+}
+
+fn renamed(patch: &Patch, name: &mut dyn FnMut(NodeId) -> Option<NodeId>) -> Option<Patch> {
     let mut patch = patch.clone();
     let mut value = |v: &mut PatchValue| {
         if let PatchValue::Old(v) = v {
-            v.node = number(v.node)?;
+            v.node = name(v.node)?;
         }
         Some(())
     };
     patch.create.iter_mut().flat_map(|new| &mut new.inputs).try_for_each(&mut value)?;
     patch.replace.iter_mut().try_for_each(|(_, new)| value(new))?;
     for (old, _) in &mut patch.replace {
-        old.node = number(old.node)?;
+        old.node = name(old.node)?;
     }
     Some(patch)
 }

@@ -23,7 +23,16 @@ pub(super) enum Question<N> {
     Order(N, N),
 }
 
-impl<N> Question<N> {
+impl<N: Copy> Question<N> {
+    /// The node whose change may change the answer, if there is one.
+    pub(super) fn subject(self) -> Option<N> {
+        match self {
+            Question::Node(node) | Question::Readers(node) | Question::Output(node, _) => Some(node),
+            // Constants and the order of nodes stay as they are.
+            Question::Content(_) | Question::Splat(_) | Question::Order(..) => None,
+        }
+    }
+
     /// The same about what `other` says; `None` if it says nothing about one of the nodes.
     pub(super) fn about<M>(self, other: impl Fn(N) -> Option<M>) -> Option<Question<M>> {
         Some(match self {

@@ -9,7 +9,7 @@ use regraft_cost::{CostModel, Roofline};
 use regraft_ir::eval::{NoOpaque, run};
 use regraft_ir::{Bindings, Class, Graph, Op, SplitMix64, Tensor, Value, normal, text};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
+use regraft_search::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 
 const CONV: &str = "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], group=1";
 const POINT: &str = "strides=[1,1], pads=[0,0,0,0], dilations=[1,1], group=1";
@@ -108,7 +108,7 @@ pub fn roofline() -> Roofline {
 pub struct Walk<'a> {
     pub engine: Engine<'a>,
     pub matcher: Matcher<'a>,
-    pub moves: Vec<Arc<Move>>,
+    pub moves: Moves,
     rng: SplitMix64,
 }
 

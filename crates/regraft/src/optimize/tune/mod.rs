@@ -460,7 +460,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut made: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
         for rewrite in rewrites {
             let (nodes, _) = made.entry(&rewrite.applied.rule).or_insert((0, &rewrite.applied.at));
-            *nodes += rewrite.step.patch.create.len();
+            *nodes += rewrite.step.makes();
         }
         let Some((rule, (_, at))) = made.into_iter().max_by_key(|(_, (nodes, _))| *nodes) else { return };
         self.leave_out(rule.to_string(), at.to_string(), format!("{because}, and it was left out"));

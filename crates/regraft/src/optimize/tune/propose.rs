@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
-use regraft_search::{Budget, Engine, Matcher, Move, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
+use regraft_search::{Budget, Engine, Matcher, Move, Moves, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
 use crate::optimize::request::Search;
 use crate::optimize::script::Rewrite;
@@ -121,7 +121,7 @@ pub fn explored(
 }
 
 /// Which of the moves of a state comes next, if any.
-type Choice<'a> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &[Arc<Move>]) -> Option<Arc<Move>> + 'a;
+type Choice<'a> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &Moves) -> Option<Arc<Move>> + 'a;
 
 /// Applies what `choose` chooses among the moves of a state, again and again.
 fn applied(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, choose: &Choice<'_>) -> Option<Proposal> {
@@ -160,7 +160,7 @@ pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Op
     for step in &script.moves {
         let before = engine.cost();
         let rule = &library.rules()[step.rule];
-        let at = step.patch.replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
+        let at = step.patch().replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
         engine.apply(step);
         let applied = Applied {
             rule: rule.name.to_string(),

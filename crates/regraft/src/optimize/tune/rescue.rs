@@ -129,7 +129,7 @@ impl Rescue<'_, '_> {
         let far = distances(&start.graph, complaint);
         let distance = |step: &Move| step.nodes.iter().filter_map(|node| far.get(node)).min().copied().unwrap_or(usize::MAX);
         let mut engine = Engine::new(start.graph.clone(), prices);
-        let mut moves = all_moves(&mut engine, &mut Matcher::new(library, &writable));
+        let mut moves: Vec<Arc<Move>> = all_moves(&mut engine, &mut Matcher::new(library, &writable)).iter().cloned().collect();
         moves.sort_by_key(|step| distance(step));
         let mut rules: Vec<&str> = Vec::new();
         for step in &moves {
