@@ -26,10 +26,12 @@ pub struct ValueId {
 
 impl NodeId {
     /// The first result.
+    #[inline]
     pub fn out(self) -> ValueId {
         self.port(0)
     }
     /// The result at `port`.
+    #[inline]
     pub fn port(self, port: u32) -> ValueId {
         ValueId { node: self, port }
     }
@@ -160,15 +162,18 @@ impl Graph {
     ///
     /// # Panics
     /// If the node was removed: ids of removed nodes must not be kept.
+    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         self.nodes[id.0 as usize].as_ref().expect("the node is alive")
     }
 
     /// The node with this id, if it is alive.
+    #[inline]
     pub fn get(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id.0 as usize)?.as_ref()
     }
 
+    #[inline]
     pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         self.nodes[id.0 as usize].as_mut().expect("the node is alive")
     }
@@ -184,6 +189,7 @@ impl Graph {
     }
 
     /// The type of a value, if known.
+    #[inline]
     pub fn ty(&self, value: ValueId) -> Option<&TensorType> {
         self.node(value.node).types[value.port as usize].as_ref()
     }
@@ -197,6 +203,7 @@ impl Graph {
     }
 
     /// True if a value depends on constants only.
+    #[inline]
     pub fn is_constant(&self, value: ValueId) -> bool {
         self.node(value.node).constant
     }
@@ -207,6 +214,7 @@ impl Graph {
     }
 
     /// One more than the largest id in use: the size for id-indexed tables.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.nodes.len()
     }
@@ -256,11 +264,13 @@ impl Graph {
     }
 
     /// True if a declared output returns this value.
+    #[inline]
     pub fn is_output(&self, value: ValueId) -> bool {
         self.outputs.iter().any(|o| o.value == value)
     }
 
     /// True if a declared output returns any result of this node.
+    #[inline]
     pub fn feeds_output(&self, id: NodeId) -> bool {
         self.outputs.iter().any(|o| o.value.node == id)
     }

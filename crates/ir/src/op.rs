@@ -210,6 +210,7 @@ macro_rules! operators {
 
         impl Op {
             /// The kind, without attributes.
+            #[inline]
             pub fn kind(&self) -> OpKind {
                 match self { $(Op::$name(_) => OpKind::$name),*, Op::Input(_) => OpKind::Input, Op::Constant(_) => OpKind::Constant, Op::Opaque(_) => OpKind::Opaque }
             }

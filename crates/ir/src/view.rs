@@ -65,34 +65,42 @@ impl dyn View + '_ {
 }
 
 impl View for Graph {
+    #[inline]
     fn kind(&self, id: NodeId) -> OpKind {
         self.node(id).op.kind()
     }
 
+    #[inline]
     fn op(&self, id: NodeId) -> &Op {
         &self.node(id).op
     }
 
+    #[inline]
     fn inputs(&self, id: NodeId) -> &[ValueId] {
         &self.node(id).inputs
     }
 
+    #[inline]
     fn types(&self, id: NodeId) -> &[Option<TensorType>] {
         &self.node(id).types
     }
 
+    #[inline]
     fn depends_on_constants_only(&self, id: NodeId) -> bool {
         self.node(id).constant
     }
 
+    #[inline]
     fn readers(&self, id: NodeId) -> &[(NodeId, u32)] {
         &self.node(id).users
     }
 
+    #[inline]
     fn is_output(&self, value: ValueId) -> bool {
         Graph::is_output(self, value)
     }
 
+    #[inline]
     fn is_before(&self, a: NodeId, b: NodeId) -> bool {
         a < b
     }

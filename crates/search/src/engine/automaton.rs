@@ -109,32 +109,45 @@ impl Automaton {
         }
     }
 
-    /// The nodes that questions and answers speak of by number, and the questions about them; `None`
-    /// if that cannot be remembered.
-    pub(super) fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked) -> Option<(Numbering, Vec<Question<u16>>)> {
-        let mut nodes = Numbering::from(graph, anchor);
+    /// The questions, about the nodes that they and their answers speak of by number, which `nodes`
+    /// then holds; `None` if that cannot be remembered.
+    pub(super) fn numbered(
+        graph: &Graph,
+        facts: &Facts<'_>,
+        anchor: NodeId,
+        asked: &Asked,
+        nodes: &mut Numbering,
+    ) -> Option<Vec<Question<u16>>> {
+        nodes.begin(graph, anchor);
         let mut questions = Vec::with_capacity(asked.questions.len());
         for question in &asked.questions {
-            let question = relative(*question, &nodes)?;
-            answer(graph, facts, 0, question, &mut nodes);
+            let question = relative(*question, nodes)?;
+            answer(graph, facts, 0, question, nodes);
             if nodes.all().len() > MOST_NODES {
                 return None;
             }
             questions.push(question);
         }
-        Some((nodes, questions))
+        Some(questions)
     }
 
     /// Remembers what matches at a node, and the questions that it took to find out.
-    pub(super) fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, leaf: Arc<Leaf>) {
+    pub(super) fn learn(
+        &mut self,
+        graph: &Graph,
+        facts: &Facts<'_>,
+        anchor: NodeId,
+        questions: &[Question<u16>],
+        leaf: Arc<Leaf>,
+        nodes: &mut Numbering,
+    ) {
         if self.states.len() >= self.most {
             self.clear();
         }
-        let mut nodes = Numbering::from(graph, anchor);
+        nodes.begin(graph, anchor);
         let mut at = 0u32;
-        for question in &asked.questions {
-            let Some(question) = relative(*question, &nodes) else { return };
-            let (answer, fresh) = (answer(graph, facts, at, question, &mut nodes), self.states.len() as u32);
+        for question in questions.iter().copied() {
+            let (answer, fresh) = (answer(graph, facts, at, question, nodes), self.states.len() as u32);
             at = match self.states.get(at as usize) {
                 None => {
                     self.states.push(State::Asks { question, first: (answer, fresh + 1) });

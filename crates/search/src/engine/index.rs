@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NodeId};
+use regraft_ir::{Graph, NewNode, NodeId};
 use regraft_rules::twin;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -31,18 +31,22 @@ pub fn next_moves(engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, before: &M
     let dirty = engine.dirty();
     let change =
         Change { engine, near: Near::of(dirty.iter().copied()), dirty: NodeSet::of(graph, dirty.iter().copied()), came: engine.came() };
-    let Surviving { moves, mut blocked, again } = change.surviving(before);
-    let mut anchors = before.asked().touched(&change.near, &change.dirty);
-    anchors.retain(|id| graph.get(*id).is_some());
+    let Surviving { mut moves, mut blocked, again } = change.surviving(before);
+    // A match lies downstream of a change that makes it; and where the answers are the same, so are the
+    // matches.
+    let touched = before.asked().touched(&change.near, &change.dirty);
+    let mut anchors = around(graph, &dirty, matcher);
+    anchors.retain(|id| before.asked().is_open(*id) || touched.binary_search(id).is_ok());
     anchors.extend(again);
-    anchors.extend(engine.created());
     anchors.sort_unstable();
     anchors.dedup();
+    moves.asked_mut().outdate(touched.into_iter().filter(|id| anchors.binary_search(id).is_err()));
     // What is found at an anchor covers it: other moves cannot be found again.
     let looked_at = NodeSet::of(graph, anchors.iter().copied());
     let near = Near::of(anchors.iter().copied());
     let met = moves.near(&near).filter(|m| m.nodes.iter().any(|id| looked_at.contains(*id)));
     let mut known: FxHashSet<u64> = met.map(|m| m.match_id()).collect();
+    blocked.retain(|m| !m.roots().iter().any(|id| looked_at.contains(*id)));
     let mut offer = matcher.at(engine.matched(), &anchors, &mut known);
     if engine.last_step().is_some_and(|step| step.drops_paths) {
         // A match that would have closed a cycle through the dropped path may be possible now,
@@ -117,10 +121,10 @@ impl Change<'_, '_> {
         // Targets reuse existing nodes: one that came or went changes the edit even at matches that the
         // change does not touch.
         let is_outdated = || {
-            let reads_gone = step.reads().any(|id| graph.get(id).is_none());
-            reads_gone
-                || self.came.iter().any(|core| step.cores().contains(core))
-                    && step.patch().create.iter().any(|new| twin(graph, &new.op, &new.inputs).is_some())
+            let is_new_twin = |(core, new): (&u64, &NewNode)| self.came.contains(core) && twin(graph, &new.op, &new.inputs).is_some();
+            step.reads().any(|id| graph.get(id).is_none())
+                || step.cores().iter().any(|core| self.came.contains(core))
+                    && step.cores().iter().zip(&step.patch().create).any(is_new_twin)
         };
         // A node that stands for one of the target may compute something else now.
         if step.reused().any(is_dirty) || step.reads().any(is_dirty) && is_outdated() { Fate::Changed } else { Fate::Intact }
@@ -157,4 +161,21 @@ fn reached(graph: &Graph, from: &[NodeId], next: impl Fn(NodeId, &mut Vec<NodeId
         }
     }
     reached
+}
+
+/// The anchors of the matches that a change may have made: at or downstream of it, no further than the
+/// patterns rooted there are deep.
+fn around(graph: &Graph, dirty: &[NodeId], matcher: &Matcher<'_>) -> Vec<NodeId> {
+    let mut seen = NodeSet::of(graph, std::iter::empty());
+    let mut reached: Vec<NodeId> = dirty.iter().copied().filter(|id| graph.get(*id).is_some() && seen.insert(*id)).collect();
+    let (mut anchors, mut frontier) = (Vec::with_capacity(64), 0..reached.len());
+    for far in 0..matcher.radius() {
+        anchors.extend(reached[frontier.clone()].iter().filter(|id| matcher.depth(graph.node(**id).op.kind()) > far));
+        for at in frontier.clone() {
+            let id = reached[at];
+            reached.extend(graph.node(id).users.iter().map(|(user, _)| *user).filter(|user| seen.insert(*user)));
+        }
+        frontier = frontier.end..reached.len();
+    }
+    anchors
 }

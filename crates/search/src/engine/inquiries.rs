@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use regraft_ir::NodeId;
+use smallvec::SmallVec;
 
 use super::near::Near;
 use super::node_set::NodeSet;
@@ -10,18 +11,18 @@ use super::node_set::NodeSet;
 /// Nodes of a block.
 const BLOCK: usize = 32;
 
-/// The nodes that were asked about to find the moves at one node: as long as they stay as they are,
-/// so do the moves.
+/// The nodes that were asked about to find the moves at one node: while they stay as they are, the
+/// same moves are found there.
 #[derive(Debug)]
 pub(super) struct Inquiry {
     near: Near,
-    nodes: Vec<NodeId>,
+    nodes: SmallVec<[NodeId; 16]>,
 }
 
 impl Inquiry {
     /// About these nodes.
     pub(super) fn about(nodes: impl Iterator<Item = NodeId>) -> Inquiry {
-        let nodes: Vec<NodeId> = nodes.collect();
+        let nodes: SmallVec<[NodeId; 16]> = nodes.collect();
         Inquiry { near: Near::of(nodes.iter().copied()), nodes }
     }
 }
@@ -37,6 +38,8 @@ pub(super) struct Inquiries {
 struct Block {
     near: Near,
     of: [Option<Arc<Inquiry>>; BLOCK],
+    /// Those that would be answered otherwise now: a bit each.
+    outdated: u32,
 }
 
 impl Inquiries {
@@ -54,6 +57,19 @@ impl Inquiries {
         touched
     }
 
+    /// Whether there is no answer for a node, or an outdated one.
+    pub(super) fn is_open(&self, id: NodeId) -> bool {
+        let (at, place) = (id.0 as usize / BLOCK, id.0 as usize % BLOCK);
+        self.blocks.get(at).is_none_or(|block| block.of[place].is_none() || block.outdated >> place & 1 == 1)
+    }
+
+    /// Notes that the answers for some nodes may be others now.
+    pub(super) fn outdate(&mut self, ids: impl Iterator<Item = NodeId>) {
+        for id in ids.filter(|id| !self.is_open(*id)).collect::<SmallVec<[NodeId; 16]>>() {
+            Arc::make_mut(&mut self.blocks[id.0 as usize / BLOCK]).outdated |= 1 << (id.0 as usize % BLOCK);
+        }
+    }
+
     /// Replaces those of some nodes.
     pub(super) fn replace(&mut self, by: Vec<(NodeId, Arc<Inquiry>)>) {
         for (id, inquiry) in by {
@@ -64,6 +80,7 @@ impl Inquiries {
             let block = Arc::make_mut(&mut self.blocks[at]);
             block.near = block.near.and(&inquiry.near);
             block.of[place] = Some(inquiry);
+            block.outdated &= !(1 << place);
         }
     }
 }

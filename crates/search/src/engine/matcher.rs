@@ -34,9 +34,11 @@ pub type Refusals = BTreeMap<(String, String), BTreeSet<String>>;
 pub struct Matcher<'a> {
     library: &'a Library,
     writable: &'a dyn Writable,
-    /// For each kind of operator, whether a pattern is rooted there.
-    has_rules: Vec<bool>,
+    /// For each kind of operator, the most operators on a path of a pattern rooted there.
+    depths: Vec<usize>,
+    radius: usize,
     numbering: Numbering,
+    spare: Numbering,
     automaton: Automaton,
     /// By the kind of the anchor and the rule.
     of_rules: FxHashMap<(OpKind, usize), Automaton>,
@@ -49,12 +51,14 @@ pub struct Matcher<'a> {
 impl<'a> Matcher<'a> {
     /// A matcher for these rules, writing only what `writable` accepts.
     pub fn new(library: &'a Library, writable: &'a dyn Writable) -> Matcher<'a> {
-        let has_rules = OpKind::ALL.iter().map(|kind| !library.rooted_at(*kind).is_empty());
+        let depths = OpKind::ALL.iter().map(|kind| library.rooted_at(*kind).iter().map(|r| r.depth).max().unwrap_or(0));
         Matcher {
             library,
             writable,
-            has_rules: has_rules.collect(),
+            depths: depths.collect(),
+            radius: library.radius(),
             numbering: Numbering::default(),
+            spare: Numbering::default(),
             automaton: Automaton::of_all(),
             of_rules: FxHashMap::default(),
             refusals: Default::default(),
@@ -72,13 +76,23 @@ impl<'a> Matcher<'a> {
         self.writable
     }
 
+    /// How many nodes downstream of a change the root of a match that it touches can be.
+    pub(super) fn radius(&self) -> usize {
+        self.radius
+    }
+
+    /// The most operators on a path of a pattern whose root is of this kind.
+    pub(super) fn depth(&self, kind: OpKind) -> usize {
+        self.depths[kind as usize]
+    }
+
     /// What rules offer at `anchors`: each match once, and none of those `seen`.
     pub(super) fn at(&mut self, (graph, facts): (&Graph, &Facts<'_>), anchors: &[NodeId], seen: &mut FxHashSet<u64>) -> Offer {
         self.automaton.enter(graph, facts);
         let (mut offer, mut nodes) = (Offer::default(), std::mem::take(&mut self.numbering));
         for anchor in anchors.iter().copied() {
             let node = graph.node(anchor);
-            if node.constant || !self.has_rules[node.op.kind() as usize] {
+            if node.constant || self.depth(node.op.kind()) == 0 {
                 continue;
             }
             let leaf = match self.automaton.walk(graph, facts, anchor, &mut nodes) {
@@ -113,10 +127,10 @@ impl<'a> Matcher<'a> {
     /// speaks of.
     fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
         let (found, asked) = self.found(graph, facts, anchor);
-        if let Some((numbers, known)) = numbered(graph, facts, anchor, &asked, &found) {
-            let leaf = Arc::new(Leaf { questions: Vec::new(), ..known });
-            self.automaton.learn(graph, facts, anchor, &asked, leaf.clone());
-            *nodes = numbers;
+        if let Some(mut known) = numbered(graph, facts, anchor, &asked, &found, nodes) {
+            let questions = std::mem::take(&mut known.questions);
+            let leaf = Arc::new(known);
+            self.automaton.learn(graph, facts, anchor, &questions, leaf.clone(), nodes);
             return leaf;
         }
         // By their ids, nodes are known in this graph alone.
@@ -133,7 +147,7 @@ impl<'a> Matcher<'a> {
     fn found(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId) -> (Leaf, Asked) {
         let (mut all, mut asked) = (Leaf::default(), Asked::default());
         asked.note(Question::Node(anchor));
-        let (library, kind, mut nodes) = (self.library, graph.kind(anchor), Numbering::default());
+        let (library, kind, mut nodes) = (self.library, graph.kind(anchor), std::mem::take(&mut self.spare));
         for roots in library.rooted_at(kind).chunk_by(|a, b| a.rule == b.rule) {
             let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
             automaton.enter(graph, facts);
@@ -147,15 +161,17 @@ impl<'a> Matcher<'a> {
             let witness = Witness::new(graph);
             let found = self.found_by(graph, &witness, anchor, roots);
             let own = witness.into_asked();
-            if let Some((_, leaf)) = numbered(graph, facts, anchor, &own, &found)
+            if let Some(leaf) = numbered(graph, facts, anchor, &own, &found, &mut nodes)
                 && let Some(automaton) = self.of_rules.get_mut(&(kind, roots[0].rule))
             {
-                automaton.learn(graph, facts, anchor, &own, Arc::new(leaf));
+                let leaf = Arc::new(leaf);
+                automaton.learn(graph, facts, anchor, &leaf.questions, leaf.clone(), &mut nodes);
             }
             own.questions.into_iter().for_each(|question| asked.note(question));
             all.templates.extend(found.templates);
             all.refusals.extend(found.refusals);
         }
+        self.spare = nodes;
         (all, asked)
     }
 
@@ -206,13 +222,13 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The nodes at an anchor by number, and what was found with numbers in place of ids; `None` if what
-/// was asked cannot be remembered.
-fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf) -> Option<(Numbering, Leaf)> {
-    let (nodes, questions) = Automaton::numbered(graph, facts, anchor, asked)?;
-    let templates = found.templates.iter().map(|template| template.numbered(graph, &nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
+/// What was found, with numbers in place of ids, and the nodes by number; `None` if what was asked
+/// cannot be remembered.
+fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf, nodes: &mut Numbering) -> Option<Leaf> {
+    let questions = Automaton::numbered(graph, facts, anchor, asked, nodes)?;
+    let templates = found.templates.iter().map(|template| template.numbered(graph, nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
     let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).map(u32::from).collect();
     asked.sort_unstable();
     asked.dedup();
-    Some((nodes, Leaf { templates, refusals: found.refusals.clone(), questions, asked }))
+    Some(Leaf { templates, refusals: found.refusals.clone(), questions, asked })
 }

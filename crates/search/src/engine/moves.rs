@@ -105,6 +105,11 @@ impl Moves {
         &self.asked
     }
 
+    /// The same, to be corrected.
+    pub(super) fn asked_mut(&mut self) -> &mut Inquiries {
+        &mut self.asked
+    }
+
     /// Those that depend on one of these nodes, and perhaps others.
     pub(super) fn near<'m>(&'m self, near: &'m Near) -> impl Iterator<Item = &'m Arc<Move>> {
         self.chunks.iter().filter(|chunk| chunk.near.meets(near)).flat_map(|chunk| &chunk.moves)

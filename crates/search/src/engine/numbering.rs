@@ -12,13 +12,6 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// With this node alone.
-    pub(super) fn from(graph: &Graph, first: NodeId) -> Numbering {
-        let mut numbering = Numbering::default();
-        numbering.begin(graph, first);
-        numbering
-    }
-
     /// Begins anew with this node.
     pub(super) fn begin(&mut self, graph: &Graph, first: NodeId) {
         if self.met.len() < graph.capacity() || self.turn == u32::MAX {
