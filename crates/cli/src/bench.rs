@@ -178,6 +178,7 @@ fn engine(args: &Args, console: &Console) -> Result<Exit, Failure> {
             table.add_row(["finding all of them", &format!("{:.1} ms", result.match_all_ms)]);
             table.add_row(["apply + undo per second", &grouped(result.pairs_per_second)]);
             table.add_row(["apply + next moves + undo per second", &grouped(result.expansions_per_second)]);
+            table.add_row(["the same, each move for the first time", &grouped(result.first_expansions_per_second)]);
             text = format!("{}\n", lines(&table));
         }
         let restored = if result.restored { "key and cost restored bit for bit" } else { "KEY OR COST DIFFER from the start" };

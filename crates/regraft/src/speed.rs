@@ -27,7 +27,10 @@ pub struct EngineSpeed {
     pub pairs: u64,
     /// The same per second.
     pub pairs_per_second: f64,
-    /// Moves applied and undone, finding the moves of the state in between (incremental matching).
+    /// Moves applied and undone, finding the moves of the state in between (incremental matching), when
+    /// no surroundings like these have been seen: per second, each move once.
+    pub first_expansions_per_second: f64,
+    /// The same where they have been.
     pub expansions: u64,
     /// The same per second.
     pub expansions_per_second: f64,
@@ -72,11 +75,15 @@ pub fn measure(
         return Err(Failure::new("no rule applies to this model: there is nothing to apply and undo").hint("try another model"));
     }
 
-    // Prices are computed once per kind of place; a search visits each of them many times.
+    // Prices are computed, and rules matched, once per kind of place; a search visits each of them many
+    // times.
+    let first = Instant::now();
     for step in &each {
         engine.apply(step);
+        std::hint::black_box(next_moves(&mut engine, &mut matcher, &moves));
         engine.undo();
     }
+    let first_expansions_per_second = each.len() as f64 / first.elapsed().as_secs_f64().max(1e-9);
     let (pairs, seconds) = repeat(budget / 2, stop, &each, BATCH, |step| {
         engine.apply(step);
         engine.undo();
@@ -94,6 +101,7 @@ pub fn measure(
         moves: each.len(),
         pairs,
         pairs_per_second: pairs as f64 / seconds,
+        first_expansions_per_second,
         expansions,
         expansions_per_second: expansions as f64 / matching_seconds,
         match_all_ms,
