@@ -43,12 +43,12 @@ pub fn sources_at(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId) ->
     if !matches!(&rule.source[root], Pattern::Node(pattern) if plausible(graph, pattern, anchor)) {
         return Vec::new();
     }
-    let empty = Found { env: rule.environment(), nodes: SmallVec::new(), roots: SmallVec::new() };
+    let empty = Found::nothing(rule);
     let order: Vec<usize> = std::iter::once(root).chain((0..rule.source.len()).filter(|i| *i != root)).collect();
     let mut found = Vec::new();
     start(graph, rule, root, anchor, empty, &mut found);
     for next in &order[1..] {
-        found = found.into_iter().flat_map(|f| join(graph, rule, *next, f)).collect();
+        found = found.into_iter().flat_map(|f| extend(graph, rule, *next, f)).collect();
     }
     for f in &mut found {
         // Roots were collected in matching order; the caller wants source order.
@@ -71,6 +71,11 @@ pub fn accept(graph: &dyn View, rule: &Rule, found: &mut Found) -> bool {
 }
 
 impl Found {
+    /// No operator covered yet.
+    fn nothing(rule: &Rule) -> Found {
+        Found { env: rule.environment(), nodes: SmallVec::new(), roots: SmallVec::new() }
+    }
+
     /// What identifies the match: its operators and how their operands were read, in an order of
     /// which nothing else is known.
     ///
@@ -215,24 +220,68 @@ fn in_order(graph: &dyn View, a: NodeId, b: NodeId) -> Ordering {
     }
 }
 
-/// Extends a match by another root that shares an operand.
-fn join(graph: &dyn View, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
-    let Pattern::Node(pattern) = &rule.source[root] else { return Vec::new() };
-    let mut path = Vec::new();
-    let Some(shared) = shared_leaf(pattern, &found.env, &mut path) else { return Vec::new() };
-    let mut frontier: Vec<ValueId> = vec![shared];
-    for kind in path {
-        let mut next: Vec<ValueId> = Vec::new();
-        for value in frontier {
-            for (user, _) in graph.users(value).into_iter().take(MAX_READERS) {
-                if graph.kind(user) == kind && !next.iter().any(|v| v.node == user) {
-                    next.extend((0..graph.types(user).len() as u32).map(|port| user.port(port)));
+/// Where the other root of a rule with two roots may be: it reads a value, directly or by way of
+/// these operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// What both roots depend on.
+    pub shared: ValueId,
+    /// The operators from it up to the other root, which is the last.
+    pub path: SmallVec<[OpKind; 2]>,
+}
+
+impl Join {
+    /// The nodes where the other root may be, and to `asked` those whose readers tell.
+    pub fn partners(&self, graph: &dyn View, asked: &mut Vec<NodeId>) -> SmallVec<[NodeId; 8]> {
+        let mut frontier: SmallVec<[ValueId; 8]> = SmallVec::from_iter([self.shared]);
+        for kind in &self.path {
+            let mut next: SmallVec<[ValueId; 8]> = SmallVec::new();
+            for value in frontier {
+                asked.push(value.node);
+                for (user, _) in graph.users(value).into_iter().take(MAX_READERS) {
+                    if graph.kind(user) == *kind && !next.iter().any(|v| v.node == user) {
+                        next.extend((0..graph.types(user).len() as u32).map(|port| user.port(port)));
+                    }
                 }
             }
+            frontier = next;
         }
-        frontier = next;
+        let mut partners: SmallVec<[NodeId; 8]> = frontier.into_iter().map(|value| value.node).collect();
+        partners.dedup();
+        partners
     }
-    let mut anchors: Vec<NodeId> = frontier.into_iter().map(|v| v.node).collect();
+}
+
+/// Where the other root of `rule`, which has two, may be if its root number `root` is the node
+/// `anchor`.
+pub fn joins_at(graph: &dyn View, rule: &Rule, root: usize, anchor: NodeId) -> Vec<Join> {
+    let other = rule.source.len() - 1 - root;
+    let (Pattern::Node(own), Pattern::Node(pattern)) = (&rule.source[root], &rule.source[other]) else { return Vec::new() };
+    if !plausible(graph, own, anchor) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    start(graph, rule, root, anchor, Found::nothing(rule), &mut found);
+    found.iter().filter_map(|found| join(pattern, found)).collect()
+}
+
+/// All matches of the source of `rule` whose roots are these two nodes, in either order, before
+/// [`accept`].
+pub fn sources_at_both(graph: &dyn View, rule: &Rule, a: NodeId, b: NodeId) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (first, second) in [(a, b), (b, a)] {
+        let mut begun = Vec::new();
+        start(graph, rule, 0, first, Found::nothing(rule), &mut begun);
+        begun.into_iter().for_each(|begun| start(graph, rule, 1, second, begun, &mut found));
+    }
+    found
+}
+
+/// Extends a match by another root that shares an operand.
+fn extend(graph: &dyn View, rule: &Rule, root: usize, found: Found) -> Vec<Found> {
+    let Pattern::Node(pattern) = &rule.source[root] else { return Vec::new() };
+    let Some(join) = join(pattern, &found) else { return Vec::new() };
+    let mut anchors = join.partners(graph, &mut Vec::new());
     anchors.sort_by(|a, b| in_order(graph, *a, *b));
     anchors.dedup();
     let mut results = Vec::new();
@@ -242,9 +291,16 @@ fn join(graph: &dyn View, rule: &Rule, root: usize, found: Found) -> Vec<Found> 
     results
 }
 
+/// Where a root with this pattern may be, which shares an operand with a match.
+fn join(pattern: &NodePattern, found: &Found) -> Option<Join> {
+    let mut path = SmallVec::new();
+    let shared = shared_leaf(pattern, &found.env, &mut path)?;
+    Some(Join { shared, path })
+}
+
 /// A variable of the pattern that is already bound to a value, and the operators from it up to the
 /// root.
-fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut Vec<OpKind>) -> Option<ValueId> {
+fn shared_leaf(pattern: &NodePattern, env: &[Option<Val>], path: &mut SmallVec<[OpKind; 2]>) -> Option<ValueId> {
     for operand in &pattern.operands {
         let hit = match operand {
             Pattern::Any(v) | Pattern::Constant(v) => match env[*v] {

@@ -9,11 +9,14 @@
 //! surroundings are alike.
 //!
 //! There is one for all rules together, which is what a search walks, and one for each rule: where
-//! surroundings differ in what a few rules ask about, only these are matched again.
+//! surroundings differ in what a few rules ask about, only these are matched again. For a rule with two
+//! roots they tell where the other root may be; what matches at both is in an automaton of its own,
+//! which begins with both. So how many readers an operand has does not matter to it.
 
 use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, View};
+use regraft_rules::Join;
 use rustc_hash::FxHashMap;
 
 use super::facts::Facts;
@@ -43,6 +46,8 @@ pub(super) struct Leaf {
     pub(super) questions: Vec<Question<u16>>,
     /// The nodes asked about whose answers may change.
     pub(super) asked: Vec<u32>,
+    /// Where the other root of a rule with two may be, by the rule.
+    pub(super) joins: Vec<(usize, Join)>,
 }
 
 enum State {
@@ -93,10 +98,10 @@ impl Automaton {
         }
     }
 
-    /// What is known to match at a node, and the nodes that it speaks of by number; `None` if that
+    /// What is known to match at a node, or at two, and the nodes that it speaks of by number; `None` if that
     /// is not known yet.
-    pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
-        nodes.begin(graph, anchor);
+    pub(super) fn walk(&self, graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], nodes: &mut Numbering) -> Option<&Arc<Leaf>> {
+        nodes.begin(graph, anchors);
         let mut at = 0u32;
         loop {
             match self.states.get(at as usize)? {
@@ -114,11 +119,11 @@ impl Automaton {
     pub(super) fn numbered(
         graph: &Graph,
         facts: &Facts<'_>,
-        anchor: NodeId,
+        anchors: &[NodeId],
         asked: &Asked,
         nodes: &mut Numbering,
     ) -> Option<Vec<Question<u16>>> {
-        nodes.begin(graph, anchor);
+        nodes.begin(graph, anchors);
         let mut questions = Vec::with_capacity(asked.questions.len());
         for question in &asked.questions {
             let question = relative(*question, nodes)?;
@@ -136,7 +141,7 @@ impl Automaton {
         &mut self,
         graph: &Graph,
         facts: &Facts<'_>,
-        anchor: NodeId,
+        anchors: &[NodeId],
         questions: &[Question<u16>],
         leaf: Arc<Leaf>,
         nodes: &mut Numbering,
@@ -144,7 +149,7 @@ impl Automaton {
         if self.states.len() >= self.most {
             self.clear();
         }
-        nodes.begin(graph, anchor);
+        nodes.begin(graph, anchors);
         let mut at = 0u32;
         for question in questions.iter().copied() {
             let (answer, fresh) = (answer(graph, facts, at, question, nodes), self.states.len() as u32);

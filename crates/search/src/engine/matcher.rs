@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use regraft_ir::{Graph, NodeId, OpKind, View};
-use regraft_rules::{Found, Library, Refusal, Rooted, Writable, accept, edit, sources_at};
+use regraft_rules::{Found, Join, Library, Refusal, Rooted, Writable, accept, edit, joins_at, sources_at, sources_at_both};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::automaton::{Automaton, Leaf};
@@ -38,10 +38,13 @@ pub struct Matcher<'a> {
     depths: Vec<usize>,
     radius: usize,
     numbering: Numbering,
+    others: Numbering,
     spare: Numbering,
     automaton: Automaton,
     /// By the kind of the anchor and the rule.
     of_rules: FxHashMap<(OpKind, usize), Automaton>,
+    /// Of rules with two roots, by the rule.
+    of_pairs: FxHashMap<usize, Automaton>,
     /// Matches that were not rewritten.
     pub refusals: Refusals,
     /// What was recorded there: rule, node, and a hash of the reason.
@@ -58,9 +61,11 @@ impl<'a> Matcher<'a> {
             depths: depths.collect(),
             radius: library.radius(),
             numbering: Numbering::default(),
+            others: Numbering::default(),
             spare: Numbering::default(),
             automaton: Automaton::of_all(),
             of_rules: FxHashMap::default(),
+            of_pairs: FxHashMap::default(),
             refusals: Default::default(),
             refused: FxHashSet::default(),
         }
@@ -89,58 +94,95 @@ impl<'a> Matcher<'a> {
     /// What rules offer at `anchors`: each match once, and none of those `seen`.
     pub(super) fn at(&mut self, (graph, facts): (&Graph, &Facts<'_>), anchors: &[NodeId], seen: &mut FxHashSet<u64>) -> Offer {
         self.automaton.enter(graph, facts);
-        let (mut offer, mut nodes) = (Offer::default(), std::mem::take(&mut self.numbering));
+        let (mut offer, mut asked) = (Offer::default(), Vec::new());
+        let (mut nodes, mut others) = (std::mem::take(&mut self.numbering), std::mem::take(&mut self.others));
         for anchor in anchors.iter().copied() {
             let node = graph.node(anchor);
             if node.constant || self.depth(node.op.kind()) == 0 {
                 continue;
             }
-            let leaf = match self.automaton.walk(graph, facts, anchor, &mut nodes) {
+            let leaf = match self.automaton.walk(graph, facts, &[anchor], &mut nodes) {
                 Some(leaf) => leaf.clone(),
                 None => self.learn(graph, facts, anchor, &mut nodes),
             };
-            offer.asked.push((anchor, Arc::new(Inquiry::about(leaf.asked.iter().map(|at| nodes.all()[*at as usize])))));
-            for template in &leaf.templates {
-                let place = template.place(graph, nodes.all());
-                let identity = template.identity(&place);
-                if seen.contains(&identity) {
-                    continue;
+            asked.extend(leaf.asked.iter().map(|at| nodes.all()[*at as usize]));
+            self.offer((graph, anchor), &leaf, &nodes, seen, &mut offer);
+            for (rule, join) in &leaf.joins {
+                let join = renamed(join, &|at| nodes.all()[at.0 as usize]);
+                for partner in join.partners(graph, &mut asked).into_iter().filter(|partner| *partner != anchor) {
+                    let both = [anchor.min(partner), anchor.max(partner)];
+                    let leaf = self.at_both((graph, facts), *rule, both, &mut others);
+                    asked.extend(leaf.asked.iter().map(|at| others.all()[*at as usize]));
+                    self.offer((graph, anchor), &leaf, &others, seen, &mut offer);
                 }
-                let found = Arc::new(Move::new(template, graph, place, identity));
-                if template.reads_below && found.closes_cycle(graph) {
-                    self.refuse(graph, anchor, template.rule, &Refusal::Cycle.to_string());
-                    offer.blocked.push(found);
-                    continue;
-                }
-                seen.insert(identity);
-                offer.moves.push(found);
             }
-            for (rule, why) in &leaf.refusals {
-                self.refuse(graph, anchor, *rule, why);
-            }
+            asked.sort_unstable();
+            asked.dedup();
+            offer.asked.push((anchor, Arc::new(Inquiry::about(asked.drain(..)))));
         }
+        self.others = others;
         self.numbering = nodes;
         offer
+    }
+
+    /// Adds what was found at an anchor, where the numbered nodes are these.
+    fn offer(&mut self, (graph, anchor): (&Graph, NodeId), leaf: &Leaf, nodes: &Numbering, seen: &mut FxHashSet<u64>, offer: &mut Offer) {
+        for template in &leaf.templates {
+            let place = template.place(graph, nodes.all());
+            let identity = template.identity(&place);
+            if seen.contains(&identity) {
+                continue;
+            }
+            let found = Arc::new(Move::new(template, graph, place, identity));
+            if template.reads_below && found.closes_cycle(graph) {
+                self.refuse(graph, anchor, template.rule, &Refusal::Cycle.to_string());
+                offer.blocked.push(found);
+                continue;
+            }
+            seen.insert(identity);
+            offer.moves.push(found);
+        }
+        for (rule, why) in &leaf.refusals {
+            self.refuse(graph, anchor, *rule, why);
+        }
+    }
+
+    /// What matches of a rule whose two roots are these nodes. Fills in the nodes that the result speaks
+    /// of.
+    fn at_both(&mut self, (graph, facts): (&Graph, &Facts<'_>), rule: usize, both: [NodeId; 2], nodes: &mut Numbering) -> Arc<Leaf> {
+        let automaton = self.of_pairs.entry(rule).or_insert_with(Automaton::of_one);
+        automaton.enter(graph, facts);
+        if let Some(leaf) = automaton.walk(graph, facts, &both, nodes) {
+            return leaf.clone();
+        }
+        let view = Witness::new(graph);
+        both.iter().for_each(|id| {
+            view.kind(*id);
+        });
+        let mut sources = sources_at_both(&view, &self.library.rules()[rule], both[0], both[1]);
+        // Of the orders of a symmetric merge only one counts.
+        sources.sort_by(|a, b| a.in_order(b, &view));
+        let found = self.accepted(graph, &view, rule, sources);
+        let asked = view.into_asked();
+        let Some(known) = numbered(graph, facts, &both, &asked, &found, nodes) else { return by_id(graph, found, &asked, nodes) };
+        let leaf = Arc::new(known);
+        if let Some(automaton) = self.of_pairs.get_mut(&rule) {
+            automaton.learn(graph, facts, &both, &leaf.questions, leaf.clone(), nodes);
+        }
+        leaf
     }
 
     /// Matches all rules at a node and remembers what it took. Fills in the nodes that the result
     /// speaks of.
     fn learn(&mut self, graph: &Graph, facts: &Facts<'_>, anchor: NodeId, nodes: &mut Numbering) -> Arc<Leaf> {
         let (found, asked) = self.found(graph, facts, anchor);
-        if let Some(mut known) = numbered(graph, facts, anchor, &asked, &found, nodes) {
+        if let Some(mut known) = numbered(graph, facts, &[anchor], &asked, &found, nodes) {
             let questions = std::mem::take(&mut known.questions);
             let leaf = Arc::new(known);
-            self.automaton.learn(graph, facts, anchor, &questions, leaf.clone(), nodes);
+            self.automaton.learn(graph, facts, &[anchor], &questions, leaf.clone(), nodes);
             return leaf;
         }
-        // By their ids, nodes are known in this graph alone.
-        nodes.begin(graph, NodeId(0));
-        (1..graph.capacity() as u32).for_each(|id| {
-            nodes.number(NodeId(id));
-        });
-        let templates = found.templates.iter().filter_map(|template| template.numbered(graph, nodes).map(Arc::new)).collect();
-        let asked = asked.questions.iter().filter_map(|question| question.subject()).map(|id| id.0).collect();
-        Arc::new(Leaf { templates, asked, ..found })
+        by_id(graph, found, &asked, nodes)
     }
 
     /// All matches at a node, as templates whose nodes are ids, and the questions that it took.
@@ -151,25 +193,27 @@ impl<'a> Matcher<'a> {
         for roots in library.rooted_at(kind).chunk_by(|a, b| a.rule == b.rule) {
             let automaton = self.of_rules.entry((kind, roots[0].rule)).or_insert_with(Automaton::of_one);
             automaton.enter(graph, facts);
-            if let Some(leaf) = automaton.walk(graph, facts, anchor, &mut nodes) {
+            if let Some(leaf) = automaton.walk(graph, facts, &[anchor], &mut nodes) {
                 let absolute = |question: &Question<u16>| question.about(|at| Some(nodes.node(at)));
                 leaf.questions.iter().filter_map(absolute).for_each(|question| asked.note(question));
                 all.templates.extend(leaf.templates.iter().filter_map(|template| template.with_ids(graph, nodes.all()).map(Arc::new)));
                 all.refusals.extend(leaf.refusals.iter().cloned());
+                all.joins.extend(leaf.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|at| nodes.all()[at.0 as usize]))));
                 continue;
             }
             let witness = Witness::new(graph);
             let found = self.found_by(graph, &witness, anchor, roots);
             let own = witness.into_asked();
-            if let Some(leaf) = numbered(graph, facts, anchor, &own, &found, &mut nodes)
+            if let Some(leaf) = numbered(graph, facts, &[anchor], &own, &found, &mut nodes)
                 && let Some(automaton) = self.of_rules.get_mut(&(kind, roots[0].rule))
             {
                 let leaf = Arc::new(leaf);
-                automaton.learn(graph, facts, anchor, &leaf.questions, leaf.clone(), &mut nodes);
+                automaton.learn(graph, facts, &[anchor], &leaf.questions, leaf.clone(), &mut nodes);
             }
             own.questions.into_iter().for_each(|question| asked.note(question));
             all.templates.extend(found.templates);
             all.refusals.extend(found.refusals);
+            all.joins.extend(found.joins);
         }
         self.spare = nodes;
         (all, asked)
@@ -177,16 +221,30 @@ impl<'a> Matcher<'a> {
 
     /// The matches of one rule at a node, as templates whose nodes are ids.
     fn found_by(&self, graph: &Graph, view: &dyn View, anchor: NodeId, roots: &[Rooted]) -> Leaf {
-        let mut leaf = Leaf::default();
-        let mut seen = FxHashSet::default();
         view.kind(anchor);
         let (at, rule) = (roots[0].rule, &self.library.rules()[roots[0].rule]);
+        if rule.source.len() == 2 {
+            let mut leaf = Leaf::default();
+            for join in roots.iter().flat_map(|rooted| joins_at(view, rule, rooted.root, anchor)) {
+                if !leaf.joins.contains(&(at, join.clone())) {
+                    leaf.joins.push((at, join));
+                }
+            }
+            return leaf;
+        }
         let mut sources: Vec<Found> = roots.iter().flat_map(|rooted| sources_at(view, rule, rooted.root, anchor)).collect();
         // Of the operand orders of a symmetric merge only one counts: the same one, whichever of its
         // roots is the anchor.
         if roots.len() > 1 {
             sources.sort_by(|a, b| a.in_order(b, view));
         }
+        self.accepted(graph, view, at, sources)
+    }
+
+    /// Those of these matches of a rule that can be applied, as templates whose nodes are ids.
+    fn accepted(&self, graph: &Graph, view: &dyn View, at: usize, sources: Vec<Found>) -> Leaf {
+        let rule = &self.library.rules()[at];
+        let (mut leaf, mut seen) = (Leaf::default(), FxHashSet::default());
         for mut found in sources {
             let place = place_of(rule, &found);
             if seen.contains(&place) || !accept(view, rule, &mut found) {
@@ -224,11 +282,29 @@ impl<'a> Matcher<'a> {
 
 /// What was found, with numbers in place of ids, and the nodes by number; `None` if what was asked
 /// cannot be remembered.
-fn numbered(graph: &Graph, facts: &Facts<'_>, anchor: NodeId, asked: &Asked, found: &Leaf, nodes: &mut Numbering) -> Option<Leaf> {
-    let questions = Automaton::numbered(graph, facts, anchor, asked, nodes)?;
+fn numbered(graph: &Graph, facts: &Facts<'_>, anchors: &[NodeId], asked: &Asked, found: &Leaf, nodes: &mut Numbering) -> Option<Leaf> {
+    let questions = Automaton::numbered(graph, facts, anchors, asked, nodes)?;
     let templates = found.templates.iter().map(|template| template.numbered(graph, nodes).map(Arc::new)).collect::<Option<Vec<_>>>()?;
     let mut asked: Vec<u32> = questions.iter().filter_map(|question| question.subject()).map(u32::from).collect();
     asked.sort_unstable();
     asked.dedup();
-    Some(Leaf { templates, refusals: found.refusals.clone(), questions, asked })
+    let is_known = |join: &Join| nodes.get(join.shared.node).is_some();
+    if !found.joins.iter().all(|(_, join)| is_known(join)) {
+        return None;
+    }
+    let joins = found.joins.iter().map(|(rule, join)| (*rule, renamed(join, &|id| NodeId(nodes.get(id).unwrap_or(id.0))))).collect();
+    Some(Leaf { templates, refusals: found.refusals.clone(), questions, asked, joins })
+}
+
+/// What was found where it cannot be remembered: by their ids, nodes are known in this graph alone.
+fn by_id(graph: &Graph, found: Leaf, asked: &Asked, nodes: &mut Numbering) -> Arc<Leaf> {
+    let all: Vec<NodeId> = (0..graph.capacity() as u32).map(NodeId).collect();
+    nodes.begin(graph, &all);
+    let templates = found.templates.iter().filter_map(|template| template.numbered(graph, nodes).map(Arc::new)).collect();
+    let asked = asked.questions.iter().filter_map(|question| question.subject()).map(|id| id.0).collect();
+    Arc::new(Leaf { templates, asked, ..found })
+}
+
+fn renamed(join: &Join, name: &dyn Fn(NodeId) -> NodeId) -> Join {
+    Join { shared: name(join.shared.node).port(join.shared.port), path: join.path.clone() }
 }

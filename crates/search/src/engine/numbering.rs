@@ -12,14 +12,16 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// Begins anew with this node.
-    pub(super) fn begin(&mut self, graph: &Graph, first: NodeId) {
+    /// Begins anew with these nodes.
+    pub(super) fn begin(&mut self, graph: &Graph, first: &[NodeId]) {
         if self.met.len() < graph.capacity() || self.turn == u32::MAX {
             (self.met, self.turn) = (vec![(0, 0); graph.capacity()], 0);
         }
         self.turn += 1;
         self.nodes.clear();
-        self.number(first);
+        first.iter().for_each(|id| {
+            self.number(*id);
+        });
     }
 
     /// All nodes, by number.
