@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, View};
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -427,16 +427,13 @@ impl Builder<'_> {
 /// The node of the graph with this operator and these operands, the oldest if there are several; a
 /// target reuses it.
 pub fn twin(graph: &dyn View, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> {
-    let first = match inputs.first()? {
-        PatchValue::Old(v) => *v,
-        PatchValue::New { .. } => return None,
-    };
+    let old = |value: &PatchValue| if let PatchValue::Old(v) = value { Some(*v) } else { None };
+    // A node of the graph reads nothing new: there is no need to ask for readers.
+    let inputs = inputs.iter().map(old).collect::<Option<SmallVec<[ValueId; 4]>>>()?;
+    let first = *inputs.first()?;
     let is_twin = |user: &NodeId| {
         let own = graph.inputs(*user);
-        graph.kind(*user) == op.kind()
-            && own.len() == inputs.len()
-            && own.iter().zip(inputs).all(|(a, b)| PatchValue::Old(*a) == *b)
-            && graph.op(*user) == op
+        graph.kind(*user) == op.kind() && *own == *inputs && graph.op(*user) == op
     };
     let twins = graph.users(first).into_iter().map(|(user, _)| user).filter(is_twin);
     twins.reduce(|a, b| if graph.is_before(b, a) { b } else { a })
