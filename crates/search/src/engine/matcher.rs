@@ -116,8 +116,10 @@ impl<'a> Matcher<'a> {
                     self.offer((graph, anchor), &leaf, &others, seen, &mut offer);
                 }
             }
-            asked.sort_unstable();
-            asked.dedup();
+            if !leaf.joins.is_empty() {
+                asked.sort_unstable();
+                asked.dedup();
+            }
             offer.asked.push((anchor, Arc::new(Inquiry::about(asked.drain(..)))));
         }
         self.others = others;
