@@ -1,0 +1,166 @@
+//! Exact extraction: branch and reduce.
+//!
+//! A problem is reduced ([`reduce`]) and falls into parts. For each part, dual ascent ([`Ascent`])
+//! gives a lower bound and the sets of nodes from which good solutions are made; what cannot be on a
+//! better solution is discarded, and what is left is reduced again. When that ends, the problem is
+//! split at a class that every solution contains.
+
+mod ascent;
+
+use self::ascent::{Ascent, Order};
+use crate::budget::Budget;
+use crate::greedy_dag::greedy_dag;
+use crate::method::{Answer, Extractor};
+use crate::problem::Problem;
+use crate::reduce::{Part, Reduced, reduce};
+
+/// Chooses the cheapest nodes, and shows how far any choice may be below.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exact;
+
+impl Extractor for Exact {
+    fn name(&self) -> &'static str {
+        "ilp"
+    }
+
+    fn solve(&self, problem: &Problem, budget: &mut dyn Budget) -> Option<Answer> {
+        let mut search = Search { budget, stopped: false, visited: 0 };
+        let start = greedy_dag(problem, |_| true)?;
+        let cost = problem.total(&start);
+        let found = search.solve(problem, |_| true, cost);
+        let nodes = found.nodes.unwrap_or(start);
+        Some(Answer { bound: Some(found.bound.min(problem.total(&nodes))), nodes })
+    }
+}
+
+/// What is known of the solutions of a problem that cost less than a limit.
+struct Found {
+    /// One of them; the cheapest, unless the search was stopped.
+    nodes: Option<Vec<u32>>,
+    /// What all of them cost at least; the limit or more, if there are none.
+    bound: u64,
+}
+
+/// A part with its bounds.
+struct Open {
+    part: Part,
+    /// Cheapest known solution.
+    best: Vec<u32>,
+    cost: u64,
+    bound: u64,
+    with_each: Vec<u64>,
+}
+
+struct Search<'a> {
+    budget: &'a mut dyn Budget,
+    stopped: bool,
+    visited: u64,
+}
+
+impl Search<'_> {
+    /// Looks for the cheapest solution below `limit` that uses only allowed nodes.
+    fn solve(&mut self, problem: &Problem, allowed: impl Fn(u32) -> bool, limit: u64) -> Found {
+        let Some(reduced) = reduce(problem, allowed) else { return Found { nodes: None, bound: u64::MAX } };
+        self.visited += 1;
+        let Reduced { base, forced, parts } = reduced;
+        if base >= limit {
+            return Found { nodes: None, bound: base };
+        }
+        let mut open: Vec<Open> = parts.into_iter().filter_map(Open::new).collect();
+        let mut bound = base + open.iter().map(|part| part.bound).sum::<u64>();
+        for at in 0..open.len() {
+            if bound >= limit {
+                return Found { nodes: None, bound };
+            }
+            let part = &mut open[at];
+            // What this part may cost at most, if the others cost as little as they can.
+            let most = limit - (bound - part.bound);
+            let before = part.bound;
+            self.close(part, most);
+            bound += part.bound - before;
+        }
+        let cost = base + open.iter().map(|part| part.cost).sum::<u64>();
+        let nodes = if cost < limit {
+            let mut chosen = forced;
+            open.iter().for_each(|part| chosen.extend(part.part.meaning(&part.best)));
+            problem.within(&chosen)
+        } else {
+            None
+        };
+        Found { nodes, bound }
+    }
+
+    /// Finds the cheapest solution of a part, if it costs less than `most`.
+    fn close(&mut self, open: &mut Open, most: u64) {
+        let limit = open.cost.min(most);
+        if open.bound >= limit || self.stop() {
+            return;
+        }
+        let problem = &open.part.problem;
+        let useful = |node: u32| open.with_each[node as usize] < limit;
+        let discarded = (0..problem.nodes() as u32).filter(|&node| !useful(node)).count();
+        if discarded * 20 > problem.nodes() {
+            let found = self.solve(problem, useful, limit);
+            open.take(found, limit);
+            return;
+        }
+        // Split by the nodes of a class that every solution contains.
+        let worst = |&root: &u32| {
+            let mut bounds: Vec<u64> = problem.members.get(root).iter().map(|&node| open.with_each[node as usize]).filter(|&b| b < limit).collect();
+            bounds.sort_unstable();
+            (bounds.get(1).copied().unwrap_or(limit), std::cmp::Reverse(bounds.len()), std::cmp::Reverse(root))
+        };
+        let Some(&class) = problem.roots.iter().max_by_key(|root| worst(root)) else { return };
+        let mut members: Vec<u32> = problem.members.get(class).iter().copied().filter(|&node| useful(node)).collect();
+        members.sort_by_key(|&node| open.with_each[node as usize]);
+        let (mut best, mut bound): (Option<Vec<u32>>, u64) = (None, u64::MAX);
+        let mut below = limit;
+        for &member in &members {
+            let found = self.solve(problem, |node| open.with_each[node as usize] < below && (problem.class_of(node) != class || node == member), below);
+            bound = bound.min(found.bound.max(open.with_each[member as usize]));
+            if let Some(nodes) = found.nodes {
+                below = problem.total(&nodes);
+                best = Some(nodes);
+            }
+        }
+        open.take(Found { nodes: best, bound }, limit);
+    }
+
+    fn stop(&mut self) -> bool {
+        self.stopped |= self.budget.exhausted();
+        self.stopped
+    }
+}
+
+impl Open {
+    fn new(part: Part) -> Option<Open> {
+        let problem = &part.problem;
+        let mut best = greedy_dag(problem, |_| true)?;
+        let mut cost = problem.total(&best);
+        let mut strongest: Option<Ascent> = None;
+        for order in [Order::Dearest, Order::Deep, Order::Random(1), Order::Random(2)] {
+            let ascent = Ascent::new(problem, order);
+            let near = greedy_dag(problem, |node| ascent.reduced[node as usize] == 0);
+            if let Some(nodes) = near.filter(|nodes| problem.total(nodes) < cost) {
+                cost = problem.total(&nodes);
+                best = nodes;
+            }
+            if strongest.as_ref().is_none_or(|known| known.bound < ascent.bound) {
+                strongest = Some(ascent);
+            }
+        }
+        let ascent = strongest?;
+        let with_each = ascent.with_each(problem);
+        Some(Open { bound: ascent.bound, best, cost, with_each, part })
+    }
+
+    /// Enters what a search for solutions below `limit` found.
+    fn take(&mut self, found: Found, limit: u64) {
+        if let Some(nodes) = found.nodes {
+            self.cost = self.part.problem.total(&nodes);
+            self.best = nodes;
+        }
+        // Nothing was sought beyond the limit.
+        self.bound = self.bound.max(found.bound.min(limit)).min(self.cost);
+    }
+}
