@@ -180,7 +180,9 @@ impl EGraph {
         let unit = 2f64.powi(exponent.max(-1000));
         // What costs more than a known solution is on no better one, so its cost may be cut.
         let most = (1u64 << (UNITS + 1)) as f64;
-        problem.cost = self.nodes.iter().map(|node| (node.cost / unit).round().min(most) as u64).collect();
+        // What costs anything costs a unit, even if a solution is known that costs nothing.
+        let units = |cost: f64| if cost > 0.0 { (cost / unit).round().clamp(1.0, most) as u64 } else { 0 };
+        problem.cost = self.nodes.iter().map(|node| units(node.cost)).collect();
         (problem, unit)
     }
 }
