@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::budget::Budget;
+use crate::local_search::improved;
 use crate::method::{Answer, Extractor};
 use crate::problem::{NONE, Problem};
 
@@ -11,17 +12,28 @@ use crate::problem::{NONE, Problem};
 /// own cost and not by what its readers share.
 ///
 /// Of two sets that derive a class by different nodes, the first decides in the union; so every set
-/// stays closed and without a cycle, and the set of the roots is a solution as it stands.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct GreedyDag;
+/// stays closed and without a cycle, and the set of the roots is a solution as it stands. Local
+/// search then improves it.
+#[derive(Clone, Copy, Debug)]
+pub struct GreedyDag {
+    /// Whether to improve the solution by local search.
+    pub local_search: bool,
+}
+
+impl Default for GreedyDag {
+    fn default() -> GreedyDag {
+        GreedyDag { local_search: true }
+    }
+}
 
 impl Extractor for GreedyDag {
     fn name(&self) -> &'static str {
         "greedy-dag"
     }
 
-    fn solve(&self, problem: &Problem, _: &mut dyn Budget) -> Option<Answer> {
-        Some(Answer::unbounded(greedy_dag(problem, |_| true)?))
+    fn solve(&self, problem: &Problem, budget: &mut dyn Budget) -> Option<Answer> {
+        let start = greedy_dag(problem, |_| true)?;
+        Some(Answer::unbounded(if self.local_search { improved(problem, start, budget) } else { start }))
     }
 }
 

@@ -9,6 +9,7 @@ mod greedy_dag;
 mod json;
 mod knuth;
 mod lists;
+mod local_search;
 mod method;
 mod problem;
 mod reduce;

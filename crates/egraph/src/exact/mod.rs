@@ -10,9 +10,15 @@ mod ascent;
 use self::ascent::{Ascent, Order};
 use crate::budget::Budget;
 use crate::greedy_dag::greedy_dag;
+use crate::local_search::improved;
 use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
 use crate::reduce::{Part, Reduced, reduce};
+
+/// Problems visited before local search is tried.
+const FIRST_VISITS: u64 = 500;
+/// A part is reduced again if one node in so many can be discarded.
+const SHRINKS: usize = 20;
 
 /// Chooses the cheapest nodes, and shows how far any choice may be below.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,44 +30,57 @@ impl Extractor for Exact {
     }
 
     fn solve(&self, problem: &Problem, budget: &mut dyn Budget) -> Option<Answer> {
-        let mut search = Search { budget, stopped: false, visited: 0 };
         let start = greedy_dag(problem, |_| true)?;
-        let cost = problem.total(&start);
-        let found = search.solve(problem, |_| true, cost);
-        let nodes = found.nodes.unwrap_or(start);
-        Some(Answer { bound: Some(found.bound.min(problem.total(&nodes))), nodes })
+        let mut search = Search::new(budget, FIRST_VISITS);
+        let found = search.solve(problem, |_| true, problem.total(&start));
+        let done = !search.stopped;
+        let (mut nodes, mut bound) = (found.nodes.unwrap_or(start), found.bound);
+        if !done {
+            nodes = improved(problem, nodes, budget);
+            let found = Search::new(budget, u64::MAX).solve(problem, |_| true, problem.total(&nodes));
+            bound = bound.max(found.bound);
+            nodes = found.nodes.unwrap_or(nodes);
+        }
+        Some(Answer { bound: Some(bound.min(problem.total(&nodes))), nodes })
     }
 }
 
 /// What is known of the solutions of a problem that cost less than a limit.
-struct Found {
+pub(crate) struct Found {
     /// One of them; the cheapest, unless the search was stopped.
-    nodes: Option<Vec<u32>>,
+    pub nodes: Option<Vec<u32>>,
     /// What all of them cost at least; the limit or more, if there are none.
-    bound: u64,
+    pub bound: u64,
 }
 
 /// A part with its bounds.
-struct Open {
-    part: Part,
+pub(crate) struct Open {
+    pub part: Part,
     /// Cheapest known solution.
-    best: Vec<u32>,
-    cost: u64,
+    pub best: Vec<u32>,
+    pub cost: u64,
     bound: u64,
     with_each: Vec<u64>,
 }
 
-struct Search<'a> {
+/// A search with limits. Once it has reached one, it ends with what it has.
+pub(crate) struct Search<'a> {
     budget: &'a mut dyn Budget,
+    /// Problems that may still be visited.
+    visits: u64,
     stopped: bool,
-    visited: u64,
 }
 
 impl Search<'_> {
+    /// A search that visits so many problems at most, its own included.
+    pub fn new(budget: &mut dyn Budget, visits: u64) -> Search<'_> {
+        Search { budget, visits, stopped: false }
+    }
+
     /// Looks for the cheapest solution below `limit` that uses only allowed nodes.
-    fn solve(&mut self, problem: &Problem, allowed: impl Fn(u32) -> bool, limit: u64) -> Found {
+    pub fn solve(&mut self, problem: &Problem, allowed: impl Fn(u32) -> bool, limit: u64) -> Found {
         let Some(reduced) = reduce(problem, allowed) else { return Found { nodes: None, bound: u64::MAX } };
-        self.visited += 1;
+        self.visits = self.visits.saturating_sub(1);
         let Reduced { base, forced, parts } = reduced;
         if base >= limit {
             return Found { nodes: None, bound: base };
@@ -97,9 +116,8 @@ impl Search<'_> {
             return;
         }
         let problem = &open.part.problem;
-        let useful = |node: u32| open.with_each[node as usize] < limit;
-        let discarded = (0..problem.nodes() as u32).filter(|&node| !useful(node)).count();
-        if discarded * 20 > problem.nodes() {
+        let useful = |node: u32| open.may_use(node, limit);
+        if open.may_shrink(limit) {
             let found = self.solve(problem, useful, limit);
             open.take(found, limit);
             return;
@@ -116,6 +134,10 @@ impl Search<'_> {
         let (mut best, mut bound): (Option<Vec<u32>>, u64) = (None, u64::MAX);
         let mut below = limit;
         for &member in &members {
+            if self.stop() {
+                bound = bound.min(open.with_each[member as usize]);
+                continue;
+            }
             let found = self.solve(problem, |node| open.with_each[node as usize] < below && (problem.class_of(node) != class || node == member), below);
             bound = bound.min(found.bound.max(open.with_each[member as usize]));
             if let Some(nodes) = found.nodes {
@@ -127,13 +149,14 @@ impl Search<'_> {
     }
 
     fn stop(&mut self) -> bool {
-        self.stopped |= self.budget.exhausted();
+        self.stopped = self.stopped || self.visits == 0 || self.budget.exhausted();
         self.stopped
     }
 }
 
 impl Open {
-    fn new(part: Part) -> Option<Open> {
+    /// A part with a first solution and a first bound.
+    pub fn new(part: Part) -> Option<Open> {
         let problem = &part.problem;
         let mut best = greedy_dag(problem, |_| true)?;
         let mut cost = problem.total(&best);
@@ -154,12 +177,29 @@ impl Open {
         Some(Open { bound: ascent.bound, best, cost, with_each, part })
     }
 
+    /// Whether a node may be on a solution that costs less than `limit`.
+    pub fn may_use(&self, node: u32, limit: u64) -> bool {
+        self.with_each[node as usize] < limit
+    }
+
+    /// Whether so many nodes are on no solution below `limit` that the part should be reduced again.
+    pub fn may_shrink(&self, limit: u64) -> bool {
+        self.with_each.iter().filter(|&&bound| bound >= limit).count() * SHRINKS > self.with_each.len()
+    }
+
+    /// Enters a solution, if there is one and it is cheaper.
+    pub fn improve(&mut self, nodes: Option<Vec<u32>>) {
+        if let Some(nodes) = nodes {
+            let cost = self.part.problem.total(&nodes);
+            if cost < self.cost {
+                (self.best, self.cost) = (nodes, cost);
+            }
+        }
+    }
+
     /// Enters what a search for solutions below `limit` found.
     fn take(&mut self, found: Found, limit: u64) {
-        if let Some(nodes) = found.nodes {
-            self.cost = self.part.problem.total(&nodes);
-            self.best = nodes;
-        }
+        self.improve(found.nodes);
         // Nothing was sought beyond the limit.
         self.bound = self.bound.max(found.bound.min(limit)).min(self.cost);
     }

@@ -6,7 +6,7 @@ use regraft_ir::SplitMix64;
 use crate::brute_force::least;
 use crate::random;
 
-const METHODS: [&dyn Extractor; 4] = [&Tree, &Shared, &GreedyDag, &Exact];
+const METHODS: [&dyn Extractor; 5] = [&Tree, &Shared, &GreedyDag { local_search: false }, &GreedyDag { local_search: true }, &Exact];
 
 /// Holds all methods against brute force on one e-graph; false if there is nothing to extract.
 fn check(egraph: &EGraph, seed: u64) -> bool {
