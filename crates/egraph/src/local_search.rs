@@ -11,8 +11,8 @@ use crate::reduce::{Reduced, reduce};
 
 /// Nodes of a neighbourhood beyond which it is not extended.
 const NEIGHBOURHOOD: usize = 600;
-/// Problems visited for one neighbourhood.
-const VISITS: u64 = 20;
+/// Nodes of the problems visited for one neighbourhood, together.
+const WORK: u64 = 12_000;
 
 /// The solution, or a cheaper one that is not improved by opening any neighbourhood.
 pub(crate) fn improved(problem: &Problem, start: Vec<u32>, budget: &mut dyn Budget) -> Vec<u32> {
@@ -53,7 +53,7 @@ fn descend(open: &mut Open, budget: &mut dyn Budget) {
         let mut kept = vec![false; problem.nodes()];
         open.best.iter().for_each(|&node| kept[node as usize] = true);
         let allowed = |node: u32| kept[node as usize] || near[problem.class_of(node) as usize];
-        let found = Search::new(budget, VISITS).solve(problem, allowed, open.cost);
+        let found = Search::new(budget, WORK).solve(problem, allowed, open.cost);
         if found.nodes.is_none() {
             core.iter().for_each(|&class| settled[class as usize] = true);
         } else {

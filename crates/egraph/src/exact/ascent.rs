@@ -13,6 +13,14 @@ use regraft_ir::SplitMix64;
 
 use crate::problem::Problem;
 
+/// The orders that are tried.
+const ORDERS: [Order; 4] = [Order::Dearest, Order::Deep, Order::Random(1), Order::Random(2)];
+/// Attempts to raise a bound, and how many of them may fail in succession.
+const ATTEMPTS: u32 = 50;
+const IN_VAIN: u32 = 3;
+/// Share of the cuts that are taken back at once.
+const RETREAT: f64 = 0.3;
+
 /// How to choose among cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -33,22 +41,23 @@ pub(crate) struct Ascent {
 }
 
 impl Ascent {
-    /// The bound of a problem that has a solution.
-    pub fn new(problem: &Problem, order: Order) -> Ascent {
-        let mut state = State::new(problem, order);
-        let mut cut = Vec::new();
-        while let Some(&root) = problem.roots.iter().find(|&&root| !state.derived[root as usize]) {
-            state.cut(root, &mut cut);
-            let Some(least) = cut.iter().map(|&node| state.reduced[node as usize]).min() else { break };
-            state.bound = state.bound.saturating_add(least);
-            for &node in &cut {
-                state.reduced[node as usize] -= least;
-                if state.reduced[node as usize] == 0 {
-                    state.free(node);
-                }
+    /// The best of several bounds of a problem that has a solution.
+    pub fn all(problem: &Problem, mut each: impl FnMut(&Ascent)) -> Ascent {
+        let mut best: Option<State> = None;
+        for order in ORDERS {
+            let mut state = State::new(problem, order);
+            state.ascend();
+            each(&state.ascent);
+            if best.as_ref().is_none_or(|best| best.ascent.bound < state.ascent.bound) {
+                best = Some(state);
             }
         }
-        Ascent { bound: state.bound, reduced: state.reduced }
+        let Some(mut state) = best else { return Ascent { bound: 0, reduced: problem.cost.clone() } };
+        if problem.roots.len() > 1 {
+            state.polish();
+            each(&state.ascent);
+        }
+        state.ascent
     }
 
     /// For each node, a lower bound on the cost of the solutions that contain it.
@@ -111,8 +120,9 @@ struct State<'a> {
     random: SplitMix64,
     /// How eagerly to go behind each class.
     rank: Vec<f64>,
-    bound: u64,
-    reduced: Vec<u64>,
+    ascent: Ascent,
+    /// The cuts, and by how much each raised the bound.
+    cuts: Vec<(Vec<u32>, u64)>,
     /// Children of each node that are not derived.
     missing: Vec<u32>,
     /// Whether a class can be derived with nodes that cost nothing any more.
@@ -129,18 +139,83 @@ impl State<'_> {
             order,
             random,
             rank: problem.knuth(|node| problem.cost_of(node) as f64).cost,
-            bound: 0,
-            reduced: problem.cost.clone(),
-            missing: (0..problem.nodes() as u32).map(|node| problem.children.get(node).len() as u32).collect(),
-            derived: vec![false; problem.classes()],
+            ascent: Ascent { bound: 0, reduced: problem.cost.clone() },
+            cuts: Vec::new(),
+            missing: Vec::new(),
+            derived: Vec::new(),
             behind: vec![false; problem.classes()],
         };
-        for node in 0..problem.nodes() as u32 {
-            if problem.cost_of(node) == 0 {
-                state.free(node);
+        state.derive();
+        state
+    }
+
+    /// Derives what can be derived with nodes that cost nothing any more.
+    fn derive(&mut self) {
+        self.missing = (0..self.problem.nodes() as u32).map(|node| self.problem.children.get(node).len() as u32).collect();
+        self.derived = vec![false; self.problem.classes()];
+        for node in 0..self.problem.nodes() as u32 {
+            if self.ascent.reduced[node as usize] == 0 {
+                self.free(node);
             }
         }
-        state
+    }
+
+    /// Cuts until the roots can be derived.
+    fn ascend(&mut self) {
+        let mut roots = self.problem.roots.clone();
+        if matches!(self.order, Order::Random(_)) {
+            for at in (1..roots.len()).rev() {
+                roots.swap(at, self.random.below(at + 1));
+            }
+        }
+        roots.reverse();
+        while let Some(&root) = roots.last() {
+            if self.derived[root as usize] {
+                roots.pop();
+                continue;
+            }
+            let mut cut = Vec::new();
+            self.cut(root, &mut cut);
+            let Some(least) = cut.iter().map(|&node| self.ascent.reduced[node as usize]).min() else { break };
+            self.ascent.bound = self.ascent.bound.saturating_add(least);
+            for &node in &cut {
+                self.ascent.reduced[node as usize] -= least;
+                if self.ascent.reduced[node as usize] == 0 {
+                    self.free(node);
+                }
+            }
+            self.cuts.push((cut, least));
+        }
+    }
+
+    /// Takes some cuts back and puts others in their place, while that raises the bound.
+    fn polish(&mut self) {
+        self.order = Order::Random(0);
+        let (mut attempts, mut in_vain) = (0, 0);
+        while attempts < ATTEMPTS && in_vain < IN_VAIN {
+            let before = (self.ascent.clone(), self.cuts.clone());
+            self.retreat();
+            self.ascend();
+            attempts += 1;
+            in_vain = if self.ascent.bound > before.0.bound { 0 } else { in_vain + 1 };
+            if self.ascent.bound < before.0.bound {
+                (self.ascent, self.cuts) = before;
+            }
+        }
+    }
+
+    /// Takes some of the cuts back.
+    fn retreat(&mut self) {
+        let cuts = std::mem::take(&mut self.cuts);
+        for (cut, least) in cuts {
+            if self.random.unit() < RETREAT {
+                self.ascent.bound -= least;
+                cut.iter().for_each(|&node| self.ascent.reduced[node as usize] += least);
+            } else {
+                self.cuts.push((cut, least));
+            }
+        }
+        self.derive();
     }
 
     /// Derives what a node that costs nothing any more derives.
@@ -153,7 +228,7 @@ impl State<'_> {
             }
             for &parent in self.problem.parents.get(class) {
                 self.missing[parent as usize] -= 1;
-                if self.missing[parent as usize] == 0 && self.reduced[parent as usize] == 0 {
+                if self.missing[parent as usize] == 0 && self.ascent.reduced[parent as usize] == 0 {
                     open.push(parent);
                 }
             }
@@ -174,7 +249,7 @@ impl State<'_> {
                 if children.iter().any(|&child| self.behind[child as usize]) {
                     continue;
                 }
-                let pass = self.missing[node as usize] > 0 && (self.reduced[node as usize] == 0 || self.order == Order::Deep);
+                let pass = self.missing[node as usize] > 0 && (self.ascent.reduced[node as usize] == 0 || self.order == Order::Deep);
                 if !pass {
                     cut.push(node);
                     continue;

@@ -7,7 +7,7 @@
 
 mod ascent;
 
-use self::ascent::{Ascent, Order};
+use self::ascent::Ascent;
 use crate::budget::Budget;
 use crate::greedy_dag::greedy_dag;
 use crate::local_search::improved;
@@ -15,8 +15,8 @@ use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
 use crate::reduce::{Part, Reduced, reduce};
 
-/// Problems visited before local search is tried.
-const FIRST_VISITS: u64 = 500;
+/// Work before local search is tried, in visits of a problem as large as the whole.
+const FIRST_VISITS: u64 = 10;
 /// A part is reduced again if one node in so many can be discarded.
 const SHRINKS: usize = 20;
 
@@ -31,7 +31,7 @@ impl Extractor for Exact {
 
     fn solve(&self, problem: &Problem, budget: &mut dyn Budget) -> Option<Answer> {
         let start = greedy_dag(problem, |_| true)?;
-        let mut search = Search::new(budget, FIRST_VISITS);
+        let mut search = Search::new(budget, FIRST_VISITS * problem.nodes() as u64);
         let found = search.solve(problem, |_| true, problem.total(&start));
         let done = !search.stopped;
         let (mut nodes, mut bound) = (found.nodes.unwrap_or(start), found.bound);
@@ -66,22 +66,23 @@ pub(crate) struct Open {
 /// A search with limits. Once it has reached one, it ends with what it has.
 pub(crate) struct Search<'a> {
     budget: &'a mut dyn Budget,
-    /// Problems that may still be visited.
-    visits: u64,
+    /// Nodes of problems that may still be visited.
+    work: u64,
     stopped: bool,
 }
 
 impl Search<'_> {
-    /// A search that visits so many problems at most, its own included.
-    pub fn new(budget: &mut dyn Budget, visits: u64) -> Search<'_> {
-        Search { budget, visits, stopped: false }
+    /// A search that visits problems of so many nodes together at most.
+    pub fn new(budget: &mut dyn Budget, work: u64) -> Search<'_> {
+        Search { budget, work, stopped: false }
     }
 
     /// Looks for the cheapest solution below `limit` that uses only allowed nodes.
     pub fn solve(&mut self, problem: &Problem, allowed: impl Fn(u32) -> bool, limit: u64) -> Found {
         let Some(reduced) = reduce(problem, allowed) else { return Found { nodes: None, bound: u64::MAX } };
-        self.visits = self.visits.saturating_sub(1);
         let Reduced { base, forced, parts } = reduced;
+        let nodes: usize = parts.iter().map(|part| part.problem.nodes()).sum();
+        self.work = self.work.saturating_sub(1 + nodes as u64);
         if base >= limit {
             return Found { nodes: None, bound: base };
         }
@@ -149,7 +150,7 @@ impl Search<'_> {
     }
 
     fn stop(&mut self) -> bool {
-        self.stopped = self.stopped || self.visits == 0 || self.budget.exhausted();
+        self.stopped = self.stopped || self.work == 0 || self.budget.exhausted();
         self.stopped
     }
 }
@@ -160,21 +161,18 @@ impl Open {
         let problem = &part.problem;
         let mut best = greedy_dag(problem, |_| true)?;
         let mut cost = problem.total(&best);
-        let mut strongest: Option<Ascent> = None;
-        for order in [Order::Dearest, Order::Deep, Order::Random(1), Order::Random(2)] {
-            let ascent = Ascent::new(problem, order);
+        let ascent = Ascent::all(problem, |ascent| {
             let near = greedy_dag(problem, |node| ascent.reduced[node as usize] == 0);
             if let Some(nodes) = near.filter(|nodes| problem.total(nodes) < cost) {
                 cost = problem.total(&nodes);
                 best = nodes;
             }
-            if strongest.as_ref().is_none_or(|known| known.bound < ascent.bound) {
-                strongest = Some(ascent);
-            }
-        }
-        let ascent = strongest?;
-        let with_each = ascent.with_each(problem);
-        Some(Open { bound: ascent.bound, best, cost, with_each, part })
+        });
+        // All costs are multiples of a step, and so is what a solution costs.
+        let step = problem.cost.iter().copied().fold(0, gcd).max(1);
+        let up = |bound: u64| bound.div_ceil(step).saturating_mul(step);
+        let with_each = ascent.with_each(problem).into_iter().map(up).collect();
+        Some(Open { bound: up(ascent.bound), best, cost, with_each, part })
     }
 
     /// Whether a node may be on a solution that costs less than `limit`.
@@ -203,4 +201,8 @@ impl Open {
         // Nothing was sought beyond the limit.
         self.bound = self.bound.max(found.bound.min(limit)).min(self.cost);
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
