@@ -125,7 +125,8 @@ impl Search<'_> {
         }
         // Split by the nodes of a class that every solution contains.
         let worst = |&root: &u32| {
-            let mut bounds: Vec<u64> = problem.members.get(root).iter().map(|&node| open.with_each[node as usize]).filter(|&b| b < limit).collect();
+            let mut bounds: Vec<u64> =
+                problem.members.get(root).iter().map(|&node| open.with_each[node as usize]).filter(|&b| b < limit).collect();
             bounds.sort_unstable();
             (bounds.get(1).copied().unwrap_or(limit), std::cmp::Reverse(bounds.len()), std::cmp::Reverse(root))
         };
@@ -139,7 +140,11 @@ impl Search<'_> {
                 bound = bound.min(open.with_each[member as usize]);
                 continue;
             }
-            let found = self.solve(problem, |node| open.with_each[node as usize] < below && (problem.class_of(node) != class || node == member), below);
+            let found = self.solve(
+                problem,
+                |node| open.with_each[node as usize] < below && (problem.class_of(node) != class || node == member),
+                below,
+            );
             bound = bound.min(found.bound.max(open.with_each[member as usize]));
             if let Some(nodes) = found.nodes {
                 below = problem.total(&nodes);

@@ -127,7 +127,8 @@ impl Reducer {
         if !self.roots.iter().all(derivable) {
             return None;
         }
-        let usable: Vec<bool> = self.nodes.iter().map(|node| node.children.iter().all(derivable) && !node.children.contains(&node.class)).collect();
+        let usable: Vec<bool> =
+            self.nodes.iter().map(|node| node.children.iter().all(derivable) && !node.children.contains(&node.class)).collect();
         let mut number = vec![NONE; self.classes];
         let mut open = self.roots.clone();
         let mut needed = Vec::new();
@@ -232,8 +233,7 @@ impl Reducer {
         for node in &mut self.nodes {
             let before = node.children.len();
             let class = node.class;
-            node.children
-                .retain(|&child| !contains(&required, child) || component[child as usize] == component[class as usize]);
+            node.children.retain(|&child| !contains(&required, child) || component[child as usize] == component[class as usize]);
             changed |= node.children.len() < before;
         }
         let mut least = vec![u64::MAX; self.classes];

@@ -34,6 +34,7 @@ fn an_extraction_is_an_egraph_of_the_same_cost() {
 
 #[test]
 fn costs_are_one_and_children_none_where_they_are_not_given() {
-    let egraph = EGraph::read(br#"{"nodes": {"n": {"op": "x", "eclass": "c"}}, "root_eclasses": ["c"], "class_data": {}}"#).expect("an e-graph");
+    let egraph =
+        EGraph::read(br#"{"nodes": {"n": {"op": "x", "eclass": "c"}}, "root_eclasses": ["c"], "class_data": {}}"#).expect("an e-graph");
     assert_eq!((egraph.nodes()[0].cost, egraph.nodes()[0].children.len()), (1.0, 0));
 }

@@ -69,7 +69,10 @@ fn a_known_extraction_is_never_worsened() {
         "b.s": {"op": "h", "eclass": "b", "children": ["s"], "cost": 0}, "b.t": {"op": "y", "eclass": "b", "children": [], "cost": 3},
         "s": {"op": "s", "eclass": "s", "children": [], "cost": 4}}, "root_eclasses": ["r"]}"#;
     let egraph = EGraph::read(text).expect("well-formed");
-    assert_eq!((cost(&egraph, &Tree), cost(&egraph, &GreedyDag { local_search: true }), cost(&egraph, &Exact)), (Some(7.0), Some(5.0), Some(5.0)));
+    assert_eq!(
+        (cost(&egraph, &Tree), cost(&egraph, &GreedyDag { local_search: true }), cost(&egraph, &Exact)),
+        (Some(7.0), Some(5.0), Some(5.0))
+    );
     let found = egraph.extract(&Tree, Some(&[0, 1, 3, 5]), &mut Steps(9)).expect("an extraction");
     assert_eq!((found.cost, found.nodes), (5.0, vec![5, 1, 3, 0]));
 }
