@@ -24,9 +24,9 @@ pub(crate) fn improved(problem: &Problem, start: Vec<u32>, budget: &mut dyn Budg
 
 /// A solution that uses only allowed nodes, improved.
 fn descended(problem: &Problem, allowed: &dyn Fn(u32) -> bool, budget: &mut dyn Budget) -> Option<Vec<u32>> {
-    let Reduced { forced: mut chosen, parts, .. } = reduce(problem, allowed)?;
+    let Reduced { forced: mut chosen, parts, .. } = reduce(problem, allowed, budget)?;
     for part in parts {
-        let mut open = Open::new(part)?;
+        let mut open = Open::new(part, budget)?;
         if open.may_shrink(open.cost) && !budget.exhausted() {
             let smaller = descended(&open.part.problem, &|node| open.may_use(node, open.cost), budget);
             open.improve(smaller);

@@ -15,7 +15,12 @@ impl Extractor for Tree {
     }
 
     fn solve(&self, problem: &Problem, _: &mut dyn Budget) -> Option<Answer> {
-        let knuth = problem.knuth(|node| problem.cost_of(node) as f64);
-        Some(Answer::unbounded(problem.trimmed(&knuth.derivation.by)?))
+        Some(Answer::unbounded(tree(problem)?))
     }
+}
+
+/// The solution made of the cheapest trees, if any.
+pub(crate) fn tree(problem: &Problem) -> Option<Vec<u32>> {
+    let knuth = problem.knuth(|node| problem.cost_of(node) as f64);
+    problem.trimmed(&knuth.derivation.by)
 }

@@ -11,6 +11,7 @@
 
 use regraft_ir::SplitMix64;
 
+use crate::budget::Budget;
 use crate::problem::Problem;
 
 /// The orders that are tried.
@@ -18,6 +19,8 @@ const ORDERS: [Order; 4] = [Order::Dearest, Order::Deep, Order::Random(1), Order
 /// Attempts to raise a bound, and how many of them may fail in succession.
 const ATTEMPTS: u32 = 50;
 const IN_VAIN: u32 = 3;
+/// Cuts between two looks at the budget.
+const CHECKED: usize = 64;
 /// Share of the cuts that are taken back at once.
 const RETREAT: f64 = 0.3;
 
@@ -41,12 +44,15 @@ pub(crate) struct Ascent {
 }
 
 impl Ascent {
-    /// The best of several bounds of a problem that has a solution.
-    pub fn all(problem: &Problem, mut each: impl FnMut(&Ascent)) -> Ascent {
+    /// The best of several bounds of a problem that has a solution, as far as the budget allows.
+    pub fn all(problem: &Problem, budget: &mut dyn Budget, mut each: impl FnMut(&Ascent)) -> Ascent {
         let mut best: Option<State> = None;
         for order in ORDERS {
+            if best.is_some() && budget.exhausted() {
+                break;
+            }
             let mut state = State::new(problem, order);
-            state.ascend();
+            state.ascend(budget);
             each(&state.ascent);
             if best.as_ref().is_none_or(|best| best.ascent.bound < state.ascent.bound) {
                 best = Some(state);
@@ -54,7 +60,7 @@ impl Ascent {
         }
         let Some(mut state) = best else { return Ascent { bound: 0, reduced: problem.cost.clone() } };
         if problem.roots.len() > 1 {
-            state.polish();
+            state.polish(budget);
             each(&state.ascent);
         }
         state.ascent
@@ -161,7 +167,7 @@ impl State<'_> {
     }
 
     /// Cuts until the roots can be derived.
-    fn ascend(&mut self) {
+    fn ascend(&mut self, budget: &mut dyn Budget) {
         let mut roots = self.problem.roots.clone();
         if matches!(self.order, Order::Random(_)) {
             for at in (1..roots.len()).rev() {
@@ -173,6 +179,9 @@ impl State<'_> {
             if self.derived[root as usize] {
                 roots.pop();
                 continue;
+            }
+            if self.cuts.len().is_multiple_of(CHECKED) && budget.exhausted() {
+                break;
             }
             let mut cut = Vec::new();
             self.cut(root, &mut cut);
@@ -189,13 +198,13 @@ impl State<'_> {
     }
 
     /// Takes some cuts back and puts others in their place, while that raises the bound.
-    fn polish(&mut self) {
+    fn polish(&mut self, budget: &mut dyn Budget) {
         self.order = Order::Random(0);
         let (mut attempts, mut in_vain) = (0, 0);
-        while attempts < ATTEMPTS && in_vain < IN_VAIN {
+        while attempts < ATTEMPTS && in_vain < IN_VAIN && !budget.exhausted() {
             let before = (self.ascent.clone(), self.cuts.clone());
             self.retreat();
-            self.ascend();
+            self.ascend(budget);
             attempts += 1;
             in_vain = if self.ascent.bound > before.0.bound { 0 } else { in_vain + 1 };
             if self.ascent.bound < before.0.bound {

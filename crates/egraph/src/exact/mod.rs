@@ -6,6 +6,8 @@
 //! split at a class that every solution contains.
 
 mod ascent;
+#[cfg(test)]
+mod tests;
 
 use self::ascent::Ascent;
 use crate::budget::Budget;
@@ -14,9 +16,10 @@ use crate::local_search::improved;
 use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
 use crate::reduce::{Part, Reduced, reduce};
+use crate::tree::tree;
 
 /// Work before local search is tried, in visits of a problem as large as the whole.
-const FIRST_VISITS: u64 = 10;
+const FIRST_VISITS: u64 = 3;
 /// A part is reduced again if one node in so many can be discarded.
 const SHRINKS: usize = 20;
 
@@ -33,9 +36,9 @@ impl Extractor for Exact {
         let start = greedy_dag(problem, |_| true)?;
         let mut search = Search::new(budget, FIRST_VISITS * problem.nodes() as u64);
         let found = search.solve(problem, |_| true, problem.total(&start));
-        let done = !search.stopped;
+        let stopped = search.stopped;
         let (mut nodes, mut bound) = (found.nodes.unwrap_or(start), found.bound);
-        if !done {
+        if stopped && !budget.exhausted() {
             nodes = improved(problem, nodes, budget);
             let found = Search::new(budget, u64::MAX).solve(problem, |_| true, problem.total(&nodes));
             bound = bound.max(found.bound);
@@ -79,20 +82,19 @@ impl Search<'_> {
 
     /// Looks for the cheapest solution below `limit` that uses only allowed nodes.
     pub fn solve(&mut self, problem: &Problem, allowed: impl Fn(u32) -> bool, limit: u64) -> Found {
-        let Some(reduced) = reduce(problem, allowed) else { return Found { nodes: None, bound: u64::MAX } };
+        let Some(reduced) = reduce(problem, allowed, self.budget) else { return Found { nodes: None, bound: u64::MAX } };
         let Reduced { base, forced, parts } = reduced;
         let nodes: usize = parts.iter().map(|part| part.problem.nodes()).sum();
         self.work = self.work.saturating_sub(1 + nodes as u64);
         if base >= limit {
             return Found { nodes: None, bound: base };
         }
-        let mut open: Vec<Open> = parts.into_iter().filter_map(Open::new).collect();
+        let mut open: Vec<Open> = parts.into_iter().filter_map(|part| Open::new(part, self.budget)).collect();
         let mut bound = base + open.iter().map(|part| part.bound).sum::<u64>();
-        for at in 0..open.len() {
+        for part in &mut open {
             if bound >= limit {
                 return Found { nodes: None, bound };
             }
-            let part = &mut open[at];
             // What this part may cost at most, if the others cost as little as they can.
             let most = limit - (bound - part.bound);
             let before = part.bound;
@@ -162,11 +164,12 @@ impl Search<'_> {
 
 impl Open {
     /// A part with a first solution and a first bound.
-    pub fn new(part: Part) -> Option<Open> {
+    pub fn new(part: Part, budget: &mut dyn Budget) -> Option<Open> {
         let problem = &part.problem;
-        let mut best = greedy_dag(problem, |_| true)?;
+        // Sets of nodes take their time in deep problems; trees do not.
+        let mut best = if budget.exhausted() { tree(problem)? } else { greedy_dag(problem, |_| true)? };
         let mut cost = problem.total(&best);
-        let ascent = Ascent::all(problem, |ascent| {
+        let ascent = Ascent::all(problem, budget, |ascent| {
             let near = greedy_dag(problem, |node| ascent.reduced[node as usize] == 0);
             if let Some(nodes) = near.filter(|nodes| problem.total(nodes) < cost) {
                 cost = problem.total(&nodes);

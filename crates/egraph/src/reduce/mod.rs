@@ -21,6 +21,7 @@ mod landmarks;
 use self::bits::{contains, unite};
 use self::components::components;
 use self::landmarks::Landmarks;
+use crate::budget::Budget;
 use crate::lists::Lists;
 use crate::problem::{NONE, Problem};
 
@@ -56,10 +57,11 @@ impl Part {
     }
 }
 
-/// Reduces a problem, using only nodes that `allowed` admits; `None` if there is no solution.
-pub(crate) fn reduce(problem: &Problem, allowed: impl Fn(u32) -> bool) -> Option<Reduced> {
+/// Reduces a problem, using only nodes that `allowed` admits, as far as the budget allows; `None` if
+/// there is no solution.
+pub(crate) fn reduce(problem: &Problem, allowed: impl Fn(u32) -> bool, budget: &mut dyn Budget) -> Option<Reduced> {
     let mut reducer = Reducer::new(problem, allowed);
-    while reducer.round()? {}
+    while reducer.round(budget)? {}
     Some(reducer.finish())
 }
 
@@ -106,10 +108,13 @@ impl Reducer {
     }
 
     /// One round; true if it changed anything, `None` if there is no solution.
-    fn round(&mut self) -> Option<bool> {
+    fn round(&mut self, budget: &mut dyn Budget) -> Option<bool> {
         self.discard_useless()?;
         if self.settle_free() {
             self.discard_useless()?;
+        }
+        if budget.exhausted() {
+            return Some(false);
         }
         let mut changed = false;
         if self.classes <= MOST_LANDMARKS {

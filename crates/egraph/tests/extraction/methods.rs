@@ -76,3 +76,25 @@ fn a_known_extraction_is_never_worsened() {
     let found = egraph.extract(&Tree, Some(&[0, 1, 3, 5]), &mut Steps(9)).expect("an extraction");
     assert_eq!((found.cost, found.nodes), (5.0, vec![5, 1, 3, 0]));
 }
+
+#[test]
+fn histories_see_what_two_children_share() {
+    // The first node of `r` costs 5 as a graph and 9 as a tree; the second one costs 6.
+    let text = br#"{"nodes": {
+        "r.1": {"op": "f", "eclass": "r", "children": ["a", "b"], "cost": 1}, "r.2": {"op": "x", "eclass": "r", "cost": 6},
+        "a": {"op": "g", "eclass": "a", "children": ["s"], "cost": 0}, "b": {"op": "h", "eclass": "b", "children": ["s"], "cost": 0},
+        "s": {"op": "s", "eclass": "s", "cost": 4}}, "root_eclasses": ["r"]}"#;
+    let egraph = EGraph::read(text).expect("well-formed");
+    assert_eq!((cost(&egraph, &Tree), cost(&egraph, &Shared)), (Some(6.0), Some(5.0)));
+}
+
+#[test]
+fn a_node_that_costs_more_than_anything_else_hides_nothing() {
+    let text = br#"{"nodes": {
+        "r.1": {"op": "f", "eclass": "r", "children": ["a", "b"], "cost": 1e-3}, "r.2": {"op": "x", "eclass": "r", "cost": 1e300},
+        "a": {"op": "g", "eclass": "a", "cost": 1e-9}, "b": {"op": "h", "eclass": "b", "cost": 2e-9},
+        "b.2": {"op": "h", "eclass": "b", "cost": 1.5e-9}}, "root_eclasses": ["r"]}"#;
+    let egraph = EGraph::read(text).expect("well-formed");
+    let found = egraph.extract(&Exact, None, &mut Steps(u64::MAX)).expect("an extraction");
+    assert_eq!((found.gap(), found.nodes), (Some(0.0), vec![2, 4, 0]));
+}
