@@ -105,8 +105,8 @@ impl EGraph {
         self.children.get(node as u32).iter().map(|&child| self.class_of(child as usize))
     }
 
-    /// Checks a choice of nodes, by their numbers: that each class has at most one, that no root and
-    /// no child is missing, and that there is no cycle. Returns the nodes that the roots need,
+    /// Checks a choice of nodes, by their numbers: that each class has at most one, that no root
+    /// and no child is missing, and that there is no cycle. Returns the nodes that the roots need,
     /// children first.
     pub fn check(&self, chosen: &[usize]) -> Result<Vec<usize>, Flaw> {
         let name = |class: u32| self.classes[class as usize].clone();

@@ -65,7 +65,9 @@ impl EGraph {
         }
         let cost = self.cost(&nodes);
         let units = problem.total(&nodes.iter().map(|&node| node as u32).collect::<Vec<_>>());
-        let bound = answer.bound.map(|bound| if bound >= units { cost } else { (bound as f64 * unit).min(cost) });
+        // Rounding a node's cost to units changes it by one at most.
+        let rounding = problem.classes() as u64;
+        let bound = answer.bound.map(|bound| if bound >= units { cost } else { (bound.saturating_sub(rounding) as f64 * unit).min(cost) });
         Ok(Extraction { nodes, cost, bound })
     }
 

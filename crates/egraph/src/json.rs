@@ -74,8 +74,8 @@ impl EGraph {
         written(self.nodes().iter(), self.roots())
     }
 
-    /// Some of its nodes as an e-graph of their own, by their numbers: an extraction, where each child
-    /// becomes the chosen node of its class. Children without one stay as they are.
+    /// Some of its nodes as an e-graph of their own, by their numbers: an extraction, where each
+    /// child becomes the chosen node of its class. Children without one stay as they are.
     pub fn to_json_of(&self, chosen: &[usize]) -> String {
         let mut name_of: Vec<Option<&str>> = vec![None; self.classes().len()];
         for &node in chosen {

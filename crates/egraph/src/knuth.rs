@@ -18,8 +18,8 @@ pub(crate) struct Knuth {
 }
 
 impl Problem {
-    /// The cheapest tree of each class, with `price` as the cost of nodes (infinite for nodes not to
-    /// be used). Of equal ones, that with the first node.
+    /// The cheapest tree of each class, with `price` as the cost of nodes (infinite for nodes not
+    /// to be used). Of equal ones, that with the first node.
     pub(crate) fn knuth(&self, price: impl Fn(u32) -> f64) -> Knuth {
         let mut cost = vec![f64::INFINITY; self.classes()];
         let mut derivation = Derivation { by: vec![NONE; self.classes()], order: Vec::new() };

@@ -1,9 +1,9 @@
 //! Extraction: the cheapest terms of an e-graph, each chosen node counted once.
 //!
-//! An e-graph holds many equal terms at once: classes of equal nodes, whose children are classes. To
-//! extract is to choose one node for each class that the roots need, such that no class needs itself.
-//! The cost of a choice is the sum over its nodes; what several nodes share is paid for once. Finding
-//! the least is NP-hard.
+//! An e-graph holds many equal terms at once: classes of equal nodes, whose children are classes.
+//! To extract is to choose one node for each class that the roots need, such that no class needs
+//! itself. The cost of a choice is the sum over its nodes; what several nodes share is paid for
+//! once. Finding the least is NP-hard.
 //!
 //! ```
 //! use regraft_egraph::{EGraph, Exact, Steps, Tree};
@@ -25,8 +25,8 @@
 //! * [`EGraph::read`] reads the JSON of the crate `egraph-serialize`; [`EGraph::new`] takes nodes.
 //! * [`EGraph::extract`] runs one of the methods [`Tree`], [`Shared`], [`GreedyDag`] and [`Exact`],
 //!   and checks what it returns. Given a known extraction, the result is never worse.
-//! * All results are the same whenever the nodes and their order are, unless a [`Budget`] that asks a
-//!   clock ends the search.
+//! * All results are the same whenever the nodes and their order are, unless a [`Budget`] that asks
+//!   a clock ends the search.
 //!
 //! Pure: no I/O, no clock, no printing.
 

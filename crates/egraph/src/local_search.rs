@@ -1,8 +1,9 @@
 //! Local search for solutions of e-graphs that are too large to be solved as a whole.
 //!
 //! What is chosen stays, but around one class everything is open again: such a neighbourhood is a
-//! small problem, which the exact search solves, or improves as far as a limit allows. (Shaw, "Using
-//! constraint programming and local search methods to solve vehicle routing problems", CP 1998.)
+//! small problem, which the exact search solves, or improves as far as a limit allows. (Shaw,
+//! "Using constraint programming and local search methods to solve vehicle routing problems", CP
+//! 1998.)
 
 use crate::budget::Budget;
 use crate::exact::{Open, Search};

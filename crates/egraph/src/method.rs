@@ -17,7 +17,8 @@ pub trait Extractor {
 pub struct Answer {
     /// Chosen nodes, at most one per class.
     pub(crate) nodes: Vec<u32>,
-    /// What every solution costs at least, in units of the e-graph; `None` if the method shows none.
+    /// What every solution costs at least, in units of the e-graph; `None` if the method shows
+    /// none.
     pub(crate) bound: Option<u64>,
 }
 

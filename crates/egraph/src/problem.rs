@@ -5,9 +5,9 @@ use crate::lists::Lists;
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Classes of alternative nodes, of which each needs all of its child classes. A *solution* is a set
-/// of nodes, at most one per class, from which all roots can be derived without a cycle; its cost is
-/// the sum of its nodes' costs.
+/// Classes of alternative nodes, of which each needs all of its child classes. A *solution* is a
+/// set of nodes, at most one per class, from which all roots can be derived without a cycle; its
+/// cost is the sum of its nodes' costs.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// Cost of each node, in units of the e-graph.

@@ -69,8 +69,8 @@ impl Histories<'_> {
     }
 
     /// The choice when no class gets cheaper any more. Classes are visited in order, in passes; one
-    /// whose children are as they were has nothing new. Costs only fall, but nothing says how often, so
-    /// the budget is asked in each pass.
+    /// whose children are as they were has nothing new. Costs only fall, but nothing says how
+    /// often, so the budget is asked in each pass.
     fn fixed_point(mut self, budget: &mut dyn Budget) -> Vec<u32> {
         let mut stale = vec![true; self.problem.classes()];
         while stale.iter().any(|&stale| stale) && !budget.exhausted() {

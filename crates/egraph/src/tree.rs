@@ -4,8 +4,8 @@ use crate::budget::Budget;
 use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
 
-/// Takes the cheapest tree of each class, as the extractor of egg does: what is shared is counted as
-/// often as it occurs.
+/// Takes the cheapest tree of each class, as the extractor of egg does: what is shared is counted
+/// as often as it occurs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tree;
 

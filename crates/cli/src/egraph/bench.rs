@@ -205,8 +205,8 @@ fn shown(args: &Args, rows: &[Row], console: &Console) -> String {
     text
 }
 
-/// The table of families; of each method, how far it is above the best, on average and at worst, and
-/// the longest time of an e-graph.
+/// The table of families; of each method, how far it is above the best, on average and at worst,
+/// and the longest time of an e-graph.
 fn markdown(args: &Args, rows: &[Row]) -> String {
     let names: Vec<&str> = args.method.iter().map(|method| method.name()).collect();
     let mut text = format!("| family | e-graphs | {} |\n|---|---:|{}\n", names.join(" | "), "---:|".repeat(names.len()));

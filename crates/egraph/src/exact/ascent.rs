@@ -1,13 +1,13 @@
 //! Lower bounds by dual ascent.
 //!
 //! A *cut* is a set of nodes of which every solution contains one. If the cheapest node of a cut
-//! costs `d`, then every solution costs `d` more than in the problem in which each of its nodes costs
-//! `d` less; so the bound rises by `d`, until the roots can be derived with nodes that cost nothing
-//! any more. Cuts go around cycles: what is behind a cut is not derivable without it.
+//! costs `d`, then every solution costs `d` more than in the problem in which each of its nodes
+//! costs `d` less; so the bound rises by `d`, until the roots can be derived with nodes that cost
+//! nothing any more. Cuts go around cycles: what is behind a cut is not derivable without it.
 //!
 //! Wong, "A dual ascent approach for Steiner tree problems on a directed graph", Mathematical
-//! Programming 28, 1984; Helmert and Domshlak, "Landmarks, critical paths and abstractions" (LM-cut),
-//! ICAPS 2009, for and/or graphs.
+//! Programming 28, 1984; Helmert and Domshlak, "Landmarks, critical paths and abstractions"
+//! (LM-cut), ICAPS 2009, for and/or graphs.
 
 use regraft_ir::SplitMix64;
 
@@ -35,8 +35,8 @@ pub(crate) enum Order {
     Deep,
 }
 
-/// A lower bound, and what nodes cost beyond it: a solution costs the bound and the reduced costs of
-/// its nodes at least.
+/// A lower bound, and what nodes cost beyond it: a solution costs the bound and the reduced costs
+/// of its nodes at least.
 #[derive(Clone, Debug)]
 pub(crate) struct Ascent {
     pub bound: u64,

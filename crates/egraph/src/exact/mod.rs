@@ -1,9 +1,9 @@
 //! Exact extraction: branch and reduce.
 //!
 //! A problem is reduced ([`reduce`]) and falls into parts. For each part, dual ascent ([`Ascent`])
-//! gives a lower bound and the sets of nodes from which good solutions are made; what cannot be on a
-//! better solution is discarded, and what is left is reduced again. When that ends, the problem is
-//! split at a class that every solution contains.
+//! gives a lower bound and the sets of nodes from which good solutions are made; what cannot be on
+//! a better solution is discarded, and what is left is reduced again. When that ends, the problem
+//! is split at a class that every solution contains.
 
 mod ascent;
 #[cfg(test)]
@@ -188,7 +188,8 @@ impl Open {
         self.with_each[node as usize] < limit
     }
 
-    /// Whether so many nodes are on no solution below `limit` that the part should be reduced again.
+    /// Whether so many nodes are on no solution below `limit` that the part should be reduced
+    /// again.
     pub fn may_shrink(&self, limit: u64) -> bool {
         self.with_each.iter().filter(|&&bound| bound >= limit).count() * SHRINKS > self.with_each.len()
     }

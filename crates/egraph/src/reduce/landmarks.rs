@@ -13,8 +13,8 @@ pub(crate) struct Landmarks {
 }
 
 impl Landmarks {
-    /// The landmarks of a problem in which every class is derivable, with `order` as an order in which
-    /// they are derived.
+    /// The landmarks of a problem in which every class is derivable, with `order` as an order in
+    /// which they are derived.
     pub fn new(problem: &Problem, order: &[u32]) -> Landmarks {
         let classes = problem.classes();
         let mut landmarks = Landmarks { bits: Bits::new(classes) };

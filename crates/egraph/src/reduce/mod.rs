@@ -6,8 +6,8 @@
 //! * what costs nothing is derived once and for all;
 //! * a node that every derivation of one of its children needs goes: it is on no solution without a
 //!   cycle;
-//! * of two nodes of a class, one goes if the other costs no more, where the classes below the first
-//!   and the cheapest trees may be used;
+//! * of two nodes of a class, one goes if the other costs no more, where the classes below the
+//!   first and the cheapest trees may be used;
 //! * a class that every solution contains becomes a root; its cheapest node is paid for in advance,
 //!   and whoever needs it no longer has to say so, unless both are on a cycle;
 //! * a class that only one other needs is merged into it, if that adds no nodes.
@@ -57,8 +57,8 @@ impl Part {
     }
 }
 
-/// Reduces a problem, using only nodes that `allowed` admits, as far as the budget allows; `None` if
-/// there is no solution.
+/// Reduces a problem, using only nodes that `allowed` admits, as far as the budget allows; `None`
+/// if there is no solution.
 pub(crate) fn reduce(problem: &Problem, allowed: impl Fn(u32) -> bool, budget: &mut dyn Budget) -> Option<Reduced> {
     let mut reducer = Reducer::new(problem, allowed);
     while reducer.round(budget)? {}
