@@ -9,7 +9,7 @@ use regraft::Failure;
 
 use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::{bench, check, compare, cost, explain, optimize, rules, usage, zoo};
+use crate::{bench, check, compare, cost, egraph, explain, optimize, rules, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -53,6 +53,8 @@ enum Command {
     #[command(subcommand)]
     Rules(rules::Command),
     #[command(subcommand)]
+    Egraph(egraph::Command),
+    #[command(subcommand)]
     Zoo(zoo::Command),
     #[command(subcommand)]
     Cost(cost::Command),
@@ -93,6 +95,7 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Compare(args) => compare::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),
+        Command::Egraph(command) => egraph::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),
         Command::Cost(command) => cost::run(&command, console),
         Command::StartUp => {

@@ -7,6 +7,7 @@ mod compare;
 mod console;
 mod corpus;
 mod cost;
+mod egraph;
 mod exit;
 mod explain;
 mod interrupt;

@@ -9,6 +9,7 @@ mod bench;
 mod certificate;
 mod check;
 mod cost;
+mod egraph;
 mod explain;
 mod facts;
 mod freeze;

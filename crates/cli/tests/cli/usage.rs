@@ -3,7 +3,7 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 22] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
@@ -22,6 +22,9 @@ const COMMANDS: [(&str, &str); 19] = [
     ("cost export", "FILE"),
     ("cost import", "FILE"),
     ("cost clear", "--yes"),
+    ("egraph", "extract"),
+    ("egraph extract", "--method"),
+    ("egraph bench", "FOLDER"),
     ("help optimize", "--min-speedup"),
 ];
 
@@ -68,7 +71,7 @@ fn mistakes_are_one_line_with_a_hint() {
 #[test]
 fn nothing_asked_for_is_a_mistake_too() {
     let bench = Bench::new();
-    for words in ["", "rules", "zoo", "cost"] {
+    for words in ["", "rules", "zoo", "cost", "egraph"] {
         let ended = bench.run(words);
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "`{words}`");
         assert!(ended.err.contains("Usage: regraft"), "`{words}`: {}", ended.err);
