@@ -138,12 +138,12 @@ fn a_merge_waits_for_a_reader_to_go_although_its_other_root_came_later() {
     // When the product comes, only its side is looked at, and a second reader of `a` is in the way. When
     // that goes, only the side of the difference is downstream.
     let rules =
-        "(rule meet (all (sub ?a ?s) (mul ?b ?s)) => (all (neg (sub ?s ?a)) (neg (mul ?b ?s))) (when (= (users ?a) 1)) (numeric exact))
+        "(rule meet (all (sub ?a ?s) (mul ?b (neg ?s))) => (all (neg (sub ?s ?a)) (neg (mul ?b ?s))) (when (= (users ?a) 1)) (numeric exact))
                  (rule come (div ?b ?s) => (mul ?b ?s) (numeric exact))
                  (rule go (tanh (exp ?v)) => (tanh ?v) (shared) (numeric exact))";
     let library = Library::new(regraft_rules::parse("t", rules).unwrap()).unwrap();
     let graph = regraft_ir::text::parse(
-        "graph (x: f32[4], y: f32[4], s: f32[4]) { a = Exp(x) p = Sub(a, s) q = Div(y, s) t = Tanh(a) u = Neg(t) output p, q, u }",
+        "graph (x: f32[4], y: f32[4], s: f32[4]) { a = Exp(x) p = Sub(a, s) n = Neg(s) q = Div(y, n) t = Tanh(a) u = Neg(t) output p, q, u }",
     );
     let graph = graph.unwrap();
     let complaints: Vec<String> = (0..12).flat_map(|seed| compare("waiting", &graph, &library, seed, 3, true)).collect();
