@@ -1,9 +1,9 @@
 //! Extractions, checked.
 
-use crate::budget::Budget;
 use crate::egraph::EGraph;
 use crate::error::{EGraphError, Flaw};
 use crate::method::Extractor;
+use regraft_ir::Budget;
 
 /// Why there is no extraction.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::budget::Budget;
 use crate::local_search::improved;
 use crate::method::{Answer, Extractor};
 use crate::problem::{NONE, Problem};
+use regraft_ir::Budget;
 
 /// Keeps, for each class, the cheapest set of nodes found that derives it, and joins the sets of a
 /// node's children: what two children share is counted once. Not optimal, as each class goes by its

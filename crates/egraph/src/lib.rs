@@ -30,7 +30,6 @@
 //!
 //! Pure: no I/O, no clock, no printing.
 
-mod budget;
 mod egraph;
 mod error;
 mod exact;
@@ -46,7 +45,6 @@ mod reduce;
 mod shared;
 mod tree;
 
-pub use budget::{Budget, Steps};
 pub use egraph::{EGraph, Node};
 pub use error::{EGraphError, Flaw};
 pub use exact::Exact;
@@ -54,5 +52,6 @@ pub use extraction::{ExtractError, Extraction};
 pub use greedy_dag::GreedyDag;
 pub use method::{Answer, Extractor};
 pub use problem::Problem;
+pub use regraft_ir::{Budget, Steps};
 pub use shared::Shared;
 pub use tree::Tree;

@@ -5,10 +5,10 @@
 //! "Using constraint programming and local search methods to solve vehicle routing problems", CP
 //! 1998.)
 
-use crate::budget::Budget;
 use crate::exact::{Open, Search};
 use crate::problem::Problem;
 use crate::reduce::{Reduced, reduce};
+use regraft_ir::Budget;
 
 /// Nodes of a neighbourhood beyond which it is not extended.
 const NEIGHBOURHOOD: usize = 600;

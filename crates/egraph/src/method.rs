@@ -1,7 +1,7 @@
 //! What all methods have in common.
 
-use crate::budget::Budget;
 use crate::problem::Problem;
+use regraft_ir::Budget;
 
 /// A way to choose nodes.
 pub trait Extractor {

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::budget::Budget;
 use crate::method::{Answer, Extractor};
 use crate::problem::{NONE, Problem};
+use regraft_ir::Budget;
 
 /// The cost function of "Accelerating Tensor Graph Superoptimization with Equality Saturation and
 /// Monte Carlo Tree Search" (PACT 2024), Algorithm 2, in the fix-point of egg's extractor.

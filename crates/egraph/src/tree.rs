@@ -1,8 +1,8 @@
 //! Extraction by tree cost.
 
-use crate::budget::Budget;
 use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
+use regraft_ir::Budget;
 
 /// Takes the cheapest tree of each class, as the extractor of egg does: what is shared is counted
 /// as often as it occurs.

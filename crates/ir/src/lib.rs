@@ -25,6 +25,7 @@
 //! ```
 
 pub mod attr;
+mod budget;
 pub mod constant;
 pub mod dim;
 pub mod dtype;
@@ -34,6 +35,7 @@ pub mod folded;
 pub mod graph;
 pub mod implied;
 pub mod key;
+mod node_set;
 pub mod normal;
 pub mod onnx;
 pub mod op;
@@ -50,6 +52,7 @@ mod typed;
 pub mod view;
 
 pub use attr::{Attr, AttrField, Float};
+pub use budget::{Budget, Steps};
 pub use constant::Const;
 pub use dim::{Bindings, Dim};
 pub use dtype::{Class, DType};
@@ -58,6 +61,7 @@ pub use folded::{Folded, Misfit};
 pub use graph::{Carrier, Graph, Node, NodeId, Output, ValueId};
 pub use implied::{Implied, implied};
 pub use key::canonical_key;
+pub use node_set::NodeSet;
 pub use op::{Attributes, EvalContext, Kernel, Op, OpKind, Operator, Work};
 pub use patch::{Applied, NewNode, Patch, PatchValue};
 pub use random::{SplitMix64, scramble};

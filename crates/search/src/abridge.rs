@@ -8,10 +8,10 @@ use regraft_cost::Ns;
 use regraft_ir::{NodeId, PatchValue};
 use rustc_hash::FxHashSet;
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
 use crate::strategy::{Outcome, Script, Strategy};
 use crate::transfer::{Current, Names, Recorded};
+use regraft_ir::Budget;
 
 /// At most so many steps of what another search finds.
 pub(crate) struct Abridged<'a> {

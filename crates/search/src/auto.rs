@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::abridge::Abridged;
 use crate::beside::Beside;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
 use crate::metaflow::MetaFlow;
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// The best of three searches, each in seconds:
 ///

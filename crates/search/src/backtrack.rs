@@ -4,10 +4,10 @@
 
 use crate::best::Best;
 use crate::best_first::BestFirst;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher};
 use crate::greedy::Greedy;
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// Best-first search over states whose cost stays below `alpha` times the best cost so far.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Refusals};
 use crate::strategy::{Outcome, Strategy};
+use regraft_ir::Budget;
 
 /// A search that another thread runs, from the same state and with the same rules and prices.
 pub(crate) struct Beside<'scope> {

@@ -9,9 +9,9 @@ use regraft_cost::Ns;
 use rustc_hash::FxHashSet;
 
 use crate::best::Best;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
 use crate::lineage::State;
+use regraft_ir::Budget;
 
 /// Best-first search over states whose cost stays below `alpha` times the best cost so far.
 pub(crate) struct BestFirst<'a> {

@@ -18,11 +18,11 @@ use regraft_ir::NodeId;
 use rustc_hash::FxHashMap;
 
 use crate::auto::Auto;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Script, Strategy};
 use crate::transfer::{Current, Names, Recorded};
+use regraft_ir::Budget;
 
 /// Passes over the graph, each with other cuts than the one before, while anything is saved.
 const PASSES: usize = 6;

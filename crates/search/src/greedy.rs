@@ -6,9 +6,9 @@ use regraft_cost::Ns;
 use regraft_ir::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// A move that makes so many nodes makes a piece.
 const PIECE: usize = 12;

@@ -4,10 +4,10 @@ use regraft_ir::{Graph, NodeId};
 
 use crate::best::Best;
 use crate::best_first::BestFirst;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves};
 use crate::flow_split::FlowSplit;
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// Splits the graph where few rewrites match, searches each part by itself, best first, and then
 /// what crosses the cuts.

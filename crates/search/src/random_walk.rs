@@ -5,9 +5,9 @@ use std::sync::Arc;
 use regraft_ir::SplitMix64;
 use rustc_hash::FxHashSet;
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// Takes up to `steps` random moves. A rule is drawn first, then one of its matches, so that rules
 /// with many matches do not crowd out the others.

@@ -8,10 +8,10 @@ use regraft_ir::NodeId;
 use rustc_hash::FxHashSet;
 
 use crate::best::Best;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::lineage::State;
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// A beam search. Nothing in it is random: "sampling" means that of the states of a level, the best
 /// are kept.

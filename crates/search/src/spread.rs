@@ -9,10 +9,10 @@ use regraft_ir::{Graph, NodeId, OpKind};
 use regraft_rules::Library;
 use rustc_hash::{FxHashSet, FxHasher};
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::greedy::Greedy;
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// Where a network repeats a block, rewrites each repetition by another of the moves that promise
 /// to save there, in turn, and then descends. Prices that promise too much would otherwise rewrite

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use regraft_cost::Ns;
 
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move};
+use regraft_ir::Budget;
 
 /// A sequence of moves from the start state, and where it leads.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use regraft_rules::Library;
 
 use crate::best::Best;
-use crate::budget::Budget;
 use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
 use crate::strategy::{Outcome, Script, Strategy};
+use regraft_ir::Budget;
 
 /// A search that visits states depth first, and leaves out only what it knows to be reached
 /// otherwise.

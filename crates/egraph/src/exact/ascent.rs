@@ -11,8 +11,8 @@
 
 use regraft_ir::SplitMix64;
 
-use crate::budget::Budget;
 use crate::problem::Problem;
+use regraft_ir::Budget;
 
 /// The orders that are tried.
 const ORDERS: [Order; 4] = [Order::Dearest, Order::Deep, Order::Random(1), Order::Random(2)];

@@ -10,13 +10,13 @@ mod ascent;
 mod tests;
 
 use self::ascent::Ascent;
-use crate::budget::Budget;
 use crate::greedy_dag::greedy_dag;
 use crate::local_search::improved;
 use crate::method::{Answer, Extractor};
 use crate::problem::Problem;
 use crate::reduce::{Part, Reduced, reduce};
 use crate::tree::tree;
+use regraft_ir::Budget;
 
 /// Work before local search is tried, in visits of a problem as large as the whole.
 const FIRST_VISITS: u64 = 3;

@@ -3,10 +3,10 @@
 use regraft_ir::SplitMix64;
 
 use super::ascent::Ascent;
-use crate::budget::Steps;
 use crate::lists::Lists;
 use crate::problem::{NONE, Problem};
 use crate::reduce::reduce;
+use regraft_ir::Steps;
 
 /// A problem with few classes, of which each has few nodes.
 fn problem(seed: u64) -> Problem {

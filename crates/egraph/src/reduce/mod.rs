@@ -21,9 +21,9 @@ mod landmarks;
 use self::bits::{contains, unite};
 use self::components::components;
 use self::landmarks::Landmarks;
-use crate::budget::Budget;
 use crate::lists::Lists;
 use crate::problem::{NONE, Problem};
+use regraft_ir::Budget;
 
 /// Problems with more classes are not searched for landmarks, whose memory is quadratic.
 const MOST_LANDMARKS: usize = 40_000;

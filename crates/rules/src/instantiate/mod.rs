@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
+use regraft_ir::{Attr, Const, DType, Dim, Graph, NewNode, NodeId, NodeSet, Op, OpKind, Patch, PatchValue, TensorType, ValueId, View};
 use smallvec::SmallVec;
 
 use crate::expr::{Expr, Scope, Val};
@@ -490,7 +490,7 @@ pub fn closes_cycle(graph: &Graph, patch: &Patch) -> bool {
 ///
 /// A single root without a cycle cannot get one later: everything it reads stays above it.
 pub fn depends(graph: &Graph, read: impl IntoIterator<Item = NodeId>, replaced: &[NodeId]) -> bool {
-    let mut seen = vec![0u64; graph.capacity() / 64 + 1];
+    let mut seen = NodeSet::of(graph, std::iter::empty());
     let mut stack: Vec<NodeId> = read.into_iter().collect();
     // A new node may read the only root itself: it keeps reading what stood there.
     if let [root] = *replaced {
@@ -500,12 +500,9 @@ pub fn depends(graph: &Graph, read: impl IntoIterator<Item = NodeId>, replaced: 
         if replaced.contains(&id) {
             return true;
         }
-        let (word, bit) = (id.0 as usize / 64, 1 << (id.0 % 64));
-        if seen[word] & bit != 0 {
-            continue;
+        if seen.insert(id) {
+            stack.extend(graph.node(id).inputs.iter().map(|value| value.node));
         }
-        seen[word] |= bit;
-        stack.extend(graph.node(id).inputs.iter().map(|value| value.node));
     }
     false
 }

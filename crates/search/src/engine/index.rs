@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regraft_ir::{Graph, NewNode, NodeId};
+use regraft_ir::{Graph, NewNode, NodeId, NodeSet};
 use regraft_rules::twin;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -10,7 +10,6 @@ use smallvec::SmallVec;
 use super::matcher::Matcher;
 use super::moves::Moves;
 use super::near::Near;
-use super::node_set::NodeSet;
 use super::rewrite::Move;
 use super::state::Engine;
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use regraft_ir::NodeId;
+use regraft_ir::{NodeId, NodeSet};
 use smallvec::SmallVec;
 
 use super::near::Near;
-use super::node_set::NodeSet;
 
 /// Nodes of a block.
 const BLOCK: usize = 32;

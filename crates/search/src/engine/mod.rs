@@ -17,7 +17,6 @@ mod inquiries;
 mod matcher;
 mod moves;
 mod near;
-mod node_set;
 mod numbering;
 mod rewrite;
 mod state;

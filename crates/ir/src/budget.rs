@@ -1,12 +1,12 @@
 //! Limits imposed from outside: the core reads no clock.
 
-/// Tells a strategy when to stop.
+/// Tells a search when to stop.
 pub trait Budget {
     /// True when time is up or the user asked to stop.
     fn exhausted(&mut self) -> bool;
 }
 
-/// A number of checks: deterministic, for tests and frozen runs.
+/// A number of checks: deterministic, for tests and for results that must repeat.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps(pub u64);
 
