@@ -331,6 +331,23 @@ pub fn details(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}", lines(&table));
     }
+    if !report.trials.is_empty() {
+        let mut table =
+            plain_table(&["tried out", "to", "rewrites", "predicted", "of it guessed", "measured", "at", "took"], &[2, 3, 4, 5, 6, 7]);
+        for t in &report.trials {
+            table.add_row([
+                t.model.clone(),
+                t.aim.to_string(),
+                t.rewrites.to_string(),
+                format!("{:.3}x", t.predicted),
+                format!("{:.0} %", 100.0 * t.guessed),
+                t.measured.map_or_else(|| "-".into(), |speedup| format!("{speedup:.3}x")),
+                seconds(t.begun),
+                seconds(t.seconds),
+            ]);
+        }
+        let _ = writeln!(text, "{}", lines(&table));
+    }
     if report.timings.len() > 1 && report.timings.iter().any(|t| t.median_ns > 0.0) {
         let alone = report.timings.iter().any(|t| t.single_thread.is_some());
         let header = ["timed end to end", "median", "speed-up", "pairs", "at one thread"];
@@ -471,6 +488,7 @@ mod tests {
             visited: 12,
             measured_models: 1,
             measured_excerpts: 0,
+            trials: Vec::new(),
             warnings: Vec::new(),
             reproduce: "regraft optimize m.onnx -o f.onnx".into(),
         }

@@ -105,6 +105,9 @@ pub struct Report {
     /// Rewritten excerpts measured: parts of the model with one of each kind of place.
     #[serde(default)]
     pub measured_excerpts: usize,
+    /// The models measured while tuning, in order: what each was to tell, and what it took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<Trial>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The command that reproduces the run.
@@ -203,6 +206,58 @@ pub struct Undecided {
     pub seconds: f64,
     /// The budget that has them, in seconds.
     pub budget: f64,
+}
+
+/// A model that was measured while tuning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The candidate's number; with `excerpt:` before it if it is a part of the model.
+    pub model: String,
+    /// Why it was measured.
+    pub aim: Aim,
+    /// Rewrites in it.
+    pub rewrites: usize,
+    /// Speed-up that the price list predicted before.
+    pub predicted: f64,
+    /// Share of the predicted time that rested on guesses.
+    pub guessed: f64,
+    /// Its speed-up in the trial; `None` if it did not run. One sitting: less sure than a comparison.
+    pub measured: Option<f64>,
+    /// Seconds since the run began, and seconds that it took.
+    pub begun: f64,
+    /// See `begun`.
+    pub seconds: f64,
+}
+
+/// What a trial is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aim {
+    /// Whether what an earlier run found still holds.
+    Remembered,
+    /// Which choice pays in a block that is repeated: each repetition has another one.
+    Choices,
+    /// What exploratory rules cost.
+    Explore,
+    /// Whether it is as fast as prices allow that are not known yet.
+    Learn,
+    /// Whether it is as fast as known prices say.
+    Exploit,
+    /// Whether a model is faster without one of its rules.
+    Prune,
+}
+
+impl std::fmt::Display for Aim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Aim::Remembered => "remembered",
+            Aim::Choices => "choices",
+            Aim::Explore => "explore",
+            Aim::Learn => "learn",
+            Aim::Exploit => "exploit",
+            Aim::Prune => "prune",
+        })
+    }
 }
 
 /// What was written at one binding of the symbolic sizes.

@@ -76,6 +76,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         visited: run.journal.visited,
         measured_models: run.journal.measured,
         measured_excerpts: run.journal.excerpts,
+        trials: run.journal.trials,
         warnings: run.journal.warnings,
         reproduce: request.reproduce.clone(),
     }

@@ -18,7 +18,7 @@ use crate::optimize::script::Script;
 use crate::optimize::surcharge::Surcharged;
 use crate::optimize::time_budget::TimeBudget;
 use crate::optimize::tune::{Proposal, Proposals, TuningRecord, propose, retrace};
-use crate::report::{NotDone, Seconds};
+use crate::report::{NotDone, Seconds, Trial};
 
 /// One run of `optimize`.
 pub struct Run<'a> {
@@ -60,6 +60,8 @@ pub struct Journal {
     pub measured: usize,
     /// Rewritten excerpts profiled.
     pub excerpts: usize,
+    /// Models measured while tuning.
+    pub trials: Vec<Trial>,
     /// Candidates named so far.
     pub named: usize,
 }

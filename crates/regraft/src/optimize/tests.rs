@@ -195,6 +195,11 @@ fn what_is_repeated_is_tried_on_an_excerpt_first() {
     let report = scene.run(slow, &request, &mut trials);
     assert!(!scene.written().contains(&"Gelu".to_owned()), "{:?}", scene.written());
     assert!(trials.excerpts > 0 && report.measured_excerpts == trials.excerpts, "{report:?}");
+    let of_excerpts = report.trials.iter().filter(|trial| trial.model.starts_with("excerpt: ")).count();
+    assert_eq!((of_excerpts, report.trials.len() - of_excerpts), (report.measured_excerpts, report.measured_models), "{:?}", report.trials);
+    // In order, one after the other.
+    assert!(report.trials.is_sorted_by(|a, b| a.begun + a.seconds <= b.begun), "{:?}", report.trials);
+    assert!(report.trials.iter().all(|trial| trial.measured.is_some() && (0.0..=1.0).contains(&trial.guessed)), "{:?}", report.trials);
     let scene = Scene::new(&operators);
     scene.put(&open(model(&operators)));
     let mut trials = Trials::default();

@@ -140,6 +140,11 @@ impl TimeBudget {
         TimeBudget::new(start, time.div_f64(1.0 - RESERVE - COMPARING))
     }
 
+    /// When the run began.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
     /// Time since the run began.
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()

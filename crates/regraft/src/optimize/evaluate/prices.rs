@@ -229,6 +229,11 @@ impl Prices {
         self.sites.labs().for_each(|lab| lab.measured.pricing = pricing);
     }
 
+    /// Whether what was not measured counts as cheap.
+    pub fn is_optimistic(&self) -> bool {
+        self.first().lab().is_some_and(|lab| lab.measured.pricing == Pricing::Optimistic)
+    }
+
     /// True if measuring can correct the prices.
     pub fn is_measured(&self) -> bool {
         self.first().lab().is_some()

@@ -28,7 +28,7 @@ use crate::optimize::request::Search;
 use crate::optimize::run::Run;
 use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
-use crate::report::NotDone;
+use crate::report::{Aim, NotDone, Trial};
 use propose::spread;
 use rescue::{Start, refused_since, rescue};
 
@@ -118,7 +118,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         }
         for proposal in known {
             if !self.run.is_interrupted() && (done || !timed || self.run.clock.affords_trial()) {
-                self.try_out(proposal)?;
+                self.try_out(proposal, Aim::Remembered)?;
             }
         }
         if !done {
@@ -236,7 +236,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let mut budget = || Instant::now() >= until || observer.interrupted();
         let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices().model());
         match spread(&start.graph, prices, library, &job.writable(), &mut budget).map(|p| start.extend(p)) {
-            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal).map(drop),
+            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal, Aim::Choices).map(drop),
             _ => Ok(()),
         }
     }
@@ -258,7 +258,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 && self.run.clock.affords_two_trials()
                 && let Some(proposal) = self.explore()
             {
-                if self.try_out(proposal)?.is_some() {
+                if self.try_out(proposal, Aim::Explore)?.is_some() {
                     barren = 0;
                 }
                 // It was to be tried, not to be built upon.
@@ -270,7 +270,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             let learns = self.run.evaluator.learns();
             match proposal {
                 Some(proposal) => {
-                    self.try_out(proposal)?;
+                    let aim = if self.run.evaluator.prices().is_optimistic() { Aim::Learn } else { Aim::Exploit };
+                    self.try_out(proposal, aim)?;
                     self.lighten()?;
                 }
                 // No pricing and no exploratory rule found anything new.
@@ -375,7 +376,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
             let proposals = search_from(self.run, &self.start, &library, self.run.job.request.search);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
-            if self.try_out(proposal)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
+            if self.try_out(proposal, Aim::Prune)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
             }
         }
@@ -397,18 +398,18 @@ impl<'r, 'a> Tuner<'r, 'a> {
 
     /// Measures a proposal and keeps it. Returns its time relative to the input's, infinite if it
     /// was not measured; `None` if it was tried before.
-    fn try_out(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
+    fn try_out(&mut self, proposal: Proposal, aim: Aim) -> Result<Option<f64>, Failure> {
         if !self.tried.insert(proposal.key) {
             return Ok(None);
         }
         let start = Instant::now();
-        let ratio = self.measure(proposal)?;
+        let ratio = self.measure(proposal, aim)?;
         self.run.clock.tried(start.elapsed(), ratio);
         Ok(Some(ratio.unwrap_or(f64::INFINITY)))
     }
 
     /// Measures a proposal and keeps it. Returns its time relative to the input's, if it was measured.
-    fn measure(&mut self, proposal: Proposal) -> Result<Option<f64>, Failure> {
+    fn measure(&mut self, proposal: Proposal, aim: Aim) -> Result<Option<f64>, Failure> {
         let (start, key, nodes) = (Instant::now(), proposal.key, proposal.graph.len());
         if self.run.evaluator.is_timed() && !self.run.clock.affords_opening(nodes) {
             self.leave_out_largest(&proposal.rewrites, "a model with it at every place takes too long to open");
@@ -416,9 +417,22 @@ impl<'r, 'a> Tuner<'r, 'a> {
         }
         let name = self.run.next_name();
         self.run.phase(Phase::Measure, &format!("{name}: {} rewrites, {nodes} nodes", proposal.rewrites.len()));
+        let prices = self.run.evaluator.prices();
+        let before = prices.total(&self.run.job.input.graph) as f64;
+        let mut trial = Trial {
+            model: name.clone(),
+            aim,
+            rewrites: proposal.rewrites.len(),
+            predicted: before / prices.total(&proposal.graph).max(1) as f64,
+            guessed: prices.guessed(&proposal.graph),
+            measured: None,
+            begun: start.duration_since(self.run.clock.start()).as_secs_f64(),
+            seconds: 0.0,
+        };
         let mut ratio = None;
         if let Some(mut candidate) = self.run.realize(name, proposal)? {
             if self.profile(&mut candidate) {
+                trial.measured = candidate.profiled.map(f64::recip);
                 if !self.leads(&candidate) || admits(self.run, &mut candidate) {
                     ratio = candidate.profiled;
                     self.run.clock.opened(nodes, start.elapsed());
@@ -435,7 +449,11 @@ impl<'r, 'a> Tuner<'r, 'a> {
                 self.refused.insert(key);
             }
         }
-        self.run.journal.seconds.measure += start.elapsed().as_secs_f64();
+        trial.seconds = start.elapsed().as_secs_f64();
+        self.run.journal.seconds.measure += trial.seconds;
+        if self.run.evaluator.learns() {
+            self.run.journal.trials.push(trial);
+        }
         Ok(ratio)
     }
 

@@ -15,6 +15,7 @@ use crate::optimize::request::Request;
 use crate::optimize::run::{Journal, Run};
 use crate::optimize::time_budget::TimeBudget;
 use crate::optimize::tune::Tuner;
+use crate::report::Trial;
 
 /// Progress of the study of an excerpt.
 struct Studying<'o>(&'o mut dyn Observer);
@@ -48,19 +49,23 @@ impl Tuner<'_, '_> {
         let mut studying = Studying(&mut *run.observer);
         studying.0.phase(Phase::Search, &format!("what pays in an excerpt that takes {share:.0} % of the time"));
         let journal = Journal { complete: true, named: run.journal.named, ..Journal::default() };
-        let clock = TimeBudget::for_tuning(Instant::now(), time);
+        let begun = Instant::now();
+        let clock = TimeBudget::for_tuning(begun, time);
         let mut inner = Run::of(&job, measuring(&job, lent), clock, journal, &mut studying);
         let mut tuner = Tuner::new(&mut inner);
         (tuner.library, tuner.explored) = (std::mem::take(&mut self.library), std::mem::take(&mut self.explored));
         let done = tuner.profile_input().and_then(|()| tuner.rounds(0, None));
         (self.library, self.explored) = (std::mem::take(&mut tuner.library), std::mem::take(&mut tuner.explored));
-        let (learned, Journal { seconds, visited, measured, named, .. }) = inner.into_learned();
+        let (learned, Journal { seconds, visited, measured, named, trials, .. }) = inner.into_learned();
         let run = &mut *self.run;
         run.evaluator.prices_mut().take_back(learned);
         run.journal.seconds.search += seconds.search;
         run.journal.seconds.measure += seconds.measure;
         run.journal.visited += visited;
         run.journal.named = named;
+        let begun = begun.duration_since(run.clock.start()).as_secs_f64();
+        let of_excerpt = |trial: Trial| Trial { model: format!("excerpt: {}", trial.model), begun: begun + trial.begun, ..trial };
+        run.journal.trials.extend(trials.into_iter().map(of_excerpt));
         run.journal.excerpts += measured;
         // An excerpt that does not run tells nothing, and is no reason to give up.
         Ok(done.is_ok() && measured > 0)
