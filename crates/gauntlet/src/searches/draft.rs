@@ -58,7 +58,8 @@ impl Draft {
     /// The inputs, and all results.
     pub fn values(&self) -> Vec<Value> {
         let inputs = (0..2).map(|node| Value { node, port: 0 });
-        let results = self.nodes.iter().enumerate().flat_map(|(at, node)| (0..node.widths.len()).map(move |port| Value { node: at + 2, port }));
+        let results =
+            self.nodes.iter().enumerate().flat_map(|(at, node)| (0..node.widths.len()).map(move |port| Value { node: at + 2, port }));
         inputs.chain(results).collect()
     }
 

@@ -116,15 +116,20 @@ pub const ALL: [Family; 5] = [
             Form::Split,
         ],
     },
-    Family {
-        name: "algebra",
-        rules: ALGEBRA,
-        forms: &[Form::Binary("Add"), Form::Binary("Mul"), Form::Binary("Sub"), Form::Unary("Neg")],
-    },
+    Family { name: "algebra", rules: ALGEBRA, forms: &[Form::Binary("Add"), Form::Binary("Mul"), Form::Binary("Sub"), Form::Unary("Neg")] },
     Family {
         name: "parts",
         rules: PARTS,
-        forms: &[Form::Join, Form::Join, Form::Split, Form::Split, Form::Unary("Relu"), Form::Unary("Relu"), Form::Binary("Add"), Form::Unary("Neg")],
+        forms: &[
+            Form::Join,
+            Form::Join,
+            Form::Split,
+            Form::Split,
+            Form::Unary("Relu"),
+            Form::Unary("Relu"),
+            Form::Binary("Add"),
+            Form::Unary("Neg"),
+        ],
     },
     Family {
         name: "guards",

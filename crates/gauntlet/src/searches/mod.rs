@@ -97,9 +97,13 @@ fn campaign(seed: u64, numbers: std::ops::Range<u64>, only: Option<&str>) -> Tal
             Ok(reached) => {
                 tally.reached[at] += reached;
                 tally.summary.held += 1;
-            },
+            }
             Err(why) => {
-                let told = if tally.summary.broken.len() < SHRUNK { shrunk(draft, steps, all, monotone) } else { format!("{why}: {}", draft.text()) };
+                let told = if tally.summary.broken.len() < SHRUNK {
+                    shrunk(draft, steps, all, monotone)
+                } else {
+                    format!("{why}: {}", draft.text())
+                };
                 tally.summary.broken.push(format!("{}, case {number}: {told}", family.name));
             }
         }
@@ -226,14 +230,19 @@ fn same(whole: &Reached, found: &Reached) -> Result<()> {
     let lost = whole.keys().filter(|key| !found.contains_key(key)).count();
     let strange = found.keys().filter(|key| !whole.contains_key(key)).count();
     let late = whole.iter().filter(|(key, steps)| found.get(key).is_some_and(|other| other != *steps)).count();
-    ensure!(lost + strange + late == 0, "of {} graphs, {lost} are lost, {late} take another number of steps; {strange} are strange", whole.len());
+    ensure!(
+        lost + strange + late == 0,
+        "of {} graphs, {lost} are lost, {late} take another number of steps; {strange} are strange",
+        whole.len()
+    );
     Ok(())
 }
 
 /// The smallest case like this one that fails, as text: fewer rewrites, rules, operators and outputs.
 fn shrunk(mut draft: Draft, mut steps: usize, all: &Library, monotone: &Library) -> String {
     let (mut all, mut monotone) = (all.clone(), monotone.clone());
-    let failure = |draft: &Draft, steps, all: &Library, monotone: &Library| try_out(draft, steps, (all, monotone), &mut Tally::default()).err();
+    let failure =
+        |draft: &Draft, steps, all: &Library, monotone: &Library| try_out(draft, steps, (all, monotone), &mut Tally::default()).err();
     while steps > 1 && failure(&draft, steps - 1, &all, &monotone).is_some() {
         steps -= 1;
     }
@@ -289,7 +298,8 @@ mod tests {
         let family = &families::ALL[0];
         let library = family.library();
         let (draft, _) = drawn(family, &library, 1, 5);
-        let sets = [1, 2].map(|steps| reached(&draft.graph(), &library, Search::Enumerate, steps, STATES).expect("undone").expect("small").0);
+        let sets =
+            [1, 2].map(|steps| reached(&draft.graph(), &library, Search::Enumerate, steps, STATES).expect("undone").expect("small").0);
         assert!(same(&sets[1], &sets[1]).is_ok() && (sets[0].len() == sets[1].len() || same(&sets[1], &sets[0]).is_err()));
     }
 }
