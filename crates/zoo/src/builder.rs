@@ -149,6 +149,11 @@ impl Builder {
         let bytes = match self.options.weights {
             Weights::Random => fill(Stream::new(self.options.seed, &stream), part * count as u64, count),
             Weights::Zeros => vec![0; count * size_of::<f32>()],
+            Weights::Outlines => {
+                let mut bytes = vec![0; count * size_of::<f32>()];
+                bytes.iter_mut().zip(Stream::new(self.options.seed, &full).bytes(0, 1, 1.0, 2.0)).for_each(|(to, from)| *to = from);
+                bytes
+            }
         };
         self.initializer(full, Element::F32, dims, bytes)
     }
