@@ -24,7 +24,7 @@ pub enum Weights {
     /// Zeros of the right size, which cost almost no time or memory. For uses that only need the
     /// structure. Weights of one shape are equal, and may be merged.
     Zeros,
-    /// Zeros after the first number of each tensor, which is drawn from its name: as cheap, and no two
-    /// weights are equal. For searches, which go by types and by what is the same.
+    /// A few numbers and zeros, as cheap, such that no two weights begin alike. For searches, which go
+    /// by types and by what is the same.
     Outlines,
 }
