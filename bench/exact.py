@@ -149,8 +149,8 @@ def summary(rows, steps, budget):
         cost, cost_proved = (sum(row[key] for row in exact) for key in ("cost_of_regions", "cost_proved"))
         whole = sum(row["optimal"] for row in exact)
         said.append(
-            f"It is proved for {proved} of {regions} regions ({100 * proved / regions:.0f} %, {100 * cost_proved / max(cost, 1):.0f} % of"
-            f" the cost) that nothing in them is cheaper, and for {whole} whole networks. The most memory that `exact` took is"
+            f"`exact` shows for {proved} of {regions} regions ({100 * proved / regions:.0f} %, {100 * cost_proved / max(cost, 1):.0f} % of"
+            f" the cost) that nothing in them is cheaper, and for {whole} whole networks. The most memory that it took is"
             f" {max(row['peak_bytes'] or 0 for row in exact) / 1e6:.0f} MB."
         )
     return " ".join(said)
