@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::search::Search;
-use regraft::compare::{CompareRequest, Comparison};
+use regraft::compare::{CompareRequest, Comparison, Searched};
 use regraft::error::Failure;
 use regraft::render::{count, lines, plain_table, seconds};
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_bytes, show_ns};
@@ -81,6 +81,16 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
+/// Whether nothing is cheaper, or in how many regions that is shown.
+fn optimal(row: &Searched) -> String {
+    let proved = row.regions.iter().filter(|region| region.proved).count();
+    match row.regions.len() {
+        _ if row.optimal => "yes".into(),
+        0 => "not shown".into(),
+        all => format!("in {proved} of {}", count(all, "region")),
+    }
+}
+
 fn shown(comparison: &Comparison, console: &Console) -> String {
     let least = comparison.searches.iter().map(|row| row.cost).min().unwrap_or(comparison.cost);
     let best: Vec<&str> = comparison.searches.iter().filter(|row| row.cost == least).map(|row| row.search.as_str()).collect();
@@ -106,7 +116,7 @@ fn shown(comparison: &Comparison, console: &Console) -> String {
             row.states.to_string(),
             row.seconds.map_or_else(String::new, seconds),
             row.peak_bytes.map_or_else(String::new, show_bytes),
-            if row.optimal { "yes" } else { "not shown" }.to_string(),
+            optimal(row),
         ]);
     }
     format!("{}\n{verdict}", lines(&table))

@@ -69,7 +69,7 @@ fn show(json: bool, console: &Console) -> Result<Exit, Failure> {
     if json {
         let rows = list().iter().map(|e| {
             serde_json::json!({
-                "name": e.name, "summary": e.summary, "source": e.source, "dynamic": e.dynamic, "dynamic_field": e.convolutional, "paper": e.is_paper_variant(),
+                "name": e.name, "summary": e.summary, "source": e.source, "dynamic": e.dynamic, "dynamic_field": e.convolutional, "outlined": e.outlined, "paper": e.is_paper_variant(),
                 "inputs": e.inputs.iter().map(|i| serde_json::json!({ "name": i.name, "dims": i.dims })).collect::<Vec<_>>(),
             })
         });

@@ -8,6 +8,8 @@
 //! | `foreign` | what other simplifiers make of random models: proved to be the same, and wrong models never |
 //! | `attack` | pairs that look alike and differ, forged certificates, false rules: none may be proved |
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
+//! | `engine` | random rewrites of every network: sums of deltas, and undoing |
+//! | `searches` | random graphs and families of rules: the exhaustive searches visit the same states |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
@@ -25,6 +27,7 @@ use clap::{Parser, Subcommand};
 mod attack;
 mod bodies;
 mod decoder;
+mod engine;
 mod faults;
 mod foreign;
 mod fuzz;
@@ -33,6 +36,7 @@ mod malformed;
 mod memory;
 mod node_tests;
 mod python;
+mod searches;
 mod summary;
 mod trial;
 mod zoo;
@@ -63,6 +67,10 @@ enum Campaign {
     Faults(faults::Args),
     Memory(memory::Args),
     Decoder(decoder::Args),
+    /// Random rewrites of every network: sums of deltas, and undoing
+    Engine(engine::Args),
+    /// Random graphs and rules: the exhaustive searches visit the same states
+    Searches(searches::Args),
     /// Networks with an open batch, rewritten once, run at three other sizes
     Zoo(zoo::Args),
     /// Damaged models and rule files: read or refused
@@ -83,6 +91,8 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Foreign(args) => foreign::run(&args),
         Campaign::Bodies(args) => Ok(bodies::run(&args)),
         Campaign::Attack(args) => attack::run(&args),
+        Campaign::Engine(args) => engine::run(&args),
+        Campaign::Searches(args) => searches::run(&args),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),
         Campaign::Malformed(args) => malformed::run(&args),

@@ -272,6 +272,8 @@ fn equal_nodes_become_one() {
         // The node that an output returns stays, whatever its position; two outputs may share one.
         ("graph (x: f32[2]) { a = Relu(x) b = Relu(x) c = Neg2(a) output b, c }", 1, "b = Relu(x)"),
         ("graph (x: f32[2]) { a = Relu(x) b = Relu(x) output a, b }", 1, "output a, a as b"),
+        // What read the one that gave way was looked at before.
+        ("graph (x: f32[2]) { a = Relu(x) b = Exp(a) c = Relu(x) d = Exp(c) e = Add(b, d) output c, e }", 2, "Add(b, b)"),
     ] {
         let text = text.replace("Neg2(a)", "Add(a, x)");
         let mut g = graph(&text);

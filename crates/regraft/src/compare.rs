@@ -8,7 +8,7 @@ use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Model;
 use regraft_rules::{Library, Writable};
 use regraft_runtime::{Filter, Store};
-use regraft_search::{Engine, Matcher};
+use regraft_search::{Engine, Matcher, Region};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -81,12 +81,35 @@ pub struct Searched {
     pub complete: bool,
     /// Whether nothing is cheaper within its limits: it has visited, in effect, all there is.
     pub optimal: bool,
+    /// The regions that it cut the model into at first, if it goes by regions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<SearchedRegion>,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Resident memory that it took at most, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
+}
+
+/// A region of a model, and how far a search went through it.
+#[derive(Clone, Debug, Serialize)]
+pub struct SearchedRegion {
+    /// Nodes that are computed in a run.
+    pub nodes: usize,
+    /// What they cost, ns. What is still to be saved where nothing is proved is at most this without
+    /// `saved`.
+    pub cost: u64,
+    /// What rewrites inside of it save, as far as is known, ns.
+    pub saved: u64,
+    /// States visited.
+    pub states: u64,
+    /// The first region that looks like it, by number from 0, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alike: Option<usize>,
+    /// Whether nothing saves more, with these rules and prices: all states were visited, and no
+    /// rewrite crosses its border.
+    pub proved: bool,
 }
 
 /// Runs all searches on a model, one after the other, each from the start.
@@ -135,7 +158,7 @@ fn searched(
     let mut budget = || stop() || !request.frozen && Instant::now() >= until;
     let before = engine.cost();
     let strategy = search.strategy();
-    let outcome = strategy.search(&mut engine, &mut matcher, &mut budget);
+    let (outcome, regions) = strategy.search_regions(&mut engine, &mut matcher, &mut budget);
     let (seconds, peak) = (start.elapsed().as_secs_f64(), peak().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
     let (cost, rewrites) = outcome.scripts.first().map_or((before, 0), |best| (best.cost, best.moves.len()));
     Searched {
@@ -146,17 +169,24 @@ fn searched(
         states: outcome.visited,
         complete: outcome.complete,
         optimal: outcome.complete && strategy.is_exhaustive(),
+        regions: regions.into_iter().map(told).collect(),
         seconds: (!request.frozen).then_some(seconds),
         peak_bytes: peak.filter(|_| !request.frozen),
     }
 }
 
-/// A model file, or a network of the zoo.
+fn told(region: Region) -> SearchedRegion {
+    let Region { nodes, cost, saved, states, alike, complete } = region;
+    SearchedRegion { nodes, cost, saved, states, alike, proved: complete }
+}
+
+/// A model file, or a network of the zoo, of whose weights only types matter here.
 fn read(model: &Path) -> Result<Model, Failure> {
     if model.exists() {
         return Ok(Model::read(model)?);
     }
-    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &regraft_zoo::Options::default())?)?)
+    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Outlines, ..Default::default() };
+    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &options)?)?)
 }
 
 /// A price list, and its name.
@@ -218,6 +248,18 @@ mod tests {
         assert!(told.searches.iter().all(|row| row.cost <= told.cost && row.seconds.is_none()), "{first}");
         assert!(told.searches[1].optimal && told.searches[2].optimal && !told.searches[0].optimal, "{first}");
         assert_eq!(told.searches[1].cost, told.searches[2].cost, "both are exhaustive: {first}");
+        let [greedy, exact, _] = told.searches.as_slice() else { panic!("three searches") };
+        assert!(greedy.regions.is_empty() && !exact.regions.is_empty() && exact.regions.iter().all(|region| region.proved), "{first}");
+        assert_eq!(exact.regions.iter().map(|region| region.cost).sum::<u64>(), told.cost, "regions cover the model: {first}");
+    }
+
+    #[test]
+    fn regions_that_were_given_up_are_told() {
+        let request = CompareRequest { frozen: true, ..CompareRequest::new("paper-resnet-n2", vec![SearchKind::Exact.into()]) };
+        let told = compare(&request, &|| false, &mut |_| {}).expect("a network");
+        let [row] = told.searches.as_slice() else { panic!("one search") };
+        assert!(!row.optimal && row.regions.iter().any(|region| !region.proved), "{row:?}");
+        assert!(row.regions.iter().all(|region| region.saved <= region.cost && region.states > 0), "{row:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 use crate::auto::Auto;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::{Looks, Regions};
-use crate::strategy::{Outcome, Script, Strategy};
+use crate::strategy::{Outcome, Region, Script, Strategy};
 use crate::transfer::{Current, Names, Recorded};
 use regraft_ir::Budget;
 
@@ -52,6 +52,11 @@ impl Strategy for Exact {
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.search_regions(engine, matcher, budget).0
+    }
+
+    fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
+        let mut regions = Vec::new();
         let start = engine.depth();
         let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
         let mut found = vec![nothing];
@@ -69,10 +74,14 @@ impl Strategy for Exact {
         for moves in from {
             let is_input = moves.is_empty();
             moves.iter().for_each(|step| engine.apply(step));
-            let mut passes = Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true };
+            let mut passes =
+                Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true, first: true, regions: Vec::new() };
             let exact = passes.run();
             visited += passes.visited;
             complete |= exact && is_input;
+            if is_input {
+                regions = std::mem::take(&mut passes.regions);
+            }
             let script = Script { moves: passes.moves, cost: engine.cost(), key: engine.key() };
             if found.iter().all(|known| known.key != script.key) {
                 found.push(script);
@@ -83,7 +92,7 @@ impl Strategy for Exact {
             }
         }
         found.sort_by_key(|script| script.cost);
-        Outcome { scripts: found, visited, complete }
+        (Outcome { scripts: found, visited, complete }, regions)
     }
 }
 
@@ -98,6 +107,9 @@ struct Passes<'s, 'e, 'm> {
     visited: u64,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
+    /// Whether it is the first pass, whose regions are told.
+    first: bool,
+    regions: Vec<Region>,
 }
 
 /// What can be saved in a region by so many moves: the most for each number, the last one for more.
@@ -117,6 +129,7 @@ impl Passes<'_, '_, '_> {
             let before = self.engine.cost();
             self.complete = true;
             let taken = self.pass(pass % 2 == 1);
+            self.first = false;
             if pass == 0 && self.complete {
                 return true;
             }
@@ -145,8 +158,22 @@ impl Passes<'_, '_, '_> {
                 known.push((looks, part));
             }
             names.push(regions.correspondence(self.engine.graph(), like, part));
+            let before = self.visited;
             let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
             self.complete &= found.complete;
+            if self.first {
+                let (nodes, graph, prices) = (&regions.parts[part], self.engine.graph(), self.engine.prices());
+                let cost = nodes.iter().map(|id| prices.price(graph, *id)).sum();
+                let (saved, states) = (found.by_steps.last().map_or(0, |best| best.0), self.visited - before);
+                self.regions.push(Region {
+                    nodes: nodes.len(),
+                    cost,
+                    saved,
+                    states: if like == part { states } else { self.regions[like].states },
+                    alike: (like != part).then_some(like),
+                    complete: found.complete,
+                });
+            }
             savings.push(found);
         }
         let shares = share_out(&savings, self.exact.steps);

@@ -62,6 +62,6 @@ pub use sample::Sample;
 pub use savings::{Savings, Testbed, meets};
 pub use sleep_sets::SleepSets;
 pub use spread::Spread;
-pub use strategy::{Outcome, Script, Strategy};
+pub use strategy::{Outcome, Region, Script, Strategy};
 pub use table::Table;
 pub use traversal::Exhaustive;

@@ -70,13 +70,17 @@ impl Ordered {
         self.from(traversal, moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
-    /// Explores a state with these moves, `before` being those of the state before that make all anew.
+    /// Explores a state with these moves, `before` being those of the state before that could only make all anew.
     fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, before: &Places, depth: usize, run: Run) {
         if traversal.left() == 0 {
             return;
         }
-        // By what they take away: that one operand is another value now matters to none.
-        let anew: Places = moves.iter().filter(|m| m.reused().len() == 0).map(|m| place(m)).collect();
+        // By what they take away: that one operand is another value now matters to none. Of several that
+        // take away the same, it is not told which is which.
+        let mut anew: Places = moves.iter().filter(|m| m.reused().len() == 0).map(|m| place(m)).collect();
+        moves.iter().filter(|m| m.reused().len() > 0).for_each(|m| {
+            anew.remove(&place(m));
+        });
         for step in moves {
             let mut next_run = run;
             let admits = |engine: &Engine<'_>| {

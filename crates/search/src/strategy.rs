@@ -40,6 +40,24 @@ pub struct Outcome {
     pub complete: bool,
 }
 
+/// A part of the graph that a search started from, and how far it was searched by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Nodes that are computed in a run.
+    pub nodes: usize,
+    /// What they cost together.
+    pub cost: Ns,
+    /// What rewrites inside of it save, as far as is known.
+    pub saved: Ns,
+    /// States visited; those of the first one, if it looks like another.
+    pub states: u64,
+    /// The first region that looks like it, by number, where that is another.
+    pub alike: Option<usize>,
+    /// Whether nothing saves more: all states were visited that rewrites lead to, and none of these
+    /// crosses the border.
+    pub complete: bool,
+}
+
 /// A way to search the states reachable by moves. Leaves the engine in its start state.
 pub trait Strategy {
     /// Name on the command line and in reports.
@@ -48,6 +66,10 @@ pub trait Strategy {
     /// limits, whatever the rules.
     fn is_exhaustive(&self) -> bool {
         false
+    }
+    /// Searches, and tells about every region of the start state, if it is searched by regions.
+    fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
+        (self.search(engine, matcher, budget), Vec::new())
     }
     /// Searches from the engine's current state.
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome;

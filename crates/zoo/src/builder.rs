@@ -6,6 +6,7 @@
 
 mod activation;
 mod attribute;
+mod blank;
 mod conv;
 mod elementwise;
 mod layout;
@@ -27,6 +28,7 @@ use crate::{
     random::Stream,
 };
 
+use blank::Blank;
 pub(crate) use conv::Conv;
 pub(crate) use pool::Pool;
 pub(crate) use shape::{Dim, Shape, fixed};
@@ -71,6 +73,7 @@ struct Scope {
 /// Collects nodes and weights of one graph.
 pub(crate) struct Builder {
     options: Options,
+    blank: Blank,
     scopes: Vec<Scope>,
     node_names: FxHashMap<String, usize>,
     weight_names: FxHashSet<String>,
@@ -85,6 +88,7 @@ impl Builder {
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
+            blank: Blank::default(),
             scopes: Vec::new(),
             node_names: FxHashMap::default(),
             weight_names: FxHashSet::default(),
@@ -147,8 +151,9 @@ impl Builder {
         let part = self.scopes.iter().rev().find_map(|scope| scope.part).unwrap_or(0);
         let count = dims.iter().product::<i64>() as usize;
         let bytes = match self.options.weights {
-            Weights::Random => fill(Stream::new(self.options.seed, &stream), part * count as u64, count),
-            Weights::Zeros => vec![0; count * size_of::<f32>()],
+            Weights::Random => fill(Stream::new(self.options.seed, &stream), part * count as u64, count).into(),
+            Weights::Zeros => self.blank.zeros(count),
+            Weights::Outlines => self.blank.outline(count),
         };
         self.initializer(full, Element::F32, dims, bytes)
     }
@@ -160,7 +165,7 @@ impl Builder {
             return value.clone();
         }
         let name = format!("constant_{}", self.constants.len());
-        let value = self.initializer(name, element, dims, key.2.clone());
+        let value = self.initializer(name, element, dims, key.2.clone().into());
         self.constants.insert(key, value.clone());
         value
     }
@@ -176,13 +181,13 @@ impl Builder {
         self.constant(Element::I64, &[values.len() as i64], bytes)
     }
 
-    fn initializer(&mut self, name: String, element: Element, dims: &[i64], bytes: Vec<u8>) -> Value {
+    fn initializer(&mut self, name: String, element: Element, dims: &[i64], bytes: Bytes) -> Value {
         assert!(self.weight_names.insert(name.clone()), "two initializers are named `{name}`");
         self.initializers.push(TensorProto {
             dims: dims.to_vec(),
             data_type: Some(element.code()),
             name: Some(name.clone()),
-            raw_data: Some(Bytes::from(bytes)),
+            raw_data: Some(bytes),
             ..TensorProto::default()
         });
         Value { name, element, shape: fixed(dims) }

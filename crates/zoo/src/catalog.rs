@@ -8,7 +8,7 @@ use crate::{
     builder::{Builder, Value},
     error::ZooError,
     networks::{self, Outputs},
-    options::Options,
+    options::{Options, Weights},
     paper,
 };
 
@@ -67,6 +67,9 @@ pub struct Entry {
     /// Whether it can be built with symbolic sizes of its image or recording: it takes all but the
     /// smallest.
     pub convolutional: bool,
+    /// Whether its weights exceed what one file holds: it has none but outlines
+    /// ([`Weights::Outlines`]) and zeros.
+    pub outlined: bool,
     network: fn(&mut Builder, &[Value]) -> Outputs,
 }
 
@@ -92,8 +95,9 @@ pub fn list() -> &'static [Entry] {
 ///
 /// # Errors
 ///
-/// If there is no such entry, or if symbolic sizes are requested of a network without a batch
-/// dimension, or made for one size of images.
+/// If there is no such entry, if symbolic sizes are requested of a network without a batch
+/// dimension, or made for one size of images, or if random weights are requested of one whose weights
+/// do not fit into a file.
 pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     let Some(entry) = ENTRIES.iter().find(|entry| entry.name == name) else {
         return Err(ZooError::Unknown { name: name.to_owned(), nearest: nearest(name) });
@@ -103,6 +107,9 @@ pub fn build(name: &str, options: &Options) -> Result<ModelProto, ZooError> {
     }
     if options.dynamic_field && !entry.convolutional {
         return Err(ZooError::NoDynamicField { name: entry.name });
+    }
+    if entry.outlined && options.weights == Weights::Random {
+        return Err(ZooError::TooLarge { name: entry.name });
     }
     let mut builder = Builder::new(*options);
     let inputs: Vec<_> = entry.inputs.iter().map(|input| builder.input(input)).collect();
@@ -138,6 +145,7 @@ const IMAGE_299: &[Input] = &[floats("image", &[1, 3, 299, 299])];
 
 const TASO: &str = "TASO (SOSP 2019), example networks";
 const TENSAT: &str = "TENSAT (MLSys 2021), benchmark networks";
+const PACT: &str = "EqSat with MCTS (PACT 2024), which names the sizes; layers as released with X-RLflow";
 const XRLFLOW: &str = "X-RLflow (MLSys 2023), released graph definitions";
 const OCGGS: &str = "OCGGS (PVLDB 13(11), 2020), section on experiments";
 
@@ -149,6 +157,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::squeezenet::build,
     },
     Entry {
@@ -158,6 +167,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::resnet::resnet18,
     },
     Entry {
@@ -167,6 +177,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::resnet::resnet50,
     },
     Entry {
@@ -176,6 +187,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::resnext::grouped,
     },
     Entry {
@@ -185,6 +197,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::resnext::branches,
     },
     Entry {
@@ -194,6 +207,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_299,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::inception::build,
     },
     Entry {
@@ -203,6 +217,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::mobilenet_v2::build,
     },
     Entry {
@@ -212,6 +227,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::mobilenet_v3::build,
     },
     Entry {
@@ -221,6 +237,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::nasnet::build,
     },
     Entry {
@@ -230,6 +247,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::vgg::build,
     },
     Entry {
@@ -239,6 +257,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::alexnet::build,
     },
     Entry {
@@ -248,6 +267,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("sequence", &[1, 10, 512]), floats("initial_state", &[1, 512]), floats("initial_memory", &[1, 512])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::nasrnn::build,
     },
     Entry {
@@ -257,6 +277,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("sequence", &[1, 20, 1024]), floats("initial_memory", &[1, 1024])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::sru::build,
     },
     Entry {
@@ -266,6 +287,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[ids("input_ids", &[1, 128], 30522), ids("attention_mask", &[1, 128], 2), ids("token_type_ids", &[1, 128], 2)],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::bert::build,
     },
     Entry {
@@ -275,7 +297,28 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
-        network: networks::vit::build,
+        outlined: false,
+        network: networks::vit::base,
+    },
+    Entry {
+        name: "vit-large",
+        summary: "ViT-large image classifier with patches of 16x16 pixels, primitive layer norms and GELUs.",
+        source: "Dosovitskiy et al. 2020, table 1",
+        inputs: IMAGE_224,
+        dynamic: true,
+        convolutional: false,
+        outlined: false,
+        network: networks::vit::large,
+    },
+    Entry {
+        name: "vit-huge",
+        summary: "ViT-huge image classifier with patches of 14x14 pixels, primitive layer norms and GELUs.",
+        source: "Dosovitskiy et al. 2020, table 1",
+        inputs: IMAGE_224,
+        dynamic: true,
+        convolutional: false,
+        outlined: true,
+        network: networks::vit::huge,
     },
     Entry {
         name: "gpt2-block",
@@ -284,6 +327,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("hidden_states", &[1, 128, 768])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::gpt2::build,
     },
     Entry {
@@ -293,6 +337,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("waveform", &[1, 1, 32000])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: networks::m18::build,
     },
     Entry {
@@ -302,6 +347,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("hidden_states", &[1, 384, 1024]), ids("attention_mask", &[1, 384], 2)],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::bert::large_layers,
     },
     Entry {
@@ -311,6 +357,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[ids("characters", &[1, 1024], 69)],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::vdcnn::build,
     },
     Entry {
@@ -320,6 +367,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("waveform", &[1, 1, 59049])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::sample_cnn::build,
     },
     Entry {
@@ -329,6 +377,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("characters", &[1, 70, 1014])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: networks::char_cnn::build,
     },
     Entry {
@@ -339,6 +388,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[64, 1024])],
         dynamic: false,
         convolutional: false,
+        outlined: false,
         network: paper::attention::bert,
     },
     Entry {
@@ -354,6 +404,7 @@ const ENTRIES: &[Entry] = &[
         ],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::nasrnn::build,
     },
     Entry {
@@ -363,6 +414,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::nasnet::build,
     },
     Entry {
@@ -372,6 +424,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 64, 56, 56])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::resnet50,
     },
     Entry {
@@ -381,6 +434,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::resnext50,
     },
     Entry {
@@ -390,6 +444,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_299,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::inception::inception_v3,
     },
     Entry {
@@ -399,6 +454,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::mobilenet::build,
     },
     Entry {
@@ -408,6 +464,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::squeezenet::build,
     },
     Entry {
@@ -417,6 +474,7 @@ const ENTRIES: &[Entry] = &[
         inputs: IMAGE_224,
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::vgg::build,
     },
     Entry {
@@ -426,7 +484,28 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[64, 768])],
         dynamic: false,
         convolutional: false,
+        outlined: false,
         network: paper::attention::vit_base,
+    },
+    Entry {
+        name: "paper-vit-large",
+        summary: "Twenty-four layers like those of paper-vit-base, of width 1024.",
+        source: PACT,
+        inputs: &[floats("x", &[64, 1024])],
+        dynamic: false,
+        convolutional: false,
+        outlined: false,
+        network: paper::attention::vit_large,
+    },
+    Entry {
+        name: "paper-vit-huge",
+        summary: "Thirty-two layers like those of paper-vit-base, of width 1280; 80 tokens, as many as a head is wide.",
+        source: PACT,
+        inputs: &[floats("x", &[80, 1280])],
+        dynamic: false,
+        convolutional: false,
+        outlined: true,
+        network: paper::attention::vit_huge,
     },
     Entry {
         name: "paper-t-t",
@@ -435,6 +514,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[80, 512])],
         dynamic: false,
         convolutional: false,
+        outlined: false,
         network: paper::attention::transducer,
     },
     Entry {
@@ -444,6 +524,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::blocks::<2>,
     },
     Entry {
@@ -453,6 +534,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::blocks::<4>,
     },
     Entry {
@@ -462,6 +544,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::blocks::<6>,
     },
     Entry {
@@ -471,6 +554,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 256, 14, 14])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::resnet::blocks::<8>,
     },
     Entry {
@@ -480,6 +564,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::inception::blocks_e::<1>,
     },
     Entry {
@@ -489,6 +574,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::inception::blocks_e::<2>,
     },
     Entry {
@@ -498,6 +584,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::inception::blocks_e::<3>,
     },
     Entry {
@@ -507,6 +594,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1280, 8, 8])],
         dynamic: true,
         convolutional: true,
+        outlined: false,
         network: paper::inception::blocks_e::<4>,
     },
     Entry {
@@ -516,6 +604,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1024]), floats("memory", &[1, 1024])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::sru::build::<1>,
     },
     Entry {
@@ -525,6 +614,7 @@ const ENTRIES: &[Entry] = &[
         inputs: &[floats("x", &[1, 1024]), floats("memory", &[1, 1024])],
         dynamic: true,
         convolutional: false,
+        outlined: false,
         network: paper::sru::build::<20>,
     },
 ];

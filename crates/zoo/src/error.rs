@@ -18,6 +18,12 @@ pub enum ZooError {
         /// The name of the entry.
         name: &'static str,
     },
+    /// The weights exceed what a file of the format holds, 2 GiB.
+    #[error("the weights of network `{name}` exceed the 2 GiB that one file holds; searches take it by name")]
+    TooLarge {
+        /// The name of the entry.
+        name: &'static str,
+    },
     /// The network is made for one size of images.
     #[error("network `{name}` takes images or recordings of one size only, or none; build it with a fixed shape")]
     NoDynamicField {

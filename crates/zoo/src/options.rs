@@ -22,6 +22,9 @@ pub enum Weights {
     #[default]
     Random,
     /// Zeros of the right size, which cost almost no time or memory. For uses that only need the
-    /// structure.
+    /// structure. Weights of one shape are equal, and may be merged.
     Zeros,
+    /// A few numbers and zeros, as cheap, such that no two weights begin alike. For searches, which go
+    /// by types and by what is the same.
+    Outlines,
 }

@@ -138,6 +138,8 @@ fn real_architectures_have_the_known_number_of_parameters() {
         ("sru", 3 * 1024 * 1024 + 4 * 1024),
         ("bert-base", 109_482_240),
         ("vit-base", 86_567_656),
+        ("vit-large", 304_326_632),
+        ("vit-huge", 632_045_800),
         ("gpt2-block", 7_087_872),
         ("m18", 3_683_786),
         ("bert-large-layers", 2 * 12_596_224),
@@ -167,6 +169,8 @@ fn published_variants_have_the_known_operators() {
         ("paper-squeezenet", &[("Conv", 26), ("Relu", 26), ("Concat", 8), ("Dropout", 1)]),
         ("paper-vgg-19", &[("Conv", 16), ("Relu", 18), ("MaxPool", 5), ("MatMul", 3), ("Transpose", 3), ("Reshape", 3)]),
         ("paper-vit-base", &[("MatMul", 96), ("Add", 24), ("Relu", 1)]),
+        ("paper-vit-large", &[("MatMul", 192), ("Add", 48), ("Relu", 1)]),
+        ("paper-vit-huge", &[("MatMul", 256), ("Add", 64), ("Relu", 1)]),
         ("paper-t-t", &[("MatMul", 116), ("Concat", 1), ("Relu", 15)]),
         ("paper-resnet-n8", &[("Conv", 24), ("Add", 8), ("Relu", 24)]),
         ("paper-inception-e-n4", &[("Conv", 36), ("MaxPool", 4), ("Concat", 12)]),
@@ -190,6 +194,21 @@ fn a_seed_fixes_every_byte() {
         let first = bytes(1);
         assert!(first == bytes(1), "{name}: two builds differ");
         assert!(first != bytes(2), "{name}: two seeds agree");
+    }
+}
+
+#[test]
+fn outlines_tell_all_weights_apart() {
+    for entry in list() {
+        let graph = build(entry.name, &Options { weights: Weights::Outlines, ..Options::default() }).unwrap().graph.unwrap();
+        let trained = graph.initializer.iter().filter(|tensor| !tensor.name().starts_with("constant_"));
+        let mut seen = HashSet::new();
+        for tensor in trained {
+            assert!(seen.insert((&tensor.dims, tensor.raw_data()[..4].to_vec())), "{}: `{}`", entry.name, tensor.name());
+        }
+        let bytes: usize = graph.initializer.iter().map(|tensor| tensor.raw_data().len()).sum();
+        assert_eq!(entry.outlined, bytes >= 1 << 31, "{}: {bytes}", entry.name);
+        assert!(!entry.outlined || build(entry.name, &Options::default()).is_err(), "{}", entry.name);
     }
 }
 

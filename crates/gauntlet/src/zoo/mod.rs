@@ -16,7 +16,7 @@ use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, IntRange, ModelSource, OptLevel, SessionOptions, fill_inputs,
 };
 use regraft_search::RandomWalk;
-use regraft_zoo::{Element, Entry, Options};
+use regraft_zoo::{Element, Entry, Options, Weights};
 use tempfile::TempDir;
 
 use crate::summary::Summary;
@@ -29,6 +29,8 @@ const BATCHES: [usize; 3] = [1, 2, 3];
 const GROWTH: u64 = 4 << 20;
 /// Steps of the walk after the search.
 const STEPS: usize = 24;
+/// Bytes of weights of the largest networks that are run.
+const LARGEST: usize = 1 << 30;
 /// Networks of the short mode.
 const SHORT: [&str; 3] = ["squeezenet-1.1", "nasrnn", "paper-sru"];
 
@@ -66,7 +68,7 @@ fn campaign(args: &Args) -> Result<Summary> {
     let wanted = |name: &str| args.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let mut summary = Summary::default();
     for entry in regraft_zoo::list().iter().filter(|e| e.dynamic && wanted(e.name)) {
-        if args.short && !SHORT.contains(&entry.name) {
+        if args.short && !SHORT.contains(&entry.name) || weights(entry)? > LARGEST {
             continue;
         }
         let folder = TempDir::new()?;
@@ -85,6 +87,12 @@ fn campaign(args: &Args) -> Result<Summary> {
         }
     }
     Ok(summary)
+}
+
+/// Bytes of a network's weights.
+fn weights(entry: &Entry) -> Result<usize> {
+    let outline = regraft_zoo::build(entry.name, &Options { weights: Weights::Outlines, ..Options::default() })?;
+    Ok(outline.graph.iter().flat_map(|graph| &graph.initializer).map(|tensor| tensor.raw_data().len()).sum())
 }
 
 /// One network's rewrites and largest difference, or why the baseline cannot run it.

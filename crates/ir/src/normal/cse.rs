@@ -31,16 +31,21 @@ pub fn cse(graph: &mut Graph) -> usize {
 
 /// [`cse`] with its trail: one patch per merged node.
 pub fn cse_steps(graph: &mut Graph) -> Vec<Step> {
-    let feeds_output: Vec<bool> = {
-        let mut feeds = vec![false; graph.capacity()];
-        for output in graph.outputs() {
-            feeds[output.value.node.0 as usize] = true;
-        }
-        feeds
-    };
-    let mut seen: FxHashMap<u64, SmallVec<[NodeId; 1]>> = FxHashMap::default();
     let mut steps = Vec::new();
-    // Operands come first, so the operands of equal nodes are already merged.
+    // Operands come first, so the operands of equal nodes are already merged, unless one is replaced by
+    // a later node: what reads it was looked at before.
+    while pass(graph, &mut steps) {}
+    steps
+}
+
+/// Merges equal nodes, operands first; whether an earlier node gave way to a later one.
+fn pass(graph: &mut Graph, steps: &mut Vec<Step>) -> bool {
+    let mut feeds_output = vec![false; graph.capacity()];
+    for output in graph.outputs() {
+        feeds_output[output.value.node.0 as usize] = true;
+    }
+    let mut seen: FxHashMap<u64, SmallVec<[NodeId; 1]>> = FxHashMap::default();
+    let mut gave_way = false;
     for id in graph.topological() {
         if matches!(graph.node(id).op.kind(), OpKind::Input | OpKind::Opaque) {
             continue;
@@ -53,11 +58,12 @@ pub fn cse_steps(graph: &mut Graph) -> Vec<Step> {
         let rank = |id: NodeId| (feeds_output[id.0 as usize], graph.node(id).origin.is_some());
         let (keep, merge) = if rank(id) > rank(bucket[at]) { (id, bucket[at]) } else { (bucket[at], id) };
         bucket[at] = keep;
+        gave_way |= keep == id;
         let results = 0..graph.node(merge).types.len() as u32;
         let replace = results.map(|port| (merge.port(port), PatchValue::Old(keep.port(port)))).collect();
         steps.push(Step::take(graph, Patch { cause: CSE.into(), create: Vec::new(), replace }));
     }
-    steps
+    gave_way
 }
 
 /// The operands, in an order that does not depend on how a commutative operator was written.

@@ -1,13 +1,14 @@
 //! `Facts`: what the engine knows about every node, and how it finds out.
 
-use std::hash::{Hash, Hasher};
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::ops::{Index, IndexMut};
 
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, Op, OpKind};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::hash::{hash_of_types, mix};
+use super::hash::{Scrambled, hash_of_types, mix};
 
 /// What is known about one node.
 #[derive(Clone, Copy, Default)]
@@ -16,7 +17,8 @@ pub(super) struct Fact {
     pub(super) core: u64,
     /// The core; of a constant, a hash of its type alone.
     pub(super) outline: u64,
-    /// Structural identity: the core and the identities of the operands at creation.
+    /// Structural identity: the core and the identities of the operands at creation. No two nodes of a
+    /// graph have the same.
     pub(super) identity: u128,
     /// What this node adds to the state key under its current wiring.
     pub(super) share: u128,
@@ -30,6 +32,8 @@ pub(super) struct Fact {
 pub(super) struct Facts<'a> {
     model: &'a dyn CostModel,
     of: Vec<Fact>,
+    /// The identities of the nodes of the graph.
+    identities: HashSet<u128, BuildHasherDefault<Scrambled>>,
     /// Prices obtained from the model so far, by what they depend on.
     prices: FxHashMap<u64, Ns>,
 }
@@ -37,7 +41,7 @@ pub(super) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// No facts yet.
     pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
-        Facts { model, of: Vec::new(), prices: FxHashMap::default() }
+        Facts { model, of: Vec::new(), identities: HashSet::default(), prices: FxHashMap::default() }
     }
 
     /// Where the prices come from.
@@ -60,9 +64,27 @@ impl<'a> Facts<'a> {
         for value in &node.inputs {
             identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
         }
+        // A node whose operands are others by now may have been made as this one is. Keys say which of
+        // them is read by their identities alone.
+        while !self.identities.insert(identity) {
+            identity = mix(identity);
+        }
         self[id].core = core;
         self[id].outline = if matches!(node.op, Op::Constant(_)) { hash_of_types(&node.types) } else { core };
         self[id].identity = identity;
+    }
+
+    /// Takes what is known about a node that is no longer in the graph.
+    pub(super) fn dismiss(&mut self, id: NodeId) -> Fact {
+        let fact = std::mem::take(&mut self[id]);
+        self.identities.remove(&fact.identity);
+        fact
+    }
+
+    /// Restores what was known about a node that is in the graph again.
+    pub(super) fn readmit(&mut self, id: NodeId, fact: Fact) {
+        self.identities.insert(fact.identity);
+        self[id] = fact;
     }
 
     /// Identity and current wiring of a node.

@@ -33,6 +33,24 @@ impl Hasher for Stable {
     }
 }
 
+/// The hasher of words that [`mix`] has scrambled: there is nothing left to do.
+#[derive(Default)]
+pub(super) struct Scrambled(u64);
+
+impl Hasher for Scrambled {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u128(&mut self, word: u128) {
+        self.0 = word as u64;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Scrambles 128 bits (two rounds of a 64-bit finalizer, crossed).
 pub(super) fn mix(x: u128) -> u128 {
     let (low, high) = (x as u64, (x >> 64) as u64);

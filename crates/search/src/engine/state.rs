@@ -106,7 +106,7 @@ impl<'a> Engine<'a> {
         let applied = self.graph.apply_at(patch, |id| place[id.0 as usize]);
         self.facts.fit(&self.graph);
         for (id, _) in &applied.removed {
-            let gone = std::mem::take(&mut self.facts[*id]);
+            let gone = self.facts.dismiss(*id);
             self.key = self.key.wrapping_sub(gone.share);
             self.cost -= gone.price;
             self.log.push((*id, gone));
@@ -138,10 +138,18 @@ impl<'a> Engine<'a> {
     /// Undoes the latest move; false at the start state.
     pub fn undo(&mut self) -> bool {
         let Some(step) = self.steps.pop() else { return false };
+        for id in &step.applied.created {
+            self.facts.dismiss(*id);
+        }
+        let removed = step.applied.removed.len();
         self.graph.undo(step.applied);
         self.facts.fit(&self.graph);
-        for (id, old) in self.log.drain(step.facts..) {
-            self.facts[id] = old;
+        for (at, (id, old)) in self.log.drain(step.facts..).enumerate() {
+            if at < removed {
+                self.facts.readmit(id, old);
+            } else {
+                self.facts[id] = old;
+            }
         }
         (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
         self.counters.undone += 1;

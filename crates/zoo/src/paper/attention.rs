@@ -1,4 +1,4 @@
-//! BERT, ViT-base and T-T of TASO, TENSAT and their successors: products without softmax, scale,
+//! BERT, ViT and T-T of TASO, TENSAT and their successors: products without softmax, scale,
 //! bias or normalization.
 
 use crate::{
@@ -74,10 +74,26 @@ pub(crate) fn bert(b: &mut Builder, inputs: &[Value]) -> Outputs {
 
 /// ViT-base.
 pub(crate) fn vit_base(b: &mut Builder, inputs: &[Value]) -> Outputs {
-    let attention = Attention { heads: 12, transpose_keys: false, gain: 0.1 };
-    let mut x = b.relu(&inputs[0]);
-    for layer in 0..12 {
-        x = b.within(format!("layer{layer}"), |b| encoder_layer(b, &x, attention, 3072, false));
+    vit(b, 12, 12, &inputs[0])
+}
+
+/// ViT-large.
+pub(crate) fn vit_large(b: &mut Builder, inputs: &[Value]) -> Outputs {
+    vit(b, 16, 24, &inputs[0])
+}
+
+/// ViT-huge.
+pub(crate) fn vit_huge(b: &mut Builder, inputs: &[Value]) -> Outputs {
+    vit(b, 16, 32, &inputs[0])
+}
+
+/// ViT. Its perceptrons are four times as wide as it is.
+fn vit(b: &mut Builder, heads: i64, layers: usize, x: &Value) -> Outputs {
+    let attention = Attention { heads, transpose_keys: false, gain: 0.1 };
+    let mut x = b.relu(x);
+    let wide = 4 * x.size(1);
+    for layer in 0..layers {
+        x = b.within(format!("layer{layer}"), |b| encoder_layer(b, &x, attention, wide, false));
     }
     single("features", x)
 }
