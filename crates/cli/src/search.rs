@@ -28,6 +28,8 @@ pub enum Search {
     Exact,
     /// A beam, half of it for rewrites that cost something before they pay (OCGGS, Algorithm 3).
     Sample,
+    /// All rewrites at once in an e-graph, and what is cheapest in it (TENSAT).
+    Saturate,
 }
 
 impl Search {
@@ -45,6 +47,7 @@ impl Search {
             Search::Table => SearchKind::Table,
             Search::Exact => SearchKind::Exact,
             Search::Sample => SearchKind::Sample,
+            Search::Saturate => SearchKind::Saturate,
         };
         regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }

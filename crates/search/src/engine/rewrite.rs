@@ -34,6 +34,14 @@ impl Move {
         Move { rule: template.rule, nodes, template: template.clone(), place, patch: OnceLock::new(), near, identity }
     }
 
+    /// An edit of `graph` that no matcher found: `edit` replaces the nodes `replaces`. The caller
+    /// knows that it is sound, and that it closes no cycle; `rule` is the one to name for it.
+    pub fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> Move {
+        let (template, place) = Template::given(graph, rule, replaces, edit);
+        let identity = template.identity(&place);
+        Move::new(&Arc::new(template), graph, place, identity)
+    }
+
     /// The edit.
     pub fn patch(&self) -> &Patch {
         self.patch.get_or_init(|| self.template.patch(&self.place))

@@ -1,0 +1,226 @@
+//! `Plan`: how an engine gets from its graph to an extraction.
+
+use std::sync::Arc;
+
+use regraft_ir::{NewNode, NodeId, Patch, PatchValue, ValueId};
+use regraft_rules::twin;
+use regraft_search::{Engine, Move};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::forest::Reason;
+use crate::grow::Growth;
+use crate::space::{Class, Space};
+
+/// What a step that takes several rewrites is called.
+pub const CAUSE: &str = "saturate";
+/// Longest path through the nodes that a step replaces.
+const DEEP: usize = 16;
+/// Most nodes looked at to find those that a step replaces.
+const WIDE: usize = 400;
+
+/// Steps from the graph that an e-graph began with to one of its extractions.
+///
+/// Classes are taken care of one after the other, operands first. Where the graph computes a value of
+/// a class by another node than the chosen one, a step puts what was chosen in its place: it reads
+/// only what was chosen before, so no step closes a cycle. Each step is true by itself; the rewrites
+/// that made the two equal are what it is called after.
+pub struct Plan {
+    /// The steps.
+    pub moves: Vec<Arc<Move>>,
+    /// The node of the engine's graph that each chosen e-node has become.
+    pub nodes: FxHashMap<NodeId, NodeId>,
+}
+
+impl Plan {
+    /// The steps to these e-nodes, operands first. They are applied to the engine, whose graph is the
+    /// one that the e-graph began with.
+    pub fn follow(growth: &Growth<'_>, chosen: &[NodeId], engine: &mut Engine<'_>) -> Plan {
+        let space = growth.space();
+        let mut by: FxHashMap<Class, ValueId> = FxHashMap::default();
+        for id in chosen {
+            for port in 0..space.graph().node(*id).types.len() as u32 {
+                // Of two chosen nodes with a result in one class, either will do.
+                by.entry(space.class(id.port(port))).or_insert(id.port(port));
+            }
+        }
+        let mut live: FxHashMap<Class, SmallVec<[ValueId; 1]>> = FxHashMap::default();
+        for id in engine.graph().ids() {
+            for port in 0..engine.graph().node(id).types.len() as u32 {
+                live.entry(space.class(id.port(port))).or_default().push(id.port(port));
+            }
+        }
+        let mut planner = Planner { growth, by, become_of: FxHashMap::default(), moves: Vec::new() };
+        for id in chosen {
+            for port in 0..space.graph().node(*id).types.len() as u32 {
+                let value = id.port(port);
+                let class = space.class(value);
+                if planner.by.get(&class) == Some(&value)
+                    && let Some(olds) = live.get(&class)
+                {
+                    planner.replace(value, olds, engine);
+                }
+            }
+        }
+        let mut plan = Plan { moves: planner.moves, nodes: planner.become_of };
+        plan.nodes.retain(|_, id| engine.graph().get(*id).is_some());
+        plan
+    }
+}
+
+struct Planner<'p, 'r> {
+    growth: &'p Growth<'r>,
+    /// What was chosen for each class.
+    by: FxHashMap<Class, ValueId>,
+    /// The node of the engine's graph that each e-node has become.
+    become_of: FxHashMap<NodeId, NodeId>,
+    moves: Vec<Arc<Move>>,
+}
+
+/// An edit that is being made.
+#[derive(Default)]
+struct Draft {
+    create: Vec<NewNode>,
+    /// The e-nodes that are made.
+    of: Vec<NodeId>,
+}
+
+impl Planner<'_, '_> {
+    /// Puts a chosen value in the place of others of its class.
+    fn replace(&mut self, value: ValueId, olds: &[ValueId], engine: &mut Engine<'_>) {
+        let mut draft = Draft::default();
+        let new = self.realize(value.node, engine, &mut draft);
+        let new = match new {
+            PatchValue::Old(new) => PatchValue::Old(new.node.port(value.port)),
+            PatchValue::New { index, .. } => PatchValue::New { index, port: value.port },
+        };
+        let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
+        let replace: SmallVec<[(ValueId, PatchValue); 2]> = olds.iter().filter(is_other).map(|old| (*old, new)).collect();
+        if replace.is_empty() {
+            return;
+        }
+        let rewrites = self.rewrites(value, &replace);
+        let rules = self.growth.rules().rules();
+        let last = rewrites.last().map_or(0, |number| self.growth.applied()[*number as usize].rule);
+        let cause = if rewrites.len() == 1 { rules[last].name.clone() } else { CAUSE.into() };
+        let patch = Patch { cause, create: draft.create, replace };
+        let mut matched = matched(engine, &patch);
+        // What is read may be what it is by one of the rewrites.
+        let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source).map(|(id, _)| *id);
+        for id in sources {
+            let here = self.become_of.get(&id).copied().unwrap_or(id);
+            let is_there = here != id || self.growth.space().is_original(id);
+            if is_there && engine.graph().get(here).is_some() && !matched.contains(&here) {
+                matched.push(here);
+            }
+        }
+        let step = Arc::new(Move::given(engine.graph(), last, &matched, &patch));
+        engine.apply(&step);
+        self.become_of.extend(draft.of.into_iter().zip(engine.created().iter().copied()));
+        self.moves.push(step);
+    }
+
+    /// The first result of what computes a chosen e-node, from what was chosen for its operands.
+    fn realize(&mut self, id: NodeId, engine: &Engine<'_>, draft: &mut Draft) -> PatchValue {
+        if let Some(known) = self.become_of.get(&id).filter(|known| engine.graph().get(**known).is_some()) {
+            return PatchValue::Old(known.out());
+        }
+        if let Some(at) = draft.of.iter().position(|known| *known == id) {
+            return PatchValue::New { index: at as u32, port: 0 };
+        }
+        let space = self.growth.space();
+        let node = space.graph().node(id);
+        let operand = |planner: &mut Self, draft: &mut Draft, value: &ValueId| {
+            let by = planner.by.get(&space.class(*value)).copied().unwrap_or(*value);
+            match planner.realize(by.node, engine, draft) {
+                PatchValue::Old(node) => PatchValue::Old(node.node.port(by.port)),
+                PatchValue::New { index, .. } => PatchValue::New { index, port: by.port },
+            }
+        };
+        let mut inputs: SmallVec<[PatchValue; 3]> = SmallVec::new();
+        for value in &node.inputs {
+            let operand = operand(self, draft, value);
+            inputs.push(operand);
+        }
+        let is_there = engine.graph().get(id).is_some() && space.is_original(id);
+        let known = if node.inputs.is_empty() { is_there.then_some(id) } else { twin(engine.graph(), &node.op, &inputs) };
+        if let Some(known) = known {
+            self.become_of.insert(id, known);
+            return PatchValue::Old(known.out());
+        }
+        draft.create.push(NewNode { op: node.op.clone(), inputs, types: node.types.clone() });
+        draft.of.push(id);
+        PatchValue::New { index: draft.of.len() as u32 - 1, port: 0 }
+    }
+
+    /// The rewrites that made a chosen value equal to those that it replaces, in order.
+    fn rewrites(&self, value: ValueId, replace: &[(ValueId, PatchValue)]) -> Vec<u32> {
+        let space = self.growth.space();
+        let mut found = Vec::new();
+        let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
+        let mut open: Vec<(u32, u32)> = replace.iter().map(|(old, _)| (space.number(*old), space.number(value))).collect();
+        while let Some((a, b)) = open.pop() {
+            if a == b || !seen.insert((a.min(b), a.max(b))) {
+                continue;
+            }
+            for (_, reason) in space.forest().path(a, b) {
+                match reason {
+                    Reason::Rule(number) => found.push(number),
+                    // Where operands were chosen, steps before this one have made them the same.
+                    Reason::Congruent(x, y) => {
+                        open.extend(operands(space, x, y).filter(|(class, ..)| !self.by.contains_key(class)).map(|(_, a, b)| (a, b)))
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Operands of congruent nodes, in pairs of equal ones, each with its class.
+fn operands(space: &Space, x: NodeId, y: NodeId) -> impl Iterator<Item = (Class, u32, u32)> + '_ {
+    let (x, y) = (&space.graph().node(x).inputs, &space.graph().node(y).inputs);
+    let is_swapped = x.len() == 2 && space.class(x[0]) != space.class(y[0]);
+    let other = move |at: usize| if is_swapped { y[1 - at] } else { y[at] };
+    x.iter().enumerate().map(move |(at, value)| (space.class(*value), space.number(*value), space.number(other(at))))
+}
+
+/// What a step replaces: the nodes between the values that it reads and those in whose place it puts
+/// others.
+fn matched(engine: &Engine<'_>, patch: &Patch) -> Vec<NodeId> {
+    let graph = engine.graph();
+    let read: FxHashSet<ValueId> = patch.reads().collect();
+    let mut all: Vec<NodeId> = Vec::new();
+    for (old, _) in &patch.replace {
+        // Layer by layer upwards, and from what is read down again.
+        let mut layers = vec![vec![old.node]];
+        let mut count = 1;
+        let mut seen: FxHashSet<NodeId> = FxHashSet::from_iter([old.node]);
+        while layers.len() < DEEP && count < WIDE {
+            let last = layers.last().into_iter().flatten();
+            let above =
+                last.flat_map(|id| graph.node(*id).inputs.iter()).filter(|value| !read.contains(value) && !graph.is_constant(**value));
+            let next: Vec<NodeId> = above.map(|value| value.node).filter(|id| seen.insert(*id)).collect();
+            if next.is_empty() {
+                break;
+            }
+            count += next.len();
+            layers.push(next);
+        }
+        let mut inside: FxHashSet<NodeId> = FxHashSet::default();
+        for layer in layers.iter().rev() {
+            let reads = |id: &&NodeId| graph.node(**id).inputs.iter().any(|value| read.contains(value) || inside.contains(&value.node));
+            let found: Vec<NodeId> = layer.iter().filter(reads).copied().collect();
+            inside.extend(found);
+        }
+        inside.insert(old.node);
+        let mut inside: Vec<NodeId> = inside.into_iter().collect();
+        // The replaced node comes first.
+        inside.sort_unstable_by_key(|id| (*id != old.node, *id));
+        inside.retain(|id| !all.contains(id));
+        all.extend(inside);
+    }
+    all
+}
