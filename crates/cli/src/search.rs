@@ -30,6 +30,8 @@ pub enum Search {
     Sample,
     /// All rewrites at once in an e-graph, and what is cheapest in it (TENSAT).
     Saturate,
+    /// One rule after the other in an e-graph, chosen by Monte Carlo tree search (PACT 2024).
+    Mcts,
 }
 
 impl Search {
@@ -48,6 +50,7 @@ impl Search {
             Search::Exact => SearchKind::Exact,
             Search::Sample => SearchKind::Sample,
             Search::Saturate => SearchKind::Saturate,
+            Search::Mcts => SearchKind::Mcts,
         };
         regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }

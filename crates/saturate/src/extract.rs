@@ -80,8 +80,9 @@ impl Method {
 /// An e-graph as extraction sees it, and which of its nodes is which e-node.
 pub struct Priced {
     egraph: EGraph,
-    /// For each node, the e-node; `None` for one result of a node with several.
-    of: Vec<Option<NodeId>>,
+    /// For each node, the value that it stands for; `None` for a node with several results, which are
+    /// nodes of their own.
+    of: Vec<Option<ValueId>>,
     /// The nodes of the input.
     input: Vec<usize>,
 }
@@ -136,7 +137,7 @@ impl Priced {
             }
             let children = node.inputs.iter().map(child).collect();
             nodes.push(Node { name: own.clone(), op: spelled(&node.op), class, children, cost: price(space, id), subsumed: false });
-            of.push(Some(id));
+            of.push((results == 1).then_some(id.out()));
             for port in (0..results).filter(|_| results != 1) {
                 let class = space.class(id.port(port));
                 if !is_needed[class as usize] {
@@ -151,7 +152,7 @@ impl Priced {
                     cost: 0.0,
                     subsumed: false,
                 });
-                of.push(None);
+                of.push(Some(id.port(port)));
             }
         }
         let roots: Vec<String> = roots.into_iter().map(class_name).collect();
@@ -168,12 +169,12 @@ impl Priced {
         self.input.len()
     }
 
-    /// The cheapest e-nodes that compute the outputs, operands first.
+    /// The cheapest choice of a value for each class that the outputs need, operands first.
     ///
     /// # Errors
     ///
     /// A defect of the method.
-    pub fn cheapest(&self, method: Method, budget: &mut dyn Budget) -> Result<(Vec<NodeId>, Extraction), ExtractError> {
+    pub fn cheapest(&self, method: Method, budget: &mut dyn Budget) -> Result<(Vec<ValueId>, Extraction), ExtractError> {
         // The effort is limited by counting, so that results repeat; the budget is asked less often.
         let mut effort = Steps(EFFORT);
         let mut limited = || effort.exhausted() || effort.0.is_multiple_of(64) && budget.exhausted();

@@ -33,17 +33,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The steps to these e-nodes, operands first. They are applied to the engine, whose graph is the
-    /// one that the e-graph began with.
-    pub fn follow(growth: &Growth<'_>, chosen: &[NodeId], engine: &mut Engine<'_>) -> Plan {
+    /// The steps to these values, one for each class that the outputs need, operands first. They are
+    /// applied to the engine, whose graph is the one that the e-graph began with.
+    pub fn follow(growth: &Growth<'_>, chosen: &[ValueId], engine: &mut Engine<'_>) -> Plan {
         let space = growth.space();
-        let mut by: FxHashMap<Class, ValueId> = FxHashMap::default();
-        for id in chosen {
-            for port in 0..space.graph().node(*id).types.len() as u32 {
-                // Of two chosen nodes with a result in one class, either will do.
-                by.entry(space.class(id.port(port))).or_insert(id.port(port));
-            }
-        }
+        let by: FxHashMap<Class, ValueId> = chosen.iter().map(|value| (space.class(*value), *value)).collect();
         let mut live: FxHashMap<Class, SmallVec<[ValueId; 1]>> = FxHashMap::default();
         for id in engine.graph().ids() {
             for port in 0..engine.graph().node(id).types.len() as u32 {
@@ -51,15 +45,9 @@ impl Plan {
             }
         }
         let mut planner = Planner { growth, by, become_of: FxHashMap::default(), moves: Vec::new() };
-        for id in chosen {
-            for port in 0..space.graph().node(*id).types.len() as u32 {
-                let value = id.port(port);
-                let class = space.class(value);
-                if planner.by.get(&class) == Some(&value)
-                    && let Some(olds) = live.get(&class)
-                {
-                    planner.replace(value, olds, engine);
-                }
+        for value in chosen {
+            if let Some(olds) = live.get(&space.class(*value)) {
+                planner.replace(*value, olds, engine);
             }
         }
         let mut plan = Plan { moves: planner.moves, nodes: planner.become_of };

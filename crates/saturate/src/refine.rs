@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::{Budget, NodeId};
+use regraft_ir::{Budget, NodeId, ValueId};
 use regraft_search::{Engine, Move, Script};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -46,7 +46,7 @@ pub fn refine(
     let mut best = Script { moves: Vec::<Arc<Move>>::new(), cost: engine.cost(), key: engine.key() };
     let mut told = Refined { script: best.clone(), alone: 0.0, bound: 0.0, first: engine.cost(), rounds: 0 };
     let mut in_context: FxHashMap<NodeId, Ns> = FxHashMap::default();
-    let mut seen: FxHashSet<Vec<NodeId>> = FxHashSet::default();
+    let mut seen: FxHashSet<Vec<ValueId>> = FxHashSet::default();
     while told.rounds < ROUNDS {
         let mut price = |space: &_, id: NodeId| in_context.get(&id).copied().unwrap_or_else(|| alone.price(space, id)) as f64;
         let Ok(priced) = Priced::of(growth, &mut price) else { break };

@@ -321,7 +321,9 @@ impl Space {
         if left == right {
             return Ok(false);
         }
-        if self.graph.ty(a).is_none() || self.graph.ty(a) != self.graph.ty(b) {
+        // What is congruent has the same type, known or not.
+        let is_known = matches!(reason, Reason::Congruent(..)) || self.graph.ty(a).is_some();
+        if !is_known || self.graph.ty(a) != self.graph.ty(b) {
             let show = |ty: Option<&TensorType>| ty.map_or_else(|| "an unknown type".into(), ToString::to_string);
             return Err(TypeClash { rule: cause.into(), left: show(self.graph.ty(a)), right: show(self.graph.ty(b)) });
         }

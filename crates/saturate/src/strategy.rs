@@ -80,7 +80,8 @@ pub(crate) fn nothing(engine: &Engine<'_>) -> Outcome {
     Outcome { scripts: vec![input], visited: 1, complete: false }
 }
 
-/// Searches once, or, if polished, in turns with a descent as long as both together save something.
+/// Searches once; or, if polished, in turns with a descent as long as both together save something,
+/// from the input or from where a descent alone leads, whichever is cheaper by then.
 pub(crate) fn repeated<'e, 'm>(
     polish: bool,
     engine: &mut Engine<'e>,
@@ -90,6 +91,9 @@ pub(crate) fn repeated<'e, 'm>(
 ) -> Outcome {
     let start = engine.depth();
     let Outcome { scripts: mut found, mut visited, .. } = nothing(engine);
+    let descent = polish.then(|| Greedy::default().search(engine, matcher, budget));
+    visited += descent.as_ref().map_or(0, |descent| descent.visited);
+    let descent = descent.and_then(|descent| descent.scripts.into_iter().next());
     let (mut moves, mut complete) = (Vec::new(), true);
     for _ in 0..if polish { ROUNDS } else { 1 } {
         let before = engine.cost();
@@ -111,6 +115,14 @@ pub(crate) fn repeated<'e, 'm>(
             polished.scripts.into_iter().take(1).for_each(|script| keep(engine, script));
         }
         complete &= one.complete && !budget.exhausted();
+        if let Some(descent) = descent.as_ref().filter(|descent| descent.cost < engine.cost()) {
+            engine.rewind(start);
+            descent.moves.iter().for_each(|step| engine.apply(step));
+            moves.clone_from(&descent.moves);
+            if found.iter().all(|known| known.key != descent.key) {
+                found.push(descent.clone());
+            }
+        }
         if !complete || engine.cost() >= before {
             break;
         }

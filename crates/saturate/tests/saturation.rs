@@ -7,7 +7,7 @@ use regraft_cost::{CostModel, Roofline};
 use regraft_ir::eval::{NoOpaque, run};
 use regraft_ir::{Bindings, Graph, Op, SplitMix64, Tensor, Trust, Value, canonical_key, normal, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_saturate::{Cycles, Growth, Limits, Rules, Saturate, Schedule, Stop};
+use regraft_saturate::{Cycles, Growth, Limits, Mcts, Rules, Saturate, Schedule, Stop};
 use regraft_search::{Engine, Enumerate, Exhaustive, Matcher, Strategy};
 
 /// Random graphs; `REGRAFT_SATURATE` names another number.
@@ -202,4 +202,36 @@ fn published_filters_leave_no_cycle_behind() {
     }
     // The check before an application does not see what is set equal to its own operand.
     assert!(cyclic["Efficient"] == 0 && cyclic["Vanilla"] <= cyclic["Kept"] && cyclic["Kept"] > 0, "{cyclic:?}");
+}
+
+#[test]
+fn tree_search_is_true_repeats_and_goes_where_one_step_at_a_time_leads() {
+    let library = library(TRUE);
+    let mut gained = 0;
+    for seed in 0..graphs() / 4 {
+        let graph = drawn(seed, 8);
+        let mcts = Mcts { limits: Limits { nodes: 120, ..Limits::default() }, simulations: 8, polish: false, seed, ..Mcts::default() };
+        let (found, cost, steps) = searched(&graph, &library, &mcts);
+        assert!(close(&outputs(&graph), &outputs(&found)), "seed {seed}: {}", text::print(&graph));
+        assert!(steps.iter().all(|(trust, _)| *trust == Trust::Proved), "seed {seed}: {steps:?}");
+        assert_eq!((canonical_key(&found), cost), { (canonical_key(&searched(&graph, &library, &mcts).0), cost) }, "seed {seed}");
+        gained += usize::from(cost < Roofline::new(Bindings::new()).total(&graph));
+    }
+    assert!(gained > 0);
+}
+
+#[test]
+fn networks_get_cheaper_and_every_step_is_proved() {
+    let library = Library::shipped().expect("the shipped rules");
+    let limits = Limits { nodes: 1200, ..Limits::default() };
+    for name in ["paper-sru", "paper-squeezenet", "paper-bert"] {
+        let model = regraft_zoo::build(name, &regraft_zoo::Options::default()).expect("a network");
+        let model = regraft_onnx::Model::from_proto(model).expect("a model");
+        let graph = normalized(model.graph().clone());
+        let before = Roofline::new(Bindings::new()).total(&graph);
+        let (_, cost, steps) = searched(&graph, &library, &Saturate { limits, ..plain() });
+        assert!(cost < before, "{name}: {before} -> {cost}");
+        let open: Vec<_> = steps.iter().filter(|(trust, _)| *trust < Trust::Bounded).collect();
+        assert!(open.is_empty(), "{name}: {} of {} steps: {open:?}", open.len(), steps.len());
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
-use regraft_saturate::Saturate;
+use regraft_saturate::{Mcts, Saturate};
 use regraft_search::{Auto, Backtrack, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Prune, Sample, SleepSets, Strategy, Table};
 
 use crate::limits::Limits;
@@ -40,6 +40,8 @@ pub enum SearchKind {
     Sample,
     /// All rewrites at once in an e-graph, and what is cheapest in it.
     Saturate,
+    /// One rule after the other in an e-graph, chosen by looking ahead at random.
+    Mcts,
 }
 
 /// How to search.
@@ -87,6 +89,7 @@ impl Search {
             SearchKind::Sample => Box::new(Sample { steps: limit, ..Sample::default() }),
             // Its steps are no rewrites: there is no limit on them.
             SearchKind::Saturate => Box::new(Saturate::default()),
+            SearchKind::Mcts => Box::new(Mcts::default()),
         }
     }
 }
