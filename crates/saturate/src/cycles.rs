@@ -104,13 +104,16 @@ pub(crate) fn cut(space: &Space, blocked: &FxHashSet<NodeId>) -> FxHashSet<NodeI
     cut
 }
 
+/// A class on a path from an output, the e-node that leads there, and the e-nodes and operands of it that
+/// were not looked at yet.
+type Visited = (Class, NodeId, Vec<(NodeId, Class)>);
+
 /// The youngest e-node of a cycle below the outputs, if there is one.
 fn cycle(space: &Space, is_cut: &dyn Fn(NodeId) -> bool) -> Option<NodeId> {
     let mut finished = vec![false; space.numbers()];
     let mut place: Vec<usize> = vec![usize::MAX; space.numbers()];
     for output in space.graph().outputs() {
-        // The path from the output, each class with the e-nodes and operands not looked at yet.
-        let mut path: Vec<(Class, NodeId, Vec<(NodeId, Class)>)> = Vec::new();
+        let mut path: Vec<Visited> = Vec::new();
         let below = |class: Class| {
             let members = space.members(class).filter(|member| !is_cut(member.node)).map(|member| member.node);
             members.flat_map(|id| space.graph().node(id).inputs.iter().map(move |value| (id, space.class(*value)))).collect::<Vec<_>>()

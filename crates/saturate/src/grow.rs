@@ -140,6 +140,11 @@ impl<'r> Growth<'r> {
         self.rules
     }
 
+    /// What may be written.
+    pub(crate) fn writable(&self) -> &'r dyn Writable {
+        self.writable
+    }
+
     /// Whether an e-node must not be extracted, because a cycle is cut there.
     pub fn is_blocked(&self, id: NodeId) -> bool {
         self.blocked.contains(&id)

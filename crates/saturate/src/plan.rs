@@ -1,11 +1,13 @@
 //! `Plan`: how an engine gets from its graph to an extraction.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use regraft_ir::key::op_key;
 use regraft_ir::{NewNode, NodeId, Patch, PatchValue, ValueId};
-use regraft_rules::twin;
+use regraft_rules::{accept, edit, sources_at, twin};
 use regraft_search::{Engine, Move};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smallvec::SmallVec;
 
 use crate::forest::Reason;
@@ -92,19 +94,17 @@ impl Planner<'_, '_> {
         let last = rewrites.last().map_or(0, |number| self.growth.applied()[*number as usize].rule);
         let cause = if rewrites.len() == 1 { rules[last].name.clone() } else { CAUSE.into() };
         let patch = Patch { cause, create: draft.create, replace };
-        let mut matched = matched(engine, &patch);
-        // What is read may be what it is by one of the rewrites.
-        let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source).map(|(id, _)| *id);
-        for id in sources {
-            let here = self.become_of.get(&id).copied().unwrap_or(id);
-            let is_there = here != id || self.growth.space().is_original(id);
-            if is_there && engine.graph().get(here).is_some() && !matched.contains(&here) {
-                matched.push(here);
+        let step = Arc::new(match self.ordinary(engine, &patch, &rewrites) {
+            Some(step) => step,
+            None => Move::given(engine.graph(), last, &self.matched(engine, &patch, &rewrites), &patch),
+        });
+        engine.apply(&step);
+        let (own, made) = (made(&patch), made(step.patch()));
+        for (id, own) in draft.of.into_iter().zip(own) {
+            if let Some(at) = made.iter().position(|made| *made == own) {
+                self.become_of.insert(id, engine.created()[at]);
             }
         }
-        let step = Arc::new(Move::given(engine.graph(), last, &matched, &patch));
-        engine.apply(&step);
-        self.become_of.extend(draft.of.into_iter().zip(engine.created().iter().copied()));
         self.moves.push(step);
     }
 
@@ -165,6 +165,72 @@ impl Planner<'_, '_> {
         found.dedup();
         found
     }
+
+    /// The move of a rule that does what a step of one rewrite does, if its match is there.
+    fn ordinary(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Option<Move> {
+        let [number] = *rewrites else { return None };
+        let (graph, application) = (engine.graph(), &self.growth.applied()[number as usize]);
+        let rule = &self.growth.rules().rules()[application.rule];
+        let (first, _) = application.source.first()?;
+        let anchor = self.become_of.get(first).copied().unwrap_or(*first);
+        graph.get(anchor)?;
+        let wanted = meaning(patch);
+        sources_at(graph, rule, 0, anchor).into_iter().find_map(|mut found| {
+            let edit = accept(graph, rule, &mut found).then(|| edit(graph, rule, &found, self.growth.writable()).ok())??;
+            (meaning(&edit.patch) == wanted).then(|| Move::of_match(graph, application.rule, rule, found, edit))
+        })
+    }
+
+    /// What a step replaces: the source of its rewrite; if there are several, or it is not there, the
+    /// nodes between the values that it reads and those in whose place it puts others as well.
+    fn matched(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Vec<NodeId> {
+        let space = self.growth.space();
+        let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source).map(|(id, _)| *id);
+        let here = |id: NodeId| {
+            let here = self.become_of.get(&id).copied().or_else(|| space.is_original(id).then_some(id));
+            here.filter(|here| engine.graph().get(*here).is_some())
+        };
+        let sources: Vec<Option<NodeId>> = sources.map(here).collect();
+        let is_plain = rewrites.len() == 1 && sources.iter().all(Option::is_some);
+        let mut matched = if is_plain { Vec::new() } else { between(engine, patch) };
+        let olds = patch.replace.iter().map(|(old, _)| old.node);
+        for id in olds.chain(sources.into_iter().flatten()) {
+            if !matched.contains(&id) {
+                matched.push(id);
+            }
+        }
+        matched
+    }
+}
+
+/// What an edit puts in the place of what, whatever the order in which it makes nodes.
+fn meaning(patch: &Patch) -> Vec<(ValueId, u64)> {
+    let made = made(patch);
+    let mut meaning: Vec<(ValueId, u64)> = patch.replace.iter().map(|(old, new)| (*old, hash_of(&made, new))).collect();
+    meaning.sort_unstable();
+    meaning
+}
+
+/// A hash of what each new node computes.
+fn made(patch: &Patch) -> Vec<u64> {
+    let mut made: Vec<u64> = Vec::with_capacity(patch.create.len());
+    for new in &patch.create {
+        let mut hasher = FxHasher::default();
+        op_key(&new.op).hash(&mut hasher);
+        new.inputs.iter().for_each(|input| hash_of(&made, input).hash(&mut hasher));
+        made.push(hasher.finish());
+    }
+    made
+}
+
+/// A hash of a value, by those of the new nodes.
+fn hash_of(made: &[u64], value: &PatchValue) -> u64 {
+    let mut hasher = FxHasher::default();
+    match value {
+        PatchValue::Old(value) => (0, value.node.0, value.port).hash(&mut hasher),
+        PatchValue::New { index, port } => (1, made[*index as usize], *port).hash(&mut hasher),
+    }
+    hasher.finish()
 }
 
 /// Operands of congruent nodes, in pairs of equal ones, each with its class.
@@ -175,9 +241,8 @@ fn operands(space: &Space, x: NodeId, y: NodeId) -> impl Iterator<Item = (Class,
     x.iter().enumerate().map(move |(at, value)| (space.class(*value), space.number(*value), space.number(other(at))))
 }
 
-/// What a step replaces: the nodes between the values that it reads and those in whose place it puts
-/// others.
-fn matched(engine: &Engine<'_>, patch: &Patch) -> Vec<NodeId> {
+/// The nodes between the values that an edit reads and those in whose place it puts others.
+fn between(engine: &Engine<'_>, patch: &Patch) -> Vec<NodeId> {
     let graph = engine.graph();
     let read: FxHashSet<ValueId> = patch.reads().collect();
     let mut all: Vec<NodeId> = Vec::new();

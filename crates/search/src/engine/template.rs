@@ -78,6 +78,21 @@ impl Template {
         }
     }
 
+    /// The same with numbers in place of ids, and the nodes that it speaks of.
+    pub(super) fn placed(&self) -> (Template, Place) {
+        let mut place = Place::new();
+        let mut number = |id: NodeId| {
+            let at = place.iter().position(|known| *known == id).unwrap_or_else(|| {
+                place.push(id);
+                place.len() - 1
+            });
+            Some(NodeId(at as u32))
+        };
+        // Every id gets a number.
+        let template = self.renamed(&mut number);
+        (template.unwrap_or_else(|| unreachable!("every id has a number")), place)
+    }
+
     /// An edit that replaces these nodes, found by whatever means, and the nodes that it speaks of.
     pub(super) fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> (Template, Place) {
         let mut place = Place::new();
