@@ -3,7 +3,7 @@
 
     eqsat.py [--budget 60s] [--nodes N]... [--only NAME]... [--prices FILE] [--json FILE]
 
-First table: the e-graph of each network as it is, and after saturation with so many operators at most, by each method of extraction; each
+With --only, other networks keep the results that they have. First table: the e-graph of each network as it is, and after saturation with so many operators at most, by each method of extraction; each
 operator is priced alone. Second table: the network by each search, priced in context. Costs come from one price list (by default
 bench/ocggs/prices.jsonl.gz) and are the same on every machine; times are not.
 
@@ -106,6 +106,10 @@ def main():
     args = parser.parse_args()
     found = {"revision": run.revision(), "date": time.strftime("%Y-%m-%d"), "prices": args.prices.name, "budget": args.budget}
     found |= {"extraction": [], "searches": {}}
+    if args.only and args.json.exists():
+        before = json.loads(args.json.read_text())
+        found["extraction"] = [row for row in before["extraction"] if row["network"] not in args.only]
+        found["searches"] = {network: rows for network, rows in before["searches"].items() if network not in args.only}
     with tempfile.TemporaryDirectory() as folder:
         prices = args.prices
         if prices.suffix == ".gz":
@@ -117,6 +121,9 @@ def main():
                 found["extraction"].append({"network": network, "graph": graph, **extracted(network, limits, prices, folder)})
             found["searches"][network] = searched(network, prices, args.budget)
             args.json.write_text(json.dumps(found, indent=1) + "\n")
+    found["extraction"].sort(key=lambda row: (NETWORKS.index(row["network"]), row["graph"] != "as it is"))
+    found["searches"] = {network: found["searches"][network] for network in NETWORKS if network in found["searches"]}
+    args.json.write_text(json.dumps(found, indent=1) + "\n")
     if args.json == RESULTS:
         DOCS.write_text(document(found))
 

@@ -58,7 +58,9 @@ impl<'m> Alone<'m> {
 /// How to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// Sets of nodes, improved by local search.
+    /// Sets of nodes.
+    Quick,
+    /// The same, improved by local search.
     GreedyDag,
     /// The least cost, as far as the effort allows.
     #[default]
@@ -71,6 +73,7 @@ const EFFORT: u64 = 20_000;
 impl Method {
     fn extractor(self) -> &'static dyn Extractor {
         match self {
+            Method::Quick => &GreedyDag { local_search: false },
             Method::GreedyDag => &GreedyDag { local_search: true },
             Method::Exact => &Exact,
         }

@@ -10,7 +10,7 @@ use crate::choice::Frozen;
 use crate::cycles::{Cycles, Reach};
 use crate::matches::{Application, Search, kinds};
 use crate::schedule::{Schedule, Turns};
-use crate::space::{Class, Space, TypeClash};
+use crate::space::{Class, Made, Space, TypeClash};
 
 /// When an e-graph is large enough.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +86,8 @@ pub struct Growth<'r> {
     blocked: FxHashSet<NodeId>,
     /// What was applied, in order.
     applied: Vec<Rc<Application>>,
+    /// The e-nodes that they made.
+    made: Vec<Made>,
     /// Matches that are known.
     seen: FxHashSet<u64>,
     /// Matches that make many nodes, and wait until nothing else is new.
@@ -107,6 +109,7 @@ impl<'r> Growth<'r> {
             cycles: Cycles::Kept,
             blocked: FxHashSet::default(),
             applied: Vec::new(),
+            made: Vec::new(),
             seen: FxHashSet::default(),
             held: Vec::new(),
             turns: Turns::new(Schedule::Simple, rules.rules().len()),
@@ -133,6 +136,11 @@ impl<'r> Growth<'r> {
     /// The rewrites that made it, in order.
     pub fn applied(&self) -> &[Rc<Application>] {
         &self.applied
+    }
+
+    /// The e-nodes that the new nodes of a rewrite are.
+    pub(crate) fn made(&self, number: u32) -> &[NodeId] {
+        &self.made[number as usize]
     }
 
     /// The rules.
@@ -263,8 +271,9 @@ impl<'r> Growth<'r> {
                 continue;
             }
             let number = self.applied.len() as u32;
-            if self.space.add(&application.patch, number)? {
+            if let Some(made) = self.space.add(&application.patch, number)? {
                 self.applied.push(application);
+                self.made.push(made);
                 is_new = true;
             }
         }

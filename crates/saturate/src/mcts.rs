@@ -179,7 +179,7 @@ impl<'t, 'r, 'm> Tree<'t, 'r, 'm> {
         self.visited += 1;
         let alone = &mut *self.alone;
         let priced = Priced::of(&state.growth, &mut |space, id| alone.price(space, id) as f64);
-        let found = priced.ok().and_then(|priced| priced.cheapest(Method::GreedyDag, &mut || false).ok());
+        let found = priced.ok().and_then(|priced| priced.cheapest(Method::Quick, &mut || false).ok());
         let cost = found.map_or(f64::INFINITY, |(_, extraction)| extraction.cost);
         self.costs.insert(key, cost);
         if cost < self.best.0 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regraft_ir::key::op_key;
 use regraft_ir::{NewNode, NodeId, Patch, PatchValue, ValueId};
-use regraft_rules::{accept, edit, sources_at, twin};
+use regraft_rules::{accept, closes_cycle, edit, sources_at, twin};
 use regraft_search::{Engine, Move};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smallvec::SmallVec;
@@ -16,6 +16,8 @@ use crate::space::{Class, Space};
 
 /// What a step that takes several rewrites is called.
 pub const CAUSE: &str = "saturate";
+/// A step of more rewrites is not taken one by one.
+const REPLAYED: usize = 16;
 /// Longest path through the nodes that a step replaces.
 const DEEP: usize = 16;
 /// Most nodes looked at to find those that a step replaces.
@@ -79,17 +81,16 @@ impl Planner<'_, '_> {
     /// Puts a chosen value in the place of others of its class.
     fn replace(&mut self, value: ValueId, olds: &[ValueId], engine: &mut Engine<'_>) {
         let mut draft = Draft::default();
-        let new = self.realize(value.node, engine, &mut draft);
-        let new = match new {
-            PatchValue::Old(new) => PatchValue::Old(new.node.port(value.port)),
-            PatchValue::New { index, .. } => PatchValue::New { index, port: value.port },
-        };
+        let new = at_port(self.realize(value.node, engine, &mut draft), value.port);
         let is_other = |old: &&ValueId| engine.graph().get(old.node).is_some() && PatchValue::Old(**old) != new;
         let replace: SmallVec<[(ValueId, PatchValue); 2]> = olds.iter().filter(is_other).map(|old| (*old, new)).collect();
         if replace.is_empty() {
             return;
         }
         let rewrites = self.rewrites(value, &replace);
+        if (2..=REPLAYED).contains(&rewrites.len()) && self.replayed(value, olds, &rewrites, engine) {
+            return;
+        }
         let rules = self.growth.rules().rules();
         let last = rewrites.last().map_or(0, |number| self.growth.applied()[*number as usize].rule);
         let cause = if rewrites.len() == 1 { rules[last].name.clone() } else { CAUSE.into() };
@@ -120,10 +121,7 @@ impl Planner<'_, '_> {
         let node = space.graph().node(id);
         let operand = |planner: &mut Self, draft: &mut Draft, value: &ValueId| {
             let by = planner.by.get(&space.class(*value)).copied().unwrap_or(*value);
-            match planner.realize(by.node, engine, draft) {
-                PatchValue::Old(node) => PatchValue::Old(node.node.port(by.port)),
-                PatchValue::New { index, .. } => PatchValue::New { index, port: by.port },
-            }
+            at_port(planner.realize(by.node, engine, draft), by.port)
         };
         let mut inputs: SmallVec<[PatchValue; 3]> = SmallVec::new();
         for value in &node.inputs {
@@ -166,31 +164,81 @@ impl Planner<'_, '_> {
         found
     }
 
-    /// The move of a rule that does what a step of one rewrite does, if its match is there.
+    /// The move of a rule that does what a step of one rewrite does, if its match is there. It may do
+    /// more: a merge replaces several values.
     fn ordinary(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Option<Move> {
         let [number] = *rewrites else { return None };
+        let wanted = meaning(patch);
+        let does = |edit: &Patch| {
+            let done = meaning(edit);
+            wanted.iter().all(|one| done.contains(one))
+        };
+        self.again(engine, number, &FxHashMap::default(), &does)
+    }
+
+    /// The move of a rewrite whose source is in the engine's graph, and whose edit is as wanted.
+    fn again(
+        &self,
+        engine: &Engine<'_>,
+        number: u32,
+        passing: &FxHashMap<NodeId, NodeId>,
+        is_wanted: &dyn Fn(&Patch) -> bool,
+    ) -> Option<Move> {
         let (graph, application) = (engine.graph(), &self.growth.applied()[number as usize]);
         let rule = &self.growth.rules().rules()[application.rule];
-        let (first, _) = application.source.first()?;
-        let anchor = self.become_of.get(first).copied().unwrap_or(*first);
-        graph.get(anchor)?;
-        let wanted = meaning(patch);
-        sources_at(graph, rule, 0, anchor).into_iter().find_map(|mut found| {
+        let source: Vec<NodeId> = application.source.iter().map(|(id, _)| self.here(engine, *id, passing)).collect::<Option<_>>()?;
+        let found = (0..rule.source.len()).flat_map(|root| sources_at(graph, rule, root, source[0]));
+        found.filter(|found| found.nodes.as_slice() == source).find_map(|mut found| {
             let edit = accept(graph, rule, &mut found).then(|| edit(graph, rule, &found, self.growth.writable()).ok())??;
-            (meaning(&edit.patch) == wanted).then(|| Move::of_match(graph, application.rule, rule, found, edit))
+            let is_possible = is_wanted(&edit.patch) && !(edit.reads_below && closes_cycle(graph, &edit.patch));
+            is_possible.then(|| Move::of_match(graph, application.rule, rule, found, edit))
         })
+    }
+
+    /// The node of the engine's graph that an e-node is.
+    fn here(&self, engine: &Engine<'_>, id: NodeId, passing: &FxHashMap<NodeId, NodeId>) -> Option<NodeId> {
+        let known = passing.get(&id).or_else(|| self.become_of.get(&id)).copied();
+        let here = known.or_else(|| self.growth.space().is_original(id).then_some(id));
+        here.filter(|here| engine.graph().get(*here).is_some())
+    }
+
+    /// Applies several rewrites as moves of their rules, one after the other, if all their matches are
+    /// there, and if they lead from `olds` to `value`. Otherwise nothing happens.
+    fn replayed(&mut self, value: ValueId, olds: &[ValueId], rewrites: &[u32], engine: &mut Engine<'_>) -> bool {
+        let depth = engine.depth();
+        let (mut moves, mut passing) = (Vec::new(), FxHashMap::default());
+        for number in rewrites {
+            let Some(step) = self.again(engine, *number, &passing, &|_| true) else { break };
+            engine.apply(&step);
+            let application = &self.growth.applied()[*number as usize];
+            let mut left: Vec<(NodeId, &NewNode)> = engine.created().iter().copied().zip(&step.patch().create).collect();
+            for (id, new) in self.growth.made(*number).iter().zip(&application.patch.create) {
+                if let Some(at) = left.iter().position(|(_, made)| made.op == new.op) {
+                    passing.insert(*id, left.remove(at).0);
+                }
+            }
+            moves.push(Arc::new(step));
+        }
+        let mut draft = Draft::default();
+        let known = self.become_of.clone();
+        let is_there = moves.len() == rewrites.len() && {
+            let new = at_port(self.realize(value.node, engine, &mut draft), value.port);
+            draft.create.is_empty() && olds.iter().all(|old| engine.graph().get(old.node).is_none() || PatchValue::Old(*old) == new)
+        };
+        if is_there {
+            self.moves.extend(moves);
+        } else {
+            engine.rewind(depth);
+            self.become_of = known;
+        }
+        is_there
     }
 
     /// What a step replaces: the source of its rewrite; if there are several, or it is not there, the
     /// nodes between the values that it reads and those in whose place it puts others as well.
     fn matched(&self, engine: &Engine<'_>, patch: &Patch, rewrites: &[u32]) -> Vec<NodeId> {
-        let space = self.growth.space();
-        let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source).map(|(id, _)| *id);
-        let here = |id: NodeId| {
-            let here = self.become_of.get(&id).copied().or_else(|| space.is_original(id).then_some(id));
-            here.filter(|here| engine.graph().get(*here).is_some())
-        };
-        let sources: Vec<Option<NodeId>> = sources.map(here).collect();
+        let sources = rewrites.iter().flat_map(|number| &self.growth.applied()[*number as usize].source);
+        let sources: Vec<Option<NodeId>> = sources.map(|(id, _)| self.here(engine, *id, &FxHashMap::default())).collect();
         let is_plain = rewrites.len() == 1 && sources.iter().all(Option::is_some);
         let mut matched = if is_plain { Vec::new() } else { between(engine, patch) };
         let olds = patch.replace.iter().map(|(old, _)| old.node);
@@ -200,6 +248,14 @@ impl Planner<'_, '_> {
             }
         }
         matched
+    }
+}
+
+/// A result of a node, by another one.
+fn at_port(value: PatchValue, port: u32) -> PatchValue {
+    match value {
+        PatchValue::Old(value) => PatchValue::Old(value.node.port(port)),
+        PatchValue::New { index, .. } => PatchValue::New { index, port },
     }
 }
 

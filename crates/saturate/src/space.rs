@@ -62,6 +62,9 @@ pub struct Space {
     original: usize,
 }
 
+/// The e-nodes that the new nodes of an edit are.
+pub(crate) type Made = SmallVec<[NodeId; 4]>;
+
 type Key = (u128, SmallVec<[Class; 4]>);
 
 impl fmt::Debug for Space {
@@ -214,15 +217,15 @@ impl Space {
         changed
     }
 
-    /// Adds what a rewrite makes, and sets equal what it replaces. `reason` says why. True if anything
-    /// was added or set equal that was not so before.
+    /// Adds what a rewrite makes, and sets equal what it replaces. `reason` says why. The e-nodes that
+    /// its new nodes are, if anything was added or set equal that was not so before.
     ///
     /// # Errors
     ///
     /// Values of different types.
-    pub(crate) fn add(&mut self, patch: &Patch, reason: u32) -> Result<bool, TypeClash> {
+    pub(crate) fn add(&mut self, patch: &Patch, reason: u32) -> Result<Option<Made>, TypeClash> {
         let (nodes, mut merged) = (self.graph.capacity(), false);
-        let mut created: SmallVec<[NodeId; 8]> = SmallVec::new();
+        let mut created = Made::new();
         for new in &patch.create {
             let id = self.node(new, &created);
             created.push(id);
@@ -230,7 +233,7 @@ impl Space {
         for (old, new) in &patch.replace {
             merged |= self.merge(*old, resolve(*new, &created), Reason::Rule(reason), &patch.cause)?;
         }
-        Ok(merged || self.graph.capacity() > nodes)
+        Ok((merged || self.graph.capacity() > nodes).then_some(created))
     }
 
     /// Restores congruence: the same operator on equal operands gives equal results.
@@ -399,14 +402,14 @@ mod tests {
         let patch =
             Patch { cause: "test".into(), create: Vec::new(), replace: [(x.out(), PatchValue::Old(y.out()))].into_iter().collect() };
         assert_eq!((space.len(), space.classes()), (7, 7));
-        assert_eq!(space.add(&patch, 0), Ok(true));
+        assert_eq!(space.add(&patch, 0), Ok(Some(Made::new())));
         space.rebuild().expect("no clash");
         assert_eq!(space.class(c.out()), space.class(d.out()));
         assert_eq!((space.len(), space.classes()), (5, 4), "inputs stay e-nodes of one class");
         let path = space.forest().path(space.number(c.out()), space.number(d.out()));
         assert_eq!(path.len(), 1);
         assert!(matches!(path[0].1, Reason::Congruent(a, b) if a == c && b == d));
-        assert_eq!(space.add(&patch, 0), Ok(false));
+        assert_eq!(space.add(&patch, 0), Ok(None));
         let folded = text::parse("graph (x: f32[4], y: f32[4]) { a = Neg(x) c = Relu(a) e = Add(c, c) output e }").expect("a graph");
         let other = text::parse("graph (x: f32[4], y: f32[4]) { c = Relu(x) e = Add(c, c) output e }").expect("a graph");
         assert!(space.contains(&folded) && !space.contains(&other));
