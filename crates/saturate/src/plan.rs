@@ -152,9 +152,15 @@ impl Planner<'_, '_> {
             for (_, reason) in space.forest().path(a, b) {
                 match reason {
                     Reason::Rule(number) => found.push(number),
-                    // Where operands were chosen, steps before this one have made them the same.
                     Reason::Congruent(x, y) => {
-                        open.extend(operands(space, x, y).filter(|(class, ..)| !self.by.contains_key(class)).map(|(_, a, b)| (a, b)))
+                        // Where both operands are in the engine's graph, a step before this one has made
+                        // them the same.
+                        let is_there = |class: &Class, number: u32| {
+                            let value = space.numbered(number);
+                            space.is_original(value.node) || self.by.get(class) == Some(&value)
+                        };
+                        let is_done = |class: &Class, a, b| self.by.contains_key(class) && is_there(class, a) && is_there(class, b);
+                        open.extend(operands(space, x, y).filter(|(class, a, b)| !is_done(class, *a, *b)).map(|(_, a, b)| (a, b)));
                     }
                 }
             }
