@@ -87,7 +87,7 @@ impl Planner<'_, '_> {
         if replace.is_empty() {
             return;
         }
-        let rewrites = self.rewrites(value, &replace);
+        let rewrites = self.rewrites(value, &draft.of, &replace);
         if (2..=REPLAYED).contains(&rewrites.len()) && self.replayed(value, olds, &rewrites, engine) {
             return;
         }
@@ -139,35 +139,52 @@ impl Planner<'_, '_> {
         PatchValue::New { index: draft.of.len() as u32 - 1, port: 0 }
     }
 
-    /// The rewrites that made a chosen value equal to those that it replaces, in order.
-    fn rewrites(&self, value: ValueId, replace: &[(ValueId, PatchValue)]) -> Vec<u32> {
+    /// The rewrites that made a chosen value, with the e-nodes that are `made` for it, equal to those
+    /// that it replaces, in order.
+    fn rewrites(&self, value: ValueId, made: &[NodeId], replace: &[(ValueId, PatchValue)]) -> Vec<u32> {
         let space = self.growth.space();
-        let mut found = Vec::new();
+        let number = |value: &ValueId| space.number(*value);
+        let mut found: FxHashSet<u32> = FxHashSet::default();
         let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
-        let mut open: Vec<(u32, u32)> = replace.iter().map(|(old, _)| (space.number(*old), space.number(value))).collect();
+        let mut open: Vec<(u32, u32)> = replace.iter().map(|(old, _)| (number(old), number(&value))).collect();
+        let is_open = |(a, b): &(u32, u32)| !self.is_done(*a, *b);
+        // What is made reads what was chosen, and not what its e-node was made from.
+        let inputs = made.iter().chain([&value.node]).flat_map(|id| &space.graph().node(*id).inputs);
+        let chosen = inputs.filter_map(|input| Some((number(input), number(self.by.get(&space.class(*input))?))));
+        open.extend(chosen.filter(is_open));
         while let Some((a, b)) = open.pop() {
             if a == b || !seen.insert((a.min(b), a.max(b))) {
                 continue;
             }
             for (_, reason) in space.forest().path(a, b) {
                 match reason {
-                    Reason::Rule(number) => found.push(number),
-                    Reason::Congruent(x, y) => {
-                        // Where both operands are in the engine's graph, a step before this one has made
-                        // them the same.
-                        let is_there = |class: &Class, number: u32| {
-                            let value = space.numbered(number);
-                            space.is_original(value.node) || self.by.get(class) == Some(&value)
-                        };
-                        let is_done = |class: &Class, a, b| self.by.contains_key(class) && is_there(class, a) && is_there(class, b);
-                        open.extend(operands(space, x, y).filter(|(class, a, b)| !is_done(class, *a, *b)).map(|(_, a, b)| (a, b)));
+                    Reason::Rule(rewrite) if found.insert(rewrite) => {
+                        // Its source was read by other e-nodes, perhaps, than it was made from.
+                        for (id, read) in &self.growth.applied()[rewrite as usize].source {
+                            let own = &space.graph().node(*id).inputs;
+                            open.extend(own.iter().map(number).zip(read.iter().map(number)).filter(is_open));
+                        }
                     }
+                    Reason::Rule(_) => {}
+                    Reason::Congruent(x, y) => open.extend(operands(space, x, y).filter(is_open)),
                 }
             }
         }
+        let mut found: Vec<u32> = found.into_iter().collect();
         found.sort_unstable();
-        found.dedup();
         found
+    }
+
+    /// Whether two equal values are the same by now: both are in the engine's graph, or chosen, and a
+    /// step before this one has put what was chosen in the place of the other.
+    fn is_done(&self, a: u32, b: u32) -> bool {
+        let space = self.growth.space();
+        let chosen = self.by.get(&space.class(space.numbered(a)));
+        let is_there = |number: u32| {
+            let value = space.numbered(number);
+            space.is_original(value.node) || chosen == Some(&value)
+        };
+        chosen.is_some() && is_there(a) && is_there(b)
     }
 
     /// The move of a rule that does what a step of one rewrite does, if its match is there. It may do
@@ -295,12 +312,12 @@ fn hash_of(made: &[u64], value: &PatchValue) -> u64 {
     hasher.finish()
 }
 
-/// Operands of congruent nodes, in pairs of equal ones, each with its class.
-fn operands(space: &Space, x: NodeId, y: NodeId) -> impl Iterator<Item = (Class, u32, u32)> + '_ {
+/// Operands of congruent nodes, in pairs of equal ones.
+fn operands(space: &Space, x: NodeId, y: NodeId) -> impl Iterator<Item = (u32, u32)> + '_ {
     let (x, y) = (&space.graph().node(x).inputs, &space.graph().node(y).inputs);
     let is_swapped = x.len() == 2 && space.class(x[0]) != space.class(y[0]);
     let other = move |at: usize| if is_swapped { y[1 - at] } else { y[at] };
-    x.iter().enumerate().map(move |(at, value)| (space.class(*value), space.number(*value), space.number(other(at))))
+    x.iter().enumerate().map(move |(at, value)| (space.number(*value), space.number(other(at))))
 }
 
 /// The nodes between the values that an edit reads and those in whose place it puts others.
