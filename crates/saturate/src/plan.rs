@@ -265,7 +265,13 @@ impl Planner<'_, '_> {
         let is_plain = rewrites.len() == 1 && sources.iter().all(Option::is_some);
         let mut matched = if is_plain { Vec::new() } else { between(engine, patch) };
         let olds = patch.replace.iter().map(|(old, _)| old.node);
-        for id in olds.chain(sources.into_iter().flatten()) {
+        // What a value is by a sum or a product may be what the step is about; a convolution is not.
+        let is_light = |id: &NodeId| {
+            let node = engine.graph().node(*id);
+            !is_plain && !node.constant && (node.op.kind().elementwise() || node.op.kind().moves_elements())
+        };
+        let read = patch.reads().map(|value| value.node).filter(is_light);
+        for id in olds.chain(sources.into_iter().flatten()).chain(read) {
             if !matched.contains(&id) {
                 matched.push(id);
             }
