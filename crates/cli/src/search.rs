@@ -28,6 +28,10 @@ pub enum Search {
     Exact,
     /// A beam, half of it for rewrites that cost something before they pay (OCGGS, Algorithm 3).
     Sample,
+    /// All rewrites at once in an e-graph, and what is cheapest in it (TENSAT).
+    Saturate,
+    /// One rule after the other in an e-graph, chosen by Monte Carlo tree search (PACT 2024).
+    Mcts,
 }
 
 impl Search {
@@ -45,6 +49,8 @@ impl Search {
             Search::Table => SearchKind::Table,
             Search::Exact => SearchKind::Exact,
             Search::Sample => SearchKind::Sample,
+            Search::Saturate => SearchKind::Saturate,
+            Search::Mcts => SearchKind::Mcts,
         };
         regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }

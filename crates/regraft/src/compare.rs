@@ -181,7 +181,7 @@ fn told(region: Region) -> SearchedRegion {
 }
 
 /// A model file, or a network of the zoo, of whose weights only types matter here.
-fn read(model: &Path) -> Result<Model, Failure> {
+pub(crate) fn read(model: &Path) -> Result<Model, Failure> {
     if model.exists() {
         return Ok(Model::read(model)?);
     }
@@ -190,7 +190,7 @@ fn read(model: &Path) -> Result<Model, Failure> {
 }
 
 /// A price list, and its name.
-fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>, String), Failure> {
+pub(crate) fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>, String), Failure> {
     let Some(path) = path else { return Ok((Box::new(Roofline::new(symbols)), "roofline".into())) };
     let unreadable = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display())).hint("`regraft cost export` writes one");
     let file = std::fs::File::open(path).map_err(|e| unreadable(&e))?;

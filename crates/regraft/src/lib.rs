@@ -52,6 +52,7 @@ mod refused;
 pub mod render;
 pub mod report;
 pub mod runtime;
+pub mod saturated;
 pub mod sizes;
 pub mod speed;
 pub mod units;

@@ -1,6 +1,7 @@
 //! `regraft egraph`.
 
 mod bench;
+mod dump;
 mod extract;
 mod method;
 
@@ -16,11 +17,12 @@ use crate::exit::Exit;
 use crate::interrupt;
 use regraft::error::Failure;
 
-/// Extract from e-graphs of other programs, in the JSON format of the crate egraph-serialize
+/// Make e-graphs, and extract from them, in the JSON format of the crate egraph-serialize
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     Extract(extract::Args),
     Bench(bench::Args),
+    Dump(dump::Args),
 }
 
 /// Runs the command.
@@ -28,6 +30,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
     match command {
         Command::Extract(args) => extract::run(args, console),
         Command::Bench(args) => bench::run(args, console),
+        Command::Dump(args) => dump::run(args, console),
     }
 }
 

@@ -38,6 +38,21 @@ fn methods_are_held_against_each_other() {
 }
 
 #[test]
+fn the_e_graph_of_a_model_is_written_and_extracted() {
+    let bench = Bench::new();
+    let mut costs = Vec::new();
+    for (limits, ended) in [("--iterations 0", "no more iterations are allowed"), ("--nodes 300", "no more operators are allowed")] {
+        let told = bench.ok(&format!("egraph dump paper-sru -o e.json {limits}"));
+        assert!(told.contains(ended), "{told}");
+        let report = bench.json("egraph extract e.json --json");
+        assert_eq!(report["optimal"].as_bool(), Some(true), "{report}");
+        costs.push(report["cost"].as_f64().expect("a number"));
+    }
+    assert!(0.0 < costs[1] && costs[1] < costs[0], "{costs:?}");
+    bench.fails("egraph dump none.onnx", &["none.onnx"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_file_is_told_in_one_line() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("empty")).expect("the folder can be written");

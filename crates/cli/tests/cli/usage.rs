@@ -3,7 +3,7 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 23] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
@@ -25,6 +25,7 @@ const COMMANDS: [(&str, &str); 22] = [
     ("egraph", "extract"),
     ("egraph extract", "--method"),
     ("egraph bench", "FOLDER"),
+    ("egraph dump", "--iterations"),
     ("help optimize", "--min-speedup"),
 ];
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
+use regraft_saturate::{Mcts, Saturate};
 use regraft_search::{Auto, Backtrack, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Prune, Sample, SleepSets, Strategy, Table};
 
 use crate::limits::Limits;
@@ -37,6 +38,10 @@ pub enum SearchKind {
     Exact,
     /// A beam, half of it for rewrites that cost something before they pay.
     Sample,
+    /// All rewrites at once in an e-graph, and what is cheapest in it.
+    Saturate,
+    /// One rule after the other in an e-graph, chosen by looking ahead at random.
+    Mcts,
 }
 
 /// How to search.
@@ -82,6 +87,9 @@ impl Search {
             SearchKind::Table => Box::new(Table { steps }),
             SearchKind::Exact => Box::new(Exact { steps: limit, ..Exact::default() }),
             SearchKind::Sample => Box::new(Sample { steps: limit, ..Sample::default() }),
+            // Its steps are no rewrites: there is no limit on them.
+            SearchKind::Saturate => Box::new(Saturate::default()),
+            SearchKind::Mcts => Box::new(Mcts::default()),
         }
     }
 }

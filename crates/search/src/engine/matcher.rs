@@ -77,7 +77,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// What may be written.
-    pub(crate) fn writable(&self) -> &'a dyn Writable {
+    pub fn writable(&self) -> &'a dyn Writable {
         self.writable
     }
 

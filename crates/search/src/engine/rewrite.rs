@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use regraft_ir::{Graph, NodeId, Patch};
-use regraft_rules::{Found, Rule};
+use regraft_rules::{Edit, Found, Rule};
 use smallvec::SmallVec;
 
 use super::near::Near;
@@ -32,6 +32,22 @@ impl Move {
         let operands = nodes.iter().filter(|_| template.asks_for_readers).flat_map(|id| &graph.node(*id).inputs).map(|value| value.node);
         let near = Near::of(nodes.iter().copied().chain(operands).chain(template.reused(&place)).chain(template.reads(&place)));
         Move { rule: template.rule, nodes, template: template.clone(), place, patch: OnceLock::new(), near, identity }
+    }
+
+    /// The rewrite of a match of `by`, which has this index in its library, by its `edit`. The caller
+    /// knows that it closes no cycle.
+    pub fn of_match(graph: &Graph, rule: usize, by: &Rule, found: Found, edit: Edit) -> Move {
+        let (template, place) = Template::new(graph, graph, rule, by, found, edit).placed();
+        let identity = template.identity(&place);
+        Move::new(&Arc::new(template), graph, place, identity)
+    }
+
+    /// An edit of `graph` that no matcher found: `edit` replaces the nodes `replaces`. The caller
+    /// knows that it is sound, and that it closes no cycle; `rule` is the one to name for it.
+    pub fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> Move {
+        let (template, place) = Template::given(graph, rule, replaces, edit);
+        let identity = template.identity(&place);
+        Move::new(&Arc::new(template), graph, place, identity)
     }
 
     /// The edit.

@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The prices.
-    pub(crate) fn prices(&self) -> &'a dyn CostModel {
+    pub fn prices(&self) -> &'a dyn CostModel {
         self.facts.prices()
     }
 

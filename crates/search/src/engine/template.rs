@@ -78,6 +78,57 @@ impl Template {
         }
     }
 
+    /// The same with numbers in place of ids, and the nodes that it speaks of.
+    pub(super) fn placed(&self) -> (Template, Place) {
+        let mut place = Place::new();
+        let mut number = |id: NodeId| {
+            let at = place.iter().position(|known| *known == id).unwrap_or_else(|| {
+                place.push(id);
+                place.len() - 1
+            });
+            Some(NodeId(at as u32))
+        };
+        // Every id gets a number.
+        let template = self.renamed(&mut number);
+        (template.unwrap_or_else(|| unreachable!("every id has a number")), place)
+    }
+
+    /// An edit that replaces these nodes, found by whatever means, and the nodes that it speaks of.
+    pub(super) fn given(graph: &Graph, rule: usize, replaces: &[NodeId], edit: &Patch) -> (Template, Place) {
+        let mut place = Place::new();
+        let mut number = |id: NodeId| {
+            let at = place.iter().position(|known| *known == id).unwrap_or_else(|| {
+                place.push(id);
+                place.len() - 1
+            });
+            NodeId(at as u32)
+        };
+        let nodes = replaces.iter().map(|id| number(*id)).collect();
+        let covers = edit.replace.iter().map(|(old, _)| number(old.node).port(old.port)).collect();
+        let reads = distinct(edit.reads().map(|value| value.node)).into_iter().map(&mut number).collect();
+        // Every id gets a number.
+        let patch = renamed(edit, &mut |id| Some(number(id))).unwrap_or_else(|| edit.clone());
+        let mut name = FxHasher::default();
+        (&*edit.cause, patch.create.iter().map(|new| &new.op).collect::<Vec<_>>()).hash(&mut name);
+        let template = Template {
+            rule,
+            is_merge: edit.replace.len() > 1,
+            asks_for_readers: false,
+            reads_below: true,
+            reused: SmallVec::new(),
+            adds_paths: true,
+            drops_paths: true,
+            cores: cores(graph, edit),
+            name: name.finish(),
+            nodes,
+            covers,
+            patch,
+            reads,
+            members: SmallVec::new(),
+        };
+        (template, place)
+    }
+
     /// The same with numbers in place of ids. `None` if one of its nodes has no number and is no
     /// input of the graph.
     pub(super) fn numbered(&self, graph: &Graph, nodes: &Numbering) -> Option<Template> {

@@ -1,0 +1,133 @@
+//! `Saturate`: search by equality saturation (TENSAT, Yang et al., MLSys 2021).
+
+use regraft_ir::{Budget, NodeId};
+use regraft_search::{Engine, Greedy, Matcher, Outcome, Script, Strategy};
+
+use crate::cycles::Cycles;
+use crate::extract::{Alone, Method};
+use crate::grow::{Growth, Limits, Rules};
+use crate::refine::{Refined, refine};
+use crate::schedule::Schedule;
+
+/// Applies all rules at once, to an e-graph that forgets nothing, and extracts what is cheapest in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Saturate {
+    /// How far e-graphs grow.
+    pub limits: Limits,
+    /// How rules take turns.
+    pub schedule: Schedule,
+    /// What becomes of cycles.
+    pub cycles: Cycles,
+    /// How to extract.
+    pub method: Method,
+    /// Whether a descent improves what was extracted, and the e-graph of the result is searched again,
+    /// as long as that saves.
+    pub polish: bool,
+}
+
+impl Default for Saturate {
+    fn default() -> Saturate {
+        Saturate { limits: Limits::default(), schedule: Schedule::default(), cycles: Cycles::Kept, method: Method::Exact, polish: true }
+    }
+}
+
+/// E-graphs searched one after the other.
+const ROUNDS: usize = 4;
+
+impl Strategy for Saturate {
+    fn name(&self) -> &'static str {
+        "saturate"
+    }
+
+    fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        let Ok(rules) = Rules::of(matcher.library()) else { return nothing(engine) };
+        let mut alone = Alone::new(engine.prices());
+        repeated(self.polish, engine, matcher, budget, &mut |engine, matcher, budget| {
+            let growth = Growth::new(engine.graph().clone(), &rules, matcher.writable(), self.limits);
+            let mut growth = growth.scheduled(self.schedule).with_cycles(self.cycles);
+            // A rule that sets different types equal is wrong; what was known before is not.
+            let is_sound = growth.saturate(budget).is_ok();
+            let script = extracted(&growth, &mut alone, self.method, engine, budget).script;
+            Found { script, visited: growth.space().len() as u64, complete: is_sound }
+        })
+    }
+}
+
+/// What a search of one e-graph has found.
+pub(crate) struct Found {
+    pub(crate) script: Script,
+    /// E-nodes, or e-graphs, looked at.
+    pub(crate) visited: u64,
+    pub(crate) complete: bool,
+}
+
+/// The cheapest graph in an e-graph, priced in context.
+pub(crate) fn extracted(
+    growth: &Growth<'_>,
+    alone: &mut Alone<'_>,
+    method: Method,
+    engine: &mut Engine<'_>,
+    budget: &mut dyn Budget,
+) -> Refined {
+    let prices = engine.prices();
+    let in_context = |engine: &Engine<'_>, id: NodeId| prices.price(engine.graph(), id);
+    refine(growth, alone, method, engine, &in_context, budget)
+}
+
+/// No search.
+pub(crate) fn nothing(engine: &Engine<'_>) -> Outcome {
+    let input = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+    Outcome { scripts: vec![input], visited: 1, complete: false }
+}
+
+/// Searches once; or, if polished, in turns with a descent as long as both together save something,
+/// from the input or from where a descent alone leads, whichever is cheaper by then.
+pub(crate) fn repeated<'e, 'm>(
+    polish: bool,
+    engine: &mut Engine<'e>,
+    matcher: &mut Matcher<'m>,
+    budget: &mut dyn Budget,
+    once: &mut dyn FnMut(&mut Engine<'e>, &mut Matcher<'m>, &mut dyn Budget) -> Found,
+) -> Outcome {
+    let start = engine.depth();
+    let Outcome { scripts: mut found, mut visited, .. } = nothing(engine);
+    let descent = polish.then(|| Greedy::default().search(engine, matcher, budget));
+    visited += descent.as_ref().map_or(0, |descent| descent.visited);
+    let descent = descent.and_then(|descent| descent.scripts.into_iter().next());
+    let (mut moves, mut complete) = (Vec::new(), true);
+    for _ in 0..if polish { ROUNDS } else { 1 } {
+        let before = engine.cost();
+        let mut keep = |engine: &mut Engine<'e>, script: Script| {
+            for step in script.moves {
+                engine.apply(&step);
+                moves.push(step);
+            }
+            if found.iter().all(|known| known.key != engine.key()) {
+                found.push(Script { moves: moves.clone(), cost: engine.cost(), key: engine.key() });
+            }
+        };
+        let one = once(engine, matcher, budget);
+        visited += one.visited;
+        keep(engine, one.script);
+        if polish && !budget.exhausted() {
+            let polished = Greedy::default().search(engine, matcher, budget);
+            visited += polished.visited;
+            polished.scripts.into_iter().take(1).for_each(|script| keep(engine, script));
+        }
+        complete &= one.complete && !budget.exhausted();
+        if let Some(descent) = descent.as_ref().filter(|descent| descent.cost < engine.cost()) {
+            engine.rewind(start);
+            descent.moves.iter().for_each(|step| engine.apply(step));
+            moves.clone_from(&descent.moves);
+            if found.iter().all(|known| known.key != descent.key) {
+                found.push(descent.clone());
+            }
+        }
+        if !complete || engine.cost() >= before {
+            break;
+        }
+    }
+    engine.rewind(start);
+    found.sort_by_key(|script| script.cost);
+    Outcome { scripts: found, visited, complete }
+}
