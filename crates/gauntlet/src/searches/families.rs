@@ -40,7 +40,6 @@ const MERGES: &str = "
       (let (?p (split (add (concat ?x ?x :axis 1) (concat ?y ?z :axis 1)) :axis 1 :sizes (list (dim ?x 1) (dim ?x 1)))))
       (when (before ?a ?b)) (numeric exact))
     (rule merge-readers (all (as ?a (relu ?x)) (as ?b (neg ?x))) => (all ?r (sub ?r (abs ?x))) (let (?r (max ?x (sub ?x ?x)))) (numeric exact))
-    (rule twins (all (as ?a (neg ?x)) (as ?b (neg ?x))) => (all ?n ?n) (let (?n (sub (sub ?x ?x) ?x))) (when (before ?a ?b)) (numeric exact))
     (rule part-of-join (out ?k (split (concat :axis ?a ?xs...) :axis ?a :sizes ?s)) => (item ?k ?xs)
       (when (= ?s (for ?x ?xs (dim ?x ?a)))) (shared) (numeric exact))
     (rule take-back (add (sub ?x ?y) ?y) => ?x (numeric exact))
