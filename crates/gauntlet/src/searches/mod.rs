@@ -280,7 +280,7 @@ mod tests {
         for (at, family) in families::ALL.iter().enumerate() {
             let library = family.library();
             let mut fired = vec![false; library.rules().len()];
-            for number in 0..200 {
+            for number in 0..1000 {
                 let (draft, _) = drawn(family, &library, 1, number * families::ALL.len() as u64 + at as u64);
                 let prices = Roofline::new(Bindings::new());
                 let mut engine = Engine::new(draft.graph(), &prices);
