@@ -1,12 +1,14 @@
 //! `Facts`: what the engine knows about every node, and how it finds out.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::ops::{Index, IndexMut};
 
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, Op, OpKind};
 use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
 
 use super::hash::{Scrambled, hash_of_types, mix};
 
@@ -17,8 +19,8 @@ pub(super) struct Fact {
     pub(super) core: u64,
     /// The core; of a constant, a hash of its type alone.
     pub(super) outline: u64,
-    /// Structural identity: the core and the identities of the operands at creation. No two nodes of a
-    /// graph have the same.
+    /// Structural identity: the core and the identities of the operands at creation. Nodes of a graph
+    /// that have the same compute the same.
     pub(super) identity: u128,
     /// What this node adds to the state key under its current wiring.
     pub(super) share: u128,
@@ -32,8 +34,8 @@ pub(super) struct Fact {
 pub(super) struct Facts<'a> {
     model: &'a dyn CostModel,
     of: Vec<Fact>,
-    /// The identities of the nodes of the graph.
-    identities: HashSet<u128, BuildHasherDefault<Scrambled>>,
+    /// The nodes of the graph by their identities.
+    nodes: HashMap<u128, SmallVec<[NodeId; 2]>, BuildHasherDefault<Scrambled>>,
     /// Prices obtained from the model so far, by what they depend on.
     prices: FxHashMap<u64, Ns>,
 }
@@ -41,7 +43,7 @@ pub(super) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// No facts yet.
     pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
-        Facts { model, of: Vec::new(), identities: HashSet::default(), prices: FxHashMap::default() }
+        Facts { model, of: Vec::new(), nodes: HashMap::default(), prices: FxHashMap::default() }
     }
 
     /// Where the prices come from.
@@ -64,26 +66,38 @@ impl<'a> Facts<'a> {
         for value in &node.inputs {
             identity = mix(identity.rotate_left(7) ^ self[value.node].identity.wrapping_add(u128::from(value.port)));
         }
-        // A node whose operands are others by now may have been made as this one is. Keys say which of
-        // them is read by their identities alone.
-        while !self.identities.insert(identity) {
+        // A node whose operands are others by now may have been made as this one is: then keys must say
+        // which of the two is read, and they do so by identities alone.
+        while self.is_of_another(graph, id, identity) {
             identity = mix(identity);
         }
+        self.nodes.entry(identity).or_default().push(id);
         self[id].core = core;
         self[id].outline = if matches!(node.op, Op::Constant(_)) { hash_of_types(&node.types) } else { core };
         self[id].identity = identity;
     }
 
+    /// Whether a node with this identity reads other values than this one.
+    fn is_of_another(&self, graph: &Graph, id: NodeId, identity: u128) -> bool {
+        let read = |id: NodeId| graph.node(id).inputs.iter().map(|value| (self[value.node].identity, value.port));
+        self.nodes.get(&identity).is_some_and(|same| same.iter().any(|other| !read(*other).eq(read(id))))
+    }
+
     /// Takes what is known about a node that is no longer in the graph.
     pub(super) fn dismiss(&mut self, id: NodeId) -> Fact {
         let fact = std::mem::take(&mut self[id]);
-        self.identities.remove(&fact.identity);
+        if let Entry::Occupied(mut nodes) = self.nodes.entry(fact.identity) {
+            nodes.get_mut().retain(|one| *one != id);
+            if nodes.get().is_empty() {
+                nodes.remove();
+            }
+        }
         fact
     }
 
     /// Restores what was known about a node that is in the graph again.
     pub(super) fn readmit(&mut self, id: NodeId, fact: Fact) {
-        self.identities.insert(fact.identity);
+        self.nodes.entry(fact.identity).or_default().push(id);
         self[id] = fact;
     }
 
