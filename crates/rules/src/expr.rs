@@ -162,6 +162,19 @@ impl Scope for GraphScope<'_> {
 }
 
 impl Expr {
+    /// Whether it calls one of these functions.
+    pub(crate) fn calls(&self, functions: &[&str]) -> bool {
+        let any = |parts: &[Expr]| parts.iter().any(|part| part.calls(functions));
+        match self {
+            Expr::Literal(_) | Expr::Var(_) | Expr::Attr(..) => false,
+            Expr::If(parts) => any(&parts[..]),
+            Expr::And(parts) | Expr::Or(parts) => any(parts),
+            Expr::Shown(condition) => condition.calls(functions),
+            Expr::Call(function, parts) => functions.contains(&function.name) || any(parts),
+            Expr::For(_, list, body) => list.calls(functions) || body.calls(functions),
+        }
+    }
+
     /// The value; an error says why the expression has none here (an unknown type, an index outside
     /// a list, a condition that symbols leave undecided...).
     pub fn eval(&self, env: &[Option<Val>], scope: &dyn Scope) -> Result<Val, String> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::expr::Expr;
 use crate::rule::{Pattern, Rule, Target, Var};
 
 /// A way in which a rewrite may make another one possible, or impossible, that shares no operator
@@ -60,8 +59,8 @@ pub fn reaches(rule: &Rule) -> Vec<Reach> {
     if rule.target.iter().enumerate().any(|(at, a)| rule.target[..at].iter().any(|b| same(a, b))) {
         reaches.push(Reach::JoinsResults);
     }
-    let mut asked = rule.guards.iter().chain(&rule.profitable).chain(rule.wheres.iter().map(|(_, e)| e));
-    if asked.any(asks_around) {
+    // For readers, or for the operator above an operand.
+    if rule.asks_for_readers() || rule.asks(&["computed-by"]) {
         reaches.push(Reach::AsksAround);
     }
     if rule.shared {
@@ -110,20 +109,6 @@ fn passes(rule: &Rule, target: &Target) -> bool {
         Target::If(_, yes, no) => passes(rule, yes) || no.as_deref().is_none_or(|no| passes(rule, no)),
         Target::Each(_, body) | Target::Repeat(_, _, body) | Target::Vector(_, body) | Target::With(_, _, body) => passes(rule, body),
         _ => false,
-    }
-}
-
-/// Whether an expression asks for readers, or for the operator above an operand.
-fn asks_around(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(_) | Expr::Var(_) | Expr::Attr(..) => false,
-        Expr::If(parts) => parts.iter().any(asks_around),
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(asks_around),
-        Expr::Shown(condition) => asks_around(condition),
-        Expr::Call(function, parts) => {
-            matches!(function.name, "users" | "output" | "read-only-by" | "computed-by") || parts.iter().any(asks_around)
-        }
-        Expr::For(_, list, body) => asks_around(list) || asks_around(body),
     }
 }
 

@@ -262,7 +262,13 @@ impl Rule {
     /// True if a guard or a name asks for the readers of a value, so that readers of the operands
     /// matter too.
     pub fn asks_for_readers(&self) -> bool {
-        self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e)).any(asks_for_readers)
+        self.asks(&["users", "output", "read-only-by"])
+    }
+
+    /// True if a guard or a name calls one of these functions.
+    pub fn asks(&self, functions: &[&str]) -> bool {
+        let mut asked = self.guards.iter().chain(&self.profitable).chain(self.wheres.iter().map(|(_, e)| e));
+        asked.any(|expr| expr.calls(functions))
     }
 
     /// A digest of the rule's content and of its instances, independent of its position and layout.
@@ -286,16 +292,5 @@ impl Rule {
     /// Values of an empty environment.
     pub(crate) fn environment(&self) -> Vec<Option<Val>> {
         vec![None; self.variables.len()]
-    }
-}
-
-fn asks_for_readers(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(_) | Expr::Var(_) | Expr::Attr(..) => false,
-        Expr::If(parts) => parts.iter().any(asks_for_readers),
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(asks_for_readers),
-        Expr::Shown(condition) => asks_for_readers(condition),
-        Expr::Call(function, parts) => matches!(function.name, "users" | "output" | "read-only-by") || parts.iter().any(asks_for_readers),
-        Expr::For(_, list, body) => asks_for_readers(list) || asks_for_readers(body),
     }
 }

@@ -29,7 +29,7 @@ pub struct Application {
 pub(crate) fn kinds(rule: &Rule) -> Option<Vec<OpKind>> {
     let mut kinds = Vec::new();
     let is_plain = rule.source.iter().all(|pattern| collect(pattern, &mut kinds));
-    (is_plain && !rule.text.contains("computed-by")).then_some(kinds)
+    (is_plain && !rule.asks(&["computed-by"])).then_some(kinds)
 }
 
 fn collect(pattern: &Pattern, kinds: &mut Vec<OpKind>) -> bool {
