@@ -3,7 +3,6 @@
 //! bit for bit; and at the end of every walk the graph is, too.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use anyhow::{Result, ensure};
 use clap::Args as ClapArgs;
 use regraft::optimize::clean;
 use regraft_cost::{CostModel, Roofline};
-use regraft_ir::{Bindings, Graph, Op, SplitMix64, canonical_key};
+use regraft_ir::text::inventory;
+use regraft_ir::{Bindings, Graph, SplitMix64, canonical_key};
 use regraft_onnx::Model;
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, Move, all_moves, next_moves};
@@ -72,7 +72,7 @@ fn walks(graph: &Graph, library: &Library, seed: u64, steps: usize) -> Summary {
     let mut engine = Engine::new(graph.clone(), &prices);
     let mut matcher = Matcher::new(library, &Anything);
     let first = all_moves(&mut engine, &mut matcher);
-    let start = snapshot(engine.graph());
+    let start = inventory(engine.graph());
     let mut keys: HashMap<u128, u128> = HashMap::new();
     let mut taken = 0;
     while taken < steps {
@@ -106,7 +106,7 @@ fn walks(graph: &Graph, library: &Library, seed: u64, steps: usize) -> Summary {
                 ));
             }
         }
-        if snapshot(engine.graph()) != start {
+        if inventory(engine.graph()) != start {
             summary.broken.push("the graph is not what it was".into());
         }
     }
@@ -131,25 +131,6 @@ fn pick<'m>(moves: impl Iterator<Item = &'m Arc<Move>> + Clone, random: &mut Spl
     let rule = *rules.get(random.below(rules.len()))?;
     let places: Vec<&Arc<Move>> = moves.filter(|step| step.rule == rule).collect();
     places.get(random.below(places.len())).map(|step| (*step).clone())
-}
-
-/// Every observable part of a graph, ids and the order of operands included, but for the contents of
-/// constants.
-fn snapshot(graph: &Graph) -> String {
-    let mut text = String::new();
-    for id in graph.ids() {
-        let node = graph.node(id);
-        let mut users = node.users.to_vec();
-        users.sort_unstable();
-        let op = if matches!(node.op, Op::Constant(_)) { "constant".to_string() } else { format!("{:?}", node.op) };
-        let _ = writeln!(
-            text,
-            "{} {op} {:?} {:?} {:?} {:?} {} {users:?}",
-            id.0, node.inputs, node.types, node.names, node.origin, node.constant
-        );
-    }
-    let _ = writeln!(text, "{:?} {:?} {}", graph.inputs(), graph.outputs(), graph.capacity());
-    text
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{Walk, exact, fixtures, network, normalized, outputs, roofline, shipped};
+use common::{Walk, fixtures, network, normalized, outputs, roofline, shipped};
 use regraft_cost::CostModel;
+use regraft_ir::text::inventory;
 use regraft_ir::{Graph, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{Engine, Matcher, all_moves, next_moves};
@@ -37,7 +38,7 @@ fn undo_restores_graph_key_and_cost() {
             for _ in 0..steps {
                 let Some(step) = walk.pick() else { break };
                 trail.push((
-                    exact(walk.engine.graph()),
+                    inventory(walk.engine.graph()),
                     canonical_key(walk.engine.graph()),
                     walk.engine.key(),
                     walk.engine.cost(),
@@ -49,7 +50,7 @@ fn undo_restores_graph_key_and_cost() {
             assert_eq!(depth, trail.len());
             for (text, canonical, key, cost, title) in trail.into_iter().rev() {
                 assert!(walk.engine.undo());
-                assert_eq!(exact(walk.engine.graph()), text, "{name}: {title}");
+                assert_eq!(inventory(walk.engine.graph()), text, "{name}: {title}");
                 assert_eq!(
                     (canonical_key(walk.engine.graph()), walk.engine.key(), walk.engine.cost()),
                     (canonical, key, cost),

@@ -34,6 +34,7 @@
 //! * A name that is not a plain word, or is a keyword of the format, is put in backquotes.
 
 mod cursor;
+mod inventory;
 mod lexer;
 mod literal;
 mod names;
@@ -42,6 +43,7 @@ mod print;
 mod value;
 
 pub use cursor::{Cursor, Position};
+pub use inventory::inventory;
 pub use names::quoted;
 pub use parse::{ParseError, parse, parse_first};
 pub use print::print;

@@ -147,25 +147,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Every observable part of a graph, node ids and the order of operands included.
-pub fn exact(graph: &Graph) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for id in graph.ids() {
-        let node = graph.node(id);
-        let mut users = node.users.to_vec();
-        users.sort_unstable();
-        let op = if matches!(node.op, Op::Constant(_)) { "constant".to_string() } else { format!("{:?}", node.op) };
-        let _ = writeln!(
-            text,
-            "{} {op} {:?} {:?} {:?} {:?} {} {users:?}",
-            id.0, node.inputs, node.types, node.names, node.origin, node.constant
-        );
-    }
-    let _ = writeln!(text, "{:?} {:?} {}", graph.inputs(), graph.outputs(), graph.capacity());
-    text
-}
-
 /// Outputs of the graph on the reference executor in double precision, for inputs that depend only
 /// on the seed.
 ///
