@@ -1,17 +1,17 @@
 //! `regraft compare`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::priced::Priced;
 use crate::progress::Progress;
 use crate::search::Search;
 use regraft::compare::{CompareRequest, Comparison, Searched};
 use regraft::error::Failure;
 use regraft::render::{count, lines, plain_table, seconds};
-use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_bytes, show_ns};
+use regraft::units::{parse_duration, show_bytes, show_ns};
 
 /// Compare searches: what each makes of one model under one price list
 ///
@@ -19,27 +19,14 @@ use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_byt
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model file, or name in the zoo
-    model: PathBuf,
     /// Searches, separated by commas
     #[arg(long, value_name = "SEARCH", value_enum, value_delimiter = ',', default_value = "greedy,backtrack,sample,exact,auto")]
     search: Vec<Search>,
     /// Longest sequence of rewrites [default: any, or 10 for searches that try all sequences]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     steps: Option<u16>,
-    /// Measured prices, as `regraft cost export` writes them, of any machine [default: the analytic
-    /// roofline]
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
-    /// Size of an input: x:1,3,224,224; once per input
-    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
-    shape: Vec<ShapeArg>,
-    /// Value of a symbolic size: N=8
-    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
-    bind: Vec<(String, i64)>,
-    /// More rules, beside the shipped ones
-    #[arg(long, value_name = "FILE")]
-    rules: Vec<PathBuf>,
+    #[command(flatten)]
+    priced: Priced,
     /// Time that each search may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     budget: Duration,
@@ -61,13 +48,13 @@ Examples:
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     interrupt::catch("telling what was searched so far");
     let request = CompareRequest {
-        prices: args.prices.clone(),
-        shapes: args.shape.clone(),
-        binds: args.bind.clone(),
-        rules: args.rules.clone(),
+        prices: args.priced.prices.clone(),
+        shapes: args.priced.shape.clone(),
+        binds: args.priced.bind.clone(),
+        rules: args.priced.rules.clone(),
         budget: args.budget,
         frozen: args.frozen,
-        ..CompareRequest::new(&args.model, args.search.iter().map(|search| search.limited(args.steps)).collect())
+        ..CompareRequest::new(&args.priced.model, args.search.iter().map(|search| search.limited(args.steps)).collect())
     };
     let comparison = {
         let mut progress = Progress::new(console);

@@ -12,6 +12,7 @@ mod exit;
 mod explain;
 mod interrupt;
 mod optimize;
+mod priced;
 mod progress;
 mod rules;
 mod search;

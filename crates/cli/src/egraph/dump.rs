@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use regraft::error::Failure;
 use regraft::file::{check_writable, write_atomic};
 use regraft::saturated::{SaturateRequest, saturate};
-use regraft::units::{ShapeArg, parse_bind, parse_shape};
 use regraft_saturate::{Cycles, Limits, Schedule, Stop};
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::priced::Priced;
 
 /// Write the e-graph of a model, grown by the rules
 ///
@@ -21,8 +21,6 @@ use crate::interrupt;
     after_help = "Examples:\n  regraft egraph dump model.onnx -o model.json --nodes 2000\n  regraft egraph dump paper-bert --iterations 0 > initial.json"
 )]
 pub struct Args {
-    /// Model file, or name in the zoo
-    model: PathBuf,
     /// File to write [default: print it]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -41,19 +39,8 @@ pub struct Args {
     /// Have rules pause that match too often
     #[arg(long)]
     backoff: bool,
-    /// Measured prices, as `regraft cost export` writes them, of any machine [default: the analytic
-    /// roofline]
-    #[arg(long, value_name = "FILE")]
-    prices: Option<PathBuf>,
-    /// Size of an input: x:1,3,224,224; once per input
-    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
-    shape: Vec<ShapeArg>,
-    /// Value of a symbolic size: N=8
-    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
-    bind: Vec<(String, i64)>,
-    /// More rules, beside the shipped ones
-    #[arg(long, value_name = "FILE")]
-    rules: Vec<PathBuf>,
+    #[command(flatten)]
+    priced: Priced,
 }
 
 /// Values of `--cycles`.
@@ -88,11 +75,11 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         limits,
         schedule: if args.backoff { Schedule::Backoff { matches: 1000, pause: 5 } } else { Schedule::Simple },
         cycles: args.cycles.into(),
-        prices: args.prices.clone(),
-        shapes: args.shape.clone(),
-        binds: args.bind.clone(),
-        rules: args.rules.clone(),
-        ..SaturateRequest::new(&args.model)
+        prices: args.priced.prices.clone(),
+        shapes: args.priced.shape.clone(),
+        binds: args.priced.bind.clone(),
+        rules: args.priced.rules.clone(),
+        ..SaturateRequest::new(&args.priced.model)
     };
     let found = saturate(&request, &interrupt::requested)?;
     match &args.output {
