@@ -11,7 +11,6 @@ Writes bench/results/eqsat.json and docs/eqsat.md.
 """
 
 import argparse
-import gzip
 import json
 import subprocess
 import sys
@@ -112,10 +111,7 @@ def main():
         found["extraction"] = [row for row in before["extraction"] if row["network"] not in args.only]
         found["searches"] = {network: rows for network, rows in before["searches"].items() if network not in args.only}
     with tempfile.TemporaryDirectory() as folder:
-        prices = args.prices
-        if prices.suffix == ".gz":
-            prices = Path(folder) / "prices.jsonl"
-            prices.write_bytes(gzip.decompress(args.prices.read_bytes()))
+        prices = models.unpacked(args.prices, folder)
         for network in args.only or NETWORKS:
             graphs = [("as it is", ["--iterations", 0])] + [(f"at most {n}", ["--nodes", n]) for n in args.nodes or [2000]]
             for graph, limits in graphs:

@@ -14,7 +14,6 @@ Writes bench/results/exact.json and docs/exact.md.
 
 import argparse
 import fnmatch
-import gzip
 import json
 import subprocess
 import sys
@@ -197,11 +196,7 @@ def main():
     wanted = [name for name in networks() if not options.only or any(fnmatch.fnmatch(name, pattern) for pattern in options.only)]
     until = time.monotonic() + 60 * options.minutes if options.minutes else None
     with tempfile.TemporaryDirectory() as scratch:
-        if options.prices == "roofline":
-            prices = None
-        elif prices.suffix == ".gz":
-            prices = Path(scratch) / "prices.jsonl"
-            prices.write_bytes(gzip.decompress(Path(options.prices).read_bytes()))
+        prices = None if options.prices == "roofline" else models.unpacked(prices, scratch)
         for steps in (None if one == "any" else int(one) for one in options.steps.split(",")):
             for network in wanted:
                 for search in options.search.split(","):

@@ -9,6 +9,7 @@ Names: `light-*` networks of the `onnx` wheel as shipped, `light-*-random` with 
 
 import argparse
 import fnmatch
+import gzip
 import importlib.util
 import json
 import os
@@ -70,6 +71,15 @@ def program():
     query = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
     metadata = json.loads(subprocess.run(query, cwd=ROOT, check=True, capture_output=True).stdout)
     return Path(metadata["target_directory"]) / "release" / ("regraft.exe" if os.name == "nt" else "regraft")
+
+
+def unpacked(prices, folder):
+    """A price list that is not compressed; made in the folder, if need be."""
+    if prices.suffix != ".gz":
+        return prices
+    plain = Path(folder) / "prices.jsonl"
+    plain.write_bytes(gzip.decompress(prices.read_bytes()))
+    return plain
 
 
 @cache

@@ -219,10 +219,7 @@ def main():
     results["rows"] = known
     seen = {(row["network"], row["search"], row["steps"]) for row in known}
     with tempfile.TemporaryDirectory() as scratch:
-        plain = options.prices
-        if plain.suffix == ".gz":
-            plain = Path(scratch) / "prices.jsonl"
-            plain.write_bytes(gzip.decompress(options.prices.read_bytes()))
+        plain = models.unpacked(options.prices, scratch)
         for part in options.only or PARTS:
             for setting in settings(part):
                 if setting not in seen:
