@@ -1,10 +1,8 @@
 //! Extraction under prices that depend on neighbours.
 
-use std::sync::Arc;
-
 use regraft_cost::Ns;
 use regraft_ir::{Budget, NodeId, ValueId};
-use regraft_search::{Engine, Move, Script};
+use regraft_search::{Engine, Script};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::extract::{Alone, Method, Priced};
@@ -43,7 +41,7 @@ pub fn refine(
     budget: &mut dyn Budget,
 ) -> Refined {
     let start = engine.depth();
-    let mut best = Script { moves: Vec::<Arc<Move>>::new(), cost: engine.cost(), key: engine.key() };
+    let mut best = Script::here(engine);
     let mut told = Refined { script: best.clone(), alone: 0.0, bound: 0.0, first: engine.cost(), rounds: 0 };
     let mut in_context: FxHashMap<NodeId, Ns> = FxHashMap::default();
     let mut seen: FxHashSet<Vec<ValueId>> = FxHashSet::default();

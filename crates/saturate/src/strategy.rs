@@ -76,7 +76,7 @@ pub(crate) fn extracted(
 
 /// No search.
 pub(crate) fn nothing(engine: &Engine<'_>) -> Outcome {
-    let input = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+    let input = Script::here(engine);
     Outcome { scripts: vec![input], visited: 1, complete: false }
 }
 

@@ -38,7 +38,7 @@ impl Strategy for Auto {
         let greedy = Greedy { steps: self.steps, ..Greedy::default() };
         let pieces_last = Greedy { pieces_last: true, ..greedy };
         let parts = Parts { steps: self.steps };
-        let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+        let nothing = Script::here(engine);
         let mut all = Outcome { scripts: vec![nothing], visited: 0, complete: true };
         // What one of them left undone, the others may still do, but not without time.
         let mut add = |found: Outcome| {

@@ -39,7 +39,7 @@ impl Strategy for Backtrack {
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let start = engine.depth();
-        let mut best = Best::from(Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() }).keeping(self.keep);
+        let mut best = Best::from(Script::here(engine)).keeping(self.keep);
         let mut prefix = Vec::new();
         let mut visited = 0;
         if self.descend_first {

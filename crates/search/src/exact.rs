@@ -58,7 +58,7 @@ impl Strategy for Exact {
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
         let mut regions = Vec::new();
         let start = engine.depth();
-        let nothing = Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() };
+        let nothing = Script::here(engine);
         let mut found = vec![nothing];
         let (mut visited, mut complete) = (1, false);
         let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
@@ -74,8 +74,7 @@ impl Strategy for Exact {
         for moves in from {
             let is_input = moves.is_empty();
             moves.iter().for_each(|step| engine.apply(step));
-            let mut passes =
-                Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true, first: true, regions: Vec::new() };
+            let mut passes = Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true, regions: Vec::new() };
             let exact = passes.run();
             visited += passes.visited;
             complete |= exact && is_input;
@@ -107,8 +106,7 @@ struct Passes<'s, 'e, 'm> {
     visited: u64,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
-    /// Whether it is the first pass, whose regions are told.
-    first: bool,
+    /// The regions of the first pass.
     regions: Vec<Region>,
 }
 
@@ -128,8 +126,7 @@ impl Passes<'_, '_, '_> {
         for pass in 0..PASSES {
             let before = self.engine.cost();
             self.complete = true;
-            let taken = self.pass(pass % 2 == 1);
-            self.first = false;
+            let taken = self.pass(pass);
             if pass == 0 && self.complete {
                 return true;
             }
@@ -146,8 +143,8 @@ impl Passes<'_, '_, '_> {
     }
 
     /// Searches every region, and takes what saves most; whether anything does.
-    fn pass(&mut self, shift: bool) -> bool {
-        let regions = Regions::of(self.engine.graph(), shift);
+    fn pass(&mut self, number: usize) -> bool {
+        let regions = Regions::of(self.engine.graph(), number % 2 == 1);
         let mut current = Current::of(self.engine, self.matcher);
         let mut known: Vec<(Looks, usize)> = Vec::new();
         let (mut names, mut savings): (Vec<Names>, Vec<Savings>) = (Vec::new(), Vec::new());
@@ -161,7 +158,7 @@ impl Passes<'_, '_, '_> {
             let before = self.visited;
             let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
             self.complete &= found.complete;
-            if self.first {
+            if number == 0 {
                 let (nodes, graph, prices) = (&regions.parts[part], self.engine.graph(), self.engine.prices());
                 let cost = nodes.iter().map(|id| prices.price(graph, *id)).sum();
                 let (saved, states) = (found.by_steps.last().map_or(0, |best| best.0), self.visited - before);

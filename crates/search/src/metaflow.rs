@@ -59,7 +59,7 @@ impl Strategy for MetaFlow {
             };
             let steps = self.steps.map_or(usize::MAX, |most| most.saturating_sub(taken.len()));
             let search = BestFirst { alpha: self.alpha, expansions: self.expansions, steps, admits: &admits };
-            let mut best = Best::from(Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() }).keeping(1);
+            let mut best = Best::from(Script::here(engine)).keeping(1);
             let (more, ended) = search.search(engine, matcher, budget, &[], &mut best);
             (visited, complete) = (visited + more, complete && ended);
             for step in best.into_scripts().swap_remove(0).moves {

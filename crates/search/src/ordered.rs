@@ -70,7 +70,8 @@ impl Ordered {
         self.from(traversal, moves, &Places::default(), 0, Run { start: 0, last: None });
     }
 
-    /// Explores a state with these moves, `before` being those of the state before that could only make all anew.
+    /// Explores a state with these moves, `before` being those of the state before that could only make
+    /// all anew.
     fn from(&mut self, traversal: &mut Traversal<'_, '_, '_>, moves: &Moves, before: &Places, depth: usize, run: Run) {
         if traversal.left() == 0 {
             return;

@@ -19,6 +19,11 @@ pub struct Script {
 }
 
 impl Script {
+    /// No moves: the engine's current state.
+    pub fn here(engine: &Engine<'_>) -> Script {
+        Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() }
+    }
+
     /// Takes cost and key from an engine in the state where the script starts: another engine may
     /// have started elsewhere.
     pub(crate) fn retrace(&mut self, engine: &mut Engine<'_>) {

@@ -75,7 +75,7 @@ impl<'t, 'e, 'm> Traversal<'t, 'e, 'm> {
         budget: &'t mut dyn Budget,
         visit: &'t mut dyn FnMut(&Engine<'e>),
     ) -> Traversal<'t, 'e, 'm> {
-        let best = Best::from(Script { moves: Vec::new(), cost: engine.cost(), key: engine.key() });
+        let best = Best::from(Script::here(engine));
         visit(engine);
         Traversal { engine, matcher, budget, visit, path: Vec::new(), best, steps, visited: 1, complete: true }
     }
