@@ -5,9 +5,11 @@ use regraft::optimize::SearchKind;
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Search {
+    /// The best of descents and of saturate with small e-graphs.
+    Auto,
     /// The best of greedy, a descent that makes no fast convolutions before nothing else saves, and
     /// metaflow.
-    Auto,
+    Descents,
     /// Steepest descent with a short look-ahead.
     Greedy,
     /// Cost-based backtracking from the input (TASO).
@@ -39,6 +41,7 @@ impl Search {
     pub fn limited(self, steps: Option<u16>) -> regraft::optimize::Search {
         let kind = match self {
             Search::Auto => SearchKind::Auto,
+            Search::Descents => SearchKind::Descents,
             Search::Greedy => SearchKind::Greedy,
             Search::Backtrack => SearchKind::Backtrack,
             Search::Metaflow => SearchKind::MetaFlow,

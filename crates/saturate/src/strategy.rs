@@ -14,6 +14,8 @@ use crate::schedule::Schedule;
 pub struct Saturate {
     /// How far e-graphs grow.
     pub limits: Limits,
+    /// Most e-nodes beside those of the graph, if that is less.
+    pub room: usize,
     /// How rules take turns.
     pub schedule: Schedule,
     /// What becomes of cycles.
@@ -27,10 +29,27 @@ pub struct Saturate {
 
 impl Default for Saturate {
     fn default() -> Saturate {
-        Saturate { limits: Limits::default(), schedule: Schedule::default(), cycles: Cycles::Kept, method: Method::Exact, polish: true }
+        Saturate {
+            limits: Limits::default(),
+            room: usize::MAX,
+            schedule: Schedule::default(),
+            cycles: Cycles::Kept,
+            method: Method::Exact,
+            polish: true,
+        }
     }
 }
 
+impl Saturate {
+    /// A search of small e-graphs, as one of several: of what large ones find on the networks of the
+    /// zoo, it finds nearly all in a tenth of the time.
+    pub fn small() -> Saturate {
+        Saturate { room: ROOM, ..Saturate::default() }
+    }
+}
+
+/// E-nodes beside those of the graph in a search of small e-graphs.
+const ROOM: usize = 1000;
 /// E-graphs searched one after the other.
 const ROUNDS: usize = 4;
 
@@ -43,7 +62,9 @@ impl Strategy for Saturate {
         let Ok(rules) = Rules::of(matcher.library()) else { return nothing(engine) };
         let mut alone = Alone::new(engine.prices());
         repeated(self.polish, engine, matcher, budget, &mut |engine, matcher, budget| {
-            let growth = Growth::new(engine.graph().clone(), &rules, matcher.writable(), self.limits);
+            let nodes = self.limits.nodes.min(engine.graph().len().saturating_add(self.room));
+            let limits = Limits { nodes, ..self.limits };
+            let growth = Growth::new(engine.graph().clone(), &rules, matcher.writable(), limits);
             let mut growth = growth.scheduled(self.schedule).with_cycles(self.cycles);
             // A rule that sets different types equal is wrong; what was known before is not.
             let is_sound = growth.saturate(budget).is_ok();

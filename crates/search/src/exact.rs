@@ -17,7 +17,7 @@ use regraft_cost::Ns;
 use regraft_ir::NodeId;
 use rustc_hash::FxHashMap;
 
-use crate::auto::Auto;
+use crate::descents::Descents;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
@@ -63,7 +63,7 @@ impl Strategy for Exact {
         let (mut visited, mut complete) = (1, false);
         let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
         // Descents cross the borders of regions, and may end elsewhere.
-        let descents = Auto { steps: self.steps, threaded: false }.search(engine, matcher, budget);
+        let descents = Descents { steps: self.steps, threaded: false }.search(engine, matcher, budget);
         visited += descents.visited;
         let best = descents.scripts.into_iter().next().filter(|script| !script.moves.is_empty());
         match best {

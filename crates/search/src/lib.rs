@@ -19,11 +19,11 @@
 //! ```
 
 mod abridge;
-pub mod auto;
 pub mod backtrack;
 mod beside;
 mod best;
 mod best_first;
+pub mod descents;
 pub mod dpp;
 pub mod engine;
 pub mod enumerate;
@@ -34,6 +34,7 @@ mod lineage;
 pub mod metaflow;
 mod min_cut;
 mod ordered;
+pub mod portfolio;
 pub mod prune;
 pub mod random_walk;
 mod regions;
@@ -46,8 +47,8 @@ pub mod table;
 mod transfer;
 mod traversal;
 
-pub use auto::Auto;
 pub use backtrack::Backtrack;
+pub use descents::Descents;
 pub use dpp::Dpp;
 pub use engine::{Counters, Engine, Matcher, Move, Moves, Refusals, all_moves, next_moves};
 pub use enumerate::Enumerate;
@@ -55,6 +56,7 @@ pub use exact::Exact;
 pub use greedy::Greedy;
 pub use metaflow::MetaFlow;
 pub use ordered::Order;
+pub use portfolio::Portfolio;
 pub use prune::Prune;
 pub use random_walk::RandomWalk;
 pub use regraft_ir::{Budget, Steps};

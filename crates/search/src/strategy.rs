@@ -45,6 +45,26 @@ pub struct Outcome {
     pub complete: bool,
 }
 
+impl Outcome {
+    /// Of a search that has visited this state alone.
+    pub fn of(script: Script) -> Outcome {
+        Outcome { scripts: vec![script], visited: 1, complete: true }
+    }
+
+    /// Adds what another search found, from the same state.
+    pub fn add(&mut self, other: Outcome) {
+        self.visited += other.visited;
+        self.complete &= other.complete;
+        for script in other.scripts {
+            if self.scripts.iter().all(|known| known.key != script.key) {
+                self.scripts.push(script);
+            }
+        }
+        // Of equally cheap ones, the first that was found stays first.
+        self.scripts.sort_by_key(|script| script.cost);
+    }
+}
+
 /// A part of the graph that a search started from, and how far it was searched by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use regraft_cost::{CostModel, Ns, Roofline};
 use regraft_ir::{Bindings, Graph, SplitMix64, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Auto, Dpp, Engine, Enumerate, Exact, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
+use regraft_search::{
+    Descents, Dpp, Engine, Enumerate, Exact, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table,
+};
 
 /// Random graphs for each family of rules; `REGRAFT_EXHAUSTIVE` names another number.
 const GRAPHS: u64 = 300;
@@ -215,7 +217,7 @@ fn regions_that_look_alike_are_searched_once_and_their_savings_add_up() {
         let (graph, steps) = (network(blocks), Some(2 * blocks));
         let before = Roofline::new(Bindings::new()).total(&graph);
         let (cost, visited, _) = cheapest(&graph, &library, &Exact { steps, ..Exact::default() });
-        let (_, descents, _) = cheapest(&graph, &library, &Auto { steps, ..Auto::default() });
+        let (_, descents, _) = cheapest(&graph, &library, &Descents { steps, ..Descents::default() });
         (before - cost, visited - descents)
     };
     let ((few, visited), (many, visited_of_many)) = (found(12), found(48));

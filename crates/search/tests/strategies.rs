@@ -7,7 +7,7 @@ use regraft_cost::{CostModel, Ns};
 use regraft_ir::text::inventory;
 use regraft_ir::{Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Auto, Backtrack, Budget, Engine, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
+use regraft_search::{Backtrack, Budget, Descents, Engine, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -37,7 +37,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
         Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
         Box::new(Spread),
-        Box::new(Auto::default()),
+        Box::new(Descents::default()),
         Box::new(MetaFlow { part: 6, expansions: 20, ..MetaFlow::default() }),
     ]
 }
@@ -124,13 +124,13 @@ fn a_search_in_two_threads_finds_what_it_finds_in_one() {
     for name in ["paper-inception-e-n1", "squeezenet-1.1"] {
         let graph = network(name);
         let [one, two] = [false, true].map(|threaded| {
-            let auto = Auto { threaded, ..Auto::default() };
-            search(&auto, &graph, &library, &model, &mut || false)
+            let descents = Descents { threaded, ..Descents::default() };
+            search(&descents, &graph, &library, &model, &mut || false)
         });
         assert_eq!((scripts(&one), one.visited, one.complete), (scripts(&two), two.visited, two.complete), "{name}");
     }
     let graph = network("squeezenet-1.1");
-    let ended = search(&Auto { threaded: true, ..Auto::default() }, &graph, &library, &model, &mut || true);
+    let ended = search(&Descents { threaded: true, ..Descents::default() }, &graph, &library, &model, &mut || true);
     assert!(!ended.complete);
 }
 
@@ -266,7 +266,7 @@ fn what_becomes_a_piece_is_merged_before() {
     let cost = |strategy: &dyn Strategy| search(strategy, &graph, &library, &prices, &mut || false).scripts[0].cost;
     assert_eq!(cost(&Greedy::default()), 72);
     assert_eq!(cost(&Greedy { pieces_last: true, ..Greedy::default() }), 10);
-    assert_eq!(cost(&Auto::default()), 10);
+    assert_eq!(cost(&Descents::default()), 10);
 }
 
 #[test]

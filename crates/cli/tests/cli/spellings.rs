@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use regraft::optimize::{Proposal, SearchKind, clean, propose};
+use regraft::optimize::{Proposal, Search, SearchKind, clean, propose};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph, OpKind};
 use regraft_onnx::{Model, proto};
@@ -129,7 +129,10 @@ fn search(graph: &Graph, opset: i64) -> (Graph, Option<Proposal>) {
     let library = Library::shipped().expect("the rules");
     let prices = Roofline::new(Bindings::from([("N".into(), 4)]));
     let (start, _) = clean(graph);
-    let best = propose(&start, &prices, &library, &AtOpset(opset), SearchKind::Greedy.into(), &mut || false).best.into_iter().next();
+    let best = propose(&start, &prices, &library, &AtOpset(opset), &*Search::from(SearchKind::Greedy).strategy(), &mut || false)
+        .best
+        .into_iter()
+        .next();
     (start, best)
 }
 

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use regraft::agreement::compare;
-use regraft::optimize::{InModel, Proposal, SearchKind, clean, propose, scramble};
+use regraft::optimize::{InModel, Proposal, clean, propose, scramble};
 use regraft_cost::Roofline;
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, IntRange, ModelSource, OptLevel, SessionOptions, fill_inputs,
 };
-use regraft_search::RandomWalk;
+use regraft_search::{Greedy, RandomWalk};
 use regraft_zoo::{Element, Entry, Options, Weights};
 use tempfile::TempDir;
 
@@ -188,7 +188,7 @@ fn rewrite(bench: &Bench, from: &Path, to: &Path, seed: u64) -> Result<(usize, V
     let (start, _) = clean(model.graph());
     let prices = Roofline::new(bindings(&start));
     let writable = InModel::new(&model, &*bench.runtime);
-    let found = propose(&start, &prices, &bench.library, &writable, SearchKind::Greedy.into(), &mut || false).best.into_iter().next();
+    let found = propose(&start, &prices, &bench.library, &writable, &Greedy::default(), &mut || false).best.into_iter().next();
     let count = |p: &Option<Proposal>| p.as_ref().map_or(0, |p| p.rewrites.len());
     let middle = found.as_ref().map_or(&start, |p| &p.graph);
     let walked = scramble(middle, &prices, &bench.library, &writable, RandomWalk { steps: STEPS, seed });

@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::certify::Certifier;
 use crate::optimize::observer::Phase;
+use crate::optimize::place::Place;
 use crate::optimize::run::Run;
 use crate::optimize::tune::retrace;
 use crate::optimize::validate::examine;
@@ -36,7 +37,7 @@ struct Bisection<'r, 'a> {
 }
 
 impl Bisection<'_, '_> {
-    fn mended(mut self, mut places: Vec<u64>, check: Option<&Check>) -> Result<Option<Candidate>, Failure> {
+    fn mended(mut self, mut places: Vec<Place>, check: Option<&Check>) -> Result<Option<Candidate>, Failure> {
         let mut library = self.run.job.rules.library.clone();
         let mut blamed = check.and_then(|check| check.blamed.clone());
         let mut left_out: Vec<String> = Vec::new();
@@ -59,7 +60,7 @@ impl Bisection<'_, '_> {
 
     /// The first rewrite of a script after which the check fails: rule and place. `None` if it
     /// cannot be found in time.
-    fn culprit(&mut self, library: &Library, places: &[u64]) -> Result<Option<(String, String)>, Failure> {
+    fn culprit(&mut self, library: &Library, places: &[Place]) -> Result<Option<(String, String)>, Failure> {
         let (mut right, mut wrong) = (0, places.len());
         while wrong - right > 1 {
             if self.run.is_interrupted() || Instant::now() >= self.run.clock.deadline() {
@@ -77,7 +78,7 @@ impl Bisection<'_, '_> {
     }
 
     /// The model after the rewrites of a script; `None` if it cannot be written.
-    fn after(&mut self, library: &Library, script: &[u64]) -> Result<Option<Candidate>, Failure> {
+    fn after(&mut self, library: &Library, script: &[Place]) -> Result<Option<Candidate>, Failure> {
         let job = self.run.job;
         let prices = self.run.evaluator.prices().model();
         let Some(proposal) = retrace(script, &job.input.graph, prices, library, &job.writable()) else { return Ok(None) };
@@ -89,7 +90,7 @@ impl Bisection<'_, '_> {
     fn search(&mut self, library: &Library) -> Result<Option<Candidate>, Failure> {
         self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
         let deadline = self.run.clock.deadline();
-        let found = self.run.search(&self.run.job.input.graph, library, self.run.job.request.search, deadline);
+        let found = self.run.search(&self.run.job.input.graph, library, &*self.run.job.request.search.strategy(), deadline);
         let Some(proposal) = found.best.into_iter().next() else { return Ok(None) };
         let name = self.run.next_name();
         self.run.realize(name, proposal)

@@ -40,6 +40,7 @@ mod observer;
 mod open_sizes;
 mod perturb;
 mod piecewise;
+mod place;
 mod proofs;
 mod questions;
 mod reference;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
 use regraft_saturate::{Mcts, Saturate};
-use regraft_search::{Auto, Backtrack, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Prune, Sample, SleepSets, Strategy, Table};
+use regraft_search::{
+    Backtrack, Descents, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Portfolio, Prune, Sample, SleepSets, Strategy, Table,
+};
 
 use crate::limits::Limits;
 use crate::optimize::Choice;
@@ -16,8 +18,10 @@ use crate::units::{FreezeArg, ShapeArg};
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// The best of three fast searches.
+    /// The best of [`SearchKind::Descents`] and of [`SearchKind::Saturate`] with small e-graphs.
     Auto,
+    /// The best of three fast searches.
+    Descents,
     /// Steepest descent with a short look-ahead.
     Greedy,
     /// Cost-based backtracking from the input.
@@ -65,18 +69,25 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
-    /// The same, or a faster one, for searches whose result is only to be learned from.
-    pub(crate) fn quick(self) -> Search {
-        let kind = if self.kind == SearchKind::Auto { SearchKind::Greedy } else { self.kind };
-        Search { kind, ..self }
+    /// The strategies of which it is made up, the fastest first.
+    pub(crate) fn members(self) -> Vec<Box<dyn Strategy>> {
+        match (self.kind, self.steps) {
+            // Steps of equality saturation may be several rewrites.
+            (SearchKind::Auto, None) => {
+                vec![Search { kind: SearchKind::Descents, ..self }.strategy(), Box::new(Saturate::small())]
+            }
+            (SearchKind::Auto, Some(_)) => vec![Search { kind: SearchKind::Descents, ..self }.strategy()],
+            _ => vec![self.strategy()],
+        }
     }
 
     /// The strategy.
-    pub(crate) fn strategy(self) -> Box<dyn Strategy> {
+    pub fn strategy(self) -> Box<dyn Strategy> {
         let (limit, order) = (self.steps, Order::Monotone);
         let steps = limit.unwrap_or(STEPS);
         match self.kind {
-            SearchKind::Auto => Box::new(Auto { steps: limit, threaded: true }),
+            SearchKind::Auto => Box::new(Portfolio::new("auto", self.members())),
+            SearchKind::Descents => Box::new(Descents { steps: limit, threaded: true }),
             SearchKind::Greedy => Box::new(Greedy { steps: limit, ..Greedy::default() }),
             SearchKind::Backtrack => Box::new(Backtrack { steps: limit, descend_first: false, expansions: 2000, ..Backtrack::default() }),
             SearchKind::MetaFlow => Box::new(MetaFlow { steps: limit, ..MetaFlow::default() }),

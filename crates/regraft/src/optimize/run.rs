@@ -7,13 +7,13 @@ use regraft_ir::Graph;
 use regraft_onnx::Written;
 use regraft_rules::Library;
 use regraft_runtime::Startup;
+use regraft_search::Strategy;
 
 use crate::error::Failure;
 use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::evaluate::{Evaluator, Prices, evaluator};
 use crate::optimize::load::Job;
 use crate::optimize::observer::{Observer, Phase};
-use crate::optimize::request::Search;
 use crate::optimize::script::Script;
 use crate::optimize::surcharge::Surcharged;
 use crate::optimize::time_budget::TimeBudget;
@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
     }
 
     /// Searches from a graph under the current prices, until the given time at most.
-    pub fn search(&mut self, start: &Graph, library: &Library, search: Search, until: Instant) -> Proposals {
+    pub fn search(&mut self, start: &Graph, library: &Library, search: &dyn Strategy, until: Instant) -> Proposals {
         let (prices, timed, observer) = (self.evaluator.prices(), self.evaluator.is_timed(), &*self.observer);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
         let (writable, bindings) = (self.job.writable(), prices.bindings());

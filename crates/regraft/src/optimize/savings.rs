@@ -9,7 +9,7 @@ use regraft_ir::Graph;
 use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::{Library, Rule};
 use regraft_runtime::{Feeds, Fill, ModelSource, Runtime};
-use regraft_search::{Savings, Steps, Testbed, meets};
+use regraft_search::{Greedy, Savings, Steps, Testbed, meets};
 use serde::Serialize;
 
 use crate::error::Failure;
@@ -18,7 +18,7 @@ use crate::optimize::evaluate::{Prices, Profiler};
 use crate::optimize::library::{Choice, load_library};
 use crate::optimize::load::{InModel, clean};
 use crate::optimize::observer::{Observer, Phase};
-use crate::optimize::request::{Request, SearchKind};
+use crate::optimize::request::Request;
 use crate::optimize::tune::propose;
 use crate::runtime::{self, TARGET};
 use crate::sizes::Sizes;
@@ -173,7 +173,7 @@ impl Networks {
         let mut found = |prices: &mut Prices, pricing: Pricing| {
             observer.phase(Phase::Search, &network.name);
             prices.set_pricing(pricing);
-            let proposals = propose(&network.plain, prices.model(), library, &writable, SearchKind::Greedy.into(), &mut Steps(STEPS));
+            let proposals = propose(&network.plain, prices.model(), library, &writable, &Greedy::default(), &mut Steps(STEPS));
             proposals.best.into_iter().next().map_or_else(|| network.plain.clone(), |best| best.graph)
         };
         for _ in 0..ROUNDS {

@@ -6,6 +6,7 @@ use regraft_certify::GraphPath;
 use regraft_ir::Graph;
 use regraft_search::Move;
 
+use crate::optimize::place::Place;
 use crate::report::Applied;
 
 /// One rewrite of a graph.
@@ -13,6 +14,8 @@ use crate::report::Applied;
 pub struct Rewrite {
     /// The edit.
     pub step: Arc<Move>,
+    /// How it is found again.
+    pub place: Place,
     /// Its entry in the report.
     pub applied: Applied,
 }
@@ -55,10 +58,9 @@ impl Script {
         self.rewrites().next().is_none()
     }
 
-    /// Rewrites of the model's own graph as places ([`Move::place`]), by which they are found
-    /// again.
-    pub fn places(&self) -> Vec<u64> {
-        self.main.iter().map(|rewrite| rewrite.step.match_id()).collect()
+    /// Where the rewrites of the model's own graph are, in order.
+    pub fn places(&self) -> Vec<Place> {
+        self.main.iter().map(|rewrite| rewrite.place.clone()).collect()
     }
 
     /// The model's own graph and its bodies with their rewrites; `read` is the own graph as read.

@@ -50,6 +50,11 @@ impl Move {
         Move::new(&Arc::new(template), graph, place, identity)
     }
 
+    /// Whether it is an edit that no matcher finds: see [`Move::given`].
+    pub fn is_given(&self) -> bool {
+        self.template.is_given
+    }
+
     /// The edit.
     pub fn patch(&self) -> &Patch {
         self.patch.get_or_init(|| self.template.patch(&self.place))

@@ -16,6 +16,8 @@ use super::numbering::Numbering;
 pub(super) struct Template {
     /// Index of the rule in the library.
     pub(super) rule: usize,
+    /// Whether no matcher finds it: see [`Template::given`].
+    pub(super) is_given: bool,
     /// Whether several roots become one rewrite.
     pub(super) is_merge: bool,
     /// Whether readers of the operands matter to the rule.
@@ -62,6 +64,7 @@ impl Template {
         let operands = || found.nodes.iter().flat_map(|n| graph.node(*n).inputs.iter());
         Template {
             rule,
+            is_given: false,
             is_merge: found.is_merge(),
             asks_for_readers: by.asks_for_readers(),
             reads_below,
@@ -112,6 +115,7 @@ impl Template {
         (&*edit.cause, patch.create.iter().map(|new| &new.op).collect::<Vec<_>>()).hash(&mut name);
         let template = Template {
             rule,
+            is_given: true,
             is_merge: edit.replace.len() > 1,
             asks_for_readers: false,
             reads_below: true,

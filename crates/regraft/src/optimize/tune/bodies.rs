@@ -92,9 +92,9 @@ fn visit(
             done.not_done.push(refuse("the file would grow too much (--allow-growth allows more)".into()));
             continue;
         }
-        let inside = |Rewrite { step, applied }: Rewrite| {
+        let inside = |Rewrite { step, place, applied }: Rewrite| {
             let applied = Applied { at: format!("{} in {label}", applied.at), ..applied };
-            Rewrite { step, applied }
+            Rewrite { step, place, applied }
         };
         let rewrites = rewrites.into_iter().map(inside).collect();
         done.rewritten.extend(inner.rewritten);
@@ -117,7 +117,7 @@ pub fn with_bodies(run: &mut Run<'_>, best: Option<&Candidate>) -> Result<Option
         let prices = prices.at(inside.bindings, Pricing::Pessimistic);
         let mut budget = || (timed && Instant::now() >= until) || observer.interrupted();
         let writable = InModel::new(inside.model, &*job.runtime);
-        let proposals = propose(inside.start, &*prices, &job.rules.library, &writable, job.request.search, &mut budget);
+        let proposals = propose(inside.start, &*prices, &job.rules.library, &writable, &*job.request.search.strategy(), &mut budget);
         visited += proposals.visited;
         refused.extend(proposals.refused.into_iter().map(|n| NotDone { at: format!("{} in {}", n.at, inside.label), ..n }));
         let cheaper = prices.total(inside.start);

@@ -1,6 +1,7 @@
 //! Second stage: propose under the current prices, measure the proposal as a whole, correct the
 //! prices, propose again.
 
+mod backoff;
 mod bodies;
 mod lighten;
 mod propose;
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 use regraft_cost::Pricing;
 use regraft_rules::Library;
-use regraft_search::Engine;
+use regraft_search::{Engine, Greedy, Strategy};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
@@ -24,11 +25,12 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::compare::FINALISTS;
 use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
-use crate::optimize::request::Search;
+use crate::optimize::request::SearchKind;
 use crate::optimize::run::Run;
 use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
 use crate::report::{Aim, NotDone, Trial};
+use backoff::Backoff;
 use propose::spread;
 use rescue::{Start, refused_since, rescue};
 
@@ -83,14 +85,16 @@ struct Tuner<'r, 'a> {
     explored: HashSet<String>,
     /// The latest of those that exceed the limits.
     heavy: Option<Candidate>,
+    /// When to ask the slower members of a portfolio, where prices are known and where they are not.
+    slower: [Backoff; 2],
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
     fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
         let start = Start { graph: run.job.input.graph.clone(), rewrites: Vec::new() };
         let library = run.job.rules.library.clone();
-        let (tried, refused, exceeding, explored) = Default::default();
-        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None }
+        let (tried, refused, exceeding, explored, slower) = Default::default();
+        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None, slower }
     }
 
     /// Candidates, the fastest under the profile first.
@@ -302,10 +306,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = self.fastest().filter(|_| pessimistic && round >= BUILDS_ON);
         let best = best.map(|at| &self.candidates[at]);
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
-        // What is proposed to learn from it need not be the best.
-        let search = self.run.job.request.search;
-        let search = if pessimistic { search } else { search.quick() };
-        let mut proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library, search);
+        let aim = if pessimistic { Aim::Exploit } else { Aim::Learn };
+        let (from, library) = (best.unwrap_or_else(|| self.start.clone()), self.library.clone());
+        let mut proposals = self.found_from(&from, &library, aim);
         // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
@@ -317,7 +320,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             if !left_out {
                 break;
             }
-            proposals = search_from(self.run, best.as_ref().unwrap_or(&self.start), &self.library, search);
+            let library = self.library.clone();
+            proposals = self.found_from(&from, &library, aim);
         }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
@@ -328,6 +332,37 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let seen = self.candidates.iter().map(|c| prices.total(&c.graph)).min();
         let is_better = |p: &Proposal| seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE));
         Ok(proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p)))
+    }
+
+    /// What a search finds from a rewritten model, whose rewrites come first.
+    ///
+    /// Of a portfolio, the slower members are asked as long as that pays. What is proposed to learn
+    /// from it need not be the best: the fastest member is only a descent then.
+    fn found_from(&mut self, start: &Start, library: &Library, aim: Aim) -> Proposals {
+        let search = self.run.job.request.search;
+        let mut members = search.members().into_iter();
+        let learns = aim == Aim::Learn;
+        let descent = Greedy { steps: search.steps, ..Greedy::default() };
+        let is_quick = learns && search.kind == SearchKind::Auto;
+        let searched = |run: &mut Run<'_>, member: &dyn Strategy| {
+            let until = run.clock.search_ends();
+            let found = run.search(&start.graph, library, member, until);
+            Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
+        };
+        let before = self.run.evaluator.prices().total(&start.graph);
+        let first = members.next().filter(|_| !is_quick);
+        let mut all = searched(self.run, first.as_deref().unwrap_or(&descent));
+        for member in members {
+            if self.is_out_of_time(None) || !self.slower[usize::from(learns)].is_due() {
+                continue;
+            }
+            let found = searched(self.run, &*member);
+            let least = all.best.first().map_or(before, |best| before.min(best.cost)) as f64;
+            let won = found.best.first().is_some_and(|best| (best.cost as f64) < least * (1.0 - WORTHWHILE));
+            self.slower[usize::from(learns)].record(won);
+            all.add(found);
+        }
+        all
     }
 
     /// The fastest measured candidate, if it is faster than the input.
@@ -374,7 +409,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let proposals = search_from(self.run, &self.start, &library, self.run.job.request.search);
+            let start = self.start.clone();
+            let proposals = self.found_from(&start, &library, Aim::Prune);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal, Aim::Prune)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -514,11 +550,4 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.candidates.remove(slowest);
         }
     }
-}
-
-/// Searches from a rewritten model; its rewrites come first.
-fn search_from(run: &mut Run<'_>, start: &Start, library: &Library, search: Search) -> Proposals {
-    let until = run.clock.search_ends();
-    let found = run.search(&start.graph, library, search, until);
-    Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }

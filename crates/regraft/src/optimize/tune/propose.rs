@@ -8,7 +8,7 @@ use regraft_ir::{Graph, ValueId};
 use regraft_rules::{Library, Writable};
 use regraft_search::{Budget, Engine, Matcher, Move, Moves, RandomWalk, Script, Spread, Strategy, all_moves, next_moves};
 
-use crate::optimize::request::Search;
+use crate::optimize::place::Place;
 use crate::optimize::script::Rewrite;
 use crate::report::{Applied, NotDone};
 
@@ -26,10 +26,9 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// Its rewrites as places ([`Move::place`](regraft_search::Move::match_id)), by which they are
-    /// found again.
-    pub fn places(&self) -> Vec<u64> {
-        self.rewrites.iter().map(|rewrite| rewrite.step.match_id()).collect()
+    /// Where its rewrites are, in order.
+    pub fn places(&self) -> Vec<Place> {
+        self.rewrites.iter().map(|rewrite| rewrite.place.clone()).collect()
     }
 }
 
@@ -43,18 +42,28 @@ pub struct Proposals {
     pub refused: Vec<NotDone>,
 }
 
+impl Proposals {
+    /// Adds what another search from the same graph found.
+    pub fn add(&mut self, other: Proposals) {
+        self.visited += other.visited;
+        self.refused.extend(other.refused.into_iter().filter(|one| !self.refused.contains(one)).collect::<Vec<_>>());
+        self.best.extend(other.best.into_iter().filter(|one| self.best.iter().all(|known| known.key != one.key)).collect::<Vec<_>>());
+        self.best.sort_by_key(|proposal| proposal.cost);
+    }
+}
+
 /// Searches from `start`.
 pub fn propose(
     start: &Graph,
     prices: &dyn CostModel,
     library: &Library,
     writable: &dyn Writable,
-    search: Search,
+    search: &dyn Strategy,
     budget: &mut dyn Budget,
 ) -> Proposals {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
-    let outcome = search.strategy().search(&mut engine, &mut matcher, budget);
+    let outcome = search.search(&mut engine, &mut matcher, budget);
     let best = outcome.scripts.iter().filter(|s| !s.moves.is_empty()).filter_map(|s| replay(&mut engine, library, s)).collect();
     Proposals { best, visited: outcome.visited, refused: refused(&matcher) }
 }
@@ -151,7 +160,7 @@ fn applied(start: &Graph, prices: &dyn CostModel, library: &Library, writable: &
 }
 
 /// The graph that a script leads to, and how each of its moves changed the cost; `None` if the
-/// graph is not well-formed.
+/// graph is not well-formed, or if a move cannot be expressed as data.
 ///
 /// A script of checked moves always leads to a well-formed graph; a bug here must cost a candidate,
 /// never yield a wrong model.
@@ -160,6 +169,7 @@ pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Op
     for step in &script.moves {
         let before = engine.cost();
         let rule = &library.rules()[step.rule];
+        let Some(found_at) = Place::of(engine.graph(), library, step) else { break };
         let at = step.patch().replace.first().map_or_else(String::new, |(old, _)| place(engine.graph(), *old));
         engine.apply(step);
         let applied = Applied {
@@ -169,13 +179,14 @@ pub fn replay(engine: &mut Engine<'_>, library: &Library, script: &Script) -> Op
             numeric: rule.numeric,
             trust: rule.trust,
         };
-        rewrites.push(Rewrite { step: step.clone(), applied });
+        rewrites.push(Rewrite { step: step.clone(), place: found_at, applied });
     }
     let proposal = Proposal { graph: engine.graph().clone(), rewrites, cost: engine.cost(), key: engine.key() };
-    for _ in &script.moves {
+    for _ in &proposal.rewrites {
         engine.undo();
     }
-    (proposal.graph.topological().len() == proposal.graph.len()).then_some(proposal)
+    let is_whole = proposal.rewrites.len() == script.moves.len();
+    (is_whole && proposal.graph.topological().len() == proposal.graph.len()).then_some(proposal)
 }
 
 /// A name for a value: its own, or that of the nearest named value below it.

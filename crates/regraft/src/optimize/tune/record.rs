@@ -12,6 +12,7 @@ use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::evaluate::Prices;
 use crate::optimize::load::Job;
+use crate::optimize::place::Place;
 use crate::optimize::request::Request;
 use crate::optimize::standing::Standing;
 use crate::optimize::tune::propose::{Proposal, replay};
@@ -30,8 +31,8 @@ pub struct TuningRecord {
     pub budget: f64,
     /// True if tuning ended because nothing more was found, beside something that was.
     pub settled: bool,
-    /// Rewrites that passed the final comparison and the check, best first, as places.
-    pub scripts: Vec<Vec<u64>>,
+    /// Rewrites that passed the final comparison and the check, best first.
+    pub scripts: Vec<Vec<Place>>,
 }
 
 impl TuningRecord {
@@ -48,7 +49,7 @@ impl TuningRecord {
         }
         let best = winner.map(|candidate| candidate.script.places()).filter(|places| !places.is_empty());
         let is_refused = |candidate: &&Candidate| candidate.standing() == Standing::Refused;
-        let refused: Vec<Vec<u64>> = compared.iter().filter(is_refused).map(|candidate| candidate.script.places()).collect();
+        let refused: Vec<Vec<Place>> = compared.iter().filter(is_refused).map(|candidate| candidate.script.places()).collect();
         // That there is nothing at all is never taken for granted: the next run looks again.
         self.settled &= best.is_some();
         self.scripts.retain(|script| !refused.contains(script) && best.as_ref() != Some(script));
@@ -96,13 +97,13 @@ fn key(job: &Job) -> String {
 
 /// Repeats the rewrites of a script from the same graph; `None` if one of its places no longer
 /// occurs.
-pub fn retrace(script: &[u64], start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable) -> Option<Proposal> {
+pub fn retrace(script: &[Place], start: &Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
     let mut moves = all_moves(&mut engine, &mut matcher);
     let mut taken = Vec::new();
     for place in script {
-        let step = moves.iter().find(|m| m.match_id() == *place)?.clone();
+        let step = place.find(engine.graph(), library, &moves)?;
         engine.apply(&step);
         moves = next_moves(&mut engine, &mut matcher, &moves);
         taken.push(step);
@@ -110,4 +111,35 @@ pub fn retrace(script: &[u64], start: &Graph, prices: &dyn CostModel, library: &
     let script = Script { moves: taken, cost: engine.cost(), key: engine.key() };
     while engine.undo() {}
     replay(&mut engine, library, &script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimize::clean;
+    use crate::optimize::tune::propose;
+    use regraft_cost::Roofline;
+    use regraft_ir::{Bindings, Steps};
+    use regraft_onnx::Model;
+    use regraft_rules::Anything;
+    use regraft_saturate::Saturate;
+
+    #[test]
+    fn what_equality_saturation_found_is_found_again() {
+        let library = Library::shipped().expect("the library");
+        let prices = Roofline::new(Bindings::default());
+        let mut edits = 0;
+        for name in ["paper-bert", "paper-nasrnn", "gpt2-block"] {
+            let model = regraft_zoo::build(name, &regraft_zoo::Options::default()).expect("a network");
+            let model = Model::from_proto(model).expect("a model");
+            let graph = clean(model.graph()).0;
+            let found = propose(&graph, &prices, &library, &Anything, &Saturate::small(), &mut Steps(20_000));
+            let best = found.best.first().expect("something");
+            let places = best.places();
+            edits += places.iter().filter(|place| matches!(place, Place::Edit { .. })).count();
+            let again = retrace(&places, &graph, &prices, &library, &Anything).expect("the same");
+            assert_eq!((again.key, again.cost, again.places()), (best.key, best.cost, places), "{name}");
+        }
+        assert!(edits > 0, "no step was more than a match of a rule");
+    }
 }

@@ -119,7 +119,7 @@ impl Rescue<'_, '_> {
 
     fn searched(&mut self, start: &Start) -> Vec<Proposal> {
         let until = self.run.clock.search_ends();
-        self.run.search(&start.graph, &self.run.job.rules.library, self.run.job.request.search, until).best
+        self.run.search(&start.graph, &self.run.job.rules.library, &*self.run.job.request.search.strategy(), until).best
     }
 
     /// Every rule that matches, then every match: the nearest to what the runtime names first.
@@ -189,7 +189,7 @@ pub fn refused_since(
 ) -> Result<Option<(String, String, String)>, Failure> {
     let places = candidate.script.places();
     let (mut right, mut wrong) = (start.rewrites.len(), places.len());
-    if right >= wrong || start.rewrites.iter().zip(&places).any(|(rewrite, place)| rewrite.step.match_id() != *place) {
+    if right >= wrong || start.rewrites.iter().zip(&places).any(|(rewrite, place)| rewrite.place != *place) {
         return Ok(None);
     }
     let mut cause = match candidate.artifact.source().map(|source| run.job.run_once(source)) {

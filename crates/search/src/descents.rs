@@ -1,4 +1,4 @@
-//! The default: a portfolio of fast searches.
+//! `Descents`: the best of three fast searches.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use regraft_ir::Budget;
 /// With a limited number of steps, also the best steps of what the first and the third find without
 /// the limit.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Auto {
+pub struct Descents {
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
     /// Whether the third runs in a thread of its own, beside the other two, which take as long. What
@@ -29,26 +29,19 @@ pub struct Auto {
     pub threaded: bool,
 }
 
-impl Strategy for Auto {
+impl Strategy for Descents {
     fn name(&self) -> &'static str {
-        "auto"
+        "descents"
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let greedy = Greedy { steps: self.steps, ..Greedy::default() };
         let pieces_last = Greedy { pieces_last: true, ..greedy };
         let parts = Parts { steps: self.steps };
-        let nothing = Script::here(engine);
-        let mut all = Outcome { scripts: vec![nothing], visited: 0, complete: true };
+        let mut all = Outcome::of(Script::here(engine));
         // What one of them left undone, the others may still do, but not without time.
         let mut add = |found: Outcome| {
-            all.visited += found.visited;
-            all.complete &= found.complete;
-            for script in found.scripts {
-                if all.scripts.iter().all(|known| known.key != script.key) {
-                    all.scripts.push(script);
-                }
-            }
+            all.add(found);
             all.complete
         };
         if self.threaded {
@@ -67,7 +60,6 @@ impl Strategy for Auto {
             let wholes: [&dyn Strategy; 2] = [&Greedy::default(), &Parts { steps: None }];
             wholes.into_iter().all(|whole| add(Abridged { whole, steps }.search(engine, matcher, budget)));
         }
-        all.scripts.sort_by_key(|script| script.cost);
         all
     }
 }

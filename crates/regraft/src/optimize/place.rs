@@ -1,0 +1,90 @@
+//! How a rewrite is found again by a later search or run.
+
+use std::sync::Arc;
+
+use regraft_certify::Step;
+use regraft_ir::Graph;
+use regraft_rules::Library;
+use regraft_search::{Move, Moves};
+use serde::{Deserialize, Serialize};
+
+/// A rewrite, in the state that it was made in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// The identity of a match ([`Move::match_id`]).
+    Match(u64),
+    /// An edit that takes several rules, or one whose match is elsewhere.
+    Edit {
+        /// The rule to name for it.
+        rule: String,
+        /// The edit, as in certificates ([`Step::to_text`]).
+        step: String,
+    },
+}
+
+impl Place {
+    /// The place of a move in `graph`; `None` if its edit cannot be expressed as data.
+    pub fn of(graph: &Graph, library: &Library, step: &Move) -> Option<Place> {
+        if !step.is_given() {
+            return Some(Place::Match(step.match_id()));
+        }
+        let edit = Step::of(graph, &step.nodes, step.patch())?;
+        Some(Place::Edit { rule: library.rules().get(step.rule)?.name.to_string(), step: edit.to_text() })
+    }
+
+    /// The move at this place in `graph`, whose moves by rules are `moves`; `None` if there is none
+    /// any more.
+    pub fn find(&self, graph: &Graph, library: &Library, moves: &Moves) -> Option<Arc<Move>> {
+        match self {
+            Place::Match(identity) => moves.iter().find(|step| step.match_id() == *identity).cloned(),
+            Place::Edit { rule, step } => {
+                let rule = library.rules().iter().position(|known| *known.name == **rule)?;
+                let step = Step::parse(step)?;
+                let patch = step.patch(graph).ok().filter(|patch| !regraft_rules::closes_cycle(graph, patch))?;
+                Some(Arc::new(Move::given(graph, rule, &step.replaces, &patch)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regraft_cost::Roofline;
+    use regraft_ir::text::{parse, print};
+    use regraft_ir::{NewNode, Op, Patch, PatchValue};
+    use regraft_search::Engine;
+
+    #[test]
+    fn an_edit_is_found_again_by_its_text() {
+        let graph = parse("graph (x: f32[N,4]) { y = Relu(x) z = Relu(y) output z }").expect("a graph");
+        let library = Library::shipped().expect("the library");
+        let prices = Roofline::new(regraft_ir::Bindings::default());
+        let mut engine = Engine::new(graph.clone(), &prices);
+        let old = graph.outputs()[0].value;
+        let (x, types) = (graph.inputs()[0].out(), graph.node(old.node).types.clone());
+        let relu = graph.node(old.node).op.clone();
+        assert!(!matches!(relu, Op::Opaque(_)));
+        let create = vec![NewNode { op: relu, inputs: [PatchValue::Old(x)].into_iter().collect(), types }];
+        let replace = [(old, PatchValue::New { index: 0, port: 0 })].into_iter().collect();
+        let patch = Patch { cause: "several".into(), create, replace };
+        let step = Move::given(&graph, 0, &[old.node], &patch);
+        let place = Place::of(&graph, &library, &step).expect("a place");
+        let text = serde_json::to_string(&place).expect("text");
+        let read: Place = serde_json::from_str(&text).expect("a place");
+        assert_eq!(read, place);
+        let again = read.find(&graph, &library, &Moves::default()).expect("the edit");
+        engine.apply(&again);
+        assert_eq!(
+            engine.graph().ids().filter(|id| matches!(engine.graph().node(*id).op.kind().name(), "Relu")).count(),
+            1,
+            "{}",
+            print(engine.graph())
+        );
+        assert_eq!(again.match_id(), step.match_id());
+        // Nothing is found where its nodes are gone.
+        assert_eq!(read.find(engine.graph(), &library, &Moves::default()).map(|step| step.match_id()), None);
+        assert_eq!(serde_json::from_str::<Place>("17").ok(), Some(Place::Match(17)));
+    }
+}
