@@ -8,6 +8,8 @@ use regraft_rules::Library;
 use regraft_search::{Move, Moves};
 use serde::{Deserialize, Serialize};
 
+use crate::optimize::evidence::found;
+
 /// A rewrite, in the state that it was made in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -26,11 +28,13 @@ pub enum Place {
 impl Place {
     /// The place of a move in `graph`; `None` if its edit cannot be expressed as data.
     pub fn of(graph: &Graph, library: &Library, step: &Move) -> Option<Place> {
-        if !step.is_given() {
+        let rule = library.rules().get(step.rule)?;
+        // A search may take a rule where the matcher does not: where others read what it replaces.
+        if !step.is_given() && found(graph, rule, step).is_some() {
             return Some(Place::Match(step.match_id()));
         }
         let edit = Step::of(graph, &step.nodes, step.patch())?;
-        Some(Place::Edit { rule: library.rules().get(step.rule)?.name.to_string(), step: edit.to_text() })
+        Some(Place::Edit { rule: rule.name.to_string(), step: edit.to_text() })
     }
 
     /// The move at this place in `graph`, whose moves by rules are `moves`; `None` if there is none
