@@ -85,8 +85,8 @@ struct Tuner<'r, 'a> {
     explored: HashSet<String>,
     /// The latest of those that exceed the limits.
     heavy: Option<Candidate>,
-    /// When to ask the slower members of a portfolio, where prices are known and where they are not.
-    slower: [Backoff; 2],
+    /// When to ask the slower members of a portfolio, by name, to learn from what they find or not.
+    slower: BTreeMap<(&'static str, bool), Backoff>,
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
@@ -353,13 +353,14 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let first = members.next().filter(|_| !is_quick);
         let mut all = searched(self.run, first.as_deref().unwrap_or(&descent));
         for member in members {
-            if self.is_out_of_time(None) || !self.slower[usize::from(learns)].is_due() {
+            let turn = (member.name(), learns);
+            if self.is_out_of_time(None) || !self.slower.entry(turn).or_default().is_due() {
                 continue;
             }
             let found = searched(self.run, &*member);
             let least = all.best.first().map_or(before, |best| before.min(best.cost)) as f64;
             let won = found.best.first().is_some_and(|best| (best.cost as f64) < least * (1.0 - WORTHWHILE));
-            self.slower[usize::from(learns)].record(won);
+            self.slower.entry(turn).or_default().record(won);
             all.add(found);
         }
         all
