@@ -44,6 +44,11 @@ impl Kernel {
         self.operands.iter().flatten().chain(&self.results).fold(0, |all, layout| all | 1 << layout)
     }
 
+    /// Whether the plain layout alone occurs in it.
+    pub(super) fn is_plain(&self) -> bool {
+        self.layouts() & !(1 << PLAIN) == 0
+    }
+
     /// Whether it is `other` with the plain layout in the place of this one.
     fn is_without(&self, layout: LayoutId, other: &Kernel) -> bool {
         let plain = |id: LayoutId| if id == layout { PLAIN } else { id };

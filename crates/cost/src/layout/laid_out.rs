@@ -10,32 +10,49 @@ use super::target::LayoutTarget;
 use crate::model::{CostModel, Ns};
 use crate::signature::Signature;
 
-/// Which kernels operators of a signature may use: operands and results of each.
-type Policy = BTreeMap<String, Vec<Kernel>>;
+/// Which kernels operators may use.
+#[derive(Clone, Debug)]
+enum Policy {
+    /// All of them.
+    Any,
+    /// Plain ones.
+    Plain,
+    /// Those of a signature between these layouts; all of them for other signatures.
+    Kept(BTreeMap<String, Vec<Kernel>>),
+}
 
 /// Prices of plain kernels, and the layouts that a target has besides.
 pub struct LaidOut<'a> {
     prices: &'a dyn CostModel,
     target: &'a LayoutTarget,
     bindings: Bindings,
-    policy: Option<Policy>,
+    policy: Policy,
 }
 
 impl<'a> LaidOut<'a> {
     /// These prices are those of plain kernels, or, if the target chooses, whatever a list says.
     pub fn new(prices: &'a dyn CostModel, target: &'a LayoutTarget, bindings: Bindings) -> LaidOut<'a> {
-        LaidOut { prices, target, bindings, policy: None }
+        LaidOut { prices, target, bindings, policy: Policy::Any }
+    }
+
+    /// The same with the plain layout alone.
+    pub fn plain(&self) -> LaidOut<'a> {
+        self.under(Policy::Plain)
     }
 
     /// The same, where operators like those of `graph` keep the layouts that they have there under
     /// `assignment`. Others have all layouts.
     pub fn keeping(&self, graph: &Graph, assignment: &Assignment) -> LaidOut<'a> {
-        let mut policy = Policy::new();
+        let mut kept: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
         for id in graph.ids().filter(|id| !graph.node(*id).constant) {
             let chosen = self.kernels(graph, id, self.prices.price(graph, id)).all.swap_remove(assignment.kernels[id.0 as usize]);
-            policy.entry(Signature::of(graph, &self.bindings, id).core).or_default().push(chosen);
+            kept.entry(Signature::of(graph, &self.bindings, id).core).or_default().push(chosen);
         }
-        LaidOut { prices: self.prices, target: self.target, bindings: self.bindings.clone(), policy: Some(policy) }
+        self.under(Policy::Kept(kept))
+    }
+
+    fn under(&self, policy: Policy) -> LaidOut<'a> {
+        LaidOut { prices: self.prices, target: self.target, bindings: self.bindings.clone(), policy }
     }
 
     /// The target.
@@ -46,11 +63,16 @@ impl<'a> LaidOut<'a> {
     /// The kernels of a node whose plain one costs `price`.
     pub fn kernels(&self, graph: &Graph, id: NodeId, price: Ns) -> Kernels {
         let mut known = kernels(self.target, &self.bindings, graph, id, price);
-        if let Some(policy) = &self.policy
-            && known.all.len() > 1
-            && let Some(kept) = policy.get(&Signature::of(graph, &self.bindings, id).core)
-        {
-            known.keep(|kernel| kept.iter().any(|one| (&one.operands, &one.results) == (&kernel.operands, &kernel.results)));
+        let between = |a: &Kernel, b: &Kernel| (&a.operands, &a.results) == (&b.operands, &b.results);
+        match &self.policy {
+            Policy::Any => {}
+            Policy::Plain => known.keep(Kernel::is_plain),
+            Policy::Kept(kept) if known.all.len() > 1 => {
+                if let Some(kept) = kept.get(&Signature::of(graph, &self.bindings, id).core) {
+                    known.keep(|kernel| kept.iter().any(|one| between(one, kernel)));
+                }
+            }
+            Policy::Kept(_) => {}
         }
         known
     }
