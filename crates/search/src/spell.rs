@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use regraft_cost::layout::{Assignment, Kernels, LayoutId, LayoutTarget, PLAIN};
-use regraft_ir::ops::Transpose;
+use regraft_ir::ops::transpose::Transpose;
 use regraft_ir::{Graph, NewNode, NodeId, Op, Patch, PatchValue, TensorType, ValueId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
