@@ -134,9 +134,10 @@ fn shown(comparison: &Comparison, console: &Console) -> String {
     }
     let mut table = match comparison.target {
         None => plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "optimal"], &[1, 2, 3, 4, 5, 6]),
-        Some(_) => {
-            plain_table(&["search", "layouts", "cost", "speed-up", "rewrites", "laid out", "changes", "states", "time"], &[2, 3, 4, 5, 6, 7, 8])
-        }
+        Some(_) => plain_table(
+            &["search", "layouts", "cost", "speed-up", "rewrites", "laid out", "changes", "states", "time"],
+            &[2, 3, 4, 5, 6, 7, 8],
+        ),
     };
     for row in &comparison.searches {
         if let Some(layouts) = &row.layouts {

@@ -133,10 +133,8 @@ fn an_assignment_is_the_cheapest_of_all() {
     let made_up = LayoutTarget::parse("made-up", MADE_UP).expect("well formed");
     let mut draw = SplitMix64(11);
     let roofline = Roofline { bindings: Bindings::new(), machine: gpu.machine.expect("it has one") };
-    let cases: [(&LayoutTarget, &dyn CostModel, _); 2] = [
-        (&made_up, &Prices, ("[1,8,4,6]", "[8,8,1,1]")),
-        (&gpu, &roofline, ("[16,256,28,28]", "[256,256,1,1]")),
-    ];
+    let cases: [(&LayoutTarget, &dyn CostModel, _); 2] =
+        [(&made_up, &Prices, ("[1,8,4,6]", "[8,8,1,1]")), (&gpu, &roofline, ("[16,256,28,28]", "[256,256,1,1]"))];
     for (target, prices, sizes) in cases {
         let model = LaidOut::new(prices, target, Bindings::new());
         let (mut tried, mut gained, mut changed) = (0, 0, 0);

@@ -41,7 +41,8 @@ pub fn spell(
         is_ordered(change.value, change.to)?;
     }
     let start = engine.graph().clone();
-    let mut speller = Speller { target, rule, spelled: Spelled::default(), now: FxHashMap::default(), outputs: Vec::new(), moves: Vec::new() };
+    let mut speller =
+        Speller { target, rule, spelled: Spelled::default(), now: FxHashMap::default(), outputs: Vec::new(), moves: Vec::new() };
     let chosen = |id: NodeId| &kernels[id.0 as usize].all[assignment.kernels[id.0 as usize]];
     let changed = |value: ValueId, to: LayoutId| {
         let from = chosen(value.node).results[value.port as usize];

@@ -81,7 +81,12 @@ fn every_search_finds_what_pays_by_the_layouts_of_a_new_target() {
         assert_eq!((by_plain.0, by_joint.0), (0, 1), "{}", strategy.name());
         // Two convolutions, Neg between two changes more; or Abs between none.
         let sequential = joint.total(&by_plain.1);
-        assert_eq!((sequential, joint.total(&by_joint.1)), (2 * 1_000 + 4 * 1_000 + 100, 2 * 1_000 + 2 * 1_000 + 150), "{}", strategy.name());
+        assert_eq!(
+            (sequential, joint.total(&by_joint.1)),
+            (2 * 1_000 + 4 * 1_000 + 100, 2 * 1_000 + 2 * 1_000 + 150),
+            "{}",
+            strategy.name()
+        );
     }
 }
 

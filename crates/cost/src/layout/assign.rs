@@ -4,7 +4,7 @@ use regraft_ir::{Graph, NodeId, ValueId};
 
 use super::kernel::{Kernel, Kernels};
 use super::problem::{Layouts, Problem, Reader, wanted_outside};
-use super::prune::useful;
+use super::prune::Useful;
 use super::target::{Chooser, LayoutId, LayoutTarget};
 use crate::model::Ns;
 
@@ -69,17 +69,12 @@ pub(super) fn assign<'k>(target: &LayoutTarget, graph: &Graph, kernels: &dyn Fn(
 }
 
 fn problem<'k>(target: &LayoutTarget, graph: &Graph, kernels: &dyn Fn(NodeId) -> &'k Kernels) -> Problem {
-    let useful = useful(target, graph, kernels);
-    Problem::new(graph, kernels, &|id, kernel| kernel.layouts() & !useful[id.0 as usize] == 0)
+    let useful = Useful::of(target, graph, kernels);
+    Problem::new(graph, kernels, &|id, kernel| useful.admits(graph, id, kernel))
 }
 
 /// What kernels cost, and the changes between them, each of which is told.
-pub(super) fn cost<'k>(
-    graph: &Graph,
-    chosen: &[usize],
-    kernels: &dyn Fn(NodeId) -> &'k Kernels,
-    tell: &mut dyn FnMut(Relaid),
-) -> Ns {
+pub(super) fn cost<'k>(graph: &Graph, chosen: &[usize], kernels: &dyn Fn(NodeId) -> &'k Kernels, tell: &mut dyn FnMut(Relaid)) -> Ns {
     let kernel = |id: NodeId| &kernels(id).all[chosen[id.0 as usize]];
     let mut total: Ns = 0;
     for id in graph.ids().filter(|id| !graph.node(*id).constant) {

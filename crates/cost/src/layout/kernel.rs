@@ -10,6 +10,17 @@ use crate::model::Ns;
 use crate::roofline::is_fused;
 use crate::workload::Workload;
 
+/// Operands and results of a node, as bits; those from [`MOST_SLOTS`] on share the last one.
+pub(super) type Slots = u64;
+
+/// Operands and results that are told apart.
+pub(super) const MOST_SLOTS: usize = Slots::BITS as usize;
+
+/// The bit of an operand, or of a result after these.
+pub(super) fn bit(at: usize) -> Slots {
+    1 << at.min(MOST_SLOTS - 1)
+}
+
 /// A way to compute a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -28,9 +39,10 @@ pub struct Kernel {
 pub struct Kernels {
     /// At least one.
     pub all: Vec<Kernel>,
-    /// The layouts that occur in them, as bits.
-    pub(super) knows: Layouts,
-    /// Those in whose place the plain layout is not as good.
+    /// By layout: the operands and results in which it cannot be replaced by the plain one alone, without
+    /// a dearer kernel.
+    pub(super) coupled: Vec<Slots>,
+    /// The layouts that cannot be replaced in all of these together.
     pub(super) gains: Layouts,
     /// For each result, what changing its layout costs: by the layout before, then by the one after.
     changes: Vec<Vec<Ns>>,
@@ -49,11 +61,21 @@ impl Kernel {
         self.layouts() & !(1 << PLAIN) == 0
     }
 
-    /// Whether it is `other` with the plain layout in the place of this one.
-    fn is_without(&self, layout: LayoutId, other: &Kernel) -> bool {
-        let plain = |id: LayoutId| if id == layout { PLAIN } else { id };
-        let operands = other.operands.iter().map(|id| id.map(plain));
-        self.operands.iter().copied().eq(operands) && self.results.iter().copied().eq(other.results.iter().copied().map(plain))
+    /// The layout of an operand, or of a result after these; `None` where any will do.
+    fn slot(&self, at: usize) -> Option<LayoutId> {
+        self.operands.get(at).copied().unwrap_or_else(|| self.results.get(at - self.operands.len()).copied())
+    }
+
+    /// The operands and results in a layout.
+    fn slots(&self, layout: LayoutId) -> Slots {
+        (0..self.operands.len() + self.results.len()).filter(|at| self.slot(*at) == Some(layout)).fold(0, |slots, at| slots | bit(at))
+    }
+
+    /// Whether it is `other` with the plain layout in the place of this one in these operands and results.
+    fn is_without(&self, layout: LayoutId, slots: Slots, other: &Kernel) -> bool {
+        let plain = |at: usize, id: LayoutId| if id == layout && slots & bit(at) != 0 { PLAIN } else { id };
+        self.operands.len() == other.operands.len()
+            && (0..self.operands.len() + self.results.len()).all(|at| self.slot(at) == other.slot(at).map(|id| plain(at, id)))
     }
 }
 
@@ -74,10 +96,22 @@ impl Kernels {
     }
 
     fn survey(&mut self) {
-        self.knows = self.all.iter().fold(0, |all, kernel| all | kernel.layouts());
-        let replaceable = |kernel: &Kernel, layout| self.all.iter().any(|other| other.price <= kernel.price && other.is_without(layout, kernel));
-        let gains = |layout: &LayoutId| self.all.iter().any(|kernel| kernel.layouts() >> layout & 1 == 1 && !replaceable(kernel, *layout));
-        self.gains = (1..self.layouts as LayoutId).filter(gains).fold(0, |all, layout| all | 1 << layout);
+        let layouts = 1..self.layouts as LayoutId;
+        let (coupled, gains): (Vec<Slots>, Vec<bool>) = layouts.map(|layout| self.coupling(layout)).unzip();
+        self.coupled = [0].into_iter().chain(coupled).collect();
+        self.gains = gains.into_iter().zip(1..).fold(0, |all, (gains, layout)| all | Layouts::from(gains) << layout);
+    }
+
+    /// Where a layout cannot be replaced alone, and whether it cannot be replaced there altogether.
+    fn coupling(&self, layout: LayoutId) -> (Slots, bool) {
+        let replaceable = |slots: Slots| {
+            let has = |kernel: &&Kernel| kernel.slots(layout) & slots != 0;
+            let mut without = self.all.iter().filter(has);
+            without.all(|kernel| self.all.iter().any(|other| other.price <= kernel.price && other.is_without(layout, slots, kernel)))
+        };
+        let all = self.all.iter().fold(0, |all, kernel| all | kernel.slots(layout));
+        let coupled = (0..MOST_SLOTS).map(bit).filter(|slot| all & slot != 0 && !replaceable(*slot)).fold(0, |slots, slot| slots | slot);
+        (coupled, coupled != 0 && !replaceable(coupled))
     }
 
     /// What it costs to bring a result from one layout into others, given as bits, each made from the

@@ -16,11 +16,14 @@ use crate::model::Ns;
 /// Variables of a table.
 type Scope = SmallVec<[u32; 4]>;
 
+/// Entries of a table: most have two variables of two labels.
+type Costs = SmallVec<[Ns; 4]>;
+
 /// Costs of the labels of a few variables, the last one fastest.
 #[derive(Clone, Debug)]
 struct Table {
     scope: Scope,
-    costs: Vec<Ns>,
+    costs: Costs,
 }
 
 /// Variables, each with a number of labels, and what labels cost. Sums saturate; [`Ns::MAX`] is
@@ -224,7 +227,7 @@ impl MinSum {
             tables.iter().map(|table| scope.iter().chain([&variable]).map(|one| table.step(&self.labels, *one)).collect()).collect();
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, tables.len());
         let mut labels: SmallVec<[usize; 4]> = SmallVec::from_elem(0, scope.len());
-        let mut costs = Vec::with_capacity(entries);
+        let mut costs = Costs::with_capacity(entries);
         loop {
             let sum = |label: usize| {
                 let entry = |(one, table): (usize, &&Table)| table.costs[at[one] + label * steps[one][scope.len()]];

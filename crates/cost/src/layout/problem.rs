@@ -62,11 +62,7 @@ pub(super) struct Choice {
 
 impl Problem {
     /// All kernels of `kernels` that `admits` admits; always the plain one.
-    pub(super) fn new<'k>(
-        graph: &Graph,
-        kernels: &dyn Fn(NodeId) -> &'k Kernels,
-        admits: &dyn Fn(NodeId, &Kernel) -> bool,
-    ) -> Problem {
+    pub(super) fn new<'k>(graph: &Graph, kernels: &dyn Fn(NodeId) -> &'k Kernels, admits: &dyn Fn(NodeId, &Kernel) -> bool) -> Problem {
         let mut problem = Problem { sum: MinSum::default(), choices: Vec::new() };
         problem.choices.resize_with(graph.capacity(), || None);
         for id in graph.ids().filter(|id| !graph.node(*id).constant) {

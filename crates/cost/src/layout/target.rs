@@ -20,10 +20,8 @@ pub type LayoutId = u8;
 const MOST: usize = 15;
 
 /// The targets that are shipped: name and description.
-const SHIPPED: &[(&str, &str)] = &[
-    ("onnxruntime-cpu", include_str!("../../targets/onnxruntime-cpu.json")),
-    ("gpu-model", include_str!("../../targets/gpu-model.json")),
-];
+const SHIPPED: &[(&str, &str)] =
+    &[("onnxruntime-cpu", include_str!("../../targets/onnxruntime-cpu.json")), ("gpu-model", include_str!("../../targets/gpu-model.json"))];
 
 /// Why there is no such target. Always the description's fault.
 #[derive(Debug, thiserror::Error)]
@@ -297,7 +295,8 @@ impl LayoutTarget {
 
     /// Whether all changes of a value cost the same.
     pub(super) fn is_uniform(&self) -> bool {
-        matches!(self.changes.first(), Some(Change { from: None, to: None, .. })) && self.layouts.iter().all(|layout| layout.block.is_none())
+        matches!(self.changes.first(), Some(Change { from: None, to: None, .. }))
+            && self.layouts.iter().all(|layout| layout.block.is_none())
     }
 
     /// Numbers of the alternatives in `plain|nhwc`.
@@ -324,12 +323,20 @@ impl LayoutTarget {
             for name in &spec.operators {
                 OpKind::from_name(name).ok_or(format!("there is no operator `{name}`"))?;
             }
-            spec.each.iter().chain(&spec.operands).chain(&spec.results).chain(&spec.within).flat_map(|names| names.split('|')).try_for_each(known)?;
+            spec.each
+                .iter()
+                .chain(&spec.operands)
+                .chain(&spec.results)
+                .chain(&spec.within)
+                .flat_map(|names| names.split('|'))
+                .try_for_each(known)?;
             if spec.each.is_empty() == (spec.operands.is_empty() || spec.results.is_empty()) {
                 return Err(format!("a kernel of {} needs either `each`, or `operands` and `results`", spec.operators.join(", ")));
             }
             match spec.price {
-                KernelPrice::Times(factor) if !(factor.is_finite() && factor >= 0.0) => return Err(format!("{factor} times a price is none")),
+                KernelPrice::Times(factor) if !(factor.is_finite() && factor >= 0.0) => {
+                    return Err(format!("{factor} times a price is none"));
+                }
                 KernelPrice::Rate(rate) => rate.check()?,
                 _ => {}
             }
