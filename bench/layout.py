@@ -2,7 +2,7 @@
 """What choosing layouts together with rewrites gains, on every network of the zoo: beside rewrites first and layouts then, layouts first
 and rewrites then, and each alone.
 
-    layout.py [--only PATTERN]... [--target NAME]... [--search NAME] [--budget 30s] [--minutes M] [--json FILE]
+    layout.py [--only PATTERN]... [--target NAME]... [--search NAME] [--budget 10s] [--minutes M] [--json FILE]
 
 One search, `greedy` unless told otherwise, runs for each of the five orders; `regraft compare --target` says what they are. Targets are
 `gpu-model`, a roofline of published figures which nobody measured, and `onnxruntime-cpu` under the price list of bench/ocggs.py. Costs are
@@ -150,7 +150,7 @@ def main():
     parser.add_argument("--only", action="append", help="networks that match, as a pattern of names; all of them if not given")
     parser.add_argument("--target", action="append", choices=list(TARGETS), help="targets; all of them if not given")
     parser.add_argument("--search", default="greedy", help="the search")
-    parser.add_argument("--budget", default="30s", help="of each search")
+    parser.add_argument("--budget", default="10s", help="of each search")
     parser.add_argument("--minutes", type=float, help="begin nothing after so many minutes")
     parser.add_argument("--json", type=Path, default=RESULTS, help="results; rows that are there already are kept")
     parser.add_argument("--page", action="store_true", help="only write the page from the results")
