@@ -9,6 +9,9 @@ One search, `greedy` unless told otherwise, runs for each of the five orders; `r
 the same on every machine, unless a search ran out of time; times are not. Results that are there already are kept; --minutes ends the
 program early, and another call goes on.
 
+With --check, it only counts the reorders that the installed ONNX Runtime makes in some networks, beside those that `onnxruntime-cpu`
+describes; the processor must have AVX-512, as the target says.
+
 Writes bench/results/layout.json and docs/layout.md.
 """
 
@@ -31,6 +34,8 @@ RESULTS = models.ROOT / "bench" / "results" / "layout.json"
 DOCS = models.ROOT / "docs" / "layout.md"
 MODES = ["none", "only", "last", "first", "joint"]
 TARGETS = {"gpu-model": "A model of a GPU", "onnxruntime-cpu": "ONNX Runtime on a processor"}
+CHECKED = ["squeezenet-1.1", "resnet-18", "resnext-50", "mobilenet-v2", "mobilenet-v3-large", "inception-v3", "nasnet-a"]
+"""Networks in which reorders are counted."""
 SAME = 1e-3
 """Costs that differ by less, relative, are told as the same."""
 
@@ -52,6 +57,36 @@ def compare(network, target, search, prices, budget):
     shown = " ".join(f"{mode} {row['modes'][mode]['cost'] / 1e6:.4f}" for mode in MODES)
     print(f"{network:22} {target:16} {row['input'] / 1e6:10.4f} ms: {shown}  {sum(m['seconds'] for m in row['modes'].values()):.1f} s", flush=True)
     return row
+
+
+def reorders(network, prices, scratch):
+    """How many reorders the runtime makes in a network, and how many are described."""
+    import onnx
+    import onnxruntime
+
+    written, optimized = (Path(scratch) / f"{network}.{name}.onnx" for name in ("written", "optimized"))
+    subprocess.run([models.program(), "zoo", "emit", network, "-o", written], check=True, capture_output=True)
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(optimized)
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(written, options, providers=["CPUExecutionProvider"])
+    nodes = onnx.load(optimized, load_external_data=False).graph.node
+    made = sum(node.op_type in ("ReorderInput", "ReorderOutput") for node in nodes)
+    command = [str(models.program()), "compare", network, "--search", "greedy", "--target", "onnxruntime-cpu", "--layout", "only", "--json"]
+    said = subprocess.run([*command, "--prices", str(prices)], check=True, capture_output=True, text=True).stdout
+    described = json.loads(said)["searches"][0]["layouts"]["changes"]
+    print(f"{network:22} {made} reorders made, {described} described", flush=True)
+    return {"made": made, "described": described}
+
+
+def checked(results):
+    """How well reorders are described, in sentences."""
+    counts = results["reorders"]
+    same = [f"{network} {count['made']}" for network, count in counts.items() if count["made"] == count["described"]]
+    other = [(network, count) for network, count in counts.items() if count["made"] != count["described"]]
+    rest = "; ".join(f"{network}: {count['made']} made, {count['described']} described" for network, count in other)
+    said = f"Reorders in the graphs that the runtime makes of {len(counts)} networks of the zoo, beside those described: the same number in"
+    return f"{said} {len(same)} ({', '.join(same)})" + (f"; {rest}." if rest else ".")
 
 
 def cost(row, mode):
@@ -141,6 +176,8 @@ def write(results):
         rows = [row for row in results["rows"] if row["target"] == target]
         if rows:
             text += [f"## {title} (`{target}`)", "", textwrap.fill(notes[target], exact.WIDTH), "", textwrap.fill(summary(rows), exact.WIDTH), ""]
+            if target == "onnxruntime-cpu" and results.get("reorders"):
+                text += [textwrap.fill(checked(results), exact.WIDTH), ""]
             text += [textwrap.fill(pace(rows), exact.WIDTH), "", *table(rows), ""]
     DOCS.write_text("\n".join(text))
 
@@ -154,6 +191,7 @@ def main():
     parser.add_argument("--minutes", type=float, help="begin nothing after so many minutes")
     parser.add_argument("--json", type=Path, default=RESULTS, help="results; rows that are there already are kept")
     parser.add_argument("--page", action="store_true", help="only write the page from the results")
+    parser.add_argument("--check", action="store_true", help="only count reorders")
     options = parser.parse_args()
     results = {"date": time.strftime("%Y-%m-%d"), "revision": run.revision(), "processor": run.processor()}
     results |= {"search": options.search, "budget": options.budget, "rows": []}
@@ -161,13 +199,16 @@ def main():
         known = json.loads(options.json.read_text())
         if (known["search"], known["budget"]) != (results["search"], results["budget"]):
             sys.exit(f"layout: {options.json} has another search or budget; name another file with --json")
-        results = results | {"rows": known["rows"]} if not options.page else known
+        results = known if options.page or options.check else results | {key: known[key] for key in ("rows", "reorders") if key in known}
     seen = {(row["network"], row["target"]) for row in results["rows"]}
     wanted = [name for name in exact.networks() if not options.only or any(fnmatch.fnmatch(name, pattern) for pattern in options.only)]
     until = time.monotonic() + 60 * options.minutes if options.minutes else None
     with tempfile.TemporaryDirectory() as scratch:
         prices = models.unpacked(exact.PRICES, scratch)
-        for target in [] if options.page else options.target or list(TARGETS):
+        if options.check:
+            results["reorders"] = {network: reorders(network, prices, scratch) for network in CHECKED}
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
+        for target in [] if options.page or options.check else options.target or list(TARGETS):
             for network in wanted:
                 if (network, target) in seen or until and time.monotonic() > until:
                     continue

@@ -34,7 +34,7 @@ pub struct Kernel {
     pub eager: bool,
 }
 
-/// All ways to compute a node, the plain one first.
+/// The ways to compute a node, the plain one first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernels {
     /// At least one.
@@ -46,6 +46,8 @@ pub struct Kernels {
     pub(super) gains: Layouts,
     /// For each result, what changing its layout costs: by the layout before, then by the one after.
     changes: Vec<Vec<Ns>>,
+    /// For each operand and result, what one change of it costs, if all changes cost the same.
+    bounds: Vec<Ns>,
     /// Layouts of the target, the plain one included.
     layouts: usize,
 }
@@ -91,6 +93,30 @@ impl Kernels {
         let is_any = self.all.iter().any(&is_kept);
         if is_any {
             self.all.retain(is_kept);
+            self.survey();
+        }
+    }
+
+    /// Leaves out kernels than which another one is never dearer, whatever is around, if all changes of a
+    /// value cost the same: for every operand or result in another layout, one change more is the most
+    /// that this can cost (dead-end elimination: Desmet et al., Nature 356, 1992).
+    pub(super) fn drop_dominated(&mut self) {
+        let replacing = |by: &Kernel, kernel: &Kernel| {
+            let differing = (0..self.bounds.len()).filter(|at| by.slot(*at) != kernel.slot(*at));
+            differing.fold(by.price, |sum, at| sum.saturating_add(self.bounds[at]))
+        };
+        let mut left: Vec<usize> = (0..self.all.len()).collect();
+        let mut at = 0;
+        while at < left.len() && !self.bounds.is_empty() {
+            let own = &self.all[left[at]];
+            if left.iter().any(|by| *by != left[at] && replacing(&self.all[*by], own) <= own.price) {
+                left.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        if left.len() < self.all.len() {
+            self.all = left.iter().map(|at| self.all[*at].clone()).collect();
             self.survey();
         }
     }
@@ -164,8 +190,11 @@ pub fn kernels(target: &LayoutTarget, bindings: &Bindings, graph: &Graph, id: No
         let storage = result.storage(target);
         (0..layouts * layouts).map(|at| storage.change((at / layouts) as LayoutId, (at % layouts) as LayoutId)).collect()
     });
+    let change = |tensor: &Typed| target.changes.first().map_or(Ns::MAX, |change| change.rate.of(tensor.dtype.bytes(&tensor.shape)));
+    let operands = subject.operands.iter().map(|operand| operand.as_ref().map_or(0, change));
+    let bounds = operands.chain(subject.results.iter().map(change)).collect();
     let changes = changes.collect();
-    Kernels::new(subject.kernels(plain), changes, layouts)
+    Kernels { bounds, ..Kernels::new(subject.kernels(plain), changes, layouts) }
 }
 
 impl Typed {

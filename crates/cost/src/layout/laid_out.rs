@@ -6,7 +6,7 @@ use regraft_ir::{Bindings, Graph, NodeId};
 
 use super::assign::{Assignment, assign, total};
 use super::kernel::{Kernel, Kernels, kernels};
-use super::target::LayoutTarget;
+use super::target::{Chooser, LayoutTarget};
 use crate::model::{CostModel, Ns};
 use crate::signature::Signature;
 
@@ -60,7 +60,8 @@ impl<'a> LaidOut<'a> {
         self.target
     }
 
-    /// The kernels of a node whose plain one costs `price`.
+    /// The kernels of a node whose plain one costs `price`, without those that cannot be better than
+    /// another one.
     pub fn kernels(&self, graph: &Graph, id: NodeId, price: Ns) -> Kernels {
         let mut known = kernels(self.target, &self.bindings, graph, id, price);
         let between = |a: &Kernel, b: &Kernel| (&a.operands, &a.results) == (&b.operands, &b.results);
@@ -73,6 +74,9 @@ impl<'a> LaidOut<'a> {
                 }
             }
             Policy::Kept(_) => {}
+        }
+        if self.target.is_uniform() && self.target.chosen_by == Chooser::Search {
+            known.drop_dominated();
         }
         known
     }

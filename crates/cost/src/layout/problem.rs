@@ -64,12 +64,14 @@ impl Problem {
     /// All kernels of `kernels` that `admits` admits; always the plain one.
     pub(super) fn new<'k>(graph: &Graph, kernels: &dyn Fn(NodeId) -> &'k Kernels, admits: &dyn Fn(NodeId, &Kernel) -> bool) -> Problem {
         let mut problem = Problem { sum: MinSum::default(), choices: Vec::new() };
+        let mut is_plain = vec![false; graph.capacity()];
         problem.choices.resize_with(graph.capacity(), || None);
         for id in graph.ids().filter(|id| !graph.node(*id).constant) {
             let all = &kernels(id).all;
             let admitted: SmallVec<[u16; 8]> = (0..all.len() as u16).filter(|at| *at == 0 || admits(id, &all[usize::from(*at)])).collect();
             if admitted.len() == 1 {
                 problem.sum.constant(all[0].price);
+                is_plain[id.0 as usize] = all[0].is_plain();
                 continue;
             }
             let variable = problem.sum.variable(admitted.len());
@@ -77,6 +79,10 @@ impl Problem {
             problem.choices[id.0 as usize] = Some(Choice { variable, kernels: admitted });
         }
         for id in graph.ids().filter(|id| !graph.node(*id).constant) {
+            let is_read_plain = || graph.node(id).users.iter().all(|(user, _)| is_plain[user.0 as usize]);
+            if is_plain[id.0 as usize] && is_read_plain() {
+                continue;
+            }
             for port in 0..graph.node(id).types.len() as u32 {
                 problem.add_value(graph, id.port(port), kernels);
             }
