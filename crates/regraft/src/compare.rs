@@ -306,6 +306,28 @@ mod tests {
     }
 
     #[test]
+    fn layouts_chosen_with_rewrites_beside_before_and_after() {
+        let target = Some("gpu-model".to_owned());
+        let request = CompareRequest { frozen: true, target, ..CompareRequest::new("paper-resnet-n2", vec![SearchKind::Greedy.into()]) };
+        let told = compare(&request, &|| false, &mut |_| {}).expect("a network");
+        let cost = |mode: LayoutMode| {
+            let of = |row: &&Searched| row.layouts.as_ref().is_some_and(|layouts| layouts.mode == mode);
+            told.searches.iter().find(of).map_or(0, |row| row.cost)
+        };
+        let [none, only, last, first, joint] = LayoutMode::ALL.map(cost);
+        assert!(0 < joint && joint <= last && last <= none && only < told.cost && first > 0, "{told:?}");
+        for row in &told.searches {
+            let layouts = row.layouts.as_ref().expect("there is a target");
+            assert!(layouts.bound <= row.cost && layouts.changes_cost < row.cost, "{row:?}");
+            assert_eq!(layouts.mode == LayoutMode::None, layouts.laid_out == 0, "{row:?}");
+            assert_eq!(layouts.mode == LayoutMode::Only, row.rewrites == 0, "{row:?}");
+        }
+        let unknown = CompareRequest { target: Some("no-such-target".into()), ..request };
+        let why = compare(&unknown, &|| false, &mut |_| {}).expect_err("there is none").to_string();
+        assert!(why.contains("gpu-model"), "{why}");
+    }
+
+    #[test]
     fn a_price_list_is_of_one_machine() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("prices.jsonl");
