@@ -2,7 +2,8 @@
 """What choosing layouts together with rewrites gains, on every network of the zoo: beside rewrites first and layouts then, layouts first
 and rewrites then, and each alone.
 
-    layout.py [--only PATTERN]... [--target NAME]... [--search NAME] [--budget 10s] [--minutes M] [--json FILE]
+    layout.py [--only PATTERN]... [--skip PATTERN]... [--target NAME]... [--search NAME] [--budget 10s] [--minutes M] [--json FILE]
+    layout.py --check
 
 One search, `greedy` unless told otherwise, runs for each of the five orders; `regraft compare --target` says what they are. Targets are
 `gpu-model`, a roofline of published figures which nobody measured, and `onnxruntime-cpu` under the price list of bench/ocggs.py. Costs are
@@ -55,7 +56,8 @@ def compare(network, target, search, prices, budget):
         keep |= {key: layouts[key] for key in ("laid_out", "changes", "changes_cost", "bound")}
         row["modes"][layouts["mode"]] = keep
     shown = " ".join(f"{mode} {row['modes'][mode]['cost'] / 1e6:.4f}" for mode in MODES)
-    print(f"{network:22} {target:16} {row['input'] / 1e6:10.4f} ms: {shown}  {sum(m['seconds'] for m in row['modes'].values()):.1f} s", flush=True)
+    seconds = sum(mode["seconds"] for mode in row["modes"].values())
+    print(f"{network:22} {target:16} {row['input'] / 1e6:10.4f} ms: {shown}  {seconds:.1f} s", flush=True)
     return row
 
 
@@ -141,7 +143,8 @@ def pace(rows):
 
 
 def table(rows):
-    lines = ["| network | nodes | input, ms | " + " | ".join(f"`{mode}`" for mode in MODES) + " | best other / `joint` | laid out | changes |"]
+    heads = ["network", "nodes", "input, ms", *(f"`{mode}`" for mode in MODES), "best other / `joint`", "laid out", "changes"]
+    lines = [f"| {' | '.join(heads)} |"]
     lines.append("|---|---:|---:|" + "---:|" * (len(MODES) + 3))
     for row in rows:
         least = min(cost(row, mode) for mode in MODES)
@@ -158,24 +161,26 @@ def write(results):
     about = (
         f"Revision {results['revision']}, {results['date']}, {results['processor']}, one core; search: {results['search']}, at most"
         f" {results['budget']} for each order. Speed-ups are those of the price list: nothing here was timed. `none`: rewrites, with"
-        " everything in the plain layout. `only`: layouts, and no rewrites. `last`: rewrites as with `none`, then layouts. `first`: layouts,"
-        " then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs what it costs"
-        " in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in other layouts than"
-        " the plain one; changes: values that are brought into another layout."
+        " everything in the plain layout. `only`: layouts, and no rewrites. `last`: rewrites as with `none`, then layouts. `first`:"
+        " layouts, then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs what it costs"
+        " in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in other layouts"
+        " than the plain one; changes: values that are brought into another layout."
     )
-    text = ["<!-- Made by bench/layout.py from bench/results/layout.json. Do not edit. -->", "# Layouts chosen with rewrites, before, or after", ""]
+    text = ["<!-- Made by bench/layout.py from bench/results/layout.json. Do not edit. -->"]
+    text += ["# Layouts chosen with rewrites, before, or after", ""]
     text += [textwrap.fill(about, exact.WIDTH), ""]
     notes = {
-        "gpu-model": "Prices are a model, and no GPU was there to measure on. `crates/cost/targets/gpu-model.json` has the figures and where"
-        " they come from: those that NVIDIA publishes for the A100, and 2 us for launching a kernel, which is assumed.",
+        "gpu-model": "Prices are a model, and no GPU was there to measure on. `crates/cost/targets/gpu-model.json` has the figures and"
+        " where they come from: those that NVIDIA publishes for the A100, and 2 us for launching a kernel, which is assumed.",
         "onnxruntime-cpu": "The runtime chooses its blocked layout by itself, so the columns differ only in what the search knows of that."
-        " Operators cost what the recorded list says, without the changes that it charges for; these cost what was measured for reorders. Since"
-        " the runtime lays out every result, `none`, `last` and `first` are one, and `only` is the input.",
+        " Operators cost what the recorded list says, without the changes that it charges for; these cost what was measured for reorders."
+        " Since the runtime lays out every result, `none`, `last` and `first` are one, and `only` is the input.",
     }
     for target, title in TARGETS.items():
         rows = [row for row in results["rows"] if row["target"] == target]
         if rows:
-            text += [f"## {title} (`{target}`)", "", textwrap.fill(notes[target], exact.WIDTH), "", textwrap.fill(summary(rows), exact.WIDTH), ""]
+            text += [f"## {title} (`{target}`)", "", textwrap.fill(notes[target], exact.WIDTH), ""]
+            text += [textwrap.fill(summary(rows), exact.WIDTH), ""]
             if target == "onnxruntime-cpu" and results.get("reorders"):
                 text += [textwrap.fill(checked(results), exact.WIDTH), ""]
             text += [textwrap.fill(pace(rows), exact.WIDTH), "", *table(rows), ""]
@@ -185,6 +190,7 @@ def write(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="networks that match, as a pattern of names; all of them if not given")
+    parser.add_argument("--skip", action="append", default=[], help="networks that match are left out")
     parser.add_argument("--target", action="append", choices=list(TARGETS), help="targets; all of them if not given")
     parser.add_argument("--search", default="greedy", help="the search")
     parser.add_argument("--budget", default="10s", help="of each search")
@@ -202,6 +208,7 @@ def main():
         results = known if options.page or options.check else results | {key: known[key] for key in ("rows", "reorders") if key in known}
     seen = {(row["network"], row["target"]) for row in results["rows"]}
     wanted = [name for name in exact.networks() if not options.only or any(fnmatch.fnmatch(name, pattern) for pattern in options.only)]
+    wanted = [name for name in wanted if not any(fnmatch.fnmatch(name, pattern) for pattern in options.skip)]
     until = time.monotonic() + 60 * options.minutes if options.minutes else None
     with tempfile.TemporaryDirectory() as scratch:
         prices = models.unpacked(exact.PRICES, scratch)

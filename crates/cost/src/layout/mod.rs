@@ -19,14 +19,15 @@ mod laid_out;
 mod min_sum;
 mod problem;
 mod prune;
+mod spec;
 mod storage;
+mod subject;
 mod target;
 
 pub use assign::{Assignment, Relaid};
 pub use kernel::{Kernel, Kernels, kernels};
 pub use laid_out::LaidOut;
 pub use min_sum::{Labelling, MinSum};
+pub use spec::{Condition, KernelPrice, KernelSpec};
 pub use storage::{Storage, is_view};
-pub use target::{
-    Block, Change, Chooser, Condition, KernelPrice, KernelSpec, Layout, LayoutId, LayoutTarget, PLAIN, Rate, TargetError, names,
-};
+pub use target::{Block, Change, Chooser, Layout, LayoutId, LayoutTarget, PLAIN, Rate, TargetError, names};
