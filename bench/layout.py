@@ -100,6 +100,10 @@ def beside(row):
     return min(cost(row, mode) for mode in MODES if mode != "joint") / cost(row, "joint")
 
 
+def filled(text):
+    return textwrap.fill(text, exact.WIDTH, break_on_hyphens=False)
+
+
 def geomean(values):
     values = list(values)
     return math.exp(sum(map(math.log, values)) / len(values))
@@ -123,8 +127,8 @@ def summary(rows):
     said += f" It is dearer than one of them on {len(worse)}" + (f": {listed(worse)}." if worse else ".")
     open_ = [row["network"] for row in rows if any(mode["bound"] < mode["cost"] for mode in row["modes"].values())]
     if rows[0]["target"] != "onnxruntime-cpu":
-        said += f" Layouts are shown to be the cheapest for their graph on all networks but {len(open_)}"
-        said += f" ({', '.join(open_)})." if open_ else "."
+        said += " Layouts are shown to be the cheapest for their graph on all networks"
+        said += f" but {', '.join(open_)}." if open_ else "."
     late = [row["network"] for row in rows if not all(mode["complete"] for name, mode in row["modes"].items() if name != "only")]
     if late:
         said += f" A search ran out of time on {', '.join(late)}."
@@ -162,13 +166,15 @@ def write(results):
         f"Revision {results['revision']}, {results['date']}, {results['processor']}, one core; search: {results['search']}, at most"
         f" {results['budget']} for each order. Speed-ups are those of the price list: nothing here was timed. `none`: rewrites, with"
         " everything in the plain layout. `only`: layouts, and no rewrites. `last`: rewrites as with `none`, then layouts. `first`:"
-        " layouts, then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs what it costs"
-        " in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in other layouts"
+        " layouts, then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs what it"
+        " costs in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in other layouts"
         " than the plain one; changes: values that are brought into another layout."
     )
+    if results.get("left_out"):
+        about += f" Left out, for the time that they take: {', '.join(results['left_out'])}."
     text = ["<!-- Made by bench/layout.py from bench/results/layout.json. Do not edit. -->"]
     text += ["# Layouts chosen with rewrites, before, or after", ""]
-    text += [textwrap.fill(about, exact.WIDTH), ""]
+    text += [filled(about), ""]
     notes = {
         "gpu-model": "Prices are a model, and no GPU was there to measure on. `crates/cost/targets/gpu-model.json` has the figures and"
         " where they come from: those that NVIDIA publishes for the A100, and 2 us for launching a kernel, which is assumed.",
@@ -179,11 +185,11 @@ def write(results):
     for target, title in TARGETS.items():
         rows = [row for row in results["rows"] if row["target"] == target]
         if rows:
-            text += [f"## {title} (`{target}`)", "", textwrap.fill(notes[target], exact.WIDTH), ""]
-            text += [textwrap.fill(summary(rows), exact.WIDTH), ""]
+            text += [f"## {title} (`{target}`)", "", filled(notes[target]), ""]
+            text += [filled(summary(rows)), ""]
             if target == "onnxruntime-cpu" and results.get("reorders"):
-                text += [textwrap.fill(checked(results), exact.WIDTH), ""]
-            text += [textwrap.fill(pace(rows), exact.WIDTH), "", *table(rows), ""]
+                text += [filled(checked(results)), ""]
+            text += [filled(pace(rows)), "", *table(rows), ""]
     DOCS.write_text("\n".join(text))
 
 
@@ -222,6 +228,9 @@ def main():
                 results["rows"].append(compare(network, target, options.search, prices, options.budget))
                 options.json.parent.mkdir(parents=True, exist_ok=True)
                 options.json.write_text(json.dumps(results, indent=1) + "\n")
+    kept = {row["network"] for row in results["rows"]}
+    results["left_out"] = [network for network in exact.networks() if network not in kept]
+    options.json.write_text(json.dumps(results, indent=1) + "\n")
     if options.json == RESULTS:
         write(results)
 
