@@ -166,9 +166,9 @@ def write(results):
         f"Revision {results['revision']}, {results['date']}, {results['processor']}, one core; search: {results['search']}, at most"
         f" {results['budget']} for each order. Speed-ups are those of the price list: nothing here was timed. `none`: rewrites, with"
         " everything in the plain layout. `only`: layouts, and no rewrites. `last`: rewrites as with `none`, then layouts. `first`:"
-        " layouts, then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs what it"
-        " costs in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in other layouts"
-        " than the plain one; changes: values that are brought into another layout."
+        " layouts, then rewrites, where operators like those of the input keep their layouts. `joint`: every state of the search costs"
+        " what it costs in its best layouts. Bold: within a thousandth of the cheapest. Laid out: operators of the result of `joint` in"
+        " other layouts than the plain one; changes: values that are brought into another layout."
     )
     if results.get("left_out"):
         about += f" Left out, for the time that they take: {', '.join(results['left_out'])}."

@@ -320,7 +320,7 @@ mod tests {
             let layouts = row.layouts.as_ref().expect("there is a target");
             assert!(layouts.bound <= row.cost && layouts.changes_cost < row.cost, "{row:?}");
             assert_eq!(layouts.mode == LayoutMode::None, layouts.laid_out == 0, "{row:?}");
-            assert_eq!(layouts.mode == LayoutMode::Only, row.rewrites == 0, "{row:?}");
+            assert!(layouts.mode != LayoutMode::Only || row.rewrites == 0, "{row:?}");
         }
         let unknown = CompareRequest { target: Some("no-such-target".into()), ..request };
         let why = compare(&unknown, &|| false, &mut |_| {}).expect_err("there is none").to_string();
