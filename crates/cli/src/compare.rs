@@ -10,6 +10,7 @@ use crate::progress::Progress;
 use crate::search::Search;
 use regraft::compare::{CompareRequest, Comparison, Searched};
 use regraft::error::Failure;
+use regraft::layouts::LayoutMode;
 use regraft::render::{count, lines, plain_table, seconds};
 use regraft::units::{parse_duration, show_bytes, show_ns};
 
@@ -27,6 +28,13 @@ pub struct Args {
     steps: Option<u16>,
     #[command(flatten)]
     priced: Priced,
+    /// Choose among the layouts of this target: onnxruntime-cpu, gpu-model, or a file that describes
+    /// one
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// When layouts are chosen, separated by commas
+    #[arg(long, value_name = "WHEN", value_enum, value_delimiter = ',', default_value = "none,only,last,first,joint", requires = "target")]
+    layout: Vec<Layout>,
     /// Time that each search may take
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     budget: Duration,
@@ -38,10 +46,38 @@ pub struct Args {
     json: bool,
 }
 
+/// Values of `--layout`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Layout {
+    /// Never.
+    None,
+    /// For the model as it is, which is not rewritten.
+    Only,
+    /// After the rewrites.
+    Last,
+    /// Before the rewrites.
+    First,
+    /// With the rewrites: every state costs what it costs in its best layouts.
+    Joint,
+}
+
+impl Layout {
+    fn mode(self) -> LayoutMode {
+        match self {
+            Layout::None => LayoutMode::None,
+            Layout::Only => LayoutMode::Only,
+            Layout::Last => LayoutMode::Last,
+            Layout::First => LayoutMode::First,
+            Layout::Joint => LayoutMode::Joint,
+        }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   regraft compare resnet-50
   regraft compare model.onnx --search greedy,exact,sample --steps 10
+  regraft compare resnet-50 --search auto --target gpu-model
   regraft compare paper-sru --search table,exact --steps 3 --frozen --json";
 
 /// Runs the command.
@@ -49,6 +85,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     interrupt::catch("telling what was searched so far");
     let request = CompareRequest {
         prices: args.priced.prices.clone(),
+        target: args.target.clone(),
+        layouts: args.layout.iter().map(|layout| layout.mode()).collect(),
         shapes: args.priced.shape.clone(),
         binds: args.priced.bind.clone(),
         rules: args.priced.rules.clone(),
@@ -80,7 +118,8 @@ fn optimal(row: &Searched) -> String {
 
 fn shown(comparison: &Comparison, console: &Console) -> String {
     let least = comparison.searches.iter().map(|row| row.cost).min().unwrap_or(comparison.cost);
-    let best: Vec<&str> = comparison.searches.iter().filter(|row| row.cost == least).map(|row| row.search.as_str()).collect();
+    let name = |row: &Searched| row.layouts.as_ref().map_or(row.search.clone(), |layouts| format!("{} ({})", row.search, layouts.mode));
+    let best: Vec<String> = comparison.searches.iter().filter(|row| row.cost == least).map(name).collect();
     let verdict = format!(
         "verdict: {} -> {} by {} · {} of {}, priced by {}",
         show_ns(comparison.cost as f64),
@@ -93,8 +132,28 @@ fn shown(comparison: &Comparison, console: &Console) -> String {
     if console.quiet {
         return verdict;
     }
-    let mut table = plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "optimal"], &[1, 2, 3, 4, 5, 6]);
+    let mut table = match comparison.target {
+        None => plain_table(&["search", "cost", "speed-up", "rewrites", "states", "time", "memory", "optimal"], &[1, 2, 3, 4, 5, 6]),
+        Some(_) => plain_table(
+            &["search", "layouts", "cost", "speed-up", "rewrites", "laid out", "changes", "states", "time"],
+            &[2, 3, 4, 5, 6, 7, 8],
+        ),
+    };
     for row in &comparison.searches {
+        if let Some(layouts) = &row.layouts {
+            table.add_row([
+                row.search.clone(),
+                layouts.mode.to_string(),
+                show_ns(row.cost as f64),
+                format!("{:.4}x", row.speedup),
+                row.rewrites.to_string(),
+                layouts.laid_out.to_string(),
+                format!("{} ({})", layouts.changes, show_ns(layouts.changes_cost as f64)),
+                row.states.to_string(),
+                row.seconds.map_or_else(String::new, seconds),
+            ]);
+            continue;
+        }
         table.add_row([
             row.search.clone(),
             show_ns(row.cost as f64),

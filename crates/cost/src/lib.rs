@@ -6,6 +6,7 @@
 //! | price by what a runtime really ran | [`Measured`]: [`Measured::observe`] learns, [`CostModel::price`] tells |
 //! | keep prices between runs | [`Measured::load`], [`Measured::save`] |
 //! | see where the time of a profile goes | [`Attribution`] |
+//! | choose in which order tensors are stored | [`layout`] |
 //! | know how far a model is from what its machine can do | [`Ceiling`], [`Arithmetic`], [`spots`] |
 //! | show prices, judge predictions | [`describe`], [`Calibration`] |
 //!
@@ -23,6 +24,7 @@
 pub mod attribute;
 pub mod fingerprint;
 pub mod headroom;
+pub mod layout;
 pub mod measured;
 pub mod model;
 pub mod names;
@@ -36,6 +38,7 @@ pub mod workload;
 pub use attribute::{Attribution, Charge};
 pub use fingerprint::fingerprint;
 pub use headroom::{Arithmetic, Ceiling, Spot, spots};
+pub use layout::{LaidOut, LayoutTarget};
 pub use measured::{Fit, Knowledge, Learned, Measured, Observation, Pricing, Source};
 pub use model::{CostModel, Ns};
 pub use names::NameTable;

@@ -2,6 +2,8 @@
 
 use regraft_ir::{Graph, NodeId};
 
+use crate::layout::LaidOut;
+
 /// A cost in nanoseconds of the target machine, elapsed with the threads that a model runs on.
 ///
 /// Integers, so that sums do not depend on order and undoing a change restores a total bit for bit.
@@ -21,6 +23,12 @@ pub trait CostModel: Sync {
     /// What one run costs besides its nodes.
     fn overhead(&self) -> Ns {
         0
+    }
+
+    /// The layouts to choose from; without them, a graph costs what its nodes cost. With them,
+    /// [`CostModel::price`] is that of the plain kernel of a node.
+    fn layouts(&self) -> Option<&LaidOut<'_>> {
+        None
     }
 
     /// The price of a whole graph.

@@ -6,8 +6,9 @@ use regraft_ir::{Bindings, Graph, Kernel, NodeId, Op, OpKind};
 use crate::model::{CostModel, Ns};
 use crate::workload::Workload;
 
-/// Speeds of one core of a machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Speeds of one core of a machine, or of a device.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Dense products and convolutions, in flop per ns.
     pub dense: f64,

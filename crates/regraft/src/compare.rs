@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, Measured, Pricing, Roofline, Target};
+use regraft_cost::{CostModel, LayoutTarget, Measured, Pricing, Roofline, Target};
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::Model;
 use regraft_rules::{Library, Writable};
@@ -12,7 +12,8 @@ use regraft_search::{Engine, Matcher, Region};
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::optimize::{Search, clean, read_library};
+use crate::layouts::{LayoutMode, Layouts, Stage};
+use crate::optimize::{Search, SearchKind, clean, read_library};
 use crate::sizes::Sizes;
 use crate::speed::InModel;
 use crate::units::ShapeArg;
@@ -26,6 +27,10 @@ pub struct CompareRequest {
     pub searches: Vec<Search>,
     /// Measured prices, as `regraft cost export` writes them; the analytic roofline without.
     pub prices: Option<PathBuf>,
+    /// The target whose layouts are chosen, by its name or file; without one, there is one layout.
+    pub target: Option<String>,
+    /// When layouts are chosen, if there is a target: each search runs once for each of these.
+    pub layouts: Vec<LayoutMode>,
     /// Sizes of inputs.
     pub shapes: Vec<ShapeArg>,
     /// Values of symbols.
@@ -43,7 +48,8 @@ impl CompareRequest {
     /// A request with the defaults of the command line.
     pub fn new(model: impl Into<PathBuf>, searches: Vec<Search>) -> CompareRequest {
         let (prices, shapes, binds, rules) = Default::default();
-        CompareRequest { model: model.into(), searches, prices, shapes, binds, rules, budget: Duration::from_secs(60), frozen: false }
+        let (budget, layouts) = (Duration::from_secs(60), LayoutMode::ALL.to_vec());
+        CompareRequest { model: model.into(), searches, prices, target: None, layouts, shapes, binds, rules, budget, frozen: false }
     }
 }
 
@@ -58,7 +64,10 @@ pub struct Comparison {
     pub rules: usize,
     /// The price list: `roofline`, or the file.
     pub prices: String,
-    /// What a run of the model costs, ns.
+    /// The target whose layouts are chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// What a run of the model costs, ns: in the plain layout, unless the target chooses others.
     pub cost: u64,
     /// One row for each search.
     pub searches: Vec<Searched>,
@@ -69,6 +78,9 @@ pub struct Comparison {
 pub struct Searched {
     /// Its name.
     pub search: String,
+    /// The layouts of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layouts: Option<Layouts>,
     /// What a run costs then, ns.
     pub cost: u64,
     /// Cost before divided by cost after.
@@ -121,35 +133,61 @@ pub fn compare(request: &CompareRequest, stop: &dyn Fn() -> bool, begins: &mut d
     let model = read(&request.model)?;
     let library = read_library(&request.rules)?;
     let symbols = Sizes::declared(&model, &request.shapes, &request.binds)?.symbols;
-    let (prices, name) = prices(request.prices.as_deref(), symbols)?;
+    let target = request.target.as_deref().map(LayoutTarget::read).transpose()?;
+    let (prices, name) = match target.as_ref().and_then(|target| target.machine) {
+        Some(machine) if request.prices.is_none() => {
+            (Box::new(Roofline { bindings: symbols.clone(), machine }) as Box<dyn CostModel>, "the target's roofline".into())
+        }
+        _ => prices(request.prices.as_deref(), symbols.clone())?,
+    };
     let graph = clean(model.graph()).0;
     let writable = InModel(model.speller());
+    let stage = target.as_ref().map(|target| Stage::new(&*prices, target, symbols, &graph));
     let mut comparison = Comparison {
         model: request.model.display().to_string(),
         nodes: graph.len(),
         rules: library.rules().len(),
         prices: name,
-        cost: prices.total(&graph),
+        target: target.as_ref().map(|target| target.name.clone()),
+        cost: stage.as_ref().map_or_else(|| prices.total(&graph), |stage| stage.judged(LayoutMode::None, &graph).0),
         searches: Vec::new(),
     };
+    let before = comparison.cost;
     for search in &request.searches {
-        if stop() {
-            break;
+        let Some(stage) = &stage else {
+            if stop() {
+                break;
+            }
+            begins(&search.to_string());
+            comparison.searches.push(searched(request, (&graph, &*prices), (&library, &writable), *search, stop).0);
+            continue;
+        };
+        for mode in &request.layouts {
+            if stop() {
+                break;
+            }
+            begins(&format!("{search}, layouts {mode}"));
+            let never = || *mode == LayoutMode::Only || stop();
+            let prices = (&graph, stage.searched(*mode));
+            let (mut row, result) = searched(request, prices, (&library, &writable), *search, &never);
+            let (cost, layouts) = stage.judged(*mode, if *mode == LayoutMode::Only { &graph } else { &result });
+            // Regions are proved by prices that add up.
+            row.regions.clear();
+            row.optimal &= search.kind != SearchKind::Exact;
+            comparison.searches.push(Searched { cost, speedup: before as f64 / cost.max(1) as f64, layouts: Some(layouts), ..row });
         }
-        begins(&search.to_string());
-        comparison.searches.push(searched(request, (&graph, &*prices), (&library, &writable), *search, stop));
     }
     Ok(comparison)
 }
 
-/// Runs one search.
+/// Runs one search; also what it makes of the model.
 fn searched(
     request: &CompareRequest,
     (graph, prices): (&Graph, &dyn CostModel),
     (library, writable): (&Library, &dyn Writable),
     search: Search,
     stop: &dyn Fn() -> bool,
-) -> Searched {
+) -> (Searched, Graph) {
     let resident = reset_peak();
     let start = Instant::now();
     let until = start + request.budget;
@@ -161,8 +199,12 @@ fn searched(
     let (outcome, regions) = strategy.search_regions(&mut engine, &mut matcher, &mut budget);
     let (seconds, peak) = (start.elapsed().as_secs_f64(), peak().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
     let (cost, rewrites) = outcome.scripts.first().map_or((before, 0), |best| (best.cost, best.moves.len()));
-    Searched {
+    if let Some(best) = outcome.scripts.first() {
+        best.moves.iter().for_each(|step| engine.apply(step));
+    }
+    let row = Searched {
         search: search.to_string(),
+        layouts: None,
         cost,
         speedup: before as f64 / cost.max(1) as f64,
         rewrites,
@@ -172,7 +214,8 @@ fn searched(
         regions: regions.into_iter().map(told).collect(),
         seconds: (!request.frozen).then_some(seconds),
         peak_bytes: peak.filter(|_| !request.frozen),
-    }
+    };
+    (row, engine.into_graph())
 }
 
 fn told(region: Region) -> SearchedRegion {
@@ -260,6 +303,28 @@ mod tests {
         let [row] = told.searches.as_slice() else { panic!("one search") };
         assert!(!row.optimal && row.regions.iter().any(|region| !region.proved), "{row:?}");
         assert!(row.regions.iter().all(|region| region.saved <= region.cost && region.states > 0), "{row:?}");
+    }
+
+    #[test]
+    fn layouts_chosen_with_rewrites_beside_before_and_after() {
+        let target = Some("gpu-model".to_owned());
+        let request = CompareRequest { frozen: true, target, ..CompareRequest::new("paper-resnet-n2", vec![SearchKind::Greedy.into()]) };
+        let told = compare(&request, &|| false, &mut |_| {}).expect("a network");
+        let cost = |mode: LayoutMode| {
+            let of = |row: &&Searched| row.layouts.as_ref().is_some_and(|layouts| layouts.mode == mode);
+            told.searches.iter().find(of).map_or(0, |row| row.cost)
+        };
+        let [none, only, last, first, joint] = LayoutMode::ALL.map(cost);
+        assert!(0 < joint && joint <= last && last <= none && only < told.cost && first > 0, "{told:?}");
+        for row in &told.searches {
+            let layouts = row.layouts.as_ref().expect("there is a target");
+            assert!(layouts.bound <= row.cost && layouts.changes_cost < row.cost, "{row:?}");
+            assert_eq!(layouts.mode == LayoutMode::None, layouts.laid_out == 0, "{row:?}");
+            assert!(layouts.mode != LayoutMode::Only || row.rewrites == 0, "{row:?}");
+        }
+        let unknown = CompareRequest { target: Some("no-such-target".into()), ..request };
+        let why = compare(&unknown, &|| false, &mut |_| {}).expect_err("there is none").to_string();
+        assert!(why.contains("gpu-model"), "{why}");
     }
 
     #[test]

@@ -105,6 +105,12 @@ impl From<regraft_runtime::StoreError> for Failure {
     }
 }
 
+impl From<regraft_cost::layout::TargetError> for Failure {
+    fn from(error: regraft_cost::layout::TargetError) -> Failure {
+        Failure::new(error).hint("docs/guide/layouts.md says how a target is described")
+    }
+}
+
 impl From<regraft_rules::RuleError> for Failure {
     fn from(error: regraft_rules::RuleError) -> Failure {
         let failure = Failure::new(format!("{}:{}:{}: {}", error.file, error.line, error.column, error.message));

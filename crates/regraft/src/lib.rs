@@ -44,6 +44,7 @@ pub mod file;
 pub mod freeze;
 mod ground;
 pub mod histogram;
+pub mod layouts;
 pub mod limits;
 pub mod optimize;
 mod plain;

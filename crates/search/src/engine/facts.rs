@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::ops::{Index, IndexMut};
 
+use regraft_cost::layout::Kernels;
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::{Graph, NodeId, Op, OpKind};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -26,6 +27,8 @@ pub(super) struct Fact {
     pub(super) share: u128,
     /// What this node costs.
     pub(super) price: Ns,
+    /// Which of the known kernels it can be computed by, if layouts are to be chosen.
+    pub(super) kernels: u32,
     /// It has a single reader: what its reader costs may depend on that.
     pub(super) has_one_reader: bool,
 }
@@ -36,14 +39,20 @@ pub(super) struct Facts<'a> {
     of: Vec<Fact>,
     /// The nodes of the graph by their identities.
     nodes: HashMap<u128, SmallVec<[NodeId; 2]>, BuildHasherDefault<Scrambled>>,
-    /// Prices obtained from the model so far, by what they depend on.
-    prices: FxHashMap<u64, Ns>,
+    /// Prices obtained from the model so far, by what they depend on, and which kernels come with them.
+    prices: FxHashMap<u64, (Ns, u32)>,
+    /// The kernels that nodes can be computed by.
+    kernels: Vec<Kernels>,
+    /// What states cost in their layouts, by their keys.
+    totals: FxHashMap<u128, Ns>,
 }
 
 impl<'a> Facts<'a> {
     /// No facts yet.
     pub(super) fn new(model: &'a dyn CostModel) -> Facts<'a> {
-        Facts { model, of: Vec::new(), nodes: HashMap::default(), prices: FxHashMap::default() }
+        let kernels = vec![Kernels::default()];
+        let (nodes, prices, totals) = (HashMap::default(), FxHashMap::default(), FxHashMap::default());
+        Facts { model, of: Vec::new(), nodes, prices, kernels, totals }
     }
 
     /// Where the prices come from.
@@ -118,11 +127,12 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The price of a node, cached by its core and the kinds around it.
-    pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> Ns {
+    /// The price of a node and its kernels, cached by its core and the kinds around it.
+    pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> (Ns, u32) {
         let node = graph.node(id);
-        if node.constant || matches!(node.op.kind(), OpKind::Input) {
-            return 0;
+        let has_layouts = self.model.layouts().is_some();
+        if node.constant || !has_layouts && matches!(node.op.kind(), OpKind::Input) {
+            return (0, 0);
         }
         let mut hasher = FxHasher::default();
         self[id].core.hash(&mut hasher);
@@ -136,13 +146,30 @@ impl<'a> Facts<'a> {
             sum.wrapping_add(one.finish())
         });
         (readers, graph.feeds_output(id)).hash(&mut hasher);
-        *self.prices.entry(hasher.finish()).or_insert_with(|| self.model.price(graph, id))
+        let kernels = &mut self.kernels;
+        *self.prices.entry(hasher.finish()).or_insert_with(|| {
+            let price = self.model.price(graph, id);
+            let Some(layouts) = self.model.layouts() else { return (price, 0) };
+            kernels.push(layouts.kernels(graph, id, price));
+            (price, kernels.len() as u32 - 1)
+        })
+    }
+
+    /// What the state with this key costs in its layouts; `None` if there are none to choose from.
+    pub(super) fn total(&mut self, graph: &Graph, key: u128) -> Option<Ns> {
+        let layouts = self.model.layouts()?;
+        if let Some(total) = self.totals.get(&key) {
+            return Some(*total);
+        }
+        let total = layouts.total_of(graph, &|id| &self.kernels[self[id].kernels as usize]);
+        self.totals.insert(key, total);
+        Some(total)
     }
 
     /// Records what a node costs where it is now.
-    pub(super) fn set_price(&mut self, graph: &Graph, id: NodeId, price: Ns) {
+    pub(super) fn set_price(&mut self, graph: &Graph, id: NodeId, (price, kernels): (Ns, u32)) {
         let fact = &mut self[id];
-        fact.price = price;
+        (fact.price, fact.kernels) = (price, kernels);
         fact.has_one_reader = graph.node(id).users.len() == 1;
     }
 

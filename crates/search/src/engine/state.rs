@@ -19,6 +19,9 @@ pub struct Engine<'a> {
     facts: Facts<'a>,
     key: u128,
     outputs_share: u128,
+    /// What the overhead of a run and the nodes cost, each by itself.
+    sum: Ns,
+    /// What the graph costs: another cost than that if there are layouts to choose from.
     cost: Ns,
     steps: Vec<Step>,
     /// Previous facts of the nodes that steps changed, in the order of the steps.
@@ -31,20 +34,21 @@ impl<'a> Engine<'a> {
     pub fn new(graph: Graph, model: &'a dyn CostModel) -> Engine<'a> {
         let mut facts = Facts::new(model);
         facts.fit(&graph);
-        let (mut key, mut cost) = (0u128, model.overhead());
+        let (mut key, mut sum) = (0u128, model.overhead());
         for id in graph.topological() {
             let node = graph.node(id);
             facts.admit(&graph, id, core(&node.op, node.inputs.iter().map(|v| graph.ty(*v))));
             let price = facts.price(&graph, id);
             facts.set_price(&graph, id, price);
-            cost = cost.saturating_add(price);
+            sum = sum.saturating_add(price.0);
         }
         for id in graph.ids() {
             facts[id].share = facts.share(&graph, id);
             key = key.wrapping_add(facts[id].share);
         }
         let outputs_share = facts.share_of_outputs(&graph);
-        Engine { graph, facts, key, outputs_share, cost, steps: Vec::new(), log: Vec::new(), counters: Counters::default() }
+        let cost = facts.total(&graph, key.wrapping_add(outputs_share)).unwrap_or(sum);
+        Engine { graph, facts, key, outputs_share, sum, cost, steps: Vec::new(), log: Vec::new(), counters: Counters::default() }
     }
 
     /// The current graph.
@@ -101,14 +105,14 @@ impl<'a> Engine<'a> {
 
     /// Applies a move found in this very state.
     pub fn apply(&mut self, step: &Move) {
-        let (key, cost, outputs_share, facts) = (self.key, self.cost, self.outputs_share, self.log.len());
+        let (key, sum, cost, outputs_share, facts) = (self.key, self.sum, self.cost, self.outputs_share, self.log.len());
         let (patch, place) = step.edit();
         let applied = self.graph.apply_at(patch, |id| place[id.0 as usize]);
         self.facts.fit(&self.graph);
         for (id, _) in &applied.removed {
             let gone = self.facts.dismiss(*id);
             self.key = self.key.wrapping_sub(gone.share);
-            self.cost -= gone.price;
+            self.sum -= gone.price;
             self.log.push((*id, gone));
         }
         let (rewired, repriced) = (rewired(&self.graph, &applied), repriced(&self.graph, &self.facts, &applied));
@@ -124,15 +128,16 @@ impl<'a> Engine<'a> {
         }
         for id in repriced {
             let (before, price) = (self.facts[id].price, self.facts.price(&self.graph, id));
-            self.cost = self.cost - before + price;
+            self.sum = self.sum - before + price.0;
             self.facts.set_price(&self.graph, id, price);
         }
         if !applied.outputs.is_empty() {
             self.outputs_share = self.facts.share_of_outputs(&self.graph);
         }
+        self.cost = self.facts.total(&self.graph, self.key()).unwrap_or(self.sum);
         self.counters.applied += 1;
         let (adds_paths, drops_paths) = (step.adds_paths(), step.drops_paths());
-        self.steps.push(Step { applied, adds_paths, drops_paths, facts, key, cost, outputs_share });
+        self.steps.push(Step { applied, adds_paths, drops_paths, facts, key, sum, cost, outputs_share });
     }
 
     /// Undoes the latest move; false at the start state.
@@ -151,7 +156,7 @@ impl<'a> Engine<'a> {
                 self.facts[id] = old;
             }
         }
-        (self.key, self.cost, self.outputs_share) = (step.key, step.cost, step.outputs_share);
+        (self.key, self.sum, self.cost, self.outputs_share) = (step.key, step.sum, step.cost, step.outputs_share);
         self.counters.undone += 1;
         true
     }

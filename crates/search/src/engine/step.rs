@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub(super) facts: usize,
     /// The previous key.
     pub(super) key: u128,
+    /// What nodes cost before, each by itself.
+    pub(super) sum: Ns,
     /// The previous cost.
     pub(super) cost: Ns,
     /// What the outputs added to the key before.
