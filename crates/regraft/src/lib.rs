@@ -47,6 +47,7 @@ pub mod histogram;
 pub mod limits;
 pub mod optimize;
 mod plain;
+mod priced;
 pub mod ranges;
 mod refused;
 pub mod render;

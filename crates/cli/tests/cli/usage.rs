@@ -26,6 +26,7 @@ const COMMANDS: [(&str, &str); 23] = [
     ("egraph extract", "--method"),
     ("egraph bench", "FOLDER"),
     ("egraph dump", "--iterations"),
+    ("egraph search", "--seed"),
     ("help optimize", "--min-speedup"),
 ];
 
