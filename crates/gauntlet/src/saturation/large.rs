@@ -1,12 +1,15 @@
-//! One large e-graph: sums of many terms, in any order.
+//! One large e-graph: many sums, each in any order.
+
+use std::fmt::Write;
 
 use anyhow::{Context, Result, ensure};
 use regraft_ir::text;
 use regraft_rules::{Anything, Library, parse};
 use regraft_saturate::{Growth, Limits, Rules};
 
-/// Terms of the sum: 4.8 million sums of two parts in all.
-const TERMS: usize = 14;
+/// Terms of a sum: 966 additions, and the terms, when nothing more is new.
+const TERMS: usize = 7;
+const SATURATED: usize = 966 + TERMS;
 /// Bytes of resident memory that an e-node may take.
 const BYTES: u64 = 4096;
 const RULES: &str = "
@@ -14,10 +17,17 @@ const RULES: &str = "
 
 /// Grows an e-graph of so many e-nodes; how large it is, and the peak of memory in bytes.
 pub fn grown(nodes: usize) -> Result<(usize, u64)> {
-    let terms: Vec<String> = (0..TERMS).map(|at| format!("x{at}: f32[4]")).collect();
-    let sums: Vec<String> =
-        (1..TERMS).map(|at| format!("s{at} = Add({}, x{at})", if at == 1 { "x0".into() } else { format!("s{}", at - 1) })).collect();
-    let graph = text::parse(&format!("graph ({}) {{ {} output s{} }}", terms.join(", "), sums.join(" "), TERMS - 1))?;
+    let sums = nodes / SATURATED + 1;
+    let inputs: Vec<String> = (0..sums * TERMS).map(|at| format!("x{at}: f32[4]")).collect();
+    let mut body = String::new();
+    for sum in 0..sums {
+        for at in 1..TERMS {
+            let left = if at == 1 { format!("x{}", sum * TERMS) } else { format!("s{sum}_{}", at - 1) };
+            let _ = write!(body, "s{sum}_{at} = Add({left}, x{}) ", sum * TERMS + at);
+        }
+    }
+    let outputs: Vec<String> = (0..sums).map(|sum| format!("s{sum}_{}", TERMS - 1)).collect();
+    let graph = text::parse(&format!("graph ({}) {{ {body} output {} }}", inputs.join(", "), outputs.join(", ")))?;
     let library = Library::new(parse("large", RULES)?)?;
     let rules = Rules::of(&library)?;
     let mut growth = Growth::new(graph, &rules, &Anything, Limits { nodes, iterations: 100, ..Limits::default() });
