@@ -203,8 +203,8 @@ def document(found):
         A search is told to end after {found['budget']} (`>`)."""
     table2 = f"""At most {NODES:,} operators, without a descent at the end. What is saved of a run, in percent of the input, priced in context; mean and
         deviation of {found['seeds']} seeds. Pairs are the methods of extraction within simulations and at the end: `tree` is the paper's DCF,
-        `shared` its OCF, `sets` is `greedy-dag` without local search. `saturation` is TENSAT's search within the same limit. Times are
-        processor time on one thread, reading prices included. Last column: time of the paper's search with OCF/ILP."""
+        `shared` its OCF, `sets` is `greedy-dag` without local search. `saturation` is TENSAT's search within the same limit; tree search
+        tries that, too, and so is never above it. Times are processor time on one thread, reading prices included. Last column: time of the paper's search with OCF/ILP."""
     exact = """What `exact` and the better of `saturate` and `mcts` end with, where the two differ. E-graphs win where products must be taken
         apart and put together in another order before anything is gained: each step alone costs more, and `exact` would have to visit all
         of the states between. `exact` wins where one choice needs many operators at once: with a limit on operators, they are made for
