@@ -80,6 +80,30 @@ impl EGraph {
         Ok(EGraph { children: Lists::new(children), class, classes, roots, nodes })
     }
 
+    /// An e-graph without names: nodes, each with its class, one node of the class of each child, and
+    /// its cost; and the classes to extract. For e-graphs that are extracted once, over and over.
+    ///
+    /// # Errors
+    ///
+    /// A cost that is no cost; no roots. Numbers must be those of nodes and classes.
+    pub fn unnamed(nodes: Vec<(u32, Vec<u32>, f64)>, classes: usize, roots: &[u32]) -> Result<EGraph, EGraphError> {
+        let unnamed =
+            |cost: f64| Node { name: String::new(), op: String::new(), class: String::new(), children: Vec::new(), cost, subsumed: false };
+        if let Some((node, cost)) = nodes.iter().map(|node| node.2).enumerate().find(|(_, cost)| !cost.is_finite() || *cost < 0.0) {
+            return Err(EGraphError::Cost { node: node.to_string(), cost });
+        }
+        let mut roots = roots.to_vec();
+        roots.sort_unstable();
+        roots.dedup();
+        if roots.is_empty() {
+            return Err(EGraphError::NoRoots);
+        }
+        let class = nodes.iter().map(|node| node.0).collect();
+        let named = nodes.iter().map(|node| unnamed(node.2)).collect();
+        let children = Lists::new(nodes.into_iter().map(|node| node.1));
+        Ok(EGraph { children, class, classes: vec![String::new(); classes], roots, nodes: named })
+    }
+
     /// All nodes; a node's number is its position.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

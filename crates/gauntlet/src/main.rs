@@ -10,6 +10,7 @@
 //! | `bodies` | models with If, Loop and Scan, rewritten at random outside and inside of their bodies |
 //! | `engine` | random rewrites of every network: sums of deltas, and undoing |
 //! | `searches` | random graphs and families of rules: the exhaustive searches visit the same states |
+//! | `saturation` | random models and small networks: what e-graphs grow from them is acyclic, proved and equal |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
@@ -36,6 +37,7 @@ mod malformed;
 mod memory;
 mod node_tests;
 mod python;
+mod saturation;
 mod searches;
 mod summary;
 mod trial;
@@ -71,6 +73,8 @@ enum Campaign {
     Engine(engine::Args),
     /// Random graphs and rules: the exhaustive searches visit the same states
     Searches(searches::Args),
+    /// Random models and small networks: extractions of their e-graphs, replayed and compared
+    Saturation(saturation::Args),
     /// Networks with an open batch, rewritten once, run at three other sizes
     Zoo(zoo::Args),
     /// Damaged models and rule files: read or refused
@@ -93,6 +97,7 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Attack(args) => attack::run(&args),
         Campaign::Engine(args) => engine::run(&args),
         Campaign::Searches(args) => searches::run(&args),
+        Campaign::Saturation(args) => saturation::run(&args),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),
         Campaign::Malformed(args) => malformed::run(&args),

@@ -187,7 +187,7 @@ fn replays(model: &Model, bytes: &[u8], trails: Vec<Trail>) -> Result<Replay> {
 }
 
 /// Every open size as 1: prices do not matter here.
-fn ones(graph: &Graph) -> Bindings {
+pub fn ones(graph: &Graph) -> Bindings {
     let mut symbols = Vec::new();
     for ty in graph.inputs().iter().filter_map(|id| graph.ty(id.out())) {
         ty.shape.iter().for_each(|d| d.symbols(&mut symbols));

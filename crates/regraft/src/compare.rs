@@ -1,21 +1,18 @@
 //! Searches compared: what each makes of one model under one price list.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{CostModel, LayoutTarget, Measured, Pricing, Roofline, Target};
-use regraft_ir::{Bindings, Graph};
-use regraft_onnx::Model;
+use regraft_cost::{CostModel, LayoutTarget};
+use regraft_ir::Graph;
 use regraft_rules::{Library, Writable};
-use regraft_runtime::{Filter, Store};
 use regraft_search::{Engine, Matcher, Region};
 use serde::Serialize;
 
 use crate::error::Failure;
 use crate::layouts::{LayoutMode, Layouts, Stage};
-use crate::optimize::{Search, SearchKind, clean, read_library};
-use crate::sizes::Sizes;
-use crate::speed::InModel;
+use crate::optimize::{Search, SearchKind};
+use crate::priced::{Priced, Wanted};
 use crate::units::ShapeArg;
 
 /// A request to compare searches. `CompareRequest::new` has the defaults of the command line.
@@ -130,18 +127,11 @@ pub struct SearchedRegion {
 ///
 /// A model, a rule or a price list that cannot be read.
 pub fn compare(request: &CompareRequest, stop: &dyn Fn() -> bool, begins: &mut dyn FnMut(&str)) -> Result<Comparison, Failure> {
-    let model = read(&request.model)?;
-    let library = read_library(&request.rules)?;
-    let symbols = Sizes::declared(&model, &request.shapes, &request.binds)?.symbols;
+    let CompareRequest { model, prices, shapes, binds, rules, .. } = request;
     let target = request.target.as_deref().map(LayoutTarget::read).transpose()?;
-    let (prices, name) = match target.as_ref().and_then(|target| target.machine) {
-        Some(machine) if request.prices.is_none() => {
-            (Box::new(Roofline { bindings: symbols.clone(), machine }) as Box<dyn CostModel>, "the target's roofline".into())
-        }
-        _ => prices(request.prices.as_deref(), symbols.clone())?,
-    };
-    let graph = clean(model.graph()).0;
-    let writable = InModel(model.speller());
+    let machine = target.as_ref().and_then(|target| target.machine);
+    let wanted = Wanted { model, prices: prices.as_deref(), machine, shapes, binds, rules };
+    let Priced { graph, library, writable, prices, name, symbols } = Priced::open(&wanted)?;
     let stage = target.as_ref().map(|target| Stage::new(&*prices, target, symbols, &graph));
     let mut comparison = Comparison {
         model: request.model.display().to_string(),
@@ -221,38 +211,6 @@ fn searched(
 fn told(region: Region) -> SearchedRegion {
     let Region { nodes, cost, saved, states, alike, complete } = region;
     SearchedRegion { nodes, cost, saved, states, alike, proved: complete }
-}
-
-/// A model file, or a network of the zoo, of whose weights only types matter here.
-pub(crate) fn read(model: &Path) -> Result<Model, Failure> {
-    if model.exists() {
-        return Ok(Model::read(model)?);
-    }
-    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Outlines, ..Default::default() };
-    Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &options)?)?)
-}
-
-/// A price list, and its name.
-pub(crate) fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>, String), Failure> {
-    let Some(path) = path else { return Ok((Box::new(Roofline::new(symbols)), "roofline".into())) };
-    let unreadable = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display())).hint("`regraft cost export` writes one");
-    let file = std::fs::File::open(path).map_err(|e| unreadable(&e))?;
-    let mut store = Store::in_memory()?;
-    store.import(&mut std::io::BufReader::new(file)).map_err(|e| unreadable(&e))?;
-    let mut targets: Vec<Target> = Vec::new();
-    for measured in store.list(&Filter::default())? {
-        let target = Target { machine: measured.key.machine, runtime: measured.key.runtime, threads: measured.key.threads };
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
-    let [target] = targets.as_slice() else {
-        let why = format!("it has prices of {} machines, runtimes or numbers of threads", targets.len());
-        return Err(unreadable(&why).hint("a price list is of one: `regraft cost export` takes filters"));
-    };
-    let mut measured = Measured::load(symbols, &store, target)?;
-    measured.pricing = Pricing::Pessimistic;
-    Ok((Box::new(measured), path.display().to_string()))
 }
 
 /// Forgets the peak of this process's resident memory, and tells what is resident now.

@@ -48,6 +48,7 @@ pub mod layouts;
 pub mod limits;
 pub mod optimize;
 mod plain;
+mod priced;
 pub mod ranges;
 mod refused;
 pub mod render;

@@ -1,6 +1,6 @@
 //! `Growth`: an e-graph that rules make larger.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use regraft_ir::{Budget, Graph, NodeId, OpKind};
 use regraft_rules::{Library, Rule, RuleError, Writable};
@@ -12,11 +12,16 @@ use crate::matches::{Application, Search, kinds};
 use crate::schedule::{Schedule, Turns};
 use crate::space::{Class, Made, Space, TypeClash};
 
+/// Matches are kept that make so many times the e-nodes that there is room for, and so many more: some
+/// of what they make, others make too.
+const ROOMS: usize = 2;
+const SPARE: usize = 4096;
+
 /// When an e-graph is large enough.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// E-nodes, weights and inputs included. Checked before each application, so that it is exceeded
-    /// by what one of them makes at most.
+    /// E-nodes, weights and inputs included. Checked before each application: it is exceeded by 5 % at
+    /// most, unless the input is larger.
     pub nodes: usize,
     /// Iterations: in each, all rules are matched, and then applied.
     pub iterations: usize,
@@ -85,13 +90,13 @@ pub struct Growth<'r> {
     /// E-nodes that cycles are cut at.
     blocked: FxHashSet<NodeId>,
     /// What was applied, in order.
-    applied: Vec<Rc<Application>>,
+    applied: Vec<Arc<Application>>,
     /// The e-nodes that they made.
     made: Vec<Made>,
     /// Matches that are known.
     seen: FxHashSet<u64>,
     /// Matches that make many nodes, and wait until nothing else is new.
-    held: Vec<Rc<Application>>,
+    held: Vec<Arc<Application>>,
     turns: Turns,
     iterations: usize,
     /// Whether an e-node with several choices had more than were looked at.
@@ -134,7 +139,7 @@ impl<'r> Growth<'r> {
     }
 
     /// The rewrites that made it, in order.
-    pub fn applied(&self) -> &[Rc<Application>] {
+    pub fn applied(&self) -> &[Arc<Application>] {
         &self.applied
     }
 
@@ -193,8 +198,8 @@ impl<'r> Growth<'r> {
     pub fn iterate(&mut self, budget: &mut dyn Budget) -> Result<Option<Stop>, TypeClash> {
         let (found, is_cut) = self.matches(budget);
         self.iterations += 1;
-        let makes_piece = |one: &Rc<Application>| one.patch.create.len() >= self.limits.piece;
-        let (pieces, small): (Vec<_>, Vec<_>) = found.into_iter().map(Rc::new).partition(makes_piece);
+        let makes_piece = |one: &Arc<Application>| one.patch.create.len() >= self.limits.piece;
+        let (pieces, small): (Vec<_>, Vec<_>) = found.into_iter().map(Arc::new).partition(makes_piece);
         self.held.extend(pieces);
         let mut stop = self.apply(small, budget)?;
         if stop == Ok(false) && !is_cut {
@@ -204,16 +209,19 @@ impl<'r> Growth<'r> {
         Ok(match stop {
             Err(stop) => Some(stop),
             Ok(_) if is_cut => Some(Stop::Budget),
-            Ok(false) if !self.turns.skip(self.iterations) => Some(Stop::Saturated),
+            Ok(false) if !self.turns.has_missed() && !self.turns.skip(self.iterations) => Some(Stop::Saturated),
             Ok(_) => None,
         })
     }
 
     /// What the rules offer where something has changed, each match once, and whether the budget ended
     /// the search for it.
-    pub(crate) fn matches(&mut self, budget: &mut dyn Budget) -> (Vec<Application>, bool) {
+    fn matches(&mut self, budget: &mut dyn Budget) -> (Vec<Application>, bool) {
         let distances = self.distances();
         let (mut found, mut is_cut) = (Vec::new(), false);
+        // There is room for no more than the smallest of them: the others are found again.
+        let most = ROOMS * self.limits.nodes.saturating_sub(self.space.len()) + SPARE;
+        let (mut weight, mut left_out, mut done) = (0, Vec::new(), FxHashSet::default());
         let Growth { rules, writable, limits, space, blocked, seen, turns, iterations, is_partial, .. } = self;
         let is_hidden = |id: NodeId| blocked.contains(&id);
         let frozen = Frozen::new(space, &is_hidden);
@@ -232,15 +240,31 @@ impl<'r> Growth<'r> {
                 }
                 let before = found.len();
                 let kinds = rules.kinds[rooted.rule].as_deref();
-                *is_partial |= !search.at((rooted.rule, &rules.rules()[rooted.rule], rooted.root), kinds, anchor, seen, &mut found);
+                *is_partial |=
+                    !search.at((rooted.rule, &rules.rules()[rooted.rule], rooted.root), kinds, anchor, (seen, &mut done), &mut found);
                 turns.found(rooted.rule, found.len() - before);
+                weight += found[before..].iter().map(Application::weight).sum::<usize>();
+                if weight > 2 * most {
+                    weight = keep_small(&mut found, most, &mut left_out);
+                }
             }
         }
         for rule in turns.end(*iterations) {
             // Its matches are looked for again when its turn comes.
             found.retain(|one: &Application| one.rule != rule || !seen.remove(&one.place));
         }
+        for (rule, place) in left_out {
+            turns.missed(rule);
+            seen.remove(&place);
+        }
         (found, is_cut)
+    }
+
+    /// The matches of one more iteration, which somebody else applies.
+    pub(crate) fn look(&mut self, budget: &mut dyn Budget) -> Vec<Application> {
+        let found = self.matches(budget).0;
+        self.iterations += 1;
+        found
     }
 
     /// Whether it has as many e-nodes as it may.
@@ -248,17 +272,23 @@ impl<'r> Growth<'r> {
         self.space.len() >= self.limits.nodes
     }
 
+    /// Whether so many e-nodes more are not too many.
+    fn has_room(&self, nodes: usize) -> bool {
+        (self.space.len() + nodes) * 20 <= self.limits.nodes * 21
+    }
+
     /// Applies matches; whether anything is new, or why not all could be applied.
-    pub(crate) fn apply(&mut self, mut found: Vec<Rc<Application>>, budget: &mut dyn Budget) -> Result<Result<bool, Stop>, TypeClash> {
+    pub(crate) fn apply(&mut self, mut found: Vec<Arc<Application>>, budget: &mut dyn Budget) -> Result<Result<bool, Stop>, TypeClash> {
         // What adds little comes first: with a limit of nodes, it is what the others are measured by.
         found.sort_by_key(|one| one.patch.create.len());
         let mut reach = Reach::new(self.cycles, &self.space);
         let (mut is_new, mut stop) = (false, None);
         for application in found {
-            if self.is_full() {
+            let made = application.patch.create.len();
+            if self.is_full() || !self.has_room(made) {
                 // What has become equal meanwhile makes room.
                 self.space.rebuild()?;
-                if self.space.len() * 20 >= self.limits.nodes * 19 {
+                if self.space.len() * 20 >= self.limits.nodes * 19 || !self.has_room(made) {
                     stop = Some(Stop::Nodes);
                     break;
                 }
@@ -322,4 +352,30 @@ impl<'r> Growth<'r> {
     pub fn is_cyclic(&self) -> bool {
         !crate::cycles::cut(&self.space, &self.blocked).is_empty()
     }
+}
+
+/// Keeps the matches that make the fewest e-nodes, up to so much together, in their order, and notes
+/// what is left out; what those that are kept weigh.
+fn keep_small(found: &mut Vec<Application>, most: usize, left_out: &mut Vec<(usize, u64)>) -> usize {
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by_key(|at| found[*at].weight());
+    let mut weight = 0;
+    let mut is_kept = vec![false; found.len()];
+    for at in order {
+        weight += found[at].weight();
+        if weight > most {
+            weight -= found[at].weight();
+            break;
+        }
+        is_kept[at] = true;
+    }
+    let mut kept = is_kept.into_iter();
+    found.retain(|one| {
+        let is_kept = kept.next().unwrap_or(false);
+        if !is_kept {
+            left_out.push((one.rule, one.place));
+        }
+        is_kept
+    });
+    weight
 }

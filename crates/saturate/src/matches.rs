@@ -24,6 +24,13 @@ pub struct Application {
     pub patch: Patch,
 }
 
+impl Application {
+    /// E-nodes that it makes, at least 1.
+    pub(crate) fn weight(&self) -> usize {
+        self.patch.create.len().max(1)
+    }
+}
+
 /// The kinds of operators that a rule tells apart; `None` if it asks in other ways than by the
 /// operators of its source.
 pub(crate) fn kinds(rule: &Rule) -> Option<Vec<OpKind>> {
@@ -53,13 +60,14 @@ pub(crate) struct Search<'f> {
 }
 
 impl Search<'_> {
-    /// Adds all matches of a rule whose root number `root` is `anchor`, but those `seen`.
+    /// Adds all matches of a rule whose root number `root` is `anchor`, but those `seen`, and those that
+    /// do nothing new: `done` is what the others do.
     pub(crate) fn at(
         &self,
         (at, rule, root): (usize, &Rule, usize),
         kinds: Option<&[OpKind]>,
         anchor: NodeId,
-        seen: &mut FxHashSet<u64>,
+        (seen, done): (&mut FxHashSet<u64>, &mut FxHashSet<u64>),
         into: &mut Vec<Application>,
     ) -> bool {
         self.frozen.all(anchor, self.choices, kinds, |view| {
@@ -70,7 +78,9 @@ impl Search<'_> {
                 }
                 seen.insert(place);
                 view.quietly(|| {
-                    if let Ok(edit) = edit(view, rule, &found, self.writable) {
+                    if let Ok(edit) = edit(view, rule, &found, self.writable)
+                        && self.frozen.space.meaning(&edit.patch).is_some_and(|meaning| done.insert(meaning))
+                    {
                         into.push(Application { rule: at, place, source: source(view, &found), patch: edit.patch });
                     }
                 });

@@ -29,6 +29,8 @@ struct Turn {
     is_due: bool,
     /// Whether it is matched everywhere: it has missed changes.
     is_behind: bool,
+    /// Whether matches of it were left out, to be found again.
+    has_missed: bool,
     found: usize,
     /// How often it has paused.
     pauses: u32,
@@ -65,7 +67,7 @@ impl Turns {
     pub(crate) fn end(&mut self, iteration: usize) -> Vec<usize> {
         let mut pausing = Vec::new();
         for (rule, turn) in self.rules.iter_mut().enumerate().filter(|(_, turn)| turn.is_due) {
-            turn.is_behind = false;
+            (turn.is_behind, turn.has_missed) = (false, false);
             if let Schedule::Backoff { matches, pause } = self.schedule
                 && turn.found > matches << turn.pauses.min(32)
             {
@@ -76,6 +78,17 @@ impl Turns {
             }
         }
         pausing
+    }
+
+    /// Some matches of a rule were left out.
+    pub(crate) fn missed(&mut self, rule: usize) {
+        let turn = &mut self.rules[rule];
+        (turn.is_behind, turn.has_missed) = (true, true);
+    }
+
+    /// Whether matches were left out that no pause explains.
+    pub(crate) fn has_missed(&self) -> bool {
+        self.rules.iter().any(|turn| turn.has_missed)
     }
 
     /// Ends the pause of those whose turn is next, if any rule has missed something; whether one has.

@@ -1,11 +1,12 @@
 //! `Space`: a graph that only grows, and which of its values are equal.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use regraft_ir::key::op_key;
 use regraft_ir::{Graph, NewNode, NodeId, Op, OpKind, Patch, PatchValue, TensorType, ValueId};
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::{SmallVec, smallvec};
 
 use crate::forest::{Forest, Reason};
 
@@ -42,9 +43,9 @@ pub struct Space {
     /// A value of the same class, or itself.
     parent: Vec<u32>,
     /// Values of each class, by the number of the class; empty for others.
-    members: Vec<Vec<u32>>,
+    members: Vec<SmallVec<[u32; 2]>>,
     /// Who reads a value of each class.
-    readers: Vec<Vec<(NodeId, u32)>>,
+    readers: Vec<SmallVec<[(NodeId, u32); 2]>>,
     /// Operator keys, by node.
     keys: Vec<u128>,
     /// The e-node of an operator and the classes of its operands.
@@ -178,7 +179,7 @@ impl Space {
         self.values[number as usize]
     }
 
-    /// Whether a graph with the inputs of the one that it began with is one of those that the e-graph
+    /// Whether a graph that was made from the one that it began with is one of those that the e-graph
     /// stands for: its outputs are computed by e-nodes of the classes of the outputs.
     pub fn contains(&self, graph: &Graph) -> bool {
         let mut known: FxHashMap<NodeId, NodeId> = graph.inputs().iter().copied().zip(self.graph.inputs().iter().copied()).collect();
@@ -188,7 +189,8 @@ impl Space {
                 continue;
             }
             let operands: Option<SmallVec<[ValueId; 3]>> = node.inputs.iter().map(|v| Some(known.get(&v.node)?.port(v.port))).collect();
-            let e_node = operands.and_then(|operands| self.table.get(&(op_key(&node.op), self.classes_of(node.op.kind(), &operands))));
+            let key = if is_unique(&node.op) { u128::from(id.0) } else { op_key(&node.op) };
+            let e_node = operands.and_then(|operands| self.table.get(&(key, self.classes_of(node.op.kind(), &operands))));
             if let Some(e_node) = e_node {
                 known.insert(id, *e_node);
             }
@@ -215,6 +217,45 @@ impl Space {
         changed.sort_unstable();
         changed.dedup();
         changed
+    }
+
+    /// What a rewrite would add or set equal, as a number that two rewrites have in common if they would
+    /// do the same; `None` if all of it is there already.
+    pub(crate) fn meaning(&self, patch: &Patch) -> Option<u64> {
+        let (mut hashes, mut known): (SmallVec<[u64; 8]>, SmallVec<[Option<NodeId>; 8]>) = Default::default();
+        for new in &patch.create {
+            let key = op_key(&new.op);
+            let mut hasher = FxHasher::default();
+            key.hash(&mut hasher);
+            new.inputs.iter().for_each(|value| self.hash(*value, &hashes, &mut hasher));
+            hashes.push(hasher.finish());
+            let there = |value: &PatchValue| match value {
+                PatchValue::Old(value) => Some(*value),
+                PatchValue::New { index, port } => known[*index as usize].map(|id| id.port(*port)),
+            };
+            let inputs: Option<SmallVec<[ValueId; 3]>> = new.inputs.iter().map(there).collect();
+            let twin = inputs.and_then(|inputs| self.table.get(&(key, self.classes_of(new.op.kind(), &inputs))).copied());
+            known.push(twin.filter(|twin| self.is_live(*twin)));
+        }
+        let mut is_there = known.iter().all(Option::is_some);
+        let mut hasher = FxHasher::default();
+        for (old, new) in &patch.replace {
+            self.class(*old).hash(&mut hasher);
+            self.hash(*new, &hashes, &mut hasher);
+            let new = match new {
+                PatchValue::Old(new) => Some(*new),
+                PatchValue::New { index, port } => known[*index as usize].map(|id| id.port(*port)),
+            };
+            is_there &= new.is_some_and(|new| self.class(new) == self.class(*old));
+        }
+        (!is_there).then(|| hasher.finish())
+    }
+
+    fn hash(&self, value: PatchValue, hashes: &[u64], hasher: &mut FxHasher) {
+        match value {
+            PatchValue::Old(value) => (0, self.class(value)).hash(hasher),
+            PatchValue::New { index, port } => (1, hashes[index as usize], port).hash(hasher),
+        }
     }
 
     /// Adds what a rewrite makes, and sets equal what it replaces. `reason` says why. The e-nodes that
@@ -293,16 +334,14 @@ impl Space {
     fn admit(&mut self, id: NodeId) {
         let (at, node) = (id.0 as usize, self.graph.node(id));
         self.first[at] = self.values.len() as u32;
-        let is_large = |op: &Op| matches!(op, Op::Constant(constant) if constant.value.elements() > CONTENT);
-        // Inputs and opaque nodes equal nothing but themselves.
-        let is_unique = is_large(&node.op) || matches!(node.op.kind(), OpKind::Input | OpKind::Opaque);
+        let is_unique = is_unique(&node.op);
         let inputs = node.inputs.clone();
         for port in 0..node.types.len() as u32 {
             let class = self.values.len() as u32;
             self.values.push(id.port(port));
             self.parent.push(class);
-            self.members.push(vec![class]);
-            self.readers.push(Vec::new());
+            self.members.push(smallvec![class]);
+            self.readers.push(SmallVec::new());
             self.changed.push(class);
             self.forest.grow();
         }
@@ -380,6 +419,12 @@ impl Space {
         }
         at
     }
+}
+
+/// Whether a node equals nothing but itself.
+fn is_unique(op: &Op) -> bool {
+    let is_large = matches!(op, Op::Constant(constant) if constant.value.elements() > CONTENT);
+    is_large || matches!(op.kind(), OpKind::Input | OpKind::Opaque)
 }
 
 fn resolve(value: PatchValue, created: &[NodeId]) -> ValueId {

@@ -59,6 +59,19 @@ impl Strategy for Saturate {
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.observed(engine, matcher, budget, &mut |_| {})
+    }
+}
+
+impl Saturate {
+    /// The search; `observe` is shown the e-graph after each iteration.
+    pub fn observed(
+        &self,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        budget: &mut dyn Budget,
+        observe: &mut dyn FnMut(&Growth<'_>),
+    ) -> Outcome {
         let Ok(rules) = Rules::of(matcher.library()) else { return nothing(engine) };
         let mut alone = Alone::new(engine.prices());
         repeated(self.polish, engine, matcher, budget, &mut |engine, matcher, budget| {
@@ -66,8 +79,17 @@ impl Strategy for Saturate {
             let limits = Limits { nodes, ..self.limits };
             let growth = Growth::new(engine.graph().clone(), &rules, matcher.writable(), limits);
             let mut growth = growth.scheduled(self.schedule).with_cycles(self.cycles);
-            // A rule that sets different types equal is wrong; what was known before is not.
-            let is_sound = growth.saturate(budget).is_ok();
+            observe(&growth);
+            let mut is_sound = true;
+            while growth.iterations() < self.limits.iterations {
+                // A rule that sets different types equal is wrong; what was known before is not.
+                let stop = growth.iterate(budget);
+                is_sound = stop.is_ok();
+                observe(&growth);
+                if !matches!(stop, Ok(None)) {
+                    break;
+                }
+            }
             let script = extracted(&growth, &mut alone, self.method, engine, budget).script;
             Found { script, visited: growth.space().len() as u64, complete: is_sound }
         })

@@ -190,6 +190,21 @@ fn limits_are_kept_and_results_repeat() {
 }
 
 #[test]
+fn a_rewrite_that_does_not_fit_is_not_applied() {
+    // It makes 24 operators at once, of which none is there already.
+    let target = (0..24).fold("?x".to_string(), |inner, at| format!("({} {inner})", if at % 2 == 0 { "neg" } else { "sigmoid" }));
+    let library = library(&format!("(rule grow (abs ?x) => {target} (numeric exact))"));
+    let rules = Rules::of(&library).expect("unique names");
+    for (nodes, len) in [(60, 52), (49, 28), (29, 28), (5, 4)] {
+        let graph = "graph (x: f32[4]) { a = Abs(x) b = Relu(a) c = Abs(b) output c }";
+        let limits = Limits { nodes, iterations: 1, ..Limits::default() };
+        let mut growth = Growth::new(text::parse(graph).expect("a graph"), &rules, &Anything, limits);
+        growth.saturate(&mut || false).expect("no clash");
+        assert_eq!(growth.space().len(), len, "at most {nodes}");
+    }
+}
+
+#[test]
 fn published_filters_leave_no_cycle_behind() {
     let library = library(TRUE);
     let rules = Rules::of(&library).expect("unique names");
@@ -218,7 +233,11 @@ fn tree_search_is_true_repeats_and_goes_where_one_step_at_a_time_leads() {
         let (found, cost, steps) = searched(&graph, &library, &mcts);
         assert!(close(&outputs(&graph), &outputs(&found)), "seed {seed}: {}", text::print(&graph));
         assert!(steps.iter().all(|(trust, _)| *trust == Trust::Proved), "seed {seed}: {steps:?}");
-        assert_eq!((canonical_key(&found), cost), { (canonical_key(&searched(&graph, &library, &mcts).0), cost) }, "seed {seed}");
+        // Whatever the number of threads, and whatever the seeds of hash maps, of which each has its own.
+        for threads in [1, 3] {
+            let (again, same, _) = searched(&graph, &library, &Mcts { threads, ..mcts });
+            assert_eq!((canonical_key(&found), cost), (canonical_key(&again), same), "seed {seed}, {threads} threads");
+        }
         gained += usize::from(cost < Roofline::new(Bindings::new()).total(&graph));
     }
     assert!(gained > 0);

@@ -3,7 +3,9 @@
 mod bench;
 mod dump;
 mod extract;
+mod grown;
 mod method;
+mod search;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,6 +25,7 @@ pub enum Command {
     Extract(extract::Args),
     Bench(bench::Args),
     Dump(dump::Args),
+    Search(search::Args),
 }
 
 /// Runs the command.
@@ -31,6 +34,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
         Command::Extract(args) => extract::run(args, console),
         Command::Bench(args) => bench::run(args, console),
         Command::Dump(args) => dump::run(args, console),
+        Command::Search(args) => search::run(args, console),
     }
 }
 

@@ -53,6 +53,23 @@ fn the_e_graph_of_a_model_is_written_and_extracted() {
 }
 
 #[test]
+fn e_graphs_are_searched_and_results_repeat() {
+    let bench = Bench::new();
+    let found = |words: &str| {
+        let found = bench.json(&format!("egraph search paper-sru --nodes 300 --trace --json {words}"));
+        let steps = found["steps"].as_array().expect("steps").clone();
+        assert!(steps.len() > 1 && steps.iter().all(|step| step["nodes"].as_u64() <= Some(315)), "{found}");
+        assert!(found["cost"].as_u64() < found["input"].as_u64(), "{found}");
+        (found["cost"].clone(), found["rewrites"].clone(), steps)
+    };
+    let searched = found("--seed 1 --threads 1");
+    assert_eq!(searched, found("--seed 1 --threads 2"));
+    found("--by saturation --final greedy-dag");
+    let told = bench.ok("egraph search paper-sru --nodes 300 --main shared --final shared");
+    assert!(told.starts_with("verdict: ") && told.contains(" rewrites, "), "{told}");
+}
+
+#[test]
 fn what_is_wrong_with_a_file_is_told_in_one_line() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("empty")).expect("the folder can be written");

@@ -3,7 +3,7 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 23] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
@@ -26,6 +26,7 @@ const COMMANDS: [(&str, &str); 23] = [
     ("egraph extract", "--method"),
     ("egraph bench", "FOLDER"),
     ("egraph dump", "--iterations"),
+    ("egraph search", "--seed"),
     ("help optimize", "--min-speedup"),
 ];
 

@@ -430,12 +430,13 @@ pub fn twin(graph: &dyn View, op: &Op, inputs: &[PatchValue]) -> Option<NodeId> 
     let old = |value: &PatchValue| if let PatchValue::Old(v) = value { Some(*v) } else { None };
     // A node of the graph reads nothing new: there is no need to ask for readers.
     let inputs = inputs.iter().map(old).collect::<Option<SmallVec<[ValueId; 4]>>>()?;
-    let first = *inputs.first()?;
+    // It reads all of them: the one that is read least tells it soonest.
+    let rarest = *inputs.iter().min_by_key(|value| graph.readers(value.node).len())?;
     let is_twin = |user: &NodeId| {
         let own = graph.inputs(*user);
         graph.kind(*user) == op.kind() && *own == *inputs && graph.op(*user) == op
     };
-    let twins = graph.users(first).into_iter().map(|(user, _)| user).filter(is_twin);
+    let twins = graph.users(rarest).into_iter().map(|(user, _)| user).filter(is_twin);
     twins.reduce(|a, b| if graph.is_before(b, a) { b } else { a })
 }
 
