@@ -36,6 +36,7 @@ mod min_cut;
 mod ordered;
 pub mod prune;
 pub mod random_walk;
+mod region_search;
 mod regions;
 pub mod sample;
 pub mod savings;

@@ -26,6 +26,8 @@ pub(super) struct Fact {
     pub(super) share: u128,
     /// What this node costs.
     pub(super) price: Ns,
+    /// Hash of what that depends on: the core and what is around it.
+    pub(super) context: u64,
     /// It has a single reader: what its reader costs may depend on that.
     pub(super) has_one_reader: bool,
 }
@@ -118,12 +120,22 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The price of a node, cached by its core and the kinds around it.
-    pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> Ns {
+    /// Finds out what a node costs where it is now, and records it. The price is cached by the core and
+    /// the kinds around it.
+    pub(super) fn reprice(&mut self, graph: &Graph, id: NodeId) -> Ns {
         let node = graph.node(id);
-        if node.constant || matches!(node.op.kind(), OpKind::Input) {
-            return 0;
-        }
+        let is_free = node.constant || matches!(node.op.kind(), OpKind::Input);
+        let context = if is_free { 0 } else { self.context(graph, id) };
+        let price = if is_free { 0 } else { *self.prices.entry(context).or_insert_with(|| self.model.price(graph, id)) };
+        let fact = &mut self[id];
+        (fact.price, fact.context) = (price, context);
+        fact.has_one_reader = node.users.len() == 1;
+        price
+    }
+
+    /// Hash of what the price of a node depends on.
+    fn context(&self, graph: &Graph, id: NodeId) -> u64 {
+        let node = graph.node(id);
         let mut hasher = FxHasher::default();
         self[id].core.hash(&mut hasher);
         for value in &node.inputs {
@@ -136,14 +148,7 @@ impl<'a> Facts<'a> {
             sum.wrapping_add(one.finish())
         });
         (readers, graph.feeds_output(id)).hash(&mut hasher);
-        *self.prices.entry(hasher.finish()).or_insert_with(|| self.model.price(graph, id))
-    }
-
-    /// Records what a node costs where it is now.
-    pub(super) fn set_price(&mut self, graph: &Graph, id: NodeId, price: Ns) {
-        let fact = &mut self[id];
-        fact.price = price;
-        fact.has_one_reader = graph.node(id).users.len() == 1;
+        hasher.finish()
     }
 
     /// Feeds the cores of a node, its producers and its readers to a hasher.

@@ -1,0 +1,354 @@
+//! `RegionSearch`: the states that moves inside of one region lead to.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use regraft_cost::Ns;
+use regraft_ir::{Budget, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
+use crate::regions::Regions;
+use crate::transfer::Recorded;
+
+/// Levels of the beam without a cheaper state, after which it ends.
+const PATIENCE: usize = 6;
+/// Follow-ups tried after each step of a sequence that must pay as a whole.
+const WIDTH: usize = 64;
+
+/// How far a region is searched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    /// Longest sequence; any, if `None`.
+    pub(crate) steps: Option<usize>,
+    /// States visited at most.
+    pub(crate) states: u64,
+    /// States of a level of the beam, half of them for sequences that raise the cost before they pay.
+    pub(crate) beam: usize,
+    /// Longest such sequence.
+    pub(crate) ahead: usize,
+}
+
+/// What can be saved in a region by so many moves: the most for each number, the last one for more.
+#[derive(Clone)]
+pub(crate) struct Curve {
+    /// What is saved, and how; savings grow.
+    pub(crate) by_steps: Vec<(Ns, Vec<Recorded>)>,
+    /// Whether every state was visited that moves inside of the region lead to.
+    pub(crate) exhausted: bool,
+    /// Whether a move crosses the border, or changes what is beyond it costs.
+    pub(crate) crossed: bool,
+}
+
+/// A state, as a step from the one before.
+struct State {
+    from: u32,
+    step: Option<Arc<Move>>,
+    steps: u32,
+    cost: Ns,
+    /// The kind of the step.
+    kind: u64,
+    /// Those inside of the region, once they were asked for.
+    moves: Option<Moves>,
+    /// The states one move further, and by which: found when the state is expanded.
+    children: Option<Vec<u32>>,
+}
+
+/// The search of one region.
+pub(crate) struct RegionSearch<'s, 'e, 'm> {
+    engine: &'s mut Engine<'e>,
+    matcher: &'s mut Matcher<'m>,
+    budget: &'s mut dyn Budget,
+    regions: &'s Regions,
+    part: usize,
+    effort: Effort,
+    start: usize,
+    states: Vec<State>,
+    /// The latest state with each key.
+    known: FxHashMap<u128, u32>,
+    /// The states from the start to the engine's.
+    path: Vec<u32>,
+    /// For each number of steps, the cheapest state that at most so many lead to.
+    cheapest: Vec<u32>,
+    /// For each kind of move that raises the cost: what a short sequence that begins with it saves.
+    potential: FxHashMap<u64, Option<Ns>>,
+    visited: u64,
+    matched: u64,
+    cut_short: bool,
+    crossed: bool,
+}
+
+impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
+    /// From the engine's current state, whose moves are given.
+    pub(crate) fn new(
+        (engine, matcher, budget): (&'s mut Engine<'e>, &'s mut Matcher<'m>, &'s mut dyn Budget),
+        (regions, part): (&'s Regions, usize),
+        moves: &Moves,
+        effort: Effort,
+    ) -> RegionSearch<'s, 'e, 'm> {
+        let (start, cost, key) = (engine.depth(), engine.cost(), engine.key());
+        let mut search = RegionSearch {
+            engine,
+            matcher,
+            budget,
+            regions,
+            part,
+            effort,
+            start,
+            states: Vec::new(),
+            known: FxHashMap::from_iter([(key, 0)]),
+            path: vec![0],
+            cheapest: vec![0],
+            potential: FxHashMap::default(),
+            visited: 0,
+            matched: 0,
+            cut_short: false,
+            crossed: false,
+        };
+        let moves = search.inside(moves.clone());
+        search.states.push(State { from: 0, step: None, steps: 0, cost, kind: 0, moves: Some(moves), children: None });
+        search
+    }
+
+    /// Searches; and how many states it visited. Leaves the engine where it was.
+    pub(crate) fn run(mut self) -> (Curve, u64) {
+        self.beam();
+        let first = (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost));
+        self.best_first();
+        if std::env::var("X_TELL").is_ok() {
+            eprintln!("  beam {first:?}, all {:?}", (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost)));
+        }
+        let before = self.states[0].cost;
+        let found = std::mem::take(&mut self.cheapest);
+        let by_steps = found.iter().map(|at| (before - self.states[*at as usize].cost, self.recorded(*at))).collect();
+        self.engine.rewind(self.start);
+        (Curve { by_steps, exhausted: !self.cut_short, crossed: self.crossed }, self.visited)
+    }
+
+    /// A beam: in each level, the cheapest states that a move leads to, and the cheapest that a short
+    /// sequence leads to that raises the cost before it pays.
+    fn beam(&mut self) {
+        let half = (self.effort.beam / 2).max(1);
+        let (mut level, mut seen) = (vec![0u32], FxHashSet::from_iter([0u32]));
+        let (mut best, mut idle) = (self.states[0].cost, 0);
+        while !level.is_empty() && idle < PATIENCE {
+            let (mut falling, mut paid, mut promising) = (Vec::new(), Vec::new(), Vec::new());
+            for at in &level {
+                let Some(children) = self.expand(*at) else { return };
+                let cost = self.states[*at as usize].cost;
+                for child in children {
+                    if self.states[child as usize].cost <= cost {
+                        falling.push(child);
+                        continue;
+                    }
+                    match self.potential.get(&self.states[child as usize].kind).copied() {
+                        Some(None) => {}
+                        Some(Some(saved)) => promising.push((cost.saturating_sub(saved), child, cost)),
+                        None if self.ahead(child, cost, &mut paid).is_none() => return,
+                        None => {}
+                    }
+                }
+            }
+            promising.sort_unstable();
+            for (_, child, limit) in promising.into_iter().take(half) {
+                if self.ahead(child, limit, &mut paid).is_none() {
+                    return;
+                }
+            }
+            for at in level.drain(..).filter(|at| *at != 0) {
+                self.states[at as usize].moves = None;
+            }
+            for mut some in [falling, paid] {
+                some.sort_by_key(|at| self.states[*at as usize].cost);
+                let new = some.into_iter().filter(|at| seen.insert(*at)).take(half);
+                level.extend(new);
+            }
+            let found = level.iter().map(|at| self.states[*at as usize].cost).min().unwrap_or(best);
+            idle = if found < best { 0 } else { idle + 1 };
+            best = best.min(found);
+        }
+    }
+
+    /// Follows a move that raised the cost by those that it enables, adds the states that cost less than
+    /// `limit`, and notes how much less. `None` where the search is over.
+    fn ahead(&mut self, at: u32, limit: Ns, paid: &mut Vec<u32>) -> Option<()> {
+        let before = paid.len();
+        self.follow(at, limit, self.effort.ahead, paid)?;
+        let least = paid[before..].iter().map(|at| self.states[*at as usize].cost).min();
+        // Where steps are few, fewer sequences end.
+        if least.is_some() || self.effort.steps.is_none() {
+            self.potential.insert(self.states[at as usize].kind, least.map(|cost| limit - cost));
+        }
+        Some(())
+    }
+
+    fn follow(&mut self, at: u32, limit: Ns, depth: usize, paid: &mut Vec<u32>) -> Option<()> {
+        if depth < 2 || self.is_last(at) {
+            return Some(());
+        }
+        self.moves(at);
+        let enabled: Vec<Arc<Move>> =
+            self.states[at as usize].moves.iter().flat_map(|moves| moves.enabled().take(WIDTH)).cloned().collect();
+        let mut higher = Vec::new();
+        for step in enabled {
+            let Some(child) = self.visit(at, &step)? else { continue };
+            if self.states[child as usize].cost < limit { paid.push(child) } else { higher.push(child) }
+        }
+        for child in higher {
+            self.follow(child, limit, depth - 1, paid)?;
+        }
+        if at != 0 {
+            self.states[at as usize].moves = None;
+        }
+        Some(())
+    }
+
+    /// The cheapest state first, until there are no more.
+    fn best_first(&mut self) {
+        let mut queue = BinaryHeap::from([(Reverse(self.states[0].cost), Reverse(0u32))]);
+        let mut seen = FxHashSet::from_iter([0u32]);
+        while let Some((_, Reverse(at))) = queue.pop() {
+            let Some(children) = self.expand(at) else { return };
+            for child in children.into_iter().filter(|child| seen.insert(*child)) {
+                queue.push((Reverse(self.states[child as usize].cost), Reverse(child)));
+            }
+        }
+    }
+
+    /// Whether no move may follow.
+    fn is_last(&self, at: u32) -> bool {
+        self.effort.steps.is_some_and(|most| self.states[at as usize].steps as usize >= most)
+    }
+
+    /// The states one move further; `None` where the search is over.
+    fn expand(&mut self, at: u32) -> Option<Vec<u32>> {
+        if self.is_last(at) {
+            return Some(Vec::new());
+        }
+        if let Some(children) = &self.states[at as usize].children {
+            return Some(children.clone());
+        }
+        self.moves(at);
+        let moves: Vec<Arc<Move>> = self.states[at as usize].moves.iter().flatten().cloned().collect();
+        let mut children = Vec::with_capacity(moves.len());
+        for step in moves {
+            children.extend(self.visit(at, &step)?);
+        }
+        children.sort_unstable();
+        children.dedup();
+        self.states[at as usize].children = Some(children.clone());
+        Some(children)
+    }
+
+    /// The state that a move leads to, unless it disturbs what is beyond the border; `None` where the
+    /// search is over.
+    fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
+        if self.visited >= self.effort.states || self.budget.exhausted() {
+            self.cut_short = true;
+            return None;
+        }
+        self.enter(at);
+        self.engine.apply(step);
+        self.visited += 1;
+        let (regions, part) = (self.regions, self.part);
+        if self.engine.disturbed().any(|id| !regions.owns(part, id)) {
+            // What lies across the border is for a pass whose cuts are elsewhere.
+            self.crossed = true;
+            self.engine.undo();
+            return Some(None);
+        }
+        let (cost, key, steps) = (self.engine.cost(), self.engine.key(), self.states[at as usize].steps + 1);
+        self.engine.undo();
+        let kind = self.engine.kind_of(step);
+        // With a limit, a shorter way leads to more.
+        let is_limited = self.effort.steps.is_some();
+        let known = self.known.get(&key).copied().filter(|known| !is_limited || self.states[*known as usize].steps <= steps);
+        Some(Some(known.unwrap_or_else(|| {
+            let new = self.states.len() as u32;
+            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, kind, moves: None, children: None });
+            self.known.insert(key, new);
+            self.offer(new);
+            new
+        })))
+    }
+
+    /// Finds the moves of a state, and takes the engine there.
+    fn moves(&mut self, at: u32) {
+        self.enter(at);
+        if self.states[at as usize].moves.is_some() {
+            return;
+        }
+        let from = self.states[at as usize].from;
+        if self.states[from as usize].moves.is_none() {
+            self.moves(from);
+            self.enter(at);
+        }
+        let Some(before) = &self.states[from as usize].moves else { return };
+        let moves = next_moves(self.engine, self.matcher, before);
+        self.matched += 1;
+        self.states[at as usize].moves = Some(self.inside(moves));
+    }
+
+    /// Those of some moves that are inside of the region.
+    fn inside(&mut self, mut moves: Moves) -> Moves {
+        let (graph, regions, part) = (self.engine.graph(), self.regions, self.part);
+        let mut crossed = false;
+        moves.retain(|step| {
+            let is_constant = |id: &NodeId| graph.get(*id).is_some_and(|node| node.constant);
+            let mut nodes = step.nodes.iter().filter(|id| !is_constant(id));
+            let is_inside = nodes.clone().all(|id| regions.owns(part, *id));
+            crossed |= !is_inside && nodes.any(|id| regions.owns(part, *id));
+            is_inside
+        });
+        self.crossed |= crossed;
+        moves
+    }
+
+    /// Takes the engine to a state.
+    fn enter(&mut self, at: u32) {
+        if self.path.last() == Some(&at) {
+            return;
+        }
+        let (mut target, mut state) = (vec![at], at);
+        while state != 0 {
+            state = self.states[state as usize].from;
+            target.push(state);
+        }
+        target.reverse();
+        let common = self.path.iter().zip(&target).take_while(|(a, b)| a == b).count();
+        self.engine.rewind(self.start + common - 1);
+        for state in &target[common..] {
+            if let Some(step) = &self.states[*state as usize].step {
+                self.engine.apply(step);
+            }
+        }
+        self.path = target;
+    }
+
+    /// Keeps, for each number of steps, the cheapest state that at most so many lead to.
+    fn offer(&mut self, new: u32) {
+        let State { steps, cost, .. } = self.states[new as usize];
+        let last = self.cheapest[self.cheapest.len() - 1];
+        if self.cheapest.len() <= steps as usize {
+            if cost >= self.states[last as usize].cost {
+                return;
+            }
+            self.cheapest.resize(steps as usize + 1, last);
+        }
+        for known in &mut self.cheapest[steps as usize..] {
+            if cost < self.states[*known as usize].cost {
+                *known = new;
+            }
+        }
+    }
+
+    /// The moves from the start to a state.
+    fn recorded(&mut self, at: u32) -> Vec<Recorded> {
+        self.enter(at);
+        let moves: Vec<Arc<Move>> = self.path.iter().filter_map(|at| self.states[*at as usize].step.clone()).collect();
+        self.engine.rewind(self.start);
+        self.path.truncate(1);
+        Recorded::all(self.engine, &moves)
+    }
+}
