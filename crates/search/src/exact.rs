@@ -16,7 +16,7 @@ use regraft_ir::{Budget, NodeId};
 
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
-use crate::region_search::{Curve, Effort, RegionSearch};
+use crate::region_search::{Curve, Deltas, Effort, RegionSearch};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
 use crate::transfer::{Current, Names};
@@ -35,12 +35,15 @@ pub struct Exact {
     pub beam: usize,
     /// Longest sequence that raises the cost before it pays.
     pub ahead: usize,
+    /// States of a region expanded at most, cheapest first.
+    pub expansions: usize,
+    pub wide: usize,
 }
 
 impl Default for Exact {
     fn default() -> Exact {
         let get = |name: &str, or: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(or);
-        Exact { steps: None, states: get("X_STATES", 5000), beam: get("X_BEAM", 8) as usize, ahead: get("X_AHEAD", 3) as usize }
+        Exact { steps: None, states: get("X_STATES", 5000), beam: get("X_BEAM", 8) as usize, ahead: get("X_AHEAD", 3) as usize, expansions: get("X_EXP", 100) as usize, wide: get("X_WIDE", 8) as usize }
     }
 }
 
@@ -60,8 +63,40 @@ impl Strategy for Exact {
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
         let start = engine.depth();
         let mut found = vec![Script::here(engine)];
-        let mut passes = Passes { exact: self, engine, matcher, budget, moves: Vec::new(), solved: Vec::new(), visited: 1, complete: true, regions: Vec::new() };
-        let complete = passes.run(&mut found);
+        let mut passes = Passes {
+            exact: self,
+            engine,
+            matcher,
+            budget,
+            moves: Vec::new(),
+            solved: Vec::new(),
+            deltas: Deltas::default(),
+            visited: 1,
+            complete: true,
+            regions: Vec::new(),
+        };
+        let mut complete = passes.run(&mut found);
+        if !complete {
+            let regions = Regions::whole(passes.engine.graph());
+            let current = Current::of(passes.engine, passes.matcher);
+            let effort = Effort { steps: self.steps, states: u64::MAX, beam: self.wide, ahead: self.ahead, deep: 10_000, expansions: 0 };
+            let search = RegionSearch::new((passes.engine, passes.matcher, passes.budget), (&regions, 0), current.moves(), (effort, &mut passes.deltas));
+            let (curve, visited) = search.run();
+            if std::env::var("X_TELL").is_ok() { eprintln!("whole {:?} {visited}", curve.by_steps.last().map(|x| (x.0, x.1.len()))); }
+            passes.visited += visited;
+            if let Some((_, recorded)) = curve.by_steps.last() {
+                for one in recorded {
+                    passes.engine.apply(&one.step);
+                    passes.moves.push(one.step.clone());
+                }
+            }
+            let script = Script { moves: passes.moves.clone(), cost: passes.engine.cost(), key: passes.engine.key() };
+            found.push(script);
+            complete = false;
+            if self.steps.is_none() {
+                passes.run(&mut found);
+            }
+        }
         let (visited, regions) = (passes.visited, passes.regions);
         engine.rewind(start);
         found.sort_by_key(|script| script.cost);
@@ -79,6 +114,8 @@ struct Passes<'s, 'e, 'm> {
     moves: Vec<Arc<Move>>,
     /// Regions that were searched.
     solved: Vec<Solved>,
+    /// What moves change the cost by.
+    deltas: Deltas,
     visited: u64,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
@@ -102,7 +139,7 @@ impl Passes<'_, '_, '_> {
     /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
     /// lead to: what follows saves nothing then.
     fn run(&mut self, found: &mut Vec<Script>) -> bool {
-        let start = self.engine.depth();
+        let (start, before) = (self.engine.depth(), self.moves.len());
         // Steps are shared out among the regions of one cut at a time.
         let orders: &[usize] = if self.exact.steps.is_some() { &[0, 1] } else { &[0] };
         for order in orders {
@@ -111,7 +148,7 @@ impl Passes<'_, '_, '_> {
                 let before = self.engine.cost();
                 self.complete = true;
                 self.pass(pass + order, found.len() == 1 && pass == 0);
-                if pass + order == 0 && self.complete {
+                if pass + order == 0 && self.complete && before == 0 {
                     self.keep(found);
                     return true;
                 }
@@ -125,7 +162,7 @@ impl Passes<'_, '_, '_> {
             }
             self.keep(found);
             self.engine.rewind(start);
-            self.moves.clear();
+            self.moves.truncate(before);
         }
         false
     }
@@ -208,9 +245,10 @@ impl Passes<'_, '_, '_> {
 
     /// Visits the states that moves inside of a part lead to.
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
-        let Exact { states, beam, ahead, .. } = *self.exact;
-        let effort = Effort { steps: self.left(), states, beam, ahead };
-        let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), effort);
+        let Exact { states, beam, ahead, expansions, .. } = *self.exact;
+        let effort = Effort { steps: self.left(), states, beam, ahead, deep: 1000, expansions };
+        let with = (effort, &mut self.deltas);
+        let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();
         self.visited += visited;
         curve

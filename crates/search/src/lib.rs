@@ -21,6 +21,7 @@
 mod abridge;
 pub mod auto;
 pub mod backtrack;
+mod beam;
 mod beside;
 mod best;
 mod best_first;

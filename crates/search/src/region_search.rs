@@ -8,14 +8,13 @@ use regraft_cost::Ns;
 use regraft_ir::{Budget, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::beam::Beam;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::Regions;
 use crate::transfer::Recorded;
 
-/// Levels of the beam without a cheaper state, after which it ends.
-const PATIENCE: usize = 6;
-/// Follow-ups tried after each step of a sequence that must pay as a whole.
-const WIDTH: usize = 64;
+/// What moves change the cost by, by their kinds: at similar places the same.
+pub(crate) type Deltas = FxHashMap<u64, i64>;
 
 /// How far a region is searched.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +27,10 @@ pub(crate) struct Effort {
     pub(crate) beam: usize,
     /// Longest such sequence.
     pub(crate) ahead: usize,
+    /// States visited by the longer ones of these.
+    pub(crate) deep: u64,
+    /// States expanded, cheapest first, after the beam.
+    pub(crate) expansions: usize,
 }
 
 /// What can be saved in a region by so many moves: the most for each number, the last one for more.
@@ -47,8 +50,6 @@ struct State {
     step: Option<Arc<Move>>,
     steps: u32,
     cost: Ns,
-    /// The kind of the step.
-    kind: u64,
     /// Those inside of the region, once they were asked for.
     moves: Option<Moves>,
     /// The states one move further, and by which: found when the state is expanded.
@@ -62,7 +63,8 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     budget: &'s mut dyn Budget,
     regions: &'s Regions,
     part: usize,
-    effort: Effort,
+    pub(crate) effort: Effort,
+    deltas: &'s mut Deltas,
     start: usize,
     states: Vec<State>,
     /// The latest state with each key.
@@ -71,8 +73,6 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     path: Vec<u32>,
     /// For each number of steps, the cheapest state that at most so many lead to.
     cheapest: Vec<u32>,
-    /// For each kind of move that raises the cost: what a short sequence that begins with it saves.
-    potential: FxHashMap<u64, Option<Ns>>,
     visited: u64,
     matched: u64,
     cut_short: bool,
@@ -85,7 +85,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         (engine, matcher, budget): (&'s mut Engine<'e>, &'s mut Matcher<'m>, &'s mut dyn Budget),
         (regions, part): (&'s Regions, usize),
         moves: &Moves,
-        effort: Effort,
+        (effort, deltas): (Effort, &'s mut Deltas),
     ) -> RegionSearch<'s, 'e, 'm> {
         let (start, cost, key) = (engine.depth(), engine.cost(), engine.key());
         let mut search = RegionSearch {
@@ -95,25 +95,25 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             regions,
             part,
             effort,
+            deltas,
             start,
             states: Vec::new(),
             known: FxHashMap::from_iter([(key, 0)]),
             path: vec![0],
             cheapest: vec![0],
-            potential: FxHashMap::default(),
             visited: 0,
             matched: 0,
             cut_short: false,
             crossed: false,
         };
         let moves = search.inside(moves.clone());
-        search.states.push(State { from: 0, step: None, steps: 0, cost, kind: 0, moves: Some(moves), children: None });
+        search.states.push(State { from: 0, step: None, steps: 0, cost, moves: Some(moves), children: None });
         search
     }
 
     /// Searches; and how many states it visited. Leaves the engine where it was.
     pub(crate) fn run(mut self) -> (Curve, u64) {
-        self.beam();
+        Beam::new(&mut self).run();
         let first = (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost));
         self.best_first();
         if std::env::var("X_TELL").is_ok() {
@@ -126,89 +126,18 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         (Curve { by_steps, exhausted: !self.cut_short, crossed: self.crossed }, self.visited)
     }
 
-    /// A beam: in each level, the cheapest states that a move leads to, and the cheapest that a short
-    /// sequence leads to that raises the cost before it pays.
-    fn beam(&mut self) {
-        let half = (self.effort.beam / 2).max(1);
-        let (mut level, mut seen) = (vec![0u32], FxHashSet::from_iter([0u32]));
-        let (mut best, mut idle) = (self.states[0].cost, 0);
-        while !level.is_empty() && idle < PATIENCE {
-            let (mut falling, mut paid, mut promising) = (Vec::new(), Vec::new(), Vec::new());
-            for at in &level {
-                let Some(children) = self.expand(*at) else { return };
-                let cost = self.states[*at as usize].cost;
-                for child in children {
-                    if self.states[child as usize].cost <= cost {
-                        falling.push(child);
-                        continue;
-                    }
-                    match self.potential.get(&self.states[child as usize].kind).copied() {
-                        Some(None) => {}
-                        Some(Some(saved)) => promising.push((cost.saturating_sub(saved), child, cost)),
-                        None if self.ahead(child, cost, &mut paid).is_none() => return,
-                        None => {}
-                    }
-                }
-            }
-            promising.sort_unstable();
-            for (_, child, limit) in promising.into_iter().take(half) {
-                if self.ahead(child, limit, &mut paid).is_none() {
-                    return;
-                }
-            }
-            for at in level.drain(..).filter(|at| *at != 0) {
-                self.states[at as usize].moves = None;
-            }
-            for mut some in [falling, paid] {
-                some.sort_by_key(|at| self.states[*at as usize].cost);
-                let new = some.into_iter().filter(|at| seen.insert(*at)).take(half);
-                level.extend(new);
-            }
-            let found = level.iter().map(|at| self.states[*at as usize].cost).min().unwrap_or(best);
-            idle = if found < best { 0 } else { idle + 1 };
-            best = best.min(found);
-        }
-    }
-
-    /// Follows a move that raised the cost by those that it enables, adds the states that cost less than
-    /// `limit`, and notes how much less. `None` where the search is over.
-    fn ahead(&mut self, at: u32, limit: Ns, paid: &mut Vec<u32>) -> Option<()> {
-        let before = paid.len();
-        self.follow(at, limit, self.effort.ahead, paid)?;
-        let least = paid[before..].iter().map(|at| self.states[*at as usize].cost).min();
-        // Where steps are few, fewer sequences end.
-        if least.is_some() || self.effort.steps.is_none() {
-            self.potential.insert(self.states[at as usize].kind, least.map(|cost| limit - cost));
-        }
-        Some(())
-    }
-
-    fn follow(&mut self, at: u32, limit: Ns, depth: usize, paid: &mut Vec<u32>) -> Option<()> {
-        if depth < 2 || self.is_last(at) {
-            return Some(());
-        }
-        self.moves(at);
-        let enabled: Vec<Arc<Move>> =
-            self.states[at as usize].moves.iter().flat_map(|moves| moves.enabled().take(WIDTH)).cloned().collect();
-        let mut higher = Vec::new();
-        for step in enabled {
-            let Some(child) = self.visit(at, &step)? else { continue };
-            if self.states[child as usize].cost < limit { paid.push(child) } else { higher.push(child) }
-        }
-        for child in higher {
-            self.follow(child, limit, depth - 1, paid)?;
-        }
-        if at != 0 {
-            self.states[at as usize].moves = None;
-        }
-        Some(())
-    }
-
     /// The cheapest state first, until there are no more.
     fn best_first(&mut self) {
+        self.cut_short = false;
         let mut queue = BinaryHeap::from([(Reverse(self.states[0].cost), Reverse(0u32))]);
         let mut seen = FxHashSet::from_iter([0u32]);
+        let mut expansions = 0;
         while let Some((_, Reverse(at))) = queue.pop() {
+            expansions += 1;
+            if expansions > self.effort.expansions {
+                self.cut_short = true;
+                return;
+            }
             let Some(children) = self.expand(at) else { return };
             for child in children.into_iter().filter(|child| seen.insert(*child)) {
                 queue.push((Reverse(self.states[child as usize].cost), Reverse(child)));
@@ -216,9 +145,74 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         }
     }
 
+    /// What a state costs.
+    pub(crate) fn cost(&self, at: u32) -> Ns {
+        self.states[at as usize].cost
+    }
+
+    /// What the first state costs.
+    pub(crate) fn total(&self) -> Ns {
+        self.cost(0)
+    }
+
+    /// Whether there is a longest sequence.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.effort.steps.is_some()
+    }
+
     /// Whether no move may follow.
-    fn is_last(&self, at: u32) -> bool {
+    pub(crate) fn is_last(&self, at: u32) -> bool {
         self.effort.steps.is_some_and(|most| self.states[at as usize].steps as usize >= most)
+    }
+
+    /// The moves of a state, which were found.
+    pub(crate) fn all_moves(&self, at: u32) -> Vec<Arc<Move>> {
+        self.states[at as usize].moves.iter().flatten().cloned().collect()
+    }
+
+    /// Asks about a state's moves, which were found; the engine is there.
+    pub(crate) fn with_moves<T: Default>(&mut self, at: u32, ask: impl Fn(&Engine<'_>, &Moves) -> T) -> T {
+        self.enter(at);
+        self.states[at as usize].moves.as_ref().map_or_else(T::default, |moves| ask(self.engine, moves))
+    }
+
+    /// Drops the moves of a state.
+    pub(crate) fn forget_moves(&mut self, at: u32) {
+        if at != 0 {
+            self.states[at as usize].moves = None;
+        }
+    }
+
+    /// The kind of a move of a state.
+    pub(crate) fn kind_of(&mut self, at: u32, step: &Move) -> u64 {
+        self.enter(at);
+        self.engine.kind_of(step)
+    }
+
+    /// What moves of this kind change the cost by.
+    pub(crate) fn delta_of(&self, kind: u64) -> Option<i64> {
+        self.deltas.get(&kind).copied()
+    }
+
+    /// What a move of this kind changes the cost by; `None` where the search is over.
+    pub(crate) fn price(&mut self, at: u32, step: &Move, kind: u64) -> Option<i64> {
+        if self.is_over() {
+            return None;
+        }
+        self.enter(at);
+        let before = self.engine.cost();
+        self.engine.apply(step);
+        self.visited += 1;
+        let delta = self.engine.cost().wrapping_sub(before) as i64;
+        self.engine.undo();
+        self.deltas.insert(kind, delta);
+        Some(delta)
+    }
+
+    fn is_over(&mut self) -> bool {
+        let over = self.visited >= self.effort.states || self.budget.exhausted();
+        self.cut_short |= over;
+        over
     }
 
     /// The states one move further; `None` where the search is over.
@@ -229,7 +223,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         if let Some(children) = &self.states[at as usize].children {
             return Some(children.clone());
         }
-        self.moves(at);
+        self.find_moves(at);
         let moves: Vec<Arc<Move>> = self.states[at as usize].moves.iter().flatten().cloned().collect();
         let mut children = Vec::with_capacity(moves.len());
         for step in moves {
@@ -243,9 +237,8 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
 
     /// The state that a move leads to, unless it disturbs what is beyond the border; `None` where the
     /// search is over.
-    fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
-        if self.visited >= self.effort.states || self.budget.exhausted() {
-            self.cut_short = true;
+    pub(crate) fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
+        if self.is_over() {
             return None;
         }
         self.enter(at);
@@ -260,13 +253,12 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         }
         let (cost, key, steps) = (self.engine.cost(), self.engine.key(), self.states[at as usize].steps + 1);
         self.engine.undo();
-        let kind = self.engine.kind_of(step);
         // With a limit, a shorter way leads to more.
         let is_limited = self.effort.steps.is_some();
         let known = self.known.get(&key).copied().filter(|known| !is_limited || self.states[*known as usize].steps <= steps);
         Some(Some(known.unwrap_or_else(|| {
             let new = self.states.len() as u32;
-            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, kind, moves: None, children: None });
+            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, moves: None, children: None });
             self.known.insert(key, new);
             self.offer(new);
             new
@@ -274,14 +266,14 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
     }
 
     /// Finds the moves of a state, and takes the engine there.
-    fn moves(&mut self, at: u32) {
+    pub(crate) fn find_moves(&mut self, at: u32) {
         self.enter(at);
         if self.states[at as usize].moves.is_some() {
             return;
         }
         let from = self.states[at as usize].from;
         if self.states[from as usize].moves.is_none() {
-            self.moves(from);
+            self.find_moves(from);
             self.enter(at);
         }
         let Some(before) = &self.states[from as usize].moves else { return };

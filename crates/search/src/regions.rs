@@ -64,6 +64,12 @@ impl Regions {
         Regions { parts, owner }
     }
 
+    /// All of a graph, as one part.
+    pub(crate) fn whole(graph: &Graph) -> Regions {
+        let nodes = graph.topological().into_iter().filter(|id| is_priced(graph, *id)).collect();
+        Regions { parts: vec![nodes], owner: Vec::new() }
+    }
+
     /// Whether a node is of this part, or was made since the graph was cut.
     pub(crate) fn owns(&self, part: usize, id: NodeId) -> bool {
         self.owner.get(id.0 as usize).copied().flatten().is_none_or(|owner| owner == part)

@@ -1,0 +1,181 @@
+//! `Beam`: a beam with look-ahead, in which the price of a move is asked once.
+
+use std::sync::Arc;
+
+use regraft_cost::Ns;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::engine::Move;
+use crate::greedy::follow_ups;
+use crate::region_search::RegionSearch;
+
+/// Levels without a cheaper state, after which the beam ends.
+const PATIENCE: usize = 6;
+/// Follow-ups tried after each step of a sequence that must pay as a whole.
+const WIDTH: usize = 64;
+/// Along the way, a sequence may raise the cost by at most this fraction of the current cost.
+const SLACK: f64 = 0.05;
+/// Length of sequences that are tried everywhere, before longer ones.
+const SHORT: usize = 2;
+
+/// Half of each level are the cheapest states that a move leads to, half the cheapest that a short
+/// sequence leads to that raises the cost before it pays (as in Algorithm 3 of OCGGS, PVLDB 13(11)
+/// 2020, whose sequences are of two).
+///
+/// A move that stays possible changes the cost by as much as before, and one of the same kind at
+/// another place does so as well: only moves that are taken, or of a new kind, are applied. In the same
+/// way, sequences are tried once for each kind of move that they begin with.
+pub(crate) struct Beam<'b, 's, 'e, 'm> {
+    search: &'b mut RegionSearch<'s, 'e, 'm>,
+    /// What is known of moves, by their addresses; they are kept, so that no other gets the same.
+    known: FxHashMap<usize, (Arc<Move>, u64, i64)>,
+    /// For each kind of move that raises the cost: what a sequence that begins with it saves.
+    potential: FxHashMap<u64, Option<Ns>>,
+    /// States already in a level.
+    seen: FxHashSet<u32>,
+    /// Longest sequence that raises the cost before it pays.
+    ahead: usize,
+    /// States that longer ones than [`SHORT`] may still visit.
+    deep: u64,
+}
+
+/// A state and a move that may be worth taking there, and the cost that is expected then.
+type Candidate = (Ns, u32, Arc<Move>);
+
+impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
+    pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
+        let ahead = SHORT.min(search.effort.ahead);
+        let deep = search.effort.deep;
+        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), seen: FxHashSet::from_iter([0]), ahead, deep }
+    }
+
+    /// Levels until none of the latest has a cheaper state. `None` where the search is over.
+    pub(crate) fn run(&mut self) -> Option<()> {
+        let mut level = vec![0];
+        let mut best = 0;
+        let mut idle = 0;
+        while !level.is_empty() {
+            let next = self.next_level(&level)?;
+            // Moves are found from those of the state before, which are needed no longer then.
+            next.iter().for_each(|at| self.search.find_moves(*at));
+            level.iter().for_each(|at| self.search.forget_moves(*at));
+            level = next;
+            let cheapest = level.iter().copied().min_by_key(|at| self.search.cost(*at));
+            match cheapest.filter(|at| self.search.cost(*at) < self.search.cost(best)) {
+                Some(cheapest) => (best, idle) = (cheapest, 0),
+                None => idle += 1,
+            }
+            if level.is_empty() || idle == PATIENCE {
+                if self.ahead >= self.search.effort.ahead || self.deep == 0 {
+                    break;
+                }
+                level.iter().for_each(|at| self.search.forget_moves(*at));
+                // Longer sequences, from the best state.
+                self.ahead += 1;
+                self.potential.clear();
+                (level, idle) = (vec![best], 0);
+                self.search.find_moves(best);
+            }
+        }
+        Some(())
+    }
+
+    fn next_level(&mut self, level: &[u32]) -> Option<Vec<u32>> {
+        let half = (self.search.effort.beam / 2).max(1);
+        let (mut falling, mut promising): (Vec<Candidate>, Vec<Candidate>) = Default::default();
+        let mut paid = Vec::new();
+        for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
+            let cost = self.search.cost(at);
+            for step in self.search.all_moves(at) {
+                let (kind, delta) = self.delta(at, &step)?;
+                if delta <= 0 {
+                    falling.push((cost.saturating_add_signed(delta), at, step));
+                    continue;
+                }
+                match self.potential.get(&kind).copied() {
+                    Some(None) => {}
+                    Some(Some(saved)) => promising.push((cost.saturating_sub(saved), at, step)),
+                    None => self.look_ahead(at, &step, kind, &mut paid)?,
+                }
+            }
+        }
+        let mut next = Vec::with_capacity(2 * half);
+        falling.sort_by_key(|(cost, at, _)| (*cost, *at));
+        for (_, at, step) in falling {
+            if next.len() == half {
+                break;
+            }
+            if let Some(child) = self.search.visit(at, &step)?
+                && self.seen.insert(child)
+            {
+                next.push(child);
+            }
+        }
+        promising.sort_by_key(|(cost, at, _)| (*cost, *at));
+        for (_, at, step) in promising.into_iter().take(half) {
+            let kind = self.known.get(&address(&step)).map_or(0, |known| known.1);
+            self.look_ahead(at, &step, kind, &mut paid)?;
+        }
+        paid.sort_by_key(|at| self.search.cost(*at));
+        next.extend(paid.into_iter().filter(|at| self.seen.insert(*at)).take(half));
+        Some(next)
+    }
+
+    /// The kind of a move, and what it changes the cost by.
+    fn delta(&mut self, at: u32, step: &Arc<Move>) -> Option<(u64, i64)> {
+        if let Some((_, kind, delta)) = self.known.get(&address(step)) {
+            return Some((*kind, *delta));
+        }
+        let kind = self.search.kind_of(at, step);
+        let delta = match self.search.delta_of(kind) {
+            Some(delta) => delta,
+            None => self.search.price(at, step, kind)?,
+        };
+        self.known.insert(address(step), (step.clone(), kind, delta));
+        Some((kind, delta))
+    }
+
+    /// Takes a move that raises the cost and follows it by others, adds the states that cost less than
+    /// before, and notes how much less.
+    fn look_ahead(&mut self, at: u32, step: &Arc<Move>, kind: u64, paid: &mut Vec<u32>) -> Option<()> {
+        let limit = self.search.cost(at);
+        let Some(child) = self.search.visit(at, step)? else { return Some(()) };
+        let before = paid.len();
+        let most = limit.saturating_add((self.search.total() as f64 * SLACK) as Ns);
+        self.follow(child, (limit, most), self.ahead - 1, paid)?;
+        let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
+        // Where few steps are left, fewer sequences end.
+        if least.is_some() || !self.search.is_limited() {
+            self.potential.insert(kind, least.map(|cost| limit - cost));
+        }
+        Some(())
+    }
+
+    fn follow(&mut self, at: u32, (limit, most): (Ns, Ns), left: usize, paid: &mut Vec<u32>) -> Option<()> {
+        if left == 0 || self.search.cost(at) > most || self.search.is_last(at) {
+            return Some(());
+        }
+        if self.ahead > SHORT && self.deep == 0 {
+            return Some(());
+        }
+        self.search.find_moves(at);
+        let next = self.search.with_moves(at, |engine, moves| follow_ups(engine, moves, left > 1).take(WIDTH).cloned().collect::<Vec<_>>());
+        let mut higher = Vec::new();
+        for step in next {
+            let Some(child) = self.search.visit(at, &step)? else { continue };
+            if self.ahead > SHORT {
+                self.deep = self.deep.saturating_sub(1);
+            }
+            if self.search.cost(child) < limit { paid.push(child) } else { higher.push(child) }
+        }
+        for child in higher {
+            self.follow(child, (limit, most), left - 1, paid)?;
+        }
+        self.search.forget_moves(at);
+        Some(())
+    }
+}
+
+fn address(step: &Arc<Move>) -> usize {
+    Arc::as_ptr(step) as usize
+}
