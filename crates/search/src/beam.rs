@@ -37,6 +37,8 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     ahead: usize,
     /// States that longer ones than [`SHORT`] may still visit.
     deep: u64,
+    /// Moves looked at so far.
+    looked_at: usize,
 }
 
 /// A state and a move that may be worth taking there, and the cost that is expected then.
@@ -46,7 +48,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
         let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), seen: FxHashSet::from_iter([0]), ahead, deep }
+        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0 }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -66,7 +68,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                 None => idle += 1,
             }
             if level.is_empty() || idle == PATIENCE {
-                if self.ahead >= self.search.effort.ahead || self.deep == 0 {
+                if self.looked_at > self.search.effort.candidates || self.ahead >= self.search.effort.ahead || self.deep == 0 {
                     break;
                 }
                 level.iter().for_each(|at| self.search.forget_moves(*at));
@@ -82,6 +84,10 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
 
     fn next_level(&mut self, level: &[u32]) -> Option<Vec<u32>> {
         let half = (self.search.effort.beam / 2).max(1);
+        self.looked_at += level.iter().map(|at| self.search.count_moves(*at)).sum::<usize>();
+        if self.looked_at > self.search.effort.candidates {
+            return Some(Vec::new());
+        }
         let (mut falling, mut promising): (Vec<Candidate>, Vec<Candidate>) = Default::default();
         let mut paid = Vec::new();
         for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
@@ -99,26 +105,38 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                 }
             }
         }
-        let mut next = Vec::with_capacity(2 * half);
-        falling.sort_by_key(|(cost, at, _)| (*cost, *at));
-        for (_, at, step) in falling {
-            if next.len() == half {
-                break;
-            }
-            if let Some(child) = self.search.visit(at, &step)?
-                && self.seen.insert(child)
-            {
-                next.push(child);
-            }
-        }
+        let mut next = self.cheapest(falling, half)?;
         promising.sort_by_key(|(cost, at, _)| (*cost, *at));
-        for (_, at, step) in promising.into_iter().take(half) {
+        promising.truncate(half);
+        // To go from one state to another takes time.
+        promising.sort_by_key(|(cost, at, _)| (*at, *cost));
+        for (_, at, step) in promising {
             let kind = self.known.get(&address(&step)).map_or(0, |known| known.1);
             self.look_ahead(at, &step, kind, &mut paid)?;
         }
         paid.sort_by_key(|at| self.search.cost(*at));
         next.extend(paid.into_iter().filter(|at| self.seen.insert(*at)).take(half));
+        next.sort_unstable_by_key(|at| (self.search.parent(*at), *at));
         Some(next)
+    }
+
+    /// The cheapest states that candidates lead to, of those that are new.
+    fn cheapest(&mut self, mut candidates: Vec<Candidate>, most: usize) -> Option<Vec<u32>> {
+        candidates.sort_by_key(|(cost, at, _)| (*cost, *at));
+        let mut found = Vec::with_capacity(2 * most);
+        for some in candidates.chunks_mut(2 * most) {
+            some.sort_by_key(|(cost, at, _)| (*at, *cost));
+            for (_, at, step) in some {
+                found.extend(self.search.visit(*at, step)?.filter(|child| !self.seen.contains(child) && !found.contains(child)));
+            }
+            if found.len() >= most {
+                break;
+            }
+        }
+        found.sort_by_key(|at| (self.search.cost(*at), *at));
+        found.truncate(most);
+        self.seen.extend(&found);
+        Some(found)
     }
 
     /// The kind of a move, and what it changes the cost by.
@@ -145,7 +163,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         self.follow(child, (limit, most), self.ahead - 1, paid)?;
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
-        if least.is_some() || !self.search.is_limited() {
+        if least.is_some() || self.search.may_follow(at, self.ahead) {
             self.potential.insert(kind, least.map(|cost| limit - cost));
         }
         Some(())

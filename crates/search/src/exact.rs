@@ -40,9 +40,10 @@ pub struct Exact {
     pub wide: usize,
 }
 
+fn get(name: &str, or: u64) -> u64 { std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(or) }
+
 impl Default for Exact {
     fn default() -> Exact {
-        let get = |name: &str, or: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(or);
         Exact { steps: None, states: get("X_STATES", 5000), beam: get("X_BEAM", 8) as usize, ahead: get("X_AHEAD", 3) as usize, expansions: get("X_EXP", 100) as usize, wide: get("X_WIDE", 8) as usize }
     }
 }
@@ -75,27 +76,23 @@ impl Strategy for Exact {
             complete: true,
             regions: Vec::new(),
         };
-        let mut complete = passes.run(&mut found);
-        if !complete {
+        let mut complete = get("X_REGIONS", 1) > 0 && passes.run(&mut found);
+        if !complete && get("X_WHOLE", 1) > 0 {
             let regions = Regions::whole(passes.engine.graph());
             let current = Current::of(passes.engine, passes.matcher);
-            let effort = Effort { steps: self.steps, states: u64::MAX, beam: self.wide, ahead: self.ahead, deep: 10_000, expansions: 0 };
+            let effort = Effort { steps: self.steps, states: u64::MAX, beam: self.wide, ahead: self.ahead, deep: get("X_DEEPW", 10_000), expansions: 0, candidates: get("X_CAND", 1000000) as usize };
             let search = RegionSearch::new((passes.engine, passes.matcher, passes.budget), (&regions, 0), current.moves(), (effort, &mut passes.deltas));
             let (curve, visited) = search.run();
             if std::env::var("X_TELL").is_ok() { eprintln!("whole {:?} {visited}", curve.by_steps.last().map(|x| (x.0, x.1.len()))); }
             passes.visited += visited;
-            if let Some((_, recorded)) = curve.by_steps.last() {
-                for one in recorded {
-                    passes.engine.apply(&one.step);
-                    passes.moves.push(one.step.clone());
-                }
-            }
-            let script = Script { moves: passes.moves.clone(), cost: passes.engine.cost(), key: passes.engine.key() };
-            found.push(script);
+            let moves = curve.by_steps.last().map_or(Vec::new(), |(_, recorded)| recorded.iter().map(|one| one.step.clone()).collect());
+            passes.from(moves, &mut found);
             complete = false;
-            if self.steps.is_none() {
-                passes.run(&mut found);
-            }
+        }
+        if !complete && get("X_GREEDY", 1) > 0 && self.steps.is_none() {
+            let greedy = Greedy { steps: self.steps, ..Greedy::default() }.search(passes.engine, passes.matcher, passes.budget);
+            passes.visited += greedy.visited;
+            passes.from(greedy.scripts[0].moves.clone(), &mut found);
         }
         let (visited, regions) = (passes.visited, passes.regions);
         engine.rewind(start);
@@ -136,6 +133,18 @@ struct Solved {
 }
 
 impl Passes<'_, '_, '_> {
+    fn from(&mut self, moves: Vec<Arc<Move>>, found: &mut Vec<Script>) {
+        let start = self.engine.depth();
+        moves.iter().for_each(|step| self.engine.apply(step));
+        self.moves = moves;
+        found.push(Script { moves: self.moves.clone(), cost: self.engine.cost(), key: self.engine.key() });
+        if self.exact.steps.is_none() && get("X_AFTER", 1) > 0 {
+            self.run(found);
+        }
+        self.engine.rewind(start);
+        self.moves.clear();
+    }
+
     /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
     /// lead to: what follows saves nothing then.
     fn run(&mut self, found: &mut Vec<Script>) -> bool {
@@ -246,7 +255,7 @@ impl Passes<'_, '_, '_> {
     /// Visits the states that moves inside of a part lead to.
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
         let Exact { states, beam, ahead, expansions, .. } = *self.exact;
-        let effort = Effort { steps: self.left(), states, beam, ahead, deep: 1000, expansions };
+        let effort = Effort { steps: self.left(), states, beam, ahead, deep: get("X_DEEP", 1000), expansions, candidates: usize::MAX };
         let with = (effort, &mut self.deltas);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();

@@ -29,6 +29,8 @@ pub(crate) struct Effort {
     pub(crate) ahead: usize,
     /// States visited by the longer ones of these.
     pub(crate) deep: u64,
+    /// Moves that the beam looks at.
+    pub(crate) candidates: usize,
     /// States expanded, cheapest first, after the beam.
     pub(crate) expansions: usize,
 }
@@ -155,14 +157,14 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         self.cost(0)
     }
 
-    /// Whether there is a longest sequence.
-    pub(crate) fn is_limited(&self) -> bool {
-        self.effort.steps.is_some()
+    /// Whether so many moves may follow.
+    pub(crate) fn may_follow(&self, at: u32, moves: usize) -> bool {
+        self.effort.steps.is_none_or(|most| self.states[at as usize].steps as usize + moves <= most)
     }
 
     /// Whether no move may follow.
     pub(crate) fn is_last(&self, at: u32) -> bool {
-        self.effort.steps.is_some_and(|most| self.states[at as usize].steps as usize >= most)
+        !self.may_follow(at, 1)
     }
 
     /// The moves of a state, which were found.
@@ -174,6 +176,16 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
     pub(crate) fn with_moves<T: Default>(&mut self, at: u32, ask: impl Fn(&Engine<'_>, &Moves) -> T) -> T {
         self.enter(at);
         self.states[at as usize].moves.as_ref().map_or_else(T::default, |moves| ask(self.engine, moves))
+    }
+
+    /// How many moves a state has.
+    pub(crate) fn count_moves(&self, at: u32) -> usize {
+        self.states[at as usize].moves.as_ref().map_or(0, Moves::len)
+    }
+
+    /// The state before.
+    pub(crate) fn parent(&self, at: u32) -> u32 {
+        self.states[at as usize].from
     }
 
     /// Drops the moves of a state.
