@@ -98,7 +98,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                     falling.push((cost.saturating_add_signed(delta), at, step));
                     continue;
                 }
-                match self.potential.get(&kind).copied() {
+                match self.potential(kind) {
                     Some(None) => {}
                     Some(Some(saved)) => promising.push((cost.saturating_sub(saved), at, step)),
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
@@ -153,6 +153,12 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         Some((kind, delta))
     }
 
+    /// What a sequence saves that begins with a move of this kind, if it is known.
+    fn potential(&self, kind: u64) -> Option<Option<Ns>> {
+        let elsewhere = || self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved);
+        self.potential.get(&kind).copied().or_else(elsewhere)
+    }
+
     /// Takes a move that raises the cost and follows it by others, adds the states that cost less than
     /// before, and notes how much less.
     fn look_ahead(&mut self, at: u32, step: &Arc<Move>, kind: u64, paid: &mut Vec<u32>) -> Option<()> {
@@ -164,7 +170,11 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
         if least.is_some() || self.search.may_follow(at, self.ahead) {
-            self.potential.insert(kind, least.map(|cost| limit - cost));
+            let saved = least.map(|cost| limit - cost);
+            self.potential.insert(kind, saved);
+            if self.search.is_whole() {
+                self.search.lore.sequences.insert(kind, (self.ahead, saved));
+            }
         }
         Some(())
     }

@@ -16,7 +16,7 @@ use regraft_ir::{Budget, NodeId};
 
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
-use crate::region_search::{Curve, Deltas, Effort, RegionSearch};
+use crate::region_search::{Curve, Lore, Effort, RegionSearch};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
 use crate::transfer::{Current, Names};
@@ -71,28 +71,27 @@ impl Strategy for Exact {
             budget,
             moves: Vec::new(),
             solved: Vec::new(),
-            deltas: Deltas::default(),
+            lore: Lore::default(),
             visited: 1,
             complete: true,
             regions: Vec::new(),
         };
-        let mut complete = get("X_REGIONS", 1) > 0 && passes.run(&mut found);
-        if !complete && get("X_WHOLE", 1) > 0 {
-            let regions = Regions::whole(passes.engine.graph());
-            let current = Current::of(passes.engine, passes.matcher);
-            let effort = Effort { steps: self.steps, states: u64::MAX, beam: self.wide, ahead: self.ahead, deep: get("X_DEEPW", 10_000), expansions: 0, candidates: get("X_CAND", 1000000) as usize };
-            let search = RegionSearch::new((passes.engine, passes.matcher, passes.budget), (&regions, 0), current.moves(), (effort, &mut passes.deltas));
-            let (curve, visited) = search.run();
-            if std::env::var("X_TELL").is_ok() { eprintln!("whole {:?} {visited}", curve.by_steps.last().map(|x| (x.0, x.1.len()))); }
-            passes.visited += visited;
-            let moves = curve.by_steps.last().map_or(Vec::new(), |(_, recorded)| recorded.iter().map(|one| one.step.clone()).collect());
-            passes.from(moves, &mut found);
-            complete = false;
-        }
-        if !complete && get("X_GREEDY", 1) > 0 && self.steps.is_none() {
+        passes.whole(&mut found);
+        if self.steps.is_none() && get("X_GREEDY", 1) > 0 {
             let greedy = Greedy { steps: self.steps, ..Greedy::default() }.search(passes.engine, passes.matcher, passes.budget);
             passes.visited += greedy.visited;
-            passes.from(greedy.scripts[0].moves.clone(), &mut found);
+            found.extend(greedy.scripts);
+        }
+        found.sort_by_key(|script| script.cost);
+        let froms: Vec<_> = found.iter().take(get("X_STARTS", 1) as usize).map(|script| script.moves.clone()).collect();
+        let mut complete = false;
+        if get("X_INPUT", 1) > 0 {
+            complete = passes.run(&mut found);
+        }
+        if !complete && self.steps.is_none() {
+            for from in froms.into_iter().filter(|from| !from.is_empty()) {
+                passes.from(from, &mut found);
+            }
         }
         let (visited, regions) = (passes.visited, passes.regions);
         engine.rewind(start);
@@ -111,8 +110,8 @@ struct Passes<'s, 'e, 'm> {
     moves: Vec<Arc<Move>>,
     /// Regions that were searched.
     solved: Vec<Solved>,
-    /// What moves change the cost by.
-    deltas: Deltas,
+    /// What is known of moves.
+    lore: Lore,
     visited: u64,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
@@ -133,14 +132,29 @@ struct Solved {
 }
 
 impl Passes<'_, '_, '_> {
+    /// Searches the whole graph as one region, by a beam.
+    fn whole(&mut self, found: &mut Vec<Script>) {
+        let regions = Regions::whole(self.engine.graph());
+        let current = Current::of(self.engine, self.matcher);
+        let Exact { steps, wide, ahead, .. } = *self.exact;
+        let candidates = get("X_CAND", 300000) as usize;
+        let effort = Effort { steps, states: u64::MAX, beam: wide, ahead, deep: get("X_DEEPW", 10_000), expansions: 0, candidates };
+        let search = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), (effort, &mut self.lore));
+        let (curve, visited) = search.run();
+        if std::env::var("X_TELL").is_ok() { eprintln!("whole {:?} {visited}", curve.by_steps.last().map(|x| (x.0, x.1.len()))); }
+        self.visited += visited;
+        let Some((_, recorded)) = curve.by_steps.last() else { return };
+        let mut script = Script { moves: recorded.iter().map(|one| one.step.clone()).collect(), ..Script::here(self.engine) };
+        script.retrace(self.engine);
+        found.push(script);
+    }
+
+    /// Passes from where these moves lead.
     fn from(&mut self, moves: Vec<Arc<Move>>, found: &mut Vec<Script>) {
         let start = self.engine.depth();
         moves.iter().for_each(|step| self.engine.apply(step));
         self.moves = moves;
-        found.push(Script { moves: self.moves.clone(), cost: self.engine.cost(), key: self.engine.key() });
-        if self.exact.steps.is_none() && get("X_AFTER", 1) > 0 {
-            self.run(found);
-        }
+        self.run(found);
         self.engine.rewind(start);
         self.moves.clear();
     }
@@ -156,7 +170,7 @@ impl Passes<'_, '_, '_> {
             for pass in 0..PASSES {
                 let before = self.engine.cost();
                 self.complete = true;
-                self.pass(pass + order, found.len() == 1 && pass == 0);
+                self.pass(pass + order, self.regions.is_empty());
                 if pass + order == 0 && self.complete && before == 0 {
                     self.keep(found);
                     return true;
@@ -256,7 +270,7 @@ impl Passes<'_, '_, '_> {
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
         let Exact { states, beam, ahead, expansions, .. } = *self.exact;
         let effort = Effort { steps: self.left(), states, beam, ahead, deep: get("X_DEEP", 1000), expansions, candidates: usize::MAX };
-        let with = (effort, &mut self.deltas);
+        let with = (effort, &mut self.lore);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();
         self.visited += visited;

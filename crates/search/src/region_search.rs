@@ -13,8 +13,15 @@ use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::Regions;
 use crate::transfer::Recorded;
 
-/// What moves change the cost by, by their kinds: at similar places the same.
-pub(crate) type Deltas = FxHashMap<u64, i64>;
+/// What is known of moves by their kinds, wherever they are: at similar places it is the same.
+#[derive(Default)]
+pub(crate) struct Lore {
+    /// What they change the cost by.
+    pub(crate) deltas: FxHashMap<u64, i64>,
+    /// For those that raise the cost: the longest sequences tried that begin with them, and what these
+    /// save. Nothing lay beyond a border when they were tried.
+    pub(crate) sequences: FxHashMap<u64, (usize, Option<Ns>)>,
+}
 
 /// How far a region is searched.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +73,7 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     regions: &'s Regions,
     part: usize,
     pub(crate) effort: Effort,
-    deltas: &'s mut Deltas,
+    pub(crate) lore: &'s mut Lore,
     start: usize,
     states: Vec<State>,
     /// The latest state with each key.
@@ -87,7 +94,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         (engine, matcher, budget): (&'s mut Engine<'e>, &'s mut Matcher<'m>, &'s mut dyn Budget),
         (regions, part): (&'s Regions, usize),
         moves: &Moves,
-        (effort, deltas): (Effort, &'s mut Deltas),
+        (effort, lore): (Effort, &'s mut Lore),
     ) -> RegionSearch<'s, 'e, 'm> {
         let (start, cost, key) = (engine.depth(), engine.cost(), engine.key());
         let mut search = RegionSearch {
@@ -97,7 +104,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             regions,
             part,
             effort,
-            deltas,
+            lore,
             start,
             states: Vec::new(),
             known: FxHashMap::from_iter([(key, 0)]),
@@ -152,6 +159,11 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         self.states[at as usize].cost
     }
 
+    /// Whether nothing lies beyond a border.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.regions.parts.len() == 1
+    }
+
     /// What the first state costs.
     pub(crate) fn total(&self) -> Ns {
         self.cost(0)
@@ -203,7 +215,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
 
     /// What moves of this kind change the cost by.
     pub(crate) fn delta_of(&self, kind: u64) -> Option<i64> {
-        self.deltas.get(&kind).copied()
+        self.lore.deltas.get(&kind).copied()
     }
 
     /// What a move of this kind changes the cost by; `None` where the search is over.
@@ -217,7 +229,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         self.visited += 1;
         let delta = self.engine.cost().wrapping_sub(before) as i64;
         self.engine.undo();
-        self.deltas.insert(kind, delta);
+        self.lore.deltas.insert(kind, delta);
         Some(delta)
     }
 
