@@ -31,6 +31,8 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     known: FxHashMap<usize, (Arc<Move>, u64, i64)>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
     potential: FxHashMap<u64, Option<Ns>>,
+    /// Addresses of moves that reach beyond the border.
+    refused: FxHashSet<usize>,
     /// States already in a level.
     seen: FxHashSet<u32>,
     /// Longest sequence that raises the cost before it pays.
@@ -48,7 +50,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
         let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0 }
+        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0 }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -93,6 +95,9 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
             let cost = self.search.cost(at);
             for step in self.search.all_moves(at) {
+                if self.refused.contains(&address(&step)) {
+                    continue;
+                }
                 let (kind, delta) = self.delta(at, &step)?;
                 if delta <= 0 {
                     falling.push((cost.saturating_add_signed(delta), at, step));
@@ -127,7 +132,10 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         for some in candidates.chunks_mut(2 * most) {
             some.sort_by_key(|(cost, at, _)| (*at, *cost));
             for (_, at, step) in some {
-                found.extend(self.search.visit(*at, step)?.filter(|child| !self.seen.contains(child) && !found.contains(child)));
+                let Some(child) = self.visit(*at, step)? else { continue };
+                if !self.seen.contains(&child) && !found.contains(&child) {
+                    found.push(child);
+                }
             }
             if found.len() >= most {
                 break;
@@ -137,6 +145,15 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         found.truncate(most);
         self.seen.extend(&found);
         Some(found)
+    }
+
+    /// The state that a move leads to, unless it reaches beyond the border.
+    fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
+        let child = self.search.visit(at, step)?;
+        if child.is_none() && self.known.contains_key(&address(step)) {
+            self.refused.insert(address(step));
+        }
+        Some(child)
     }
 
     /// The kind of a move, and what it changes the cost by.
@@ -163,7 +180,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     /// before, and notes how much less.
     fn look_ahead(&mut self, at: u32, step: &Arc<Move>, kind: u64, paid: &mut Vec<u32>) -> Option<()> {
         let limit = self.search.cost(at);
-        let Some(child) = self.search.visit(at, step)? else { return Some(()) };
+        let Some(child) = self.visit(at, step)? else { return Some(()) };
         let before = paid.len();
         let most = limit.saturating_add((self.search.total() as f64 * SLACK) as Ns);
         self.follow(child, (limit, most), self.ahead - 1, paid)?;
@@ -190,7 +207,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let next = self.search.with_moves(at, |engine, moves| follow_ups(engine, moves, left > 1).take(WIDTH).cloned().collect::<Vec<_>>());
         let mut higher = Vec::new();
         for step in next {
-            let Some(child) = self.search.visit(at, &step)? else { continue };
+            let Some(child) = self.visit(at, &step)? else { continue };
             if self.ahead > SHORT {
                 self.deep = self.deep.saturating_sub(1);
             }

@@ -129,7 +129,11 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             eprintln!("  beam {first:?}, all {:?}", (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost)));
         }
         let before = self.states[0].cost;
-        let found = std::mem::take(&mut self.cheapest);
+        let mut found = std::mem::take(&mut self.cheapest);
+        if self.effort.steps.is_none() {
+            // Nobody asks what fewer save.
+            found.drain(1..found.len().max(2) - 1);
+        }
         let by_steps = found.iter().map(|at| (before - self.states[*at as usize].cost, self.recorded(*at))).collect();
         self.engine.rewind(self.start);
         (Curve { by_steps, exhausted: !self.cut_short, crossed: self.crossed }, self.visited)
