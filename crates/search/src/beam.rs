@@ -7,14 +7,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::engine::Move;
 use crate::greedy::follow_ups;
-use crate::region_search::RegionSearch;
+use crate::region_search::{RegionSearch, address};
 
 /// Levels without a cheaper state, after which the beam ends.
 const PATIENCE: usize = 6;
 /// Follow-ups tried after each step of a sequence that must pay as a whole.
 const WIDTH: usize = 64;
 /// Along the way, a sequence may raise the cost by at most this fraction of the current cost.
-const SLACK: f64 = 0.05;
+
 /// Length of sequences that are tried everywhere, before longer ones.
 const SHORT: usize = 2;
 
@@ -27,8 +27,6 @@ const SHORT: usize = 2;
 /// way, sequences are tried once for each kind of move that they begin with.
 pub(crate) struct Beam<'b, 's, 'e, 'm> {
     search: &'b mut RegionSearch<'s, 'e, 'm>,
-    /// What is known of moves, by their addresses; they are kept, so that no other gets the same.
-    known: FxHashMap<usize, (Arc<Move>, u64, i64)>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
     potential: FxHashMap<u64, Option<Ns>>,
     /// Addresses of moves that reach beyond the border.
@@ -41,6 +39,7 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     deep: u64,
     /// Moves looked at so far.
     looked_at: usize,
+    slack: f64,
 }
 
 /// A state and a move that may be worth taking there, and the cost that is expected then.
@@ -50,7 +49,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
         let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, known: FxHashMap::default(), potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0 }
+        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()) }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -98,7 +97,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                 if self.refused.contains(&address(&step)) {
                     continue;
                 }
-                let (kind, delta) = self.delta(at, &step)?;
+                let (kind, delta) = self.search.delta(at, &step)?;
                 if delta <= 0 {
                     falling.push((cost.saturating_add_signed(delta), at, step));
                     continue;
@@ -116,7 +115,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         // To go from one state to another takes time.
         promising.sort_by_key(|(cost, at, _)| (*at, *cost));
         for (_, at, step) in promising {
-            let kind = self.known.get(&address(&step)).map_or(0, |known| known.1);
+            let (kind, _) = self.search.delta(at, &step)?;
             self.look_ahead(at, &step, kind, &mut paid)?;
         }
         paid.sort_by_key(|at| self.search.cost(*at));
@@ -150,24 +149,10 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     /// The state that a move leads to, unless it reaches beyond the border.
     fn visit(&mut self, at: u32, step: &Arc<Move>) -> Option<Option<u32>> {
         let child = self.search.visit(at, step)?;
-        if child.is_none() && self.known.contains_key(&address(step)) {
+        if child.is_none() && self.search.is_known(step) {
             self.refused.insert(address(step));
         }
         Some(child)
-    }
-
-    /// The kind of a move, and what it changes the cost by.
-    fn delta(&mut self, at: u32, step: &Arc<Move>) -> Option<(u64, i64)> {
-        if let Some((_, kind, delta)) = self.known.get(&address(step)) {
-            return Some((*kind, *delta));
-        }
-        let kind = self.search.kind_of(at, step);
-        let delta = match self.search.delta_of(kind) {
-            Some(delta) => delta,
-            None => self.search.price(at, step, kind)?,
-        };
-        self.known.insert(address(step), (step.clone(), kind, delta));
-        Some((kind, delta))
     }
 
     /// What a sequence saves that begins with a move of this kind, if it is known.
@@ -182,7 +167,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let limit = self.search.cost(at);
         let Some(child) = self.visit(at, step)? else { return Some(()) };
         let before = paid.len();
-        let most = limit.saturating_add((self.search.total() as f64 * SLACK) as Ns);
+        let most = limit.saturating_add((self.search.total() as f64 * self.slack) as Ns);
         self.follow(child, (limit, most), self.ahead - 1, paid)?;
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
@@ -219,8 +204,4 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         self.search.forget_moves(at);
         Some(())
     }
-}
-
-fn address(step: &Arc<Move>) -> usize {
-    Arc::as_ptr(step) as usize
 }

@@ -61,8 +61,6 @@ struct State {
     cost: Ns,
     /// Those inside of the region, once they were asked for.
     moves: Option<Moves>,
-    /// The states one move further, and by which: found when the state is expanded.
-    children: Option<Vec<u32>>,
 }
 
 /// The search of one region.
@@ -82,6 +80,8 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     path: Vec<u32>,
     /// For each number of steps, the cheapest state that at most so many lead to.
     cheapest: Vec<u32>,
+    /// What is known of moves, by their addresses; they are kept, so that no other gets the same.
+    of_moves: FxHashMap<usize, (Arc<Move>, u64, i64)>,
     visited: u64,
     matched: u64,
     cut_short: bool,
@@ -110,13 +110,14 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             known: FxHashMap::from_iter([(key, 0)]),
             path: vec![0],
             cheapest: vec![0],
+            of_moves: FxHashMap::default(),
             visited: 0,
             matched: 0,
             cut_short: false,
             crossed: false,
         };
         let moves = search.inside(moves.clone());
-        search.states.push(State { from: 0, step: None, steps: 0, cost, moves: Some(moves), children: None });
+        search.states.push(State { from: 0, step: None, steps: 0, cost, moves: Some(moves) });
         search
     }
 
@@ -140,32 +141,65 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
     }
 
     /// The cheapest state first, until there are no more.
-    fn best_first(&mut self) {
+    fn best_first(&mut self) -> Option<()> {
         self.cut_short = false;
-        let mut queue = BinaryHeap::from([(Reverse(self.states[0].cost), Reverse(0u32))]);
-        let mut seen = FxHashSet::from_iter([0u32]);
+        let mut queue = BinaryHeap::new();
+        let mut waiting: Vec<(u32, Arc<Move>)> = Vec::new();
+        let mut seen = FxHashSet::default();
         let mut expansions = 0;
-        while let Some((_, Reverse(at))) = queue.pop() {
-            expansions += 1;
-            if expansions > self.effort.expansions {
-                self.cut_short = true;
-                return;
+        let best = self.cheapest[self.cheapest.len() - 1];
+        let mut open = if best == 0 { vec![0] } else { vec![best, 0] };
+        loop {
+            for at in std::mem::take(&mut open) {
+                if !seen.insert(at) || self.is_last(at) {
+                    continue;
+                }
+                expansions += 1;
+                if expansions > self.effort.expansions {
+                    self.cut_short = true;
+                    return None;
+                }
+                self.find_moves(at);
+                for step in self.all_moves(at) {
+                    let (_, delta) = self.delta(at, &step)?;
+                    queue.push((Reverse(self.cost(at).saturating_add_signed(delta)), Reverse(waiting.len())));
+                    waiting.push((at, step));
+                }
             }
-            let Some(children) = self.expand(at) else { return };
-            for child in children.into_iter().filter(|child| seen.insert(*child)) {
-                queue.push((Reverse(self.states[child as usize].cost), Reverse(child)));
-            }
+            let Some((_, Reverse(next))) = queue.pop() else { return Some(()) };
+            let (at, step) = waiting[next].clone();
+            open.extend(self.visit(at, &step)?);
         }
     }
 
-    /// What a state costs.
-    pub(crate) fn cost(&self, at: u32) -> Ns {
-        self.states[at as usize].cost
+    /// The kind of a move, and what it changes the cost by; `None` where the search is over.
+    pub(crate) fn delta(&mut self, at: u32, step: &Arc<Move>) -> Option<(u64, i64)> {
+        if let Some((_, kind, delta)) = self.of_moves.get(&address(step)) {
+            return Some((*kind, *delta));
+        }
+        self.enter(at);
+        let kind = self.engine.kind_of(step);
+        let delta = match self.lore.deltas.get(&kind) {
+            Some(delta) => *delta,
+            None => self.price(step, kind)?,
+        };
+        self.of_moves.insert(address(step), (step.clone(), kind, delta));
+        Some((kind, delta))
+    }
+
+    /// Whether a move was asked about.
+    pub(crate) fn is_known(&self, step: &Arc<Move>) -> bool {
+        self.of_moves.contains_key(&address(step))
     }
 
     /// Whether nothing lies beyond a border.
     pub(crate) fn is_whole(&self) -> bool {
         self.regions.parts.len() == 1
+    }
+
+    /// What a state costs.
+    pub(crate) fn cost(&self, at: u32) -> Ns {
+        self.states[at as usize].cost
     }
 
     /// What the first state costs.
@@ -211,23 +245,11 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         }
     }
 
-    /// The kind of a move of a state.
-    pub(crate) fn kind_of(&mut self, at: u32, step: &Move) -> u64 {
-        self.enter(at);
-        self.engine.kind_of(step)
-    }
-
-    /// What moves of this kind change the cost by.
-    pub(crate) fn delta_of(&self, kind: u64) -> Option<i64> {
-        self.lore.deltas.get(&kind).copied()
-    }
-
-    /// What a move of this kind changes the cost by; `None` where the search is over.
-    pub(crate) fn price(&mut self, at: u32, step: &Move, kind: u64) -> Option<i64> {
+    /// What a move of the engine's state changes the cost by; `None` where the search is over.
+    fn price(&mut self, step: &Move, kind: u64) -> Option<i64> {
         if self.is_over() {
             return None;
         }
-        self.enter(at);
         let before = self.engine.cost();
         self.engine.apply(step);
         self.visited += 1;
@@ -241,26 +263,6 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         let over = self.visited >= self.effort.states || self.budget.exhausted();
         self.cut_short |= over;
         over
-    }
-
-    /// The states one move further; `None` where the search is over.
-    fn expand(&mut self, at: u32) -> Option<Vec<u32>> {
-        if self.is_last(at) {
-            return Some(Vec::new());
-        }
-        if let Some(children) = &self.states[at as usize].children {
-            return Some(children.clone());
-        }
-        self.find_moves(at);
-        let moves: Vec<Arc<Move>> = self.states[at as usize].moves.iter().flatten().cloned().collect();
-        let mut children = Vec::with_capacity(moves.len());
-        for step in moves {
-            children.extend(self.visit(at, &step)?);
-        }
-        children.sort_unstable();
-        children.dedup();
-        self.states[at as usize].children = Some(children.clone());
-        Some(children)
     }
 
     /// The state that a move leads to, unless it disturbs what is beyond the border; `None` where the
@@ -286,7 +288,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         let known = self.known.get(&key).copied().filter(|known| !is_limited || self.states[*known as usize].steps <= steps);
         Some(Some(known.unwrap_or_else(|| {
             let new = self.states.len() as u32;
-            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, moves: None, children: None });
+            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, moves: None });
             self.known.insert(key, new);
             self.offer(new);
             new
@@ -371,4 +373,9 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         self.path.truncate(1);
         Recorded::all(self.engine, &moves)
     }
+}
+
+/// Where a move is.
+pub(crate) fn address(step: &Arc<Move>) -> usize {
+    Arc::as_ptr(step) as usize
 }
