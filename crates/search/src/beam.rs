@@ -28,7 +28,7 @@ const SHORT: usize = 2;
 pub(crate) struct Beam<'b, 's, 'e, 'm> {
     search: &'b mut RegionSearch<'s, 'e, 'm>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
-    potential: FxHashMap<u64, Option<Ns>>,
+    potential: FxHashMap<u64, Option<i64>>,
     /// Addresses of moves that reach beyond the border.
     refused: FxHashSet<usize>,
     /// States already in a level.
@@ -40,6 +40,7 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     /// Moves looked at so far.
     looked_at: usize,
     slack: f64,
+    piece: usize,
 }
 
 /// A state and a move that may be worth taking there, and the cost that is expected then.
@@ -49,7 +50,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
         let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()) }
+        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()), piece: std::env::var("X_PIECE").map_or(usize::MAX, |s| s.parse().unwrap()) }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -102,9 +103,12 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                     falling.push((cost.saturating_add_signed(delta), at, step));
                     continue;
                 }
+                if step.makes() >= self.piece {
+                    continue;
+                }
                 match self.potential(kind) {
                     Some(None) => {}
-                    Some(Some(saved)) => promising.push((cost.saturating_sub(saved), at, step)),
+                    Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), at, step)),
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
                 }
             }
@@ -156,7 +160,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     }
 
     /// What a sequence saves that begins with a move of this kind, if it is known.
-    fn potential(&self, kind: u64) -> Option<Option<Ns>> {
+    fn potential(&self, kind: u64) -> Option<Option<i64>> {
         let elsewhere = || self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved);
         self.potential.get(&kind).copied().or_else(elsewhere)
     }
@@ -168,11 +172,12 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let Some(child) = self.visit(at, step)? else { return Some(()) };
         let before = paid.len();
         let most = limit.saturating_add((self.search.total() as f64 * self.slack) as Ns);
-        self.follow(child, (limit, most), self.ahead - 1, paid)?;
+        let below = if std::env::var("X_PART").is_ok() { self.search.cost(child) } else { limit };
+        self.follow(child, (below, most), self.ahead - 1, paid)?;
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
         if least.is_some() || self.search.may_follow(at, self.ahead) {
-            let saved = least.map(|cost| limit - cost);
+            let saved = least.map(|cost| limit as i64 - cost as i64);
             self.potential.insert(kind, saved);
             if self.search.is_whole() {
                 self.search.lore.sequences.insert(kind, (self.ahead, saved));

@@ -269,7 +269,7 @@ impl Passes<'_, '_, '_> {
     /// Visits the states that moves inside of a part lead to.
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
         let Exact { states, beam, ahead, expansions, .. } = *self.exact;
-        let effort = Effort { steps: self.left(), states, beam, ahead, deep: get("X_DEEP", 1000), expansions, candidates: usize::MAX };
+        let effort = Effort { steps: self.left(), states, beam: get("X_RBEAM", 8) as usize, ahead, deep: get("X_DEEP", 1000), expansions, candidates: usize::MAX };
         let with = (effort, &mut self.lore);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();

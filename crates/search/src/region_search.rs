@@ -20,7 +20,7 @@ pub(crate) struct Lore {
     pub(crate) deltas: FxHashMap<u64, i64>,
     /// For those that raise the cost: the longest sequences tried that begin with them, and what these
     /// save. Nothing lay beyond a border when they were tried.
-    pub(crate) sequences: FxHashMap<u64, (usize, Option<Ns>)>,
+    pub(crate) sequences: FxHashMap<u64, (usize, Option<i64>)>,
 }
 
 /// How far a region is searched.
