@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use regraft_cost::Ns;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use crate::engine::Move;
 use crate::greedy::follow_ups;
@@ -28,7 +29,7 @@ const SHORT: usize = 2;
 pub(crate) struct Beam<'b, 's, 'e, 'm> {
     search: &'b mut RegionSearch<'s, 'e, 'm>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
-    potential: FxHashMap<u64, Option<i64>>,
+    potential: FxHashMap<u64, Potential>,
     /// Addresses of moves that reach beyond the border.
     refused: FxHashSet<usize>,
     /// States already in a level.
@@ -41,6 +42,16 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     looked_at: usize,
     slack: f64,
     piece: usize,
+    places: usize,
+}
+
+/// What is known of sequences that begin with moves of a kind.
+#[derive(Default)]
+struct Potential {
+    /// Where they were tried: addresses of the moves.
+    places: SmallVec<[usize; 4]>,
+    /// What the best of them saves; nothing, if none ends with a step that does.
+    saved: Option<i64>,
 }
 
 /// A state and a move that may be worth taking there, and the cost that is expected then.
@@ -50,7 +61,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
         let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()), piece: std::env::var("X_PIECE").map_or(usize::MAX, |s| s.parse().unwrap()) }
+        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()), places: std::env::var("X_PLACES").map_or(1, |s| s.parse().unwrap()), piece: std::env::var("X_PIECE").map_or(usize::MAX, |s| s.parse().unwrap()) }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -106,9 +117,10 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                 if step.makes() >= self.piece {
                     continue;
                 }
-                match self.potential(kind) {
+                match self.potential(kind, &step) {
                     Some(None) => {}
                     Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), at, step)),
+                    None if self.search.is_in_piece(at, &step) => {}
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
                 }
             }
@@ -159,10 +171,12 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         Some(child)
     }
 
-    /// What a sequence saves that begins with a move of this kind, if it is known.
-    fn potential(&self, kind: u64) -> Option<Option<i64>> {
-        let elsewhere = || self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved);
-        self.potential.get(&kind).copied().or_else(elsewhere)
+    /// What a sequence saves that begins with a move of this kind, if it was tried at enough places.
+    fn potential(&self, kind: u64, step: &Arc<Move>) -> Option<Option<i64>> {
+        if let Some(known) = self.potential.get(&kind) {
+            return (known.places.len() >= self.places || known.places.contains(&address(step))).then_some(known.saved);
+        }
+        self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved)
     }
 
     /// Takes a move that raises the cost and follows it by others, adds the states that cost less than
@@ -172,15 +186,17 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let Some(child) = self.visit(at, step)? else { return Some(()) };
         let before = paid.len();
         let most = limit.saturating_add((self.search.total() as f64 * self.slack) as Ns);
-        let below = if std::env::var("X_PART").is_ok() { self.search.cost(child) } else { limit };
+        let below = self.search.cost(child);
         self.follow(child, (below, most), self.ahead - 1, paid)?;
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
         if least.is_some() || self.search.may_follow(at, self.ahead) {
             let saved = least.map(|cost| limit as i64 - cost as i64);
-            self.potential.insert(kind, saved);
+            let known = self.potential.entry(kind).or_default();
+            known.saved = known.saved.max(saved);
+            known.places.push(address(step));
             if self.search.is_whole() {
-                self.search.lore.sequences.insert(kind, (self.ahead, saved));
+                self.search.lore.sequences.insert(kind, (self.ahead, known.saved));
             }
         }
         Some(())

@@ -76,12 +76,14 @@ impl Strategy for Exact {
             complete: true,
             regions: Vec::new(),
         };
-        passes.whole(&mut found);
-        if self.steps.is_none() && get("X_GREEDY", 1) > 0 {
-            let greedy = Greedy { steps: self.steps, ..Greedy::default() }.search(passes.engine, passes.matcher, passes.budget);
-            passes.visited += greedy.visited;
-            found.extend(greedy.scripts);
+        let greedy = Greedy { steps: self.steps, ..Greedy::default() };
+        let last = Greedy { pieces_last: true, ..greedy };
+        for descent in [greedy, last].into_iter().take(get("X_GREEDY", 1) as usize) {
+            let outcome = descent.search(passes.engine, passes.matcher, passes.budget);
+            passes.visited += outcome.visited;
+            found.extend(outcome.scripts);
         }
+        passes.whole(&mut found);
         found.sort_by_key(|script| script.cost);
         let froms: Vec<_> = found.iter().take(get("X_STARTS", 1) as usize).map(|script| script.moves.clone()).collect();
         let mut complete = false;

@@ -11,7 +11,7 @@ use crate::strategy::{Outcome, Script, Strategy};
 use regraft_ir::Budget;
 
 /// A move that makes so many nodes makes a piece.
-const PIECE: usize = 12;
+pub(crate) const PIECE: usize = 12;
 
 /// Applies the moves that save, largest saving first, until none does; before giving up, tries
 /// sequences of up to `depth` moves, each building on the one before, where only the whole must

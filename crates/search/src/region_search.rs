@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
@@ -9,6 +10,7 @@ use regraft_ir::{Budget, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::beam::Beam;
+use crate::greedy::PIECE;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::regions::Regions;
 use crate::transfer::Recorded;
@@ -59,6 +61,10 @@ struct State {
     step: Option<Arc<Move>>,
     steps: u32,
     cost: Ns,
+    /// The ids of the nodes that the step made.
+    made: Range<u32>,
+    /// The state whose step made the piece that this one's is inside of, or makes.
+    piece: Option<u32>,
     /// Those inside of the region, once they were asked for.
     moves: Option<Moves>,
 }
@@ -117,7 +123,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             crossed: false,
         };
         let moves = search.inside(moves.clone());
-        search.states.push(State { from: 0, step: None, steps: 0, cost, moves: Some(moves) });
+        search.states.push(State { from: 0, step: None, steps: 0, cost, made: 0..0, piece: None, moves: Some(moves) });
         search
     }
 
@@ -282,17 +288,42 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             return Some(None);
         }
         let (cost, key, steps) = (self.engine.cost(), self.engine.key(), self.states[at as usize].steps + 1);
+        let first = self.engine.created().first().map_or(0, |id| id.0);
+        let made = first..first + self.engine.created().len() as u32;
         self.engine.undo();
         // With a limit, a shorter way leads to more.
         let is_limited = self.effort.steps.is_some();
         let known = self.known.get(&key).copied().filter(|known| !is_limited || self.states[*known as usize].steps <= steps);
         Some(Some(known.unwrap_or_else(|| {
             let new = self.states.len() as u32;
-            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, moves: None });
+            let piece = self.piece(at, step).or_else(|| (made.len() >= PIECE).then_some(new));
+            self.states.push(State { from: at, step: Some(step.clone()), steps, cost, made, piece, moves: None });
             self.known.insert(key, new);
             self.offer(new);
             new
         })))
+    }
+
+    /// Whether a move of a state is inside of what one move made of many nodes.
+    pub(crate) fn is_in_piece(&self, at: u32, step: &Move) -> bool {
+        self.piece(at, step).is_some()
+    }
+
+    /// The state whose step made the piece that a move is inside of, if it is.
+    fn piece(&self, at: u32, step: &Move) -> Option<u32> {
+        let mut pieces = step.nodes.iter().map(|id| {
+            let mut at = at;
+            while at != 0 {
+                let state = &self.states[at as usize];
+                if state.made.contains(&id.0) {
+                    return state.piece;
+                }
+                at = state.from;
+            }
+            None
+        });
+        let first = pieces.next()??;
+        pieces.all(|piece| piece == Some(first)).then_some(first)
     }
 
     /// Finds the moves of a state, and takes the engine there.
