@@ -7,16 +7,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::engine::Move;
-use crate::greedy::follow_ups;
+use crate::greedy::{PIECE, follow_ups};
 use crate::region_search::{RegionSearch, address};
 
 /// Levels without a cheaper state, after which the beam ends.
 const PATIENCE: usize = 6;
 /// Follow-ups tried after each step of a sequence that must pay as a whole.
 const WIDTH: usize = 64;
-/// Along the way, a sequence may raise the cost by at most this fraction of the current cost.
-
-/// Length of sequences that are tried everywhere, before longer ones.
+/// Along the way, a sequence may raise the cost by at most this fraction of what the first state costs.
+const SLACK: f64 = 0.3;
+/// Places at which sequences are tried that begin with moves of one kind: around them, things may be
+/// different.
+const PLACES: usize = 3;
+/// Length of sequences that are tried before longer ones.
 const SHORT: usize = 2;
 
 /// Half of each level are the cheapest states that a move leads to, half the cheapest that a short
@@ -25,7 +28,7 @@ const SHORT: usize = 2;
 ///
 /// A move that stays possible changes the cost by as much as before, and one of the same kind at
 /// another place does so as well: only moves that are taken, or of a new kind, are applied. In the same
-/// way, sequences are tried once for each kind of move that they begin with.
+/// way, sequences are tried at a few places for each kind of move that they begin with.
 pub(crate) struct Beam<'b, 's, 'e, 'm> {
     search: &'b mut RegionSearch<'s, 'e, 'm>,
     /// For each kind of move that raises the cost: what a sequence that begins with it saves.
@@ -40,9 +43,6 @@ pub(crate) struct Beam<'b, 's, 'e, 'm> {
     deep: u64,
     /// Moves looked at so far.
     looked_at: usize,
-    slack: f64,
-    piece: usize,
-    places: usize,
 }
 
 /// What is known of sequences that begin with moves of a kind.
@@ -58,10 +58,11 @@ struct Potential {
 type Candidate = (Ns, u32, Arc<Move>);
 
 impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
+    /// From the first state of a search.
     pub(crate) fn new(search: &'b mut RegionSearch<'s, 'e, 'm>) -> Beam<'b, 's, 'e, 'm> {
-        let ahead = SHORT.min(search.effort.ahead);
         let deep = search.effort.deep;
-        Beam { search, potential: FxHashMap::default(), refused: FxHashSet::default(), seen: FxHashSet::from_iter([0]), ahead, deep, looked_at: 0, slack: std::env::var("X_SLACK").map_or(0.05, |s| s.parse().unwrap()), places: std::env::var("X_PLACES").map_or(1, |s| s.parse().unwrap()), piece: std::env::var("X_PIECE").map_or(usize::MAX, |s| s.parse().unwrap()) }
+        let (potential, refused, seen) = (FxHashMap::default(), FxHashSet::default(), FxHashSet::from_iter([0]));
+        Beam { search, potential, refused, seen, ahead: SHORT, deep, looked_at: 0 }
     }
 
     /// Levels until none of the latest has a cheaper state. `None` where the search is over.
@@ -114,13 +115,10 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                     falling.push((cost.saturating_add_signed(delta), at, step));
                     continue;
                 }
-                if step.makes() >= self.piece {
-                    continue;
-                }
                 match self.potential(kind, &step) {
                     Some(None) => {}
                     Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), at, step)),
-                    None if self.search.is_in_piece(at, &step) => {}
+                    None if step.makes() >= PIECE || self.search.is_in_piece(at, &step) => {}
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
                 }
             }
@@ -174,7 +172,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     /// What a sequence saves that begins with a move of this kind, if it was tried at enough places.
     fn potential(&self, kind: u64, step: &Arc<Move>) -> Option<Option<i64>> {
         if let Some(known) = self.potential.get(&kind) {
-            return (known.places.len() >= self.places || known.places.contains(&address(step))).then_some(known.saved);
+            return (known.places.len() >= PLACES || known.places.contains(&address(step))).then_some(known.saved);
         }
         self.search.lore.sequences.get(&kind).filter(|(tried, _)| *tried >= self.ahead).map(|(_, saved)| *saved)
     }
@@ -185,9 +183,8 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let limit = self.search.cost(at);
         let Some(child) = self.visit(at, step)? else { return Some(()) };
         let before = paid.len();
-        let most = limit.saturating_add((self.search.total() as f64 * self.slack) as Ns);
-        let below = self.search.cost(child);
-        self.follow(child, (below, most), self.ahead - 1, paid)?;
+        let most = limit.saturating_add((self.search.total() as f64 * SLACK) as Ns);
+        self.follow(child, (self.search.cost(child), most), self.ahead - 1, paid)?;
         let least = paid[before..].iter().map(|at| self.search.cost(*at)).min();
         // Where few steps are left, fewer sequences end.
         if least.is_some() || self.search.may_follow(at, self.ahead) {

@@ -16,7 +16,7 @@ use regraft_ir::{Budget, NodeId};
 
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
-use crate::region_search::{Curve, Lore, Effort, RegionSearch};
+use crate::region_search::{Curve, Effort, Lore, RegionSearch};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
 use crate::transfer::{Current, Names};
@@ -24,27 +24,38 @@ use crate::transfer::{Current, Names};
 /// Passes over the graph, each with other cuts than the one before, while anything is saved.
 const PASSES: usize = 8;
 
-/// Searches each region exactly, as far as `states` allows, and adds up what they save.
+/// Regions of at most so many nodes may have few states: all of them are looked for.
+const SMALL: usize = 16;
+/// States of such a region that are expanded at most.
+const ALL: usize = 1000;
+/// Moves that the beam through the whole graph looks at, where the number of steps is not limited:
+/// its levels are as many as its steps, and each looks at all moves.
+const CANDIDATES: usize = 300_000;
+/// States that its longer sequences visit.
+const DEEP: u64 = 10_000;
+
+/// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they save;
+/// before that, the whole graph by a descent and by a beam, which cross the borders of regions.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
     /// States visited in a region at most.
     pub states: u64,
-    /// States of a level of the beam that a region is searched with first.
+    /// States of a level of the beam through a region.
     pub beam: usize,
-    /// Longest sequence that raises the cost before it pays.
-    pub ahead: usize,
-    /// States of a region expanded at most, cheapest first.
-    pub expansions: usize,
+    /// States of a level of the beam through the whole graph.
     pub wide: usize,
+    /// Longest sequence in that one which raises the cost before it pays.
+    pub ahead: usize,
+    /// States of a region expanded after its beam, cheapest first: with a limited number of steps, and
+    /// with any.
+    pub expansions: (usize, usize),
 }
-
-fn get(name: &str, or: u64) -> u64 { std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(or) }
 
 impl Default for Exact {
     fn default() -> Exact {
-        Exact { steps: None, states: get("X_STATES", 5000), beam: get("X_BEAM", 8) as usize, ahead: get("X_AHEAD", 3) as usize, expansions: get("X_EXP", 100) as usize, wide: get("X_WIDE", 8) as usize }
+        Exact { steps: None, states: 5000, beam: 8, wide: 20, ahead: 3, expansions: (20, 300) }
     }
 }
 
@@ -76,24 +87,13 @@ impl Strategy for Exact {
             complete: true,
             regions: Vec::new(),
         };
-        let greedy = Greedy { steps: self.steps, ..Greedy::default() };
-        let last = Greedy { pieces_last: true, ..greedy };
-        for descent in [greedy, last].into_iter().take(get("X_GREEDY", 1) as usize) {
-            let outcome = descent.search(passes.engine, passes.matcher, passes.budget);
-            passes.visited += outcome.visited;
-            found.extend(outcome.scripts);
-        }
-        passes.whole(&mut found);
-        found.sort_by_key(|script| script.cost);
-        let froms: Vec<_> = found.iter().take(get("X_STARTS", 1) as usize).map(|script| script.moves.clone()).collect();
-        let mut complete = false;
-        if get("X_INPUT", 1) > 0 {
-            complete = passes.run(&mut found);
-        }
-        if !complete && self.steps.is_none() {
-            for from in froms.into_iter().filter(|from| !from.is_empty()) {
-                passes.from(from, &mut found);
-            }
+        passes.descend(&mut found);
+        passes.beam(&mut found);
+        let best = found.iter().min_by_key(|script| script.cost).map_or_else(Vec::new, |script| script.moves.clone());
+        let complete = passes.run(&mut found);
+        // With a limit, its steps are used up.
+        if !complete && self.steps.is_none() && !best.is_empty() {
+            passes.from(best, &mut found);
         }
         let (visited, regions) = (passes.visited, passes.regions);
         engine.rewind(start);
@@ -134,19 +134,24 @@ struct Solved {
 }
 
 impl Passes<'_, '_, '_> {
-    /// Searches the whole graph as one region, by a beam.
-    fn whole(&mut self, found: &mut Vec<Script>) {
+    /// Searches the whole graph by a descent.
+    fn descend(&mut self, found: &mut Vec<Script>) {
+        let descent = Greedy { steps: self.exact.steps, ..Greedy::default() }.search(self.engine, self.matcher, self.budget);
+        self.visited += descent.visited;
+        found.extend(descent.scripts);
+    }
+
+    /// Searches the whole graph by a beam.
+    fn beam(&mut self, found: &mut Vec<Script>) {
         let regions = Regions::whole(self.engine.graph());
         let current = Current::of(self.engine, self.matcher);
-        let Exact { steps, wide, ahead, .. } = *self.exact;
-        let candidates = get("X_CAND", 300000) as usize;
-        let effort = Effort { steps, states: u64::MAX, beam: wide, ahead, deep: get("X_DEEPW", 10_000), expansions: 0, candidates };
-        let search = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), (effort, &mut self.lore));
-        let (curve, visited) = search.run();
-        if std::env::var("X_TELL").is_ok() { eprintln!("whole {:?} {visited}", curve.by_steps.last().map(|x| (x.0, x.1.len()))); }
+        let Exact { steps, wide: beam, ahead, .. } = *self.exact;
+        let effort = Effort { steps, states: u64::MAX, beam, ahead, deep: DEEP, candidates: CANDIDATES, expansions: 0 };
+        let with = (effort, &mut self.lore);
+        let (curve, visited) = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), with).run();
         self.visited += visited;
-        let Some((_, recorded)) = curve.by_steps.last() else { return };
-        let mut script = Script { moves: recorded.iter().map(|one| one.step.clone()).collect(), ..Script::here(self.engine) };
+        let moves = curve.by_steps.last().into_iter().flat_map(|(_, recorded)| recorded.iter().map(|one| one.step.clone()));
+        let mut script = Script { moves: moves.collect(), ..Script::here(self.engine) };
         script.retrace(self.engine);
         found.push(script);
     }
@@ -164,7 +169,7 @@ impl Passes<'_, '_, '_> {
     /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
     /// lead to: what follows saves nothing then.
     fn run(&mut self, found: &mut Vec<Script>) -> bool {
-        let (start, before) = (self.engine.depth(), self.moves.len());
+        let (start, moves) = (self.engine.depth(), self.moves.len());
         // Steps are shared out among the regions of one cut at a time.
         let orders: &[usize] = if self.exact.steps.is_some() { &[0, 1] } else { &[0] };
         for order in orders {
@@ -173,7 +178,7 @@ impl Passes<'_, '_, '_> {
                 let before = self.engine.cost();
                 self.complete = true;
                 self.pass(pass + order, self.regions.is_empty());
-                if pass + order == 0 && self.complete && before == 0 {
+                if pass + order == 0 && self.complete && moves == 0 {
                     self.keep(found);
                     return true;
                 }
@@ -187,7 +192,7 @@ impl Passes<'_, '_, '_> {
             }
             self.keep(found);
             self.engine.rewind(start);
-            self.moves.truncate(before);
+            self.moves.truncate(moves);
         }
         false
     }
@@ -239,9 +244,6 @@ impl Passes<'_, '_, '_> {
                 let states = if known.is_none() { self.visited - before } else { self.regions[*first].states };
                 let complete = curve.exhausted && !curve.crossed;
                 self.regions.push(Region { nodes: nodes.len(), cost, saved, states, alike: known.map(|_| *first), complete });
-                if std::env::var("X_TELL").is_ok() {
-                    eprintln!("region {part}: {} nodes, {cost}, saves {saved}, {states} states, exhausted {} crossed {}", nodes.len(), curve.exhausted, curve.crossed);
-                }
             }
             curves.push(curve.clone());
         }
@@ -270,8 +272,14 @@ impl Passes<'_, '_, '_> {
 
     /// Visits the states that moves inside of a part lead to.
     fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
-        let Exact { states, beam, ahead, expansions, .. } = *self.exact;
-        let effort = Effort { steps: self.left(), states, beam: get("X_RBEAM", 8) as usize, ahead, deep: get("X_DEEP", 1000), expansions, candidates: usize::MAX };
+        let (steps, Exact { states, beam, ahead, expansions, .. }) = (self.left(), *self.exact);
+        let expansions = match steps {
+            _ if regions.parts[part].len() <= SMALL => ALL,
+            Some(_) => expansions.0,
+            None => expansions.1,
+        };
+        // Long sequences were looked for in the whole graph.
+        let effort = Effort { steps, states, beam, ahead, deep: 0, candidates: usize::MAX, expansions };
         let with = (effort, &mut self.lore);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();

@@ -296,11 +296,7 @@ pub(crate) fn follow_ups<'m>(engine: &Engine<'_>, next: &'m Moves, with_siblings
     let graph = engine.graph();
     let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);
     let siblings: FxHashSet<NodeId> = if with_siblings {
-        readers
-            .flat_map(|(reader, _)| &graph.node(*reader).inputs)
-            .map(|value| value.node)
-            .filter(|id| !graph.node(*id).constant)
-            .collect()
+        readers.flat_map(|(reader, _)| &graph.node(*reader).inputs).map(|value| value.node).filter(|id| !graph.node(*id).constant).collect()
     } else {
         FxHashSet::default()
     };

@@ -10,8 +10,8 @@ use regraft_ir::{Budget, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::beam::Beam;
-use crate::greedy::PIECE;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
+use crate::greedy::PIECE;
 use crate::regions::Regions;
 use crate::transfer::Recorded;
 
@@ -89,7 +89,6 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     /// What is known of moves, by their addresses; they are kept, so that no other gets the same.
     of_moves: FxHashMap<usize, (Arc<Move>, u64, i64)>,
     visited: u64,
-    matched: u64,
     cut_short: bool,
     crossed: bool,
 }
@@ -118,7 +117,6 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             cheapest: vec![0],
             of_moves: FxHashMap::default(),
             visited: 0,
-            matched: 0,
             cut_short: false,
             crossed: false,
         };
@@ -130,11 +128,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
     /// Searches; and how many states it visited. Leaves the engine where it was.
     pub(crate) fn run(mut self) -> (Curve, u64) {
         Beam::new(&mut self).run();
-        let first = (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost));
         self.best_first();
-        if std::env::var("X_TELL").is_ok() {
-            eprintln!("  beam {first:?}, all {:?}", (self.visited, self.matched, self.cheapest.last().map(|at| self.states[*at as usize].cost)));
-        }
         let before = self.states[0].cost;
         let mut found = std::mem::take(&mut self.cheapest);
         if self.effort.steps.is_none() {
@@ -339,7 +333,6 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         }
         let Some(before) = &self.states[from as usize].moves else { return };
         let moves = next_moves(self.engine, self.matcher, before);
-        self.matched += 1;
         self.states[at as usize].moves = Some(self.inside(moves));
     }
 

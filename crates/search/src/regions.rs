@@ -4,7 +4,6 @@ use regraft_cost::is_priced;
 use regraft_ir::{Graph, NodeId, Op, OpKind, TensorType};
 use rustc_hash::FxHashMap;
 
-
 /// Fewest and most nodes of a region.
 const SIZES: (usize, usize) = (8, 48);
 

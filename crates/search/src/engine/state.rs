@@ -178,7 +178,8 @@ impl<'a> Engine<'a> {
     /// surroundings since.
     pub fn disturbed(&self) -> impl Iterator<Item = NodeId> + '_ {
         let (from, removed) = self.last_step().map_or((self.log.len(), 0), |step| (step.facts, step.applied.removed.len()));
-        let changed = move |(at, (id, before)): (usize, &(NodeId, Fact))| (at < removed || self.facts[*id].context != before.context).then_some(*id);
+        let changed =
+            move |(at, (id, before)): (usize, &(NodeId, Fact))| (at < removed || self.facts[*id].context != before.context).then_some(*id);
         self.log[from..].iter().enumerate().filter_map(changed)
     }
 
