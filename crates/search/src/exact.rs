@@ -35,7 +35,7 @@ const CANDIDATES: usize = 300_000;
 const DEEP: u64 = 10_000;
 
 /// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they save;
-/// before that, the whole graph by a descent and by a beam, which cross the borders of regions.
+/// before that, the whole graph by descents and by a beam, which cross the borders of regions.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// Longest sequence; any, if `None`.
@@ -48,14 +48,14 @@ pub struct Exact {
     pub wide: usize,
     /// Longest sequence in that one which raises the cost before it pays.
     pub ahead: usize,
-    /// States of a region expanded after its beam, cheapest first: with a limited number of steps, and
-    /// with any.
+    /// States expanded after the beams of regions, cheapest first, in all regions together: with a limited
+    /// number of steps, and with any.
     pub expansions: (usize, usize),
 }
 
 impl Default for Exact {
     fn default() -> Exact {
-        Exact { steps: None, states: 5000, beam: 8, wide: 20, ahead: 3, expansions: (20, 300) }
+        Exact { steps: None, states: 5000, beam: 8, wide: 20, ahead: 3, expansions: (200, 1200) }
     }
 }
 
@@ -134,11 +134,15 @@ struct Solved {
 }
 
 impl Passes<'_, '_, '_> {
-    /// Searches the whole graph by a descent.
+    /// Searches the whole graph by descents.
     fn descend(&mut self, found: &mut Vec<Script>) {
-        let descent = Greedy { steps: self.exact.steps, ..Greedy::default() }.search(self.engine, self.matcher, self.budget);
-        self.visited += descent.visited;
-        found.extend(descent.scripts);
+        let greedy = Greedy { steps: self.exact.steps, ..Greedy::default() };
+        let pieces_last = self.exact.steps.is_none().then_some(Greedy { pieces_last: true, ..greedy });
+        for descent in std::iter::once(greedy).chain(pieces_last) {
+            let outcome = descent.search(self.engine, self.matcher, self.budget);
+            self.visited += outcome.visited;
+            found.extend(outcome.scripts);
+        }
     }
 
     /// Searches the whole graph by a beam.
@@ -275,8 +279,8 @@ impl Passes<'_, '_, '_> {
         let (steps, Exact { states, beam, ahead, expansions, .. }) = (self.left(), *self.exact);
         let expansions = match steps {
             _ if regions.parts[part].len() <= SMALL => ALL,
-            Some(_) => expansions.0,
-            None => expansions.1,
+            Some(_) => expansions.0 / regions.parts.len(),
+            None => expansions.1 / regions.parts.len(),
         };
         // Long sequences were looked for in the whole graph.
         let effort = Effort { steps, states, beam, ahead, deep: 0, candidates: usize::MAX, expansions };
