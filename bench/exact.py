@@ -61,7 +61,7 @@ def compare(network, search, steps, prices, budget):
     said = json.loads(done.stdout)
     (found,) = said["searches"]
     regions = found.pop("regions", [])
-    row = {"network": network, "steps": steps, "nodes": said["nodes"], "input": said["cost"]} | found
+    row = {"revision": run.revision(), "network": network, "steps": steps, "nodes": said["nodes"], "input": said["cost"]} | found
     if regions:
         proved = [region for region in regions if region["proved"]]
         row |= {"regions": len(regions), "proved": len(proved)}
@@ -158,8 +158,10 @@ def summary(rows, steps, budget):
 def write(results):
     """The page."""
     rows, budget = results["rows"], results["budget"]
+    latest = sorted({row["search"] for row in rows if row.get("revision") == results["revision"]})
+    which = f" ({', '.join(f'`{search}`' for search in latest)}; the others are of earlier revisions)" if len(latest) < len(QUICK) else ""
     about = (
-        f"Revision {results['revision']}, {results['date']}, {results['processor']}, one core. Prices: {results['prices']}. Each search"
+        f"Revision {results['revision']}{which}, {results['date']}, {results['processor']}, one core. Prices: {results['prices']}. Each search"
         f" starts from the network and ends after {budget} at the latest (`>`). The cheapest are bold. `*`: nothing is cheaper with so many"
         " rewrites. `!`: `exact` or `auto` is worse than a search that took no longer, `?`: than one that took longer. A region is"
         " proved where all states were visited that rewrites inside of it lead to, and no rewrite crosses its border."

@@ -8,37 +8,54 @@
 //! With a limited number of steps, they are shared out among the regions such that the sum of what is
 //! saved is largest: a convolution of the regions' savings in (max, +).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::NodeId;
-use rustc_hash::FxHashMap;
+use regraft_ir::{Budget, NodeId};
 
-use crate::descents::Descents;
-use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
+use crate::engine::{Engine, Matcher, Move};
+use crate::greedy::Greedy;
+use crate::region_search::{Curve, Effort, Lore, RegionSearch};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
-use crate::transfer::{Current, Names, Recorded};
-use regraft_ir::Budget;
+use crate::transfer::{Current, Names};
 
 /// Passes over the graph, each with other cuts than the one before, while anything is saved.
-const PASSES: usize = 6;
+const PASSES: usize = 8;
 
-/// Searches each region exactly, as far as `states` allows, and adds up what they save.
+/// Regions of at most so many nodes may have few states: all of them are looked for.
+const SMALL: usize = 16;
+/// States of such a region that are expanded at most.
+const ALL: usize = 1000;
+/// Moves that the beam through the whole graph looks at, where the number of steps is not limited:
+/// its levels are as many as its steps, and each looks at all moves.
+const CANDIDATES: usize = 300_000;
+/// States that its longer sequences visit.
+const DEEP: u64 = 10_000;
+
+/// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they save;
+/// before that, the whole graph by descents and by a beam, which cross the borders of regions.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
     /// States visited in a region at most.
     pub states: u64,
+    /// States of a level of the beam through a region.
+    pub beam: usize,
+    /// States of a level of the beam through the whole graph.
+    pub wide: usize,
+    /// Longest sequence in that one which raises the cost before it pays.
+    pub ahead: usize,
+    /// States expanded after the beams of regions, cheapest first, in all regions together: with a limited
+    /// number of steps, and with any.
+    pub expansions: (usize, usize),
 }
 
 impl Default for Exact {
     fn default() -> Exact {
-        Exact { steps: None, states: 3000 }
+        Exact { steps: None, states: 5000, beam: 8, wide: 20, ahead: 3, expansions: (200, 1200) }
     }
 }
 
@@ -56,40 +73,30 @@ impl Strategy for Exact {
     }
 
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
-        let mut regions = Vec::new();
         let start = engine.depth();
-        let nothing = Script::here(engine);
-        let mut found = vec![nothing];
-        let (mut visited, mut complete) = (1, false);
-        let mut from: Vec<Vec<Arc<Move>>> = vec![Vec::new()];
-        // Descents cross the borders of regions, and may end elsewhere.
-        let descents = Descents { steps: self.steps, threaded: false }.search(engine, matcher, budget);
-        visited += descents.visited;
-        let best = descents.scripts.into_iter().next().filter(|script| !script.moves.is_empty());
-        match best {
-            Some(best) if self.steps.is_none() => from.push(best.moves),
-            // Its steps are used up.
-            best => found.extend(best),
+        let mut found = vec![Script::here(engine)];
+        let mut passes = Passes {
+            exact: self,
+            engine,
+            matcher,
+            budget,
+            moves: Vec::new(),
+            solved: Vec::new(),
+            lore: Lore::default(),
+            visited: 1,
+            complete: true,
+            regions: Vec::new(),
+        };
+        passes.descend(&mut found);
+        passes.beam(&mut found);
+        let best = found.iter().min_by_key(|script| script.cost).map_or_else(Vec::new, |script| script.moves.clone());
+        let complete = passes.run(&mut found);
+        // With a limit, its steps are used up.
+        if !complete && self.steps.is_none() && !best.is_empty() {
+            passes.from(best, &mut found);
         }
-        for moves in from {
-            let is_input = moves.is_empty();
-            moves.iter().for_each(|step| engine.apply(step));
-            let mut passes = Passes { exact: self, engine, matcher, budget, moves, visited: 0, complete: true, regions: Vec::new() };
-            let exact = passes.run();
-            visited += passes.visited;
-            complete |= exact && is_input;
-            if is_input {
-                regions = std::mem::take(&mut passes.regions);
-            }
-            let script = Script { moves: passes.moves, cost: engine.cost(), key: engine.key() };
-            if found.iter().all(|known| known.key != script.key) {
-                found.push(script);
-            }
-            engine.rewind(start);
-            if complete {
-                break;
-            }
-        }
+        let (visited, regions) = (passes.visited, passes.regions);
+        engine.rewind(start);
         found.sort_by_key(|script| script.cost);
         (Outcome { scripts: found, visited, complete }, regions)
     }
@@ -103,6 +110,10 @@ struct Passes<'s, 'e, 'm> {
     budget: &'s mut dyn Budget,
     /// Moves taken so far.
     moves: Vec<Arc<Move>>,
+    /// Regions that were searched.
+    solved: Vec<Solved>,
+    /// What is known of moves.
+    lore: Lore,
     visited: u64,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
@@ -110,88 +121,147 @@ struct Passes<'s, 'e, 'm> {
     regions: Vec<Region>,
 }
 
-/// What can be saved in a region by so many moves: the most for each number, the last one for more.
-#[derive(Clone)]
-struct Savings {
-    /// What is saved, and how; savings grow.
-    by_steps: Vec<(Ns, Vec<Recorded>)>,
-    complete: bool,
+/// A region that was searched.
+struct Solved {
+    looks: Looks,
+    /// Its nodes and those around it.
+    frame: Vec<NodeId>,
+    curve: Rc<Curve>,
+    /// How many steps were allowed.
+    steps: Option<usize>,
+    /// Its number in the first pass.
+    first: usize,
 }
 
 impl Passes<'_, '_, '_> {
+    /// Searches the whole graph by descents.
+    fn descend(&mut self, found: &mut Vec<Script>) {
+        let greedy = Greedy { steps: self.exact.steps, ..Greedy::default() };
+        let pieces_last = self.exact.steps.is_none().then_some(Greedy { pieces_last: true, ..greedy });
+        for descent in std::iter::once(greedy).chain(pieces_last) {
+            let outcome = descent.search(self.engine, self.matcher, self.budget);
+            self.visited += outcome.visited;
+            found.extend(outcome.scripts);
+        }
+    }
+
+    /// Searches the whole graph by a beam.
+    fn beam(&mut self, found: &mut Vec<Script>) {
+        let regions = Regions::whole(self.engine.graph());
+        let current = Current::of(self.engine, self.matcher);
+        let Exact { steps, wide: beam, ahead, .. } = *self.exact;
+        let effort = Effort { steps, states: u64::MAX, beam, ahead, deep: DEEP, candidates: CANDIDATES, expansions: 0 };
+        let with = (effort, &mut self.lore);
+        let (curve, visited) = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), with).run();
+        self.visited += visited;
+        let moves = curve.by_steps.last().into_iter().flat_map(|(_, recorded)| recorded.iter().map(|one| one.step.clone()));
+        let mut script = Script { moves: moves.collect(), ..Script::here(self.engine) };
+        script.retrace(self.engine);
+        found.push(script);
+    }
+
+    /// Passes from where these moves lead.
+    fn from(&mut self, moves: Vec<Arc<Move>>, found: &mut Vec<Script>) {
+        let start = self.engine.depth();
+        moves.iter().for_each(|step| self.engine.apply(step));
+        self.moves = moves;
+        self.run(found);
+        self.engine.rewind(start);
+        self.moves.clear();
+    }
+
     /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
     /// lead to: what follows saves nothing then.
-    fn run(&mut self) -> bool {
-        let mut barren = 0;
-        for pass in 0..PASSES {
-            let before = self.engine.cost();
-            self.complete = true;
-            let taken = self.pass(pass);
-            if pass == 0 && self.complete {
-                return true;
+    fn run(&mut self, found: &mut Vec<Script>) -> bool {
+        let (start, moves) = (self.engine.depth(), self.moves.len());
+        // Steps are shared out among the regions of one cut at a time.
+        let orders: &[usize] = if self.exact.steps.is_some() { &[0, 1] } else { &[0] };
+        for order in orders {
+            let mut barren = 0;
+            for pass in 0..PASSES {
+                let before = self.engine.cost();
+                self.complete = true;
+                self.pass(pass + order, self.regions.is_empty());
+                if pass + order == 0 && self.complete && moves == 0 {
+                    self.keep(found);
+                    return true;
+                }
+                if self.budget.exhausted() || self.left() == Some(0) {
+                    break;
+                }
+                barren = if self.engine.cost() < before { 0 } else { barren + 1 };
+                if barren == 2 {
+                    break;
+                }
             }
-            // A limited number of steps is shared out once, among all regions.
-            if self.exact.steps.is_some() || self.budget.exhausted() {
-                break;
-            }
-            barren = if taken && self.engine.cost() < before { 0 } else { barren + 1 };
-            if barren == 2 {
-                break;
-            }
+            self.keep(found);
+            self.engine.rewind(start);
+            self.moves.truncate(moves);
         }
         false
     }
 
-    /// Searches every region, and takes what saves most; whether anything does.
-    fn pass(&mut self, number: usize) -> bool {
+    /// Keeps what was found, and a descent from there.
+    fn keep(&mut self, found: &mut Vec<Script>) {
+        let left = self.left();
+        if left != Some(0) && !self.budget.exhausted() {
+            let descent = Greedy { steps: left, depth: 1, ..Greedy::default() }.search(self.engine, self.matcher, self.budget);
+            self.visited += descent.visited;
+            for step in descent.scripts.into_iter().take(1).flat_map(|script| script.moves) {
+                self.engine.apply(&step);
+                self.moves.push(step);
+            }
+        }
+        let script = Script { moves: self.moves.clone(), cost: self.engine.cost(), key: self.engine.key() };
+        if found.iter().all(|known| known.key != script.key) {
+            found.push(script);
+        }
+    }
+
+    /// How many more moves may follow.
+    fn left(&self) -> Option<usize> {
+        self.exact.steps.map(|most| most.saturating_sub(self.moves.len()))
+    }
+
+    /// Searches every region, and takes what saves most.
+    fn pass(&mut self, number: usize, is_first: bool) {
         let regions = Regions::of(self.engine.graph(), number % 2 == 1);
         let mut current = Current::of(self.engine, self.matcher);
-        let mut known: Vec<(Looks, usize)> = Vec::new();
-        let (mut names, mut savings): (Vec<Names>, Vec<Savings>) = (Vec::new(), Vec::new());
+        let (mut names, mut curves): (Vec<Names>, Vec<Rc<Curve>>) = (Vec::new(), Vec::new());
+        let left = self.left();
         for part in 0..regions.parts.len() {
-            let looks = regions.looks(self.engine.graph(), part);
-            let like = known.iter().find(|(one, _)| *one == looks).map_or(part, |(_, like)| *like);
-            if like == part {
-                known.push((looks, part));
-            }
-            names.push(regions.correspondence(self.engine.graph(), like, part));
+            let (looks, frame) = (regions.looks(self.engine.graph(), part), regions.frame(self.engine.graph(), part));
+            let known = self.solved.iter().position(|one| one.looks == looks && one.steps == left);
             let before = self.visited;
-            let found = if like == part { self.solve(&regions, part, &current) } else { savings[like].clone() };
-            self.complete &= found.complete;
-            if number == 0 {
+            let at = known.unwrap_or_else(|| {
+                let curve = Rc::new(self.solve(&regions, part, &current));
+                self.solved.push(Solved { looks, frame: frame.clone(), curve, steps: left, first: part });
+                self.solved.len() - 1
+            });
+            let Solved { curve, first, frame: there, .. } = &self.solved[at];
+            names.push(there.iter().copied().zip(frame).collect());
+            self.complete &= curve.exhausted && !curve.crossed;
+            if is_first {
                 let (nodes, graph, prices) = (&regions.parts[part], self.engine.graph(), self.engine.prices());
                 let cost = nodes.iter().map(|id| prices.price(graph, *id)).sum();
-                let (saved, states) = (found.by_steps.last().map_or(0, |best| best.0), self.visited - before);
-                self.regions.push(Region {
-                    nodes: nodes.len(),
-                    cost,
-                    saved,
-                    states: if like == part { states } else { self.regions[like].states },
-                    alike: (like != part).then_some(like),
-                    complete: found.complete,
-                });
+                let saved = curve.by_steps.last().map_or(0, |best| best.0);
+                let states = if known.is_none() { self.visited - before } else { self.regions[*first].states };
+                let complete = curve.exhausted && !curve.crossed;
+                self.regions.push(Region { nodes: nodes.len(), cost, saved, states, alike: known.map(|_| *first), complete });
             }
-            savings.push(found);
+            curves.push(curve.clone());
         }
-        let shares = share_out(&savings, self.exact.steps);
-        let mut taken = false;
-        for (part, (steps, names)) in shares.into_iter().zip(names).enumerate() {
-            taken |= self.take((&regions, part), names, &savings[part].by_steps[steps], &mut current);
+        for (part, (steps, names)) in share_out(&curves, left).into_iter().zip(names).enumerate() {
+            self.take((&regions, part), names, (&curves[part], steps), &mut current);
         }
-        taken
     }
 
     /// Applies in a part what was found in one that looks alike, whose nodes these stand for, or else
     /// what is found there.
-    fn take(
-        &mut self,
-        (regions, part): (&Regions, usize),
-        names: Names,
-        (saved, recorded): &(Ns, Vec<Recorded>),
-        current: &mut Current,
-    ) -> bool {
+    fn take(&mut self, (regions, part): (&Regions, usize), names: Names, (curve, steps): (&Curve, usize), current: &mut Current) {
+        let (saved, recorded) = &curve.by_steps[steps];
         if recorded.is_empty() {
-            return false;
+            return;
         }
         let moves = current.transfer((self.engine, self.matcher), recorded, names, *saved).or_else(|| {
             // Constants may hold what a guard asks for in one of them only.
@@ -201,111 +271,29 @@ impl Passes<'_, '_, '_> {
             current.transfer((self.engine, self.matcher), recorded, Names::default(), *saved)
         });
         self.complete &= moves.is_some();
-        let Some(moves) = moves.filter(|moves| !moves.is_empty()) else { return false };
-        self.moves.extend(moves);
-        true
+        self.moves.extend(moves.into_iter().flatten());
     }
 
-    /// Visits the states that moves inside of a part lead to, cheapest first.
-    fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Savings {
-        let mut complete = true;
-        let mut inside = |engine: &Engine<'_>, step: &Arc<Move>| {
-            let is_constant = |id: &NodeId| engine.graph().get(*id).is_some_and(|node| node.constant);
-            let mut nodes = step.nodes.iter().filter(|id| !is_constant(id));
-            let is_inside = nodes.clone().all(|id| regions.owns(part, *id));
-            // A move of which some nodes are inside crosses the border.
-            complete &= is_inside || !nodes.any(|id| regions.owns(part, *id));
-            is_inside
+    /// Visits the states that moves inside of a part lead to.
+    fn solve(&mut self, regions: &Regions, part: usize, current: &Current) -> Curve {
+        let (steps, Exact { states, beam, ahead, expansions, .. }) = (self.left(), *self.exact);
+        let expansions = match steps {
+            _ if regions.parts[part].len() <= SMALL => ALL,
+            Some(_) => expansions.0 / regions.parts.len(),
+            None => expansions.1 / regions.parts.len(),
         };
-        let (depth, cost) = (self.engine.depth(), self.engine.cost());
-        let mut moves = current.moves().clone();
-        moves.retain(|step| inside(self.engine, step));
-        let root = Rc::new(Visited { parent: None, cost, steps: 0, moves });
-        let mut cheapest = vec![root.clone()];
-        let mut seen = FxHashMap::from_iter([(self.engine.key(), 0)]);
-        let mut queue = BinaryHeap::from([(Reverse(cost), Reverse(0usize))]);
-        let (mut states, mut visited, mut given_up) = (vec![root], 0, false);
-        'all: while let Some((_, Reverse(at))) = queue.pop() {
-            let state = states[at].clone();
-            if self.exact.steps.is_some_and(|most| state.steps >= most) {
-                continue;
-            }
-            state.enter(self.engine);
-            for step in state.moves.iter() {
-                if visited >= self.exact.states || self.budget.exhausted() {
-                    given_up = true;
-                    break 'all;
-                }
-                self.engine.apply(step);
-                visited += 1;
-                let (cost, key, steps) = (self.engine.cost(), self.engine.key(), state.steps + 1);
-                if self.engine.repriced().any(|id| !regions.owns(part, id)) {
-                    // What lies across the border is for a pass whose cuts are elsewhere.
-                    given_up = true;
-                } else if seen.get(&key).is_none_or(|before| self.exact.steps.is_some() && *before > steps) {
-                    seen.insert(key, steps);
-                    let mut moves = next_moves(self.engine, self.matcher, &state.moves);
-                    moves.retain(|step| inside(self.engine, step));
-                    let parent = Some((state.clone(), Recorded::latest(self.engine, step), step.clone()));
-                    let child = Rc::new(Visited { parent, cost, steps, moves });
-                    offer(&mut cheapest, &child);
-                    queue.push((Reverse(cost), Reverse(states.len())));
-                    states.push(child);
-                }
-                self.engine.undo();
-            }
-            self.engine.rewind(depth);
-        }
-        self.engine.rewind(depth);
+        // Long sequences were looked for in the whole graph.
+        let effort = Effort { steps, states, beam, ahead, deep: 0, candidates: usize::MAX, expansions };
+        let with = (effort, &mut self.lore);
+        let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
+        let (curve, visited) = search.run();
         self.visited += visited;
-        let by_steps = cheapest.iter().map(|state| (cost - state.cost, state.path())).collect();
-        Savings { by_steps, complete: complete && !given_up }
-    }
-}
-
-/// A state, as the path to it.
-struct Visited {
-    parent: Option<(Rc<Visited>, Recorded, Arc<Move>)>,
-    cost: Ns,
-    steps: usize,
-    moves: Moves,
-}
-
-impl Visited {
-    fn path(&self) -> Vec<Recorded> {
-        let mut path = Vec::with_capacity(self.steps);
-        let mut at = &self.parent;
-        while let Some((parent, recorded, _)) = at {
-            path.push(recorded.clone());
-            at = &parent.parent;
-        }
-        path.reverse();
-        path
-    }
-
-    /// Takes the engine from the start to this state.
-    fn enter(&self, engine: &mut Engine<'_>) {
-        if let Some((parent, _, step)) = &self.parent {
-            parent.enter(engine);
-            engine.apply(step);
-        }
-    }
-}
-
-/// Keeps, for each number of steps, the cheapest state that at most so many lead to.
-fn offer(cheapest: &mut Vec<Rc<Visited>>, state: &Rc<Visited>) {
-    while cheapest.len() <= state.steps {
-        cheapest.extend(cheapest.last().cloned());
-    }
-    for known in &mut cheapest[state.steps..] {
-        if state.cost < known.cost {
-            *known = state.clone();
-        }
+        curve
     }
 }
 
 /// How many steps each region gets, `limit` in all, so that most is saved.
-fn share_out(savings: &[Savings], limit: Option<usize>) -> Vec<usize> {
+fn share_out(savings: &[Rc<Curve>], limit: Option<usize>) -> Vec<usize> {
     let Some(limit) = limit else { return savings.iter().map(|one| one.by_steps.len() - 1).collect() };
     // What the regions so far save by at most so many steps, and how many the last of them takes.
     let mut best: Vec<Ns> = vec![0; limit + 1];
@@ -339,7 +327,10 @@ mod tests {
 
     #[test]
     fn steps_go_where_they_save_most() {
-        let region = |saved: &[Ns]| Savings { by_steps: saved.iter().map(|saved| (*saved, Vec::new())).collect(), complete: true };
+        let region = |saved: &[Ns]| {
+            let by_steps = saved.iter().map(|saved| (*saved, Vec::new())).collect();
+            Rc::new(Curve { by_steps, exhausted: true, crossed: false })
+        };
         // The second region saves nothing before its third step.
         let savings = [region(&[0, 4, 5]), region(&[0, 0, 0, 20]), region(&[0, 3])];
         assert_eq!(share_out(&savings, Some(1)), [1, 0, 0]);

@@ -11,7 +11,7 @@ use crate::strategy::{Outcome, Script, Strategy};
 use regraft_ir::Budget;
 
 /// A move that makes so many nodes makes a piece.
-const PIECE: usize = 12;
+pub(crate) const PIECE: usize = 12;
 
 /// Applies the moves that save, largest saving first, until none does; before giving up, tries
 /// sequences of up to `depth` moves, each building on the one before, where only the whole must
@@ -282,22 +282,24 @@ impl Descent<'_> {
         saved
     }
 
-    /// What may follow the latest step: moves that it enabled; and, if another may come after it, those
-    /// at other operands of the nodes that read what it made, since a third may need both, such as one
-    /// that merges two branches once both are convolutions. Any other could as well come first.
+    /// What may follow the latest step.
     fn follow_ups(&self, engine: &Engine<'_>, next: &Moves, with_siblings: bool) -> Vec<Arc<Move>> {
-        let graph = engine.graph();
-        let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);
-        let siblings: FxHashSet<NodeId> = if with_siblings {
-            readers
-                .flat_map(|(reader, _)| &graph.node(*reader).inputs)
-                .map(|value| value.node)
-                .filter(|id| !graph.node(*id).constant)
-                .collect()
-        } else {
-            FxHashSet::default()
-        };
-        let beside = next.known().filter(|step| step.nodes.iter().any(|id| siblings.contains(id)));
-        next.enabled().chain(beside).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
+        follow_ups(engine, next, with_siblings).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
     }
+}
+
+/// What may follow the latest move, of the moves after it: those that it enabled; and, if another may
+/// come after it, those at other operands of the nodes that read what it made, since a third may need
+/// both, such as one that merges two branches once both are convolutions. Any other could as well come
+/// first.
+pub(crate) fn follow_ups<'m>(engine: &Engine<'_>, next: &'m Moves, with_siblings: bool) -> impl Iterator<Item = &'m Arc<Move>> {
+    let graph = engine.graph();
+    let readers = engine.created().iter().flat_map(|id| &graph.node(*id).users);
+    let siblings: FxHashSet<NodeId> = if with_siblings {
+        readers.flat_map(|(reader, _)| &graph.node(*reader).inputs).map(|value| value.node).filter(|id| !graph.node(*id).constant).collect()
+    } else {
+        FxHashSet::default()
+    };
+    let beside = next.known().filter(move |step| step.nodes.iter().any(|id| siblings.contains(id)));
+    next.enabled().chain(beside)
 }

@@ -20,6 +20,7 @@
 
 mod abridge;
 pub mod backtrack;
+mod beam;
 mod beside;
 mod best;
 mod best_first;
@@ -37,6 +38,7 @@ mod ordered;
 pub mod portfolio;
 pub mod prune;
 pub mod random_walk;
+mod region_search;
 mod regions;
 pub mod sample;
 pub mod savings;

@@ -4,8 +4,6 @@ use regraft_cost::is_priced;
 use regraft_ir::{Graph, NodeId, Op, OpKind, TensorType};
 use rustc_hash::FxHashMap;
 
-use crate::transfer::Names;
-
 /// Fewest and most nodes of a region.
 const SIZES: (usize, usize) = (8, 48);
 
@@ -65,19 +63,22 @@ impl Regions {
         Regions { parts, owner }
     }
 
+    /// All of a graph, as one part.
+    pub(crate) fn whole(graph: &Graph) -> Regions {
+        let nodes = graph.topological().into_iter().filter(|id| is_priced(graph, *id)).collect();
+        Regions { parts: vec![nodes], owner: Vec::new() }
+    }
+
     /// Whether a node is of this part, or was made since the graph was cut.
     pub(crate) fn owns(&self, part: usize, id: NodeId) -> bool {
         self.owner.get(id.0 as usize).copied().flatten().is_none_or(|owner| owner == part)
     }
 
-    /// Which node of a part, or around it, stands for which of one that looks alike.
-    pub(crate) fn correspondence(&self, graph: &Graph, like: usize, part: usize) -> Names {
-        let mut names = Names::default();
-        for (a, b) in self.parts[like].iter().zip(&self.parts[part]) {
-            names.insert(*a, *b);
-            names.extend(graph.node(*a).inputs.iter().zip(&graph.node(*b).inputs).map(|(a, b)| (a.node, b.node)));
-        }
-        names
+    /// The nodes of a part and those that they read: of two parts that look alike, the ones at the same
+    /// places stand for each other.
+    pub(crate) fn frame(&self, graph: &Graph, part: usize) -> Vec<NodeId> {
+        let with_operands = |id: &NodeId| std::iter::once(*id).chain(graph.node(*id).inputs.iter().map(|value| value.node));
+        self.parts[part].iter().flat_map(with_operands).collect()
     }
 
     /// What a part looks like.

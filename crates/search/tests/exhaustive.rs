@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use regraft_cost::{CostModel, Ns, Roofline};
 use regraft_ir::{Bindings, Graph, SplitMix64, canonical_key, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{
-    Descents, Dpp, Engine, Enumerate, Exact, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table,
-};
+use regraft_search::{Dpp, Engine, Enumerate, Exact, Exhaustive, Matcher, Order, Outcome, Prune, SleepSets, Steps, Strategy, Table};
 
 /// Random graphs for each family of rules; `REGRAFT_EXHAUSTIVE` names another number.
 const GRAPHS: u64 = 300;
@@ -214,11 +212,13 @@ fn regions_that_look_alike_are_searched_once_and_their_savings_add_up() {
         text::parse(&format!("graph (x: f32[4096]) {{ {text} output z{} }}", blocks - 1)).expect("a graph")
     };
     let found = |blocks: usize| {
-        let (graph, steps) = (network(blocks), Some(2 * blocks));
-        let before = Roofline::new(Bindings::new()).total(&graph);
-        let (cost, visited, _) = cheapest(&graph, &library, &Exact { steps, ..Exact::default() });
-        let (_, descents, _) = cheapest(&graph, &library, &Descents { steps, ..Descents::default() });
-        (before - cost, visited - descents)
+        let (graph, steps, prices) = (network(blocks), Some(2 * blocks), Roofline::new(Bindings::new()));
+        let mut engine = Engine::new(graph, &prices);
+        let exact = Exact { steps, ..Exact::default() };
+        let (outcome, regions) = exact.search_regions(&mut engine, &mut Matcher::new(&library, &Anything), &mut || false);
+        // What was searched, and not found again.
+        let visited: u64 = regions.iter().filter(|region| region.alike.is_none()).map(|region| region.states).sum();
+        (engine.cost() - outcome.scripts[0].cost, visited)
     };
     let ((few, visited), (many, visited_of_many)) = (found(12), found(48));
     assert!(few > 0 && visited_of_many < 2 * visited, "{visited} and {visited_of_many} states");

@@ -29,6 +29,8 @@ pub(super) struct Fact {
     pub(super) price: Ns,
     /// Which of the known kernels it can be computed by, if layouts are to be chosen.
     pub(super) kernels: u32,
+    /// Hash of what that depends on: the core and what is around it.
+    pub(super) context: u64,
     /// It has a single reader: what its reader costs may depend on that.
     pub(super) has_one_reader: bool,
 }
@@ -127,13 +129,33 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The price of a node and its kernels, cached by its core and the kinds around it.
-    pub(super) fn price(&mut self, graph: &Graph, id: NodeId) -> (Ns, u32) {
+    /// Finds out what a node costs where it is now, and by which kernels, and records it. Both are
+    /// cached by its core and the kinds around it.
+    pub(super) fn reprice(&mut self, graph: &Graph, id: NodeId) -> Ns {
         let node = graph.node(id);
         let has_layouts = self.model.layouts().is_some();
-        if node.constant || !has_layouts && matches!(node.op.kind(), OpKind::Input) {
-            return (0, 0);
-        }
+        let is_free = node.constant || !has_layouts && matches!(node.op.kind(), OpKind::Input);
+        let context = if is_free { 0 } else { self.context(graph, id) };
+        let (price, kernels) = if is_free {
+            (0, 0)
+        } else {
+            let known = &mut self.kernels;
+            *self.prices.entry(context).or_insert_with(|| {
+                let price = self.model.price(graph, id);
+                let Some(layouts) = self.model.layouts() else { return (price, 0) };
+                known.push(layouts.kernels(graph, id, price));
+                (price, known.len() as u32 - 1)
+            })
+        };
+        let fact = &mut self[id];
+        (fact.price, fact.kernels, fact.context) = (price, kernels, context);
+        fact.has_one_reader = node.users.len() == 1;
+        price
+    }
+
+    /// Hash of what the price of a node depends on.
+    fn context(&self, graph: &Graph, id: NodeId) -> u64 {
+        let node = graph.node(id);
         let mut hasher = FxHasher::default();
         self[id].core.hash(&mut hasher);
         for value in &node.inputs {
@@ -146,13 +168,7 @@ impl<'a> Facts<'a> {
             sum.wrapping_add(one.finish())
         });
         (readers, graph.feeds_output(id)).hash(&mut hasher);
-        let kernels = &mut self.kernels;
-        *self.prices.entry(hasher.finish()).or_insert_with(|| {
-            let price = self.model.price(graph, id);
-            let Some(layouts) = self.model.layouts() else { return (price, 0) };
-            kernels.push(layouts.kernels(graph, id, price));
-            (price, kernels.len() as u32 - 1)
-        })
+        hasher.finish()
     }
 
     /// What the state with this key costs in its layouts; `None` if there are none to choose from.
@@ -164,13 +180,6 @@ impl<'a> Facts<'a> {
         let total = layouts.total_of(graph, &|id| &self.kernels[self[id].kernels as usize]);
         self.totals.insert(key, total);
         Some(total)
-    }
-
-    /// Records what a node costs where it is now.
-    pub(super) fn set_price(&mut self, graph: &Graph, id: NodeId, (price, kernels): (Ns, u32)) {
-        let fact = &mut self[id];
-        (fact.price, fact.kernels) = (price, kernels);
-        fact.has_one_reader = graph.node(id).users.len() == 1;
     }
 
     /// Feeds the cores of a node, its producers and its readers to a hasher.

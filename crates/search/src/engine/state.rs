@@ -38,9 +38,7 @@ impl<'a> Engine<'a> {
         for id in graph.topological() {
             let node = graph.node(id);
             facts.admit(&graph, id, core(&node.op, node.inputs.iter().map(|v| graph.ty(*v))));
-            let price = facts.price(&graph, id);
-            facts.set_price(&graph, id, price);
-            sum = sum.saturating_add(price.0);
+            sum = sum.saturating_add(facts.reprice(&graph, id));
         }
         for id in graph.ids() {
             facts[id].share = facts.share(&graph, id);
@@ -127,9 +125,8 @@ impl<'a> Engine<'a> {
             self.facts[id].share = share;
         }
         for id in repriced {
-            let (before, price) = (self.facts[id].price, self.facts.price(&self.graph, id));
-            self.sum = self.sum - before + price.0;
-            self.facts.set_price(&self.graph, id, price);
+            let before = self.facts[id].price;
+            self.sum = self.sum - before + self.facts.reprice(&self.graph, id);
         }
         if !applied.outputs.is_empty() {
             self.outputs_share = self.facts.share_of_outputs(&self.graph);
@@ -182,10 +179,13 @@ impl<'a> Engine<'a> {
         self.last_step().into_iter().flat_map(|step| step.applied.removed.iter().map(|(id, _)| *id))
     }
 
-    /// Nodes whose prices the latest move may have changed, those that it took away included, those
-    /// that it made not.
-    pub fn repriced(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.last_step().into_iter().flat_map(|step| self.log[step.facts..].iter().map(|(id, _)| *id))
+    /// Nodes that the latest move took away, and those whose prices are asked for in other
+    /// surroundings since.
+    pub fn disturbed(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let (from, removed) = self.last_step().map_or((self.log.len(), 0), |step| (step.facts, step.applied.removed.len()));
+        let changed =
+            move |(at, (id, before)): (usize, &(NodeId, Fact))| (at < removed || self.facts[*id].context != before.context).then_some(*id);
+        self.log[from..].iter().enumerate().filter_map(changed)
     }
 
     /// The kind of a move: equal for moves of one rule at matches with the same operators, operand
