@@ -63,21 +63,6 @@ impl Certificate {
     }
 }
 
-impl Step {
-    /// The step as text, as certificates have it.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        write_step(self, &mut text);
-        text
-    }
-
-    /// Parses the output of [`Step::to_text`]; `None` if it is something else.
-    pub fn parse(text: &str) -> Option<Step> {
-        let mut reader = Reader { lines: text.lines().enumerate().peekable() };
-        reader.step().ok().flatten().filter(|_| reader.lines.next().is_none())
-    }
-}
-
 /// The text without its last line, if that line is the digest of all bytes before it.
 fn unseal(bytes: &[u8]) -> Result<&str, Broken> {
     let broken = |why: &str| Broken { line: bytes.split(|b| *b == b'\n').count().saturating_sub(1).max(1), why: why.into() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use regraft_certify::Step;
-use regraft_ir::Graph;
+use regraft_ir::{Graph, NodeId, ValueId};
 use regraft_rules::Library;
 use regraft_search::{Move, Moves};
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,14 @@ pub enum Place {
     Edit {
         /// The rule to name for it.
         rule: String,
-        /// The edit, as in certificates ([`Step::to_text`]).
-        step: String,
+        /// What it is called.
+        cause: String,
+        /// The nodes that it replaces.
+        replaces: Vec<u32>,
+        /// Values, as nodes and results, that are replaced by other existing ones.
+        redirects: Vec<[(u32, u32); 2]>,
+        /// The new nodes ([`Step::fragment`]).
+        fragment: String,
     },
 }
 
@@ -33,8 +39,15 @@ impl Place {
         if !step.is_given() && found(graph, rule, step).is_some() {
             return Some(Place::Match(step.match_id()));
         }
-        let edit = Step::of(graph, &step.nodes, step.patch())?;
-        Some(Place::Edit { rule: rule.name.to_string(), step: edit.to_text() })
+        let Step { rule: cause, replaces, redirects, fragment, .. } = Step::of(graph, &step.nodes, step.patch())?;
+        let number = |value: ValueId| (value.node.0, value.port);
+        Some(Place::Edit {
+            rule: rule.name.to_string(),
+            cause,
+            replaces: replaces.into_iter().map(|id| id.0).collect(),
+            redirects: redirects.into_iter().map(|(old, new)| [number(old), number(new)]).collect(),
+            fragment,
+        })
     }
 
     /// The move at this place in `graph`, whose moves by rules are `moves`; `None` if there is none
@@ -42,9 +55,16 @@ impl Place {
     pub fn find(&self, graph: &Graph, library: &Library, moves: &Moves) -> Option<Arc<Move>> {
         match self {
             Place::Match(identity) => moves.iter().find(|step| step.match_id() == *identity).cloned(),
-            Place::Edit { rule, step } => {
+            Place::Edit { rule, cause, replaces, redirects, fragment } => {
                 let rule = library.rules().iter().position(|known| *known.name == **rule)?;
-                let step = Step::parse(step)?;
+                let value = |(node, port): (u32, u32)| NodeId(node).port(port);
+                let step = Step {
+                    rule: cause.clone(),
+                    replaces: replaces.iter().map(|id| NodeId(*id)).collect(),
+                    redirects: redirects.iter().map(|[old, new]| (value(*old), value(*new))).collect(),
+                    fragment: fragment.clone(),
+                    ..Step::default()
+                };
                 let patch = step.patch(graph).ok().filter(|patch| !regraft_rules::closes_cycle(graph, patch))?;
                 Some(Arc::new(Move::given(graph, rule, &step.replaces, &patch)))
             }
