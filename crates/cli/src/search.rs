@@ -5,7 +5,7 @@ use regraft::optimize::SearchKind;
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Search {
-    /// The best of descents and of saturate with small e-graphs.
+    /// The best of descents, exact, and saturate with small e-graphs.
     Auto,
     /// The best of greedy, a descent that makes no fast convolutions before nothing else saves, and
     /// metaflow.

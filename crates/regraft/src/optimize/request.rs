@@ -18,7 +18,8 @@ use crate::units::{FreezeArg, ShapeArg};
 /// Which strategy searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// The best of [`SearchKind::Descents`] and of [`SearchKind::Saturate`] with small e-graphs.
+    /// The best of [`SearchKind::Descents`], [`SearchKind::Exact`], and [`SearchKind::Saturate`] with
+    /// small e-graphs.
     Auto,
     /// The best of three fast searches.
     Descents,
@@ -71,14 +72,16 @@ impl From<SearchKind> for Search {
 impl Search {
     /// The strategies of which it is made up, the fastest first.
     pub(crate) fn members(self) -> Vec<Box<dyn Strategy>> {
-        match (self.kind, self.steps) {
-            // Steps of equality saturation may be several rewrites.
-            (SearchKind::Auto, None) => {
-                vec![Search { kind: SearchKind::Descents, ..self }.strategy(), Box::new(Saturate::small())]
-            }
-            (SearchKind::Auto, Some(_)) => vec![Search { kind: SearchKind::Descents, ..self }.strategy()],
-            _ => vec![self.strategy()],
+        if self.kind != SearchKind::Auto {
+            return vec![self.strategy()];
         }
+        let mut members =
+            vec![Search { kind: SearchKind::Descents, ..self }.strategy(), Search { kind: SearchKind::Exact, ..self }.strategy()];
+        // A step of equality saturation may be several rewrites.
+        if self.steps.is_none() {
+            members.push(Box::new(Saturate::small()));
+        }
+        members
     }
 
     /// The strategy.
