@@ -53,11 +53,13 @@ impl Priced {
         let model = read(wanted.model)?;
         let library = read_library(wanted.rules)?;
         let symbols = Sizes::declared(&model, wanted.shapes, wanted.binds)?.symbols;
-        let (prices, name) = match wanted.machine.filter(|_| wanted.prices.is_none()) {
-            Some(machine) => {
-                (Box::new(Roofline { bindings: symbols.clone(), machine }) as Box<dyn CostModel>, "the target's roofline".into())
+        let (prices, name) = match wanted.prices {
+            Some(path) => (listed(path, symbols.clone())?, path.display().to_string()),
+            None => {
+                let name = if wanted.machine.is_some() { "the target's roofline" } else { "roofline" };
+                let roofline = Roofline { bindings: symbols.clone(), machine: wanted.machine.unwrap_or_default() };
+                (Box::new(roofline) as Box<dyn CostModel>, name.to_string())
             }
-            None => prices(wanted.prices, symbols.clone())?,
         };
         Ok(Priced { graph: clean(model.graph()).0, library, writable: InModel(model.speller()), prices, name, symbols })
     }
@@ -72,9 +74,8 @@ fn read(model: &Path) -> Result<Model, Failure> {
     Ok(Model::from_proto(regraft_zoo::build(&model.to_string_lossy(), &options)?)?)
 }
 
-/// A price list, and its name.
-fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>, String), Failure> {
-    let Some(path) = path else { return Ok((Box::new(Roofline::new(symbols)), "roofline".into())) };
+/// A price list.
+fn listed(path: &Path, symbols: Bindings) -> Result<Box<dyn CostModel>, Failure> {
     let unreadable = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display())).hint("`regraft cost export` writes one");
     let file = std::fs::File::open(path).map_err(|e| unreadable(&e))?;
     let mut store = Store::in_memory()?;
@@ -92,5 +93,5 @@ fn prices(path: Option<&Path>, symbols: Bindings) -> Result<(Box<dyn CostModel>,
     };
     let mut measured = Measured::load(symbols, &store, target)?;
     measured.pricing = Pricing::Pessimistic;
-    Ok((Box::new(measured), path.display().to_string()))
+    Ok(Box::new(measured))
 }

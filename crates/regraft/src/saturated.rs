@@ -40,9 +40,7 @@ impl SaturateRequest {
         let (limits, schedule, cycles) = (Limits::default(), Schedule::default(), Cycles::default());
         SaturateRequest { model: model.into(), limits, schedule, cycles, prices, shapes, binds, rules }
     }
-}
 
-impl SaturateRequest {
     fn open(&self) -> Result<Priced, Failure> {
         let SaturateRequest { model, prices, shapes, binds, rules, .. } = self;
         Priced::open(&Wanted { model, prices: prices.as_deref(), machine: None, shapes, binds, rules })

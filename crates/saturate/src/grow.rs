@@ -179,11 +179,22 @@ impl<'r> Growth<'r> {
     ///
     /// A rule that sets values of different types equal.
     pub fn saturate(&mut self, budget: &mut dyn Budget) -> Result<Stop, TypeClash> {
+        self.observed(budget, &mut |_| {})
+    }
+
+    /// The same; `observe` is shown the e-graph after each iteration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Growth::saturate`].
+    pub fn observed(&mut self, budget: &mut dyn Budget, observe: &mut dyn FnMut(&Growth<'_>)) -> Result<Stop, TypeClash> {
         loop {
             if self.iterations >= self.limits.iterations {
                 return Ok(Stop::Iterations);
             }
-            if let Some(stop) = self.iterate(budget)? {
+            let stop = self.iterate(budget);
+            observe(self);
+            if let Some(stop) = stop? {
                 return Ok(stop);
             }
         }

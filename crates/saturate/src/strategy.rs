@@ -72,25 +72,15 @@ impl Saturate {
         budget: &mut dyn Budget,
         observe: &mut dyn FnMut(&Growth<'_>),
     ) -> Outcome {
-        let Ok(rules) = Rules::of(matcher.library()) else { return nothing(engine) };
-        let mut alone = Alone::new(engine.prices());
-        repeated(self.polish, engine, matcher, budget, &mut |engine, matcher, budget| {
+        repeated(self.polish, engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
             let nodes = self.limits.nodes.min(engine.graph().len().saturating_add(self.room));
             let limits = Limits { nodes, ..self.limits };
-            let growth = Growth::new(engine.graph().clone(), &rules, matcher.writable(), limits);
+            let growth = Growth::new(engine.graph().clone(), rules, matcher.writable(), limits);
             let mut growth = growth.scheduled(self.schedule).with_cycles(self.cycles);
             observe(&growth);
-            let mut is_sound = true;
-            while growth.iterations() < self.limits.iterations {
-                // A rule that sets different types equal is wrong; what was known before is not.
-                let stop = growth.iterate(budget);
-                is_sound = stop.is_ok();
-                observe(&growth);
-                if !matches!(stop, Ok(None)) {
-                    break;
-                }
-            }
-            let script = extracted(&growth, &mut alone, self.method, engine, budget).script;
+            // A rule that sets different types equal is wrong; what was known before is not.
+            let is_sound = growth.observed(budget, observe).is_ok();
+            let script = extracted(&growth, alone, self.method, engine, budget).script;
             Found { script, visited: growth.space().len() as u64, complete: is_sound }
         })
     }
@@ -117,11 +107,8 @@ pub(crate) fn extracted(
     refine(growth, alone, method, engine, &in_context, budget)
 }
 
-/// No search.
-pub(crate) fn nothing(engine: &Engine<'_>) -> Outcome {
-    let input = Script::here(engine);
-    Outcome { scripts: vec![input], visited: 1, complete: false }
-}
+/// A search of one e-graph, by these rules and prices.
+type Once<'o, 'e, 'm> = dyn FnMut((&Rules, &mut Alone<'e>), &mut Engine<'e>, &mut Matcher<'m>, &mut dyn Budget) -> Found + 'o;
 
 /// Searches once; or, if polished, in turns with a descent as long as both together save something,
 /// from the input or from where a descent alone leads, whichever is cheaper by then.
@@ -130,47 +117,43 @@ pub(crate) fn repeated<'e, 'm>(
     engine: &mut Engine<'e>,
     matcher: &mut Matcher<'m>,
     budget: &mut dyn Budget,
-    once: &mut dyn FnMut(&mut Engine<'e>, &mut Matcher<'m>, &mut dyn Budget) -> Found,
+    once: &mut Once<'_, 'e, 'm>,
 ) -> Outcome {
     let start = engine.depth();
-    let Outcome { scripts: mut found, mut visited, .. } = nothing(engine);
+    let mut found = Outcome::of(Script::here(engine));
+    let Ok(rules) = Rules::of(matcher.library()) else { return Outcome { complete: false, ..found } };
+    let mut alone = Alone::new(engine.prices());
     let descent = polish.then(|| Greedy::default().search(engine, matcher, budget));
-    visited += descent.as_ref().map_or(0, |descent| descent.visited);
+    found.visited += descent.as_ref().map_or(0, |descent| descent.visited);
     let descent = descent.and_then(|descent| descent.scripts.into_iter().next());
     let (mut moves, mut complete) = (Vec::new(), true);
     for _ in 0..if polish { ROUNDS } else { 1 } {
         let before = engine.cost();
-        let mut keep = |engine: &mut Engine<'e>, script: Script| {
+        let mut keep = |engine: &mut Engine<'e>, script: Script, visited: u64| {
             for step in script.moves {
                 engine.apply(&step);
                 moves.push(step);
             }
-            if found.iter().all(|known| known.key != engine.key()) {
-                found.push(Script { moves: moves.clone(), cost: engine.cost(), key: engine.key() });
-            }
+            let script = Script { moves: moves.clone(), ..Script::here(engine) };
+            found.add(Outcome { visited, ..Outcome::of(script) });
         };
-        let one = once(engine, matcher, budget);
-        visited += one.visited;
-        keep(engine, one.script);
+        let one = once((&rules, &mut alone), engine, matcher, budget);
+        keep(engine, one.script, one.visited);
         if polish && !budget.exhausted() {
-            let polished = Greedy::default().search(engine, matcher, budget);
-            visited += polished.visited;
-            polished.scripts.into_iter().take(1).for_each(|script| keep(engine, script));
+            let Outcome { scripts, visited, .. } = Greedy::default().search(engine, matcher, budget);
+            scripts.into_iter().take(1).for_each(|script| keep(engine, script, visited));
         }
         complete &= one.complete && !budget.exhausted();
         if let Some(descent) = descent.as_ref().filter(|descent| descent.cost < engine.cost()) {
             engine.rewind(start);
             descent.moves.iter().for_each(|step| engine.apply(step));
             moves.clone_from(&descent.moves);
-            if found.iter().all(|known| known.key != descent.key) {
-                found.push(descent.clone());
-            }
+            found.add(Outcome { visited: 0, ..Outcome::of(descent.clone()) });
         }
         if !complete || engine.cost() >= before {
             break;
         }
     }
     engine.rewind(start);
-    found.sort_by_key(|script| script.cost);
-    Outcome { scripts: found, visited, complete }
+    Outcome { complete, ..found }
 }

@@ -74,7 +74,7 @@ impl Strategy for Exact {
 
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
         let start = engine.depth();
-        let mut found = vec![Script::here(engine)];
+        let found = Outcome::of(Script::here(engine));
         let mut passes = Passes {
             exact: self,
             engine,
@@ -83,22 +83,21 @@ impl Strategy for Exact {
             moves: Vec::new(),
             solved: Vec::new(),
             lore: Lore::default(),
-            visited: 1,
+            found,
             complete: true,
             regions: Vec::new(),
         };
-        passes.descend(&mut found);
-        passes.beam(&mut found);
-        let best = found.iter().min_by_key(|script| script.cost).map_or_else(Vec::new, |script| script.moves.clone());
-        let complete = passes.run(&mut found);
+        passes.descend();
+        passes.beam();
+        let best = passes.found.scripts[0].moves.clone();
+        let complete = passes.run();
         // With a limit, its steps are used up.
         if !complete && self.steps.is_none() && !best.is_empty() {
-            passes.from(best, &mut found);
+            passes.from(best);
         }
-        let (visited, regions) = (passes.visited, passes.regions);
+        let (found, regions) = (passes.found, passes.regions);
         engine.rewind(start);
-        found.sort_by_key(|script| script.cost);
-        (Outcome { scripts: found, visited, complete }, regions)
+        (Outcome { complete, ..found }, regions)
     }
 }
 
@@ -114,7 +113,8 @@ struct Passes<'s, 'e, 'm> {
     solved: Vec<Solved>,
     /// What is known of moves.
     lore: Lore,
-    visited: u64,
+    /// What was found so far, and the states visited.
+    found: Outcome,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
     complete: bool,
     /// The regions of the first pass.
@@ -135,44 +135,42 @@ struct Solved {
 
 impl Passes<'_, '_, '_> {
     /// Searches the whole graph by descents.
-    fn descend(&mut self, found: &mut Vec<Script>) {
+    fn descend(&mut self) {
         let greedy = Greedy { steps: self.exact.steps, ..Greedy::default() };
         let pieces_last = self.exact.steps.is_none().then_some(Greedy { pieces_last: true, ..greedy });
         for descent in std::iter::once(greedy).chain(pieces_last) {
             let outcome = descent.search(self.engine, self.matcher, self.budget);
-            self.visited += outcome.visited;
-            found.extend(outcome.scripts);
+            self.found.add(outcome);
         }
     }
 
     /// Searches the whole graph by a beam.
-    fn beam(&mut self, found: &mut Vec<Script>) {
+    fn beam(&mut self) {
         let regions = Regions::whole(self.engine.graph());
         let current = Current::of(self.engine, self.matcher);
         let Exact { steps, wide: beam, ahead, .. } = *self.exact;
         let effort = Effort { steps, states: u64::MAX, beam, ahead, deep: DEEP, candidates: CANDIDATES, expansions: 0 };
         let with = (effort, &mut self.lore);
         let (curve, visited) = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), with).run();
-        self.visited += visited;
         let moves = curve.by_steps.last().into_iter().flat_map(|(_, recorded)| recorded.iter().map(|one| one.step.clone()));
         let mut script = Script { moves: moves.collect(), ..Script::here(self.engine) };
         script.retrace(self.engine);
-        found.push(script);
+        self.found.add(Outcome { visited, ..Outcome::of(script) });
     }
 
     /// Passes from where these moves lead.
-    fn from(&mut self, moves: Vec<Arc<Move>>, found: &mut Vec<Script>) {
+    fn from(&mut self, moves: Vec<Arc<Move>>) {
         let start = self.engine.depth();
         moves.iter().for_each(|step| self.engine.apply(step));
         self.moves = moves;
-        self.run(found);
+        self.run();
         self.engine.rewind(start);
         self.moves.clear();
     }
 
     /// Passes until nothing more is saved. Whether the first pass visited, in effect, all that moves
     /// lead to: what follows saves nothing then.
-    fn run(&mut self, found: &mut Vec<Script>) -> bool {
+    fn run(&mut self) -> bool {
         let (start, moves) = (self.engine.depth(), self.moves.len());
         // Steps are shared out among the regions of one cut at a time.
         let orders: &[usize] = if self.exact.steps.is_some() { &[0, 1] } else { &[0] };
@@ -183,7 +181,7 @@ impl Passes<'_, '_, '_> {
                 self.complete = true;
                 self.pass(pass + order, self.regions.is_empty());
                 if pass + order == 0 && self.complete && moves == 0 {
-                    self.keep(found);
+                    self.keep();
                     return true;
                 }
                 if self.budget.exhausted() || self.left() == Some(0) {
@@ -194,7 +192,7 @@ impl Passes<'_, '_, '_> {
                     break;
                 }
             }
-            self.keep(found);
+            self.keep();
             self.engine.rewind(start);
             self.moves.truncate(moves);
         }
@@ -202,20 +200,18 @@ impl Passes<'_, '_, '_> {
     }
 
     /// Keeps what was found, and a descent from there.
-    fn keep(&mut self, found: &mut Vec<Script>) {
+    fn keep(&mut self) {
         let left = self.left();
         if left != Some(0) && !self.budget.exhausted() {
             let descent = Greedy { steps: left, depth: 1, ..Greedy::default() }.search(self.engine, self.matcher, self.budget);
-            self.visited += descent.visited;
+            self.found.visited += descent.visited;
             for step in descent.scripts.into_iter().take(1).flat_map(|script| script.moves) {
                 self.engine.apply(&step);
                 self.moves.push(step);
             }
         }
-        let script = Script { moves: self.moves.clone(), cost: self.engine.cost(), key: self.engine.key() };
-        if found.iter().all(|known| known.key != script.key) {
-            found.push(script);
-        }
+        let script = Script { moves: self.moves.clone(), ..Script::here(self.engine) };
+        self.found.add(Outcome { visited: 0, ..Outcome::of(script) });
     }
 
     /// How many more moves may follow.
@@ -232,7 +228,7 @@ impl Passes<'_, '_, '_> {
         for part in 0..regions.parts.len() {
             let (looks, frame) = (regions.looks(self.engine.graph(), part), regions.frame(self.engine.graph(), part));
             let known = self.solved.iter().position(|one| one.looks == looks && one.steps == left);
-            let before = self.visited;
+            let before = self.found.visited;
             let at = known.unwrap_or_else(|| {
                 let curve = Rc::new(self.solve(&regions, part, &current));
                 self.solved.push(Solved { looks, frame: frame.clone(), curve, steps: left, first: part });
@@ -245,7 +241,7 @@ impl Passes<'_, '_, '_> {
                 let (nodes, graph, prices) = (&regions.parts[part], self.engine.graph(), self.engine.prices());
                 let cost = nodes.iter().map(|id| prices.price(graph, *id)).sum();
                 let saved = curve.by_steps.last().map_or(0, |best| best.0);
-                let states = if known.is_none() { self.visited - before } else { self.regions[*first].states };
+                let states = if known.is_none() { self.found.visited - before } else { self.regions[*first].states };
                 let complete = curve.exhausted && !curve.crossed;
                 self.regions.push(Region { nodes: nodes.len(), cost, saved, states, alike: known.map(|_| *first), complete });
             }
@@ -287,7 +283,7 @@ impl Passes<'_, '_, '_> {
         let with = (effort, &mut self.lore);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();
-        self.visited += visited;
+        self.found.visited += visited;
         curve
     }
 }

@@ -70,13 +70,14 @@ impl From<SearchKind> for Search {
 }
 
 impl Search {
-    /// The strategies of which it is made up, the fastest first.
-    pub(crate) fn members(self) -> Vec<Box<dyn Strategy>> {
+    /// The strategies of which it is made up, the fastest first: only a descent, if what it finds is
+    /// only to be learned from.
+    pub(crate) fn members(self, learns: bool) -> Vec<Box<dyn Strategy>> {
         if self.kind != SearchKind::Auto {
             return vec![self.strategy()];
         }
-        let mut members =
-            vec![Search { kind: SearchKind::Descents, ..self }.strategy(), Search { kind: SearchKind::Exact, ..self }.strategy()];
+        let fastest = if learns { SearchKind::Greedy } else { SearchKind::Descents };
+        let mut members: Vec<_> = [fastest, SearchKind::Exact].map(|kind| Search { kind, ..self }.strategy()).into();
         // A step of equality saturation may be several rewrites.
         if self.steps.is_none() {
             members.push(Box::new(Saturate::small()));
@@ -89,7 +90,7 @@ impl Search {
         let (limit, order) = (self.steps, Order::Monotone);
         let steps = limit.unwrap_or(STEPS);
         match self.kind {
-            SearchKind::Auto => Box::new(Portfolio::new("auto", self.members())),
+            SearchKind::Auto => Box::new(Portfolio::new("auto", self.members(false))),
             SearchKind::Descents => Box::new(Descents { steps: limit, threaded: true }),
             SearchKind::Greedy => Box::new(Greedy { steps: limit, ..Greedy::default() }),
             SearchKind::Backtrack => Box::new(Backtrack { steps: limit, descend_first: false, expansions: 2000, ..Backtrack::default() }),

@@ -9,9 +9,9 @@ use regraft_search::{Engine, Matcher, Outcome, Script, Strategy};
 
 use self::state::State;
 use self::tree::Tree;
-use crate::extract::{Alone, Method};
-use crate::grow::{Growth, Limits, Rules};
-use crate::strategy::{Found, extracted, nothing, repeated};
+use crate::extract::Method;
+use crate::grow::{Growth, Limits};
+use crate::strategy::{Found, extracted, repeated};
 
 /// Grows an e-graph by one rule after the other, and finds out which one by looking ahead: of all
 /// rules at all places there is no room for, some lead to something cheap.
@@ -96,18 +96,16 @@ impl Mcts {
         budget: &mut dyn Budget,
         observe: &mut dyn FnMut(&Growth<'_>),
     ) -> Outcome {
-        let Ok(rules) = Rules::of(matcher.library()) else { return nothing(engine) };
-        let mut alone = Alone::new(engine.prices());
-        repeated(self.polish, engine, matcher, budget, &mut |engine, matcher, budget| {
-            let empty = |limits: Limits| Growth::new(engine.graph().clone(), &rules, matcher.writable(), limits);
+        repeated(self.polish, engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
+            let empty = |limits: Limits| Growth::new(engine.graph().clone(), rules, matcher.writable(), limits);
             let mut whole = empty(Limits { choices: Limits::default().choices, ..self.limits });
-            let state = State::new(empty(self.limits), self.regions, &mut alone, budget);
+            let state = State::new(empty(self.limits), self.regions, alone, budget);
             let mut tree = Tree::new(self, state, engine.prices());
             let (last, complete) = tree.grow(budget, observe);
             let (best, visited) = (tree.best(), tree.visited());
             let mut script = Script::here(engine);
             let mut offer = |growth: &Growth<'_>, engine: &mut Engine<'_>, budget: &mut dyn Budget| {
-                let found = extracted(growth, &mut alone, self.last, engine, budget).script;
+                let found = extracted(growth, alone, self.last, engine, budget).script;
                 if found.cost < script.cost {
                     script = found;
                 }

@@ -5,8 +5,8 @@ use crate::error::Failure;
 use crate::optimize::candidate::Candidate;
 use crate::optimize::starting::{is_within, of_input};
 use crate::optimize::surcharge::weights;
-use crate::optimize::tune::Tuner;
 use crate::optimize::tune::record::retrace;
+use crate::optimize::tune::{Tuner, found_from};
 use crate::report::Aim;
 
 /// Searches for how much weights must cost to be within the limits, and the factor between the
@@ -39,8 +39,7 @@ impl Tuner<'_, '_> {
             if self.is_out_of_time(None) {
                 break;
             }
-            let (start, library) = (self.start.clone(), self.library.clone());
-            let found = self.found_from(&start, &library, Aim::Exploit);
+            let found = found_from(self.run, &mut self.slower, &self.start, &self.library, Aim::Exploit);
             let is_light = found.best.first().is_none_or(|proposal| weights(&proposal.graph, &bindings) <= goal);
             *(if is_light { &mut high } else { &mut low }) = rate;
             rate = match (low > 0.0, high.is_finite()) {

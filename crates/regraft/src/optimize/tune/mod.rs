@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use regraft_cost::Pricing;
 use regraft_rules::Library;
-use regraft_search::{Engine, Greedy, Strategy};
+use regraft_search::Engine;
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
@@ -25,7 +25,6 @@ use crate::optimize::candidate::Candidate;
 use crate::optimize::compare::FINALISTS;
 use crate::optimize::observer::Phase;
 use crate::optimize::open_sizes::not_shown;
-use crate::optimize::request::SearchKind;
 use crate::optimize::run::Run;
 use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
@@ -65,6 +64,9 @@ pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
     Ok(candidates)
 }
 
+/// When to ask members of a portfolio, by name, to learn from what they find or not.
+type Slower = BTreeMap<(&'static str, bool), Backoff>;
+
 /// Alternates searches and measurements.
 struct Tuner<'r, 'a> {
     run: &'r mut Run<'a>,
@@ -85,8 +87,8 @@ struct Tuner<'r, 'a> {
     explored: HashSet<String>,
     /// The latest of those that exceed the limits.
     heavy: Option<Candidate>,
-    /// When to ask the slower members of a portfolio, by name, to learn from what they find or not.
-    slower: BTreeMap<(&'static str, bool), Backoff>,
+    /// When to ask the slower members of a portfolio.
+    slower: Slower,
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
@@ -290,9 +292,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 
     fn is_out_of_time(&self, until: Option<Instant>) -> bool {
-        let is_timed = self.run.evaluator.is_timed();
-        let is_late = !self.run.clock.affords_trial() || until.is_some_and(|until| Instant::now() >= until);
-        self.run.is_interrupted() || is_timed && is_late
+        is_out_of_time(self.run, until)
     }
 
     /// The best proposal of a search, if it is new and better than those tried. Optimistic prices
@@ -307,8 +307,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = best.map(|at| &self.candidates[at]);
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
         let aim = if pessimistic { Aim::Exploit } else { Aim::Learn };
-        let (from, library) = (best.unwrap_or_else(|| self.start.clone()), self.library.clone());
-        let mut proposals = self.found_from(&from, &library, aim);
+        let from = best.as_ref();
+        let mut proposals = found_from(self.run, &mut self.slower, from.unwrap_or(&self.start), &self.library, aim);
         // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
@@ -320,8 +320,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             if !left_out {
                 break;
             }
-            let library = self.library.clone();
-            proposals = self.found_from(&from, &library, aim);
+            proposals = found_from(self.run, &mut self.slower, from.unwrap_or(&self.start), &self.library, aim);
         }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
@@ -332,38 +331,6 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let seen = self.candidates.iter().map(|c| prices.total(&c.graph)).min();
         let is_better = |p: &Proposal| seen.is_none_or(|best| (p.cost as f64) < best as f64 * (1.0 - WORTHWHILE));
         Ok(proposals.best.into_iter().next().filter(|p| !self.tried.contains(&p.key) && is_better(p)))
-    }
-
-    /// What a search finds from a rewritten model, whose rewrites come first.
-    ///
-    /// Of a portfolio, the slower members are asked as long as that pays. What is proposed to learn
-    /// from it need not be the best: the fastest member is only a descent then.
-    fn found_from(&mut self, start: &Start, library: &Library, aim: Aim) -> Proposals {
-        let search = self.run.job.request.search;
-        let mut members = search.members().into_iter();
-        let learns = aim == Aim::Learn;
-        let descent = Greedy { steps: search.steps, ..Greedy::default() };
-        let is_quick = learns && search.kind == SearchKind::Auto;
-        let searched = |run: &mut Run<'_>, member: &dyn Strategy| {
-            let until = run.clock.search_ends();
-            let found = run.search(&start.graph, library, member, until);
-            Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
-        };
-        let before = self.run.evaluator.prices().total(&start.graph);
-        let first = members.next().filter(|_| !is_quick);
-        let mut all = searched(self.run, first.as_deref().unwrap_or(&descent));
-        for member in members {
-            let turn = (member.name(), learns);
-            if self.is_out_of_time(None) || !self.slower.entry(turn).or_default().is_due() {
-                continue;
-            }
-            let found = searched(self.run, &*member);
-            let least = all.best.first().map_or(before, |best| before.min(best.cost)) as f64;
-            let won = found.best.first().is_some_and(|best| (best.cost as f64) < least * (1.0 - WORTHWHILE));
-            self.slower.entry(turn).or_default().record(won);
-            all.add(found);
-        }
-        all
     }
 
     /// The fastest measured candidate, if it is faster than the input.
@@ -410,8 +377,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let start = self.start.clone();
-            let proposals = self.found_from(&start, &library, Aim::Prune);
+            let proposals = found_from(self.run, &mut self.slower, &self.start, &library, Aim::Prune);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal, Aim::Prune)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -551,4 +517,36 @@ impl<'r, 'a> Tuner<'r, 'a> {
             self.candidates.remove(slowest);
         }
     }
+}
+
+/// What a search finds from a rewritten model, whose rewrites come first. Of a portfolio, the members
+/// after the first are asked when they are due by `slower`.
+fn found_from(run: &mut Run<'_>, slower: &mut Slower, start: &Start, library: &Library, aim: Aim) -> Proposals {
+    let learns = aim == Aim::Learn;
+    let mut all: Option<Proposals> = None;
+    for member in run.job.request.search.members(learns) {
+        let turn = (member.name(), learns);
+        if all.is_some() && (is_out_of_time(run, None) || !slower.entry(turn).or_default().is_due()) {
+            continue;
+        }
+        let until = run.clock.search_ends();
+        let found = run.search(&start.graph, library, &*member, until);
+        let found = Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found };
+        let Some(known) = &mut all else {
+            all = Some(found);
+            continue;
+        };
+        let before = run.evaluator.prices().total(&start.graph);
+        let least = known.best.first().map_or(before, |best| before.min(best.cost)) as f64;
+        let won = found.best.first().is_some_and(|best| (best.cost as f64) < least * (1.0 - WORTHWHILE));
+        slower.entry(turn).or_default().record(won);
+        known.add(found);
+    }
+    all.unwrap_or_default()
+}
+
+fn is_out_of_time(run: &Run<'_>, until: Option<Instant>) -> bool {
+    let is_timed = run.evaluator.is_timed();
+    let is_late = !run.clock.affords_trial() || until.is_some_and(|until| Instant::now() >= until);
+    run.is_interrupted() || is_timed && is_late
 }

@@ -33,6 +33,7 @@ impl Proposal {
 }
 
 /// The result of a search.
+#[derive(Default)]
 pub struct Proposals {
     /// Cheapest first; the start graph is not among them.
     pub best: Vec<Proposal>,
