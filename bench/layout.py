@@ -19,7 +19,7 @@ Writes bench/results/layout.json and docs/layout.md.
 import argparse
 import fnmatch
 import json
-import math
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -104,20 +104,15 @@ def filled(text):
     return textwrap.fill(text, exact.WIDTH, break_on_hyphens=False)
 
 
-def geomean(values):
-    values = list(values)
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def listed(rows):
     return ", ".join(f"{row['network']} ({beside(row):.3f})" for row in rows)
 
 
 def summary(rows):
     """What a table shows, in sentences."""
-    means = {mode: geomean(row["input"] / cost(row, mode) for row in rows) for mode in MODES}
+    means = {mode: statistics.geometric_mean(row["input"] / cost(row, mode) for row in rows) for mode in MODES}
     said = "Geometric means of the speed-ups under these prices: " + ", ".join(f"`{mode}` {means[mode]:.3f}" for mode in MODES) + "."
-    over_last = geomean(cost(row, "last") / cost(row, "joint") for row in rows)
+    over_last = statistics.geometric_mean(cost(row, "last") / cost(row, "joint") for row in rows)
     better = [row for row in rows if beside(row) > 1 + SAME]
     worse = [row for row in rows if beside(row) < 1 - SAME]
     gains = [row for row in rows if cost(row, "last") / cost(row, "joint") > 1 + SAME]

@@ -27,6 +27,7 @@ use clap::{Parser, Subcommand};
 
 mod attack;
 mod bodies;
+mod caught;
 mod decoder;
 mod engine;
 mod faults;

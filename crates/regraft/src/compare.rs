@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use regraft_cost::{CostModel, LayoutTarget};
 use regraft_ir::Graph;
 use regraft_rules::{Library, Writable};
+use regraft_runtime::peak_bytes;
 use regraft_search::{Engine, Matcher, Region};
 use serde::Serialize;
 
@@ -187,7 +188,7 @@ fn searched(
     let before = engine.cost();
     let strategy = search.strategy();
     let (outcome, regions) = strategy.search_regions(&mut engine, &mut matcher, &mut budget);
-    let (seconds, peak) = (start.elapsed().as_secs_f64(), peak().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
+    let (seconds, peak) = (start.elapsed().as_secs_f64(), peak_bytes().zip(resident).map(|(peak, before)| peak.saturating_sub(before)));
     let (cost, rewrites) = outcome.scripts.first().map_or((before, 0), |best| (best.cost, best.moves.len()));
     if let Some(best) = outcome.scripts.first() {
         best.moves.iter().for_each(|step| engine.apply(step));
@@ -215,21 +216,9 @@ fn told(region: Region) -> SearchedRegion {
 
 /// Forgets the peak of this process's resident memory, and tells what is resident now.
 fn reset_peak() -> Option<u64> {
-    // Linux, since 4.0.
+    // Linux, since 4.0: the peak is then what is resident.
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
-    status("VmRSS:")
-}
-
-/// The peak since then.
-fn peak() -> Option<u64> {
-    status("VmHWM:")
-}
-
-fn status(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes << 10)
+    peak_bytes()
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub fn accept(graph: &dyn View, rule: &Rule, found: &mut Found) -> bool {
     let wheres: Vec<Var> = rule.wheres.iter().map(|(var, _)| *var).collect();
     let later = |guard: &Expr| mentions(guard, &|v| wheres.contains(v));
     // Guards over the source alone come first: they are cheap, and most sources fail one.
-    (rule.shared || interior_is_private(graph, found))
+    (rule.shared || found.is_private(graph))
         && guards_hold(graph, rule, found, &|guard| !later(guard))
         && derive(graph, rule, found)
         && guards_hold(graph, rule, found, &later)
@@ -97,6 +97,18 @@ impl Found {
             }
         }
         covers
+    }
+
+    /// Whether nothing but the match reads what is within it: values of its operators, roots aside.
+    pub fn is_private(&self, graph: &dyn View) -> bool {
+        self.nodes.iter().all(|id| {
+            let is_root = |v: ValueId| self.roots.contains(&v);
+            graph.depends_on_constants_only(*id)
+                || (0..graph.types(*id).len() as u32).all(|port| {
+                    let value = id.port(port);
+                    is_root(value) || (!graph.is_output(value) && graph.users(value).iter().all(|(user, _)| self.nodes.contains(user)))
+                })
+        })
     }
 
     /// The order of two matches of one rule by their roots, as the graph orders nodes.
@@ -147,17 +159,6 @@ fn mentions(expr: &Expr, which: &dyn Fn(&Var) -> bool) -> bool {
         Expr::Shown(condition) => mentions(condition, which),
         Expr::For(_, list, body) => mentions(list, which) || mentions(body, which),
     }
-}
-
-fn interior_is_private(graph: &dyn View, found: &Found) -> bool {
-    found.nodes.iter().all(|id| {
-        let is_root = |v: ValueId| found.roots.contains(&v);
-        graph.depends_on_constants_only(*id)
-            || (0..graph.types(*id).len() as u32).all(|port| {
-                let value = id.port(port);
-                is_root(value) || (!graph.is_output(value) && graph.users(value).iter().all(|(user, _)| found.nodes.contains(user)))
-            })
-    })
 }
 
 /// Matches a root at a node, at any result accepted by its port condition.

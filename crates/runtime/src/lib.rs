@@ -70,7 +70,7 @@ pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};
 pub use runtime::{OptLevel, Runtime, Session, SessionOptions, ValueInfo};
 pub use sittings::{Confidence, Sittings};
 pub use source::ModelSource;
-pub use startup::{Starter, Startup, answer};
+pub use startup::{Starter, Startup, answer, peak_bytes};
 pub use stats::{Ratio, binned_quantile, median, paired_ratio, quantile};
 pub use store::{Filter, Key, Measurement, ProofKey, Store, StoreError, default_store_path};
 pub use tensor::{Element, HostTensor, TensorError};

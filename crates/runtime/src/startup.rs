@@ -122,12 +122,12 @@ fn start(errand: &Errand, feeds: &Feeds) -> Result<Startup, RuntimeError> {
     Ok(Startup { load_ns, peak_bytes: peak_bytes() })
 }
 
-/// Peak of this process's resident memory.
+/// Peak of this process's resident memory, bytes; `None` where it is not known.
 ///
 /// Linux's `ru_maxrss` is no such thing: it survives `exec`, so that it is at least what the process
 /// that started this one had.
 #[cfg(target_os = "linux")]
-fn peak_bytes() -> Option<u64> {
+pub fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
@@ -135,7 +135,7 @@ fn peak_bytes() -> Option<u64> {
 }
 
 #[cfg(all(unix, not(target_os = "linux")))]
-fn peak_bytes() -> Option<u64> {
+pub fn peak_bytes() -> Option<u64> {
     // SAFETY: a zeroed `rusage` is one, and a valid place to write to.
     let mut usage = unsafe { std::mem::zeroed::<libc::rusage>() };
     let known = unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) } == 0;
@@ -144,7 +144,7 @@ fn peak_bytes() -> Option<u64> {
 }
 
 #[cfg(not(unix))]
-fn peak_bytes() -> Option<u64> {
+pub fn peak_bytes() -> Option<u64> {
     None
 }
 

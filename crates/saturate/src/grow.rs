@@ -59,6 +59,8 @@ pub struct Rules {
     library: Library,
     /// What each of them tells apart.
     kinds: Vec<Option<Vec<OpKind>>>,
+    /// Whether it does not matter in a graph, either.
+    shared: Vec<bool>,
 }
 
 impl Rules {
@@ -70,7 +72,14 @@ impl Rules {
     pub fn of(library: &Library) -> Result<Rules, RuleError> {
         let shared = |rule: &Rule| Rule { shared: true, ..rule.clone() };
         let kinds = library.rules().iter().map(kinds).collect();
-        Ok(Rules { library: Library::new(library.rules().iter().map(shared).collect())?, kinds })
+        let is_shared = library.rules().iter().map(|rule| rule.shared).collect();
+        Ok(Rules { library: Library::new(library.rules().iter().map(shared).collect())?, kinds, shared: is_shared })
+    }
+
+    /// Whether a rule of the library that they came from matches where others read values within its
+    /// source.
+    pub(crate) fn is_shared(&self, rule: usize) -> bool {
+        self.shared[rule]
     }
 
     /// The rules, in the order of the library they came from.

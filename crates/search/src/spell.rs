@@ -111,7 +111,8 @@ impl Speller<'_> {
         self.now.insert(id, created[index as usize]);
     }
 
-    /// Makes an output plain. Whatever else reads the value reads the plain one for now.
+    /// Makes an output plain. Whatever else reads the value then reads the plain one, until it is made
+    /// anew in its turn.
     fn rewire_output(&mut self, engine: &mut Engine<'_>, value: ValueId, from: LayoutId) {
         let (mut create, mut made) = (Vec::new(), Vec::new());
         let plain = self.relaid(engine.graph(), value, (from, PLAIN), &mut create, &mut made);

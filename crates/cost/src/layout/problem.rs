@@ -22,14 +22,10 @@ impl Reader {
     /// The nodes that read a value when the graph runs.
     pub(super) fn all(graph: &Graph, value: ValueId) -> SmallVec<[Reader; 4]> {
         let mut readers: SmallVec<[Reader; 4]> = SmallVec::new();
-        for (user, slot) in &graph.node(value.node).users {
-            let node = graph.node(*user);
-            if node.constant || node.inputs[*slot as usize] != value {
-                continue;
-            }
-            match readers.iter_mut().find(|reader| reader.id == *user) {
-                Some(reader) => reader.slots.push(*slot),
-                None => readers.push(Reader { id: *user, slots: SmallVec::from_slice(&[*slot]) }),
+        for (id, slot) in reads(graph, value) {
+            match readers.iter_mut().find(|reader| reader.id == id) {
+                Some(reader) => reader.slots.push(slot),
+                None => readers.push(Reader { id, slots: SmallVec::from_slice(&[slot]) }),
             }
         }
         readers
@@ -39,6 +35,15 @@ impl Reader {
     pub(super) fn wants(&self, kernel: &Kernel) -> Layouts {
         self.slots.iter().filter_map(|slot| kernel.operands[*slot as usize]).fold(0, |wants, layout| wants | 1 << layout)
     }
+}
+
+/// The nodes that read a value when the graph runs, and as which operand.
+pub(super) fn reads(graph: &Graph, value: ValueId) -> impl Iterator<Item = (NodeId, u32)> + '_ {
+    let is_read = move |(user, slot): &(NodeId, u32)| {
+        let node = graph.node(*user);
+        !node.constant && node.inputs[*slot as usize] == value
+    };
+    graph.node(value.node).users.iter().copied().filter(is_read)
 }
 
 /// What the caller of the model wants of a value: outputs are plain.

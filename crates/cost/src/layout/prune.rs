@@ -3,7 +3,7 @@
 use regraft_ir::{Graph, NodeId, ValueId};
 
 use super::kernel::{Kernel, Kernels, bit};
-use super::problem::Layouts;
+use super::problem::{Layouts, reads};
 use super::target::{LayoutId, LayoutTarget, PLAIN};
 
 /// The layouts that an assignment need not do without, value by value.
@@ -38,11 +38,7 @@ impl Useful {
         }
         while let Some((value, layout)) = stack.pop() {
             let maker = graph.node(value.node).inputs.len() + value.port as usize;
-            let readers = graph.node(value.node).users.iter().filter(|(user, slot)| {
-                let node = graph.node(*user);
-                !node.constant && node.inputs[*slot as usize] == value
-            });
-            for (id, slot) in readers.map(|(user, slot)| (*user, *slot as usize)).chain([(value.node, maker)]) {
+            for (id, slot) in reads(graph, value).map(|(user, slot)| (user, slot as usize)).chain([(value.node, maker)]) {
                 if kernels(id).coupled[usize::from(layout)] & bit(slot) != 0 {
                     useful.spread(graph, id, kernels(id), layout, &mut stack);
                 }

@@ -11,6 +11,7 @@ use regraft_onnx::proto::ModelProto;
 use regraft_runtime::{Feeds, HostTensor, OptLevel};
 use regraft_search::RandomWalk;
 
+use crate::caught::message;
 use crate::trial::Bench;
 
 /// The outcome for a random model.
@@ -112,10 +113,4 @@ impl<'a> Subject<'a> {
         }
         Outcome::Held { rewrites: rules.len(), steps: rewritten.judged, uncertified: rewritten.uncertified, excused }
     }
-}
-
-/// The message of a panic.
-pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("panic: {}", text.unwrap_or("without a message"))
 }

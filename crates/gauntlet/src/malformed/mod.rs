@@ -15,7 +15,7 @@ use regraft_onnx::{Model, WriteOptions};
 use regraft_rules::library::SHIPPED;
 use regraft_rules::{Library, parse};
 
-use crate::fuzz::subject::message;
+use crate::caught::message;
 use crate::generate::case;
 use crate::generate::random::Random;
 use crate::summary::Summary;

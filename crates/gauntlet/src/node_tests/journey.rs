@@ -10,9 +10,10 @@ use regraft_onnx::{Model, Signature, WriteOptions};
 use regraft_runtime::{Feeds, HostTensor, ModelSource, OptLevel, SessionOptions};
 use regraft_search::RandomWalk;
 
+use super::Args;
 use super::case::Case;
 use super::variant::{Prepared, Variant};
-use super::{Args, caught};
+use crate::caught::caught;
 use crate::summary::Summary;
 use crate::trial::{Bench, TOLERANCE};
 

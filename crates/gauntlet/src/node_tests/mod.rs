@@ -1,7 +1,6 @@
 //! ONNX's own node tests: every case in four variants, against the reference executor, and against
 //! the package's shape inference.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -113,15 +112,4 @@ fn script(python: &Path, command: &str, folder: &Path) -> Result<()> {
         bail!("{SCRIPT} {command} {}: {status}", folder.display());
     }
     Ok(())
-}
-
-/// The result of `f`, with a panic as an ordinary error.
-fn caught<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(result) => result,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-            bail!("panic: {}", text.unwrap_or_default())
-        }
-    }
 }

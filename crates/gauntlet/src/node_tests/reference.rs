@@ -9,7 +9,7 @@ use regraft_onnx::Model;
 use regraft_runtime::HostTensor;
 
 use super::case::{Case, DataSet, Datum};
-use super::caught;
+use crate::caught::caught;
 use crate::summary::Summary;
 
 /// Allowed absolute difference, as in ONNX's own runner.

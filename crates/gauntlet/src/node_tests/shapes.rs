@@ -13,7 +13,8 @@ use regraft_zoo::{Options, Weights};
 
 use super::case::{Case, DataSet};
 use super::inferred::{Ours, Relation, Theirs};
-use super::{Args, caught, script, variant};
+use super::{Args, script, variant};
+use crate::caught::caught;
 use crate::summary::Summary;
 
 /// Values where the package is wrong and no run decides: `subject value: reason`, reviewed by

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result, ensure};
 use regraft_ir::text;
 use regraft_rules::{Anything, Library, parse};
+use regraft_runtime::peak_bytes;
 use regraft_saturate::{Growth, Limits, Rules};
 
 /// Terms of a sum: 966 additions, and the terms, when nothing more is new.
@@ -32,15 +33,8 @@ pub fn grown(nodes: usize) -> Result<(usize, u64)> {
     let rules = Rules::of(&library)?;
     let mut growth = Growth::new(graph, &rules, &Anything, Limits { nodes, iterations: 100, ..Limits::default() });
     growth.saturate(&mut || false)?;
-    let (found, peak) = (growth.space().len(), peak().context("the peak of memory is not known here")?);
+    let (found, peak) = (growth.space().len(), peak_bytes().context("the peak of memory is not known here")?);
     ensure!(found * 20 >= nodes * 19 && found * 20 <= nodes * 21, "{found} e-nodes instead of {nodes}");
     ensure!(peak <= BYTES * nodes as u64, "{peak} bytes of memory for {found} e-nodes");
     Ok((found, peak))
-}
-
-/// The most resident memory that this process had.
-fn peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }

@@ -7,23 +7,23 @@ mod settings;
 mod subject;
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use regraft::optimize::clean;
+use regraft::sizes::Sizes;
 use regraft_ir::Trust;
 use regraft_onnx::Model;
 use regraft_rules::Library;
-use regraft_runtime::Feeds;
+use regraft_runtime::{Feeds, Fill};
 use regraft_saturate::Rules;
 use regraft_zoo::Options;
 
 use self::settings::Settings;
 use self::subject::{Subject, Tried};
-use crate::fuzz::subject::message;
+use crate::caught::caught;
 use crate::generate;
 use crate::summary::Summary;
 
@@ -122,14 +122,14 @@ fn campaign(args: &Args) -> Result<Tally> {
         let case = generate::case(args.seed, number);
         let settings = Settings::drawn(args.seed, number);
         let title = format!("model {number}, {settings:?}");
-        tally.enter(&title, guarded(|| held(&Model::from_proto(case.model)?, &case.feeds, (&library, &rules), settings)));
+        tally.enter(&title, caught(|| held(&Model::from_proto(case.model)?, &case.feeds, (&library, &rules), settings)));
     }
     let networks: &[&str] = if args.short { &SHORT_NETWORKS } else { &NETWORKS };
     for (name, number) in networks.iter().zip(0..).filter(|_| !args.random_only) {
         let model = Model::from_proto(regraft_zoo::build(name, &Options::default())?)?;
-        let feeds = [subject::feeds(model.graph(), args.seed)?];
+        let feeds = [Sizes::declared(&model, &[], &[])?.feeds(Fill::Normal, args.seed)?];
         let settings = Settings::of_network(args.seed, number);
-        tally.enter(&format!("{name}, {settings:?}"), guarded(|| held(&model, &feeds, (&library, &rules), settings)));
+        tally.enter(&format!("{name}, {settings:?}"), caught(|| held(&model, &feeds, (&library, &rules), settings)));
         println!("{name}: done");
     }
     Ok(tally)
@@ -138,11 +138,6 @@ fn campaign(args: &Args) -> Result<Tally> {
 /// Tries out a model.
 fn held(model: &Model, feeds: &[Feeds], rules: (&Library, &Rules), settings: Settings) -> Result<Tried> {
     Subject::new(clean(model.graph()).0, feeds, rules).held(settings)
-}
-
-/// A panic is a defect like any other.
-fn guarded<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| anyhow::bail!("panic: {}", message(panic.as_ref())))
 }
 
 #[cfg(test)]

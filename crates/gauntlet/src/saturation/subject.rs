@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 use regraft::exact;
 use regraft_certify::{Certificate, GraphPath, Judged, ModelDigest, Replayer, Step, Trail};
 use regraft_cost::{CostModel, Roofline};
-use regraft_ir::{DType, Graph, Op, SplitMix64, canonical_key, normal};
+use regraft_ir::{Graph, canonical_key, normal};
 use regraft_onnx::FixedSizes;
 use regraft_rules::{Anything, Library};
-use regraft_runtime::{Feeds, HostTensor};
+use regraft_runtime::Feeds;
 use regraft_saturate::{Alone, Growth, Method, Plan, Priced, Rules};
 use regraft_search::{Engine, Matcher, Move, Strategy};
 
@@ -198,22 +198,4 @@ fn replayed(graph: &Graph, trail: Trail) -> Result<(Graph, Vec<Judged>)> {
     let trail = read.trail(&GraphPath::default()).context("the trail is lost")?;
     replayer.follow(&mut replayed, trail).map_err(|stop| anyhow::anyhow!("the certificate does not replay: {stop:?}"))?;
     Ok((replayed, replayer.judged))
-}
-
-/// Values for the inputs of a network, drawn at random.
-pub fn feeds(graph: &Graph, seed: u64) -> Result<Feeds> {
-    let mut random = SplitMix64(seed);
-    let mut feeds = Feeds::new();
-    for id in graph.inputs() {
-        let Op::Input(input) = &graph.node(*id).op else { continue };
-        let shape = input.ty.known_shape().context("the network has fixed sizes")?;
-        let elements = shape.iter().product::<i64>();
-        let drawn = |random: &mut SplitMix64| if input.ty.dtype == DType::F32 { random.normal() } else { random.below(2) as f64 };
-        let values: Vec<f64> = (0..elements).map(|_| drawn(&mut random)).collect();
-        let constant = regraft_ir::Const::from_f64(input.ty.dtype, &shape, &values).context("a type without numbers")?;
-        let ty = regraft_runtime::DType::from_onnx(input.ty.dtype.to_onnx());
-        let sizes = shape.iter().map(|size| *size as usize).collect();
-        feeds.insert(input.name.to_string(), HostTensor::from_bytes(ty, sizes, constant.bytes())?);
-    }
-    Ok(feeds)
 }

@@ -63,7 +63,7 @@ fn evidence(graph: &Graph, library: &Library, step: &Move) -> Option<Step> {
 }
 
 /// The match behind a move: the operand order that has its identity.
-pub fn found(graph: &Graph, rule: &Rule, step: &Move) -> Option<Found> {
+fn found(graph: &Graph, rule: &Rule, step: &Move) -> Option<Found> {
     let sources = sources_at(graph, rule, 0, *step.nodes.first()?);
     let mut found = sources.into_iter().find(|f| step.is_at(rule, f))?;
     accept(graph, rule, &mut found).then_some(found)

@@ -8,8 +8,6 @@ use regraft_rules::Library;
 use regraft_search::{Move, Moves};
 use serde::{Deserialize, Serialize};
 
-use crate::optimize::evidence::found;
-
 /// A rewrite, in the state that it was made in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -34,11 +32,10 @@ pub enum Place {
 impl Place {
     /// The place of a move in `graph`; `None` if its edit cannot be expressed as data.
     pub fn of(graph: &Graph, library: &Library, step: &Move) -> Option<Place> {
-        let rule = library.rules().get(step.rule)?;
-        // A search may take a rule where the matcher does not: where others read what it replaces.
-        if !step.is_given() && found(graph, rule, step).is_some() {
+        if !step.is_given() {
             return Some(Place::Match(step.match_id()));
         }
+        let rule = library.rules().get(step.rule)?;
         let Step { rule: cause, replaces, redirects, fragment, .. } = Step::of(graph, &step.nodes, step.patch())?;
         let number = |value: ValueId| (value.node.0, value.port);
         Some(Place::Edit {
