@@ -61,6 +61,10 @@ impl Strategy for Saturate {
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         self.observed(engine, matcher, budget, &mut |_| {})
     }
+
+    fn search_after(&self, known: &Outcome, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.run(Some(known), engine, matcher, budget, &mut |_| {})
+    }
 }
 
 impl Saturate {
@@ -72,7 +76,18 @@ impl Saturate {
         budget: &mut dyn Budget,
         observe: &mut dyn FnMut(&Growth<'_>),
     ) -> Outcome {
-        repeated(self.polish, engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
+        self.run(None, engine, matcher, budget, observe)
+    }
+
+    fn run(
+        &self,
+        known: Option<&Outcome>,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        budget: &mut dyn Budget,
+        observe: &mut dyn FnMut(&Growth<'_>),
+    ) -> Outcome {
+        repeated((self.polish, known), engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
             let nodes = self.limits.nodes.min(engine.graph().len().saturating_add(self.room));
             let limits = Limits { nodes, ..self.limits };
             let growth = Growth::new(engine.graph().clone(), rules, matcher.writable(), limits);
@@ -111,9 +126,9 @@ pub(crate) fn extracted(
 type Once<'o, 'e, 'm> = dyn FnMut((&Rules, &mut Alone<'e>), &mut Engine<'e>, &mut Matcher<'m>, &mut dyn Budget) -> Found + 'o;
 
 /// Searches once; or, if polished, in turns with a descent as long as both together save something,
-/// from the input or from where a descent alone leads, whichever is cheaper by then.
+/// from the input or from where a descent alone leads, or what is known, whichever is cheaper by then.
 pub(crate) fn repeated<'e, 'm>(
-    polish: bool,
+    (polish, known): (bool, Option<&Outcome>),
     engine: &mut Engine<'e>,
     matcher: &mut Matcher<'m>,
     budget: &mut dyn Budget,
@@ -123,7 +138,8 @@ pub(crate) fn repeated<'e, 'm>(
     let mut found = Outcome::of(Script::here(engine));
     let Ok(rules) = Rules::of(matcher.library()) else { return Outcome { complete: false, ..found } };
     let mut alone = Alone::new(engine.prices());
-    let descent = polish.then(|| Greedy::default().search(engine, matcher, budget));
+    let known = known.map(|known| Outcome { visited: 0, ..known.clone() });
+    let descent = polish.then(|| known.unwrap_or_else(|| Greedy::default().search(engine, matcher, budget)));
     found.visited += descent.as_ref().map_or(0, |descent| descent.visited);
     let descent = descent.and_then(|descent| descent.scripts.into_iter().next());
     let (mut moves, mut complete) = (Vec::new(), true);

@@ -72,9 +72,29 @@ impl Strategy for Exact {
         self.search_regions(engine, matcher, budget).0
     }
 
+    fn search_after(&self, known: &Outcome, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.run(Some(known), engine, matcher, budget).0
+    }
+
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
+        self.run(None, engine, matcher, budget)
+    }
+}
+
+impl Exact {
+    /// Searches; without descents if others have searched before.
+    fn run(
+        &self,
+        known: Option<&Outcome>,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        budget: &mut dyn Budget,
+    ) -> (Outcome, Vec<Region>) {
         let start = engine.depth();
-        let found = Outcome::of(Script::here(engine));
+        let mut found = Outcome::of(Script::here(engine));
+        if let Some(known) = known {
+            found.add(Outcome { visited: 0, complete: true, ..known.clone() });
+        }
         let mut passes = Passes {
             exact: self,
             engine,
@@ -87,7 +107,9 @@ impl Strategy for Exact {
             complete: true,
             regions: Vec::new(),
         };
-        passes.descend();
+        if known.is_none() {
+            passes.descend();
+        }
         passes.beam();
         let best = passes.found.scripts[0].moves.clone();
         let complete = passes.run();

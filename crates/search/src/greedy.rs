@@ -37,11 +37,16 @@ pub struct Greedy {
     /// Makes no pieces before nothing else saves: what is part of a piece can no longer be merged with
     /// anything.
     pub pieces_last: bool,
+    /// Leaves pieces as they were made: only what is not inside of one is rewritten.
+    pub keeps_pieces: bool,
 }
+
+/// For each node of a piece, which one; nodes that made room for others may still be listed.
+pub(crate) type Pieces = FxHashMap<NodeId, usize>;
 
 impl Default for Greedy {
     fn default() -> Greedy {
-        Greedy { steps: None, depth: 3, slack: 0.05, width: 64, deep: 10_000, pieces_last: false }
+        Greedy { steps: None, depth: 3, slack: 0.05, width: 64, deep: 10_000, pieces_last: false, keeps_pieces: false }
     }
 }
 
@@ -51,6 +56,19 @@ impl Strategy for Greedy {
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.search_beside(Pieces::default(), engine, matcher, budget)
+    }
+}
+
+impl Greedy {
+    /// Searches where moves made these pieces before.
+    pub(crate) fn search_beside(
+        &self,
+        pieces: Pieces,
+        engine: &mut Engine<'_>,
+        matcher: &mut Matcher<'_>,
+        budget: &mut dyn Budget,
+    ) -> Outcome {
         let start = engine.depth();
         let moves = all_moves(engine, matcher);
         let mut descent = Descent {
@@ -60,7 +78,7 @@ impl Strategy for Greedy {
             seen: FxHashSet::from_iter([engine.key()]),
             makes_pieces: !self.pieces_last,
             barren: FxHashMap::default(),
-            pieces: FxHashMap::default(),
+            pieces,
             visited: 1,
             deep: 0,
         };
@@ -101,8 +119,7 @@ struct Descent<'a> {
     makes_pieces: bool,
     /// Kinds of places where a look-ahead found nothing, and how far it looked.
     barren: FxHashMap<u64, usize>,
-    /// For each node of a piece, which one; nodes that made room for others may still be listed.
-    pieces: FxHashMap<NodeId, usize>,
+    pieces: Pieces,
     visited: u64,
     /// Those of sequences of more than two moves.
     deep: u64,
@@ -117,14 +134,7 @@ impl Descent<'_> {
     fn commit(&mut self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, step: &Arc<Move>) {
         let around = self.piece(step);
         engine.apply(step);
-        let piece = around.or_else(|| (engine.created().len() >= PIECE).then_some(self.script.len()));
-        // Ids are used again.
-        for id in engine.created() {
-            match piece {
-                Some(piece) => self.pieces.insert(*id, piece),
-                None => self.pieces.remove(id),
-            };
-        }
+        note_piece(&mut self.pieces, around, engine);
         self.moves = next_moves(engine, matcher, &self.moves);
         self.script.push(step.clone());
         self.seen.insert(engine.key());
@@ -132,7 +142,7 @@ impl Descent<'_> {
 
     /// Whether a move may be made yet.
     fn admits(&self, step: &Move) -> bool {
-        self.makes_pieces || step.makes() < PIECE
+        (self.makes_pieces || step.makes() < PIECE) && !(self.greedy.keeps_pieces && self.piece(step).is_some())
     }
 
     /// The piece that a move is inside of, if it is.
@@ -285,6 +295,18 @@ impl Descent<'_> {
     /// What may follow the latest step.
     fn follow_ups(&self, engine: &Engine<'_>, next: &Moves, with_siblings: bool) -> Vec<Arc<Move>> {
         follow_ups(engine, next, with_siblings).filter(|step| self.admits(step)).take(self.greedy.width).cloned().collect()
+    }
+}
+
+/// Notes of which piece the nodes are that the latest move made: of the one around it, or a new one.
+pub(crate) fn note_piece(pieces: &mut Pieces, around: Option<usize>, engine: &Engine<'_>) {
+    let piece = around.or_else(|| (engine.created().len() >= PIECE).then(|| engine.depth()));
+    // Ids are used again.
+    for id in engine.created() {
+        match piece {
+            Some(piece) => pieces.insert(*id, piece),
+            None => pieces.remove(id),
+        };
     }
 }
 

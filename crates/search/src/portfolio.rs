@@ -5,7 +5,7 @@ use crate::strategy::{Outcome, Script, Strategy};
 use regraft_ir::Budget;
 
 /// What any of several searches finds, each from the same state, in the time that those before have
-/// left.
+/// left and knowing what they found.
 pub struct Portfolio {
     name: &'static str,
     members: Vec<Box<dyn Strategy>>,
@@ -26,7 +26,7 @@ impl Strategy for Portfolio {
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let mut all = Outcome::of(Script::here(engine));
         for member in &self.members {
-            all.add(member.search(engine, matcher, budget));
+            all.add(member.search_after(&all, engine, matcher, budget));
             if budget.exhausted() {
                 all.complete = false;
                 break;

@@ -10,7 +10,7 @@ use regraft_rules::Library;
 use rustc_hash::{FxHashSet, FxHasher};
 
 use crate::engine::{Engine, Matcher, Move, Moves, all_moves, next_moves};
-use crate::greedy::Greedy;
+use crate::greedy::{Greedy, Pieces, note_piece};
 use crate::strategy::{Outcome, Script, Strategy};
 use regraft_ir::Budget;
 
@@ -18,7 +18,8 @@ use regraft_ir::Budget;
 /// to save there, in turn, and then descends. Prices that promise too much would otherwise rewrite
 /// all repetitions alike, and one measured model would tell of one move only. Moves of exploratory
 /// rules, whose prices tell nothing before they are measured, count among the promising ones; where
-/// there is one choice only, every other place is left as it is.
+/// there is one choice only, every other place is left as it is. The descent does not rewrite inside of
+/// pieces, such as a fast convolution: what they cost as they are is to be known first.
 ///
 /// Finds nothing if no block that can be rewritten is repeated.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +38,7 @@ impl Strategy for Spread {
         let mut moves = all_moves(engine, matcher);
         let mut seen = FxHashSet::from_iter([engine.key()]);
         let mut taken: Vec<Arc<Move>> = Vec::new();
-        let mut complete = true;
+        let (mut complete, mut pieces) = (true, Pieces::default());
         for kind in alike(engine, matcher.library(), &moves, &mut visited) {
             let choices = kind.choices();
             for (turn, place) in kind.places.values().enumerate() {
@@ -57,12 +58,14 @@ impl Strategy for Spread {
                     engine.undo();
                     continue;
                 }
+                note_piece(&mut pieces, None, engine);
                 moves = next_moves(engine, matcher, &moves);
                 taken.push(step);
             }
         }
         if !taken.is_empty() {
-            let rest = Greedy::default().search(engine, matcher, budget);
+            let descent = Greedy { keeps_pieces: true, ..Greedy::default() };
+            let rest = descent.search_beside(pieces, engine, matcher, budget);
             (visited, complete) = (visited + rest.visited, complete && rest.complete);
             for step in rest.scripts.into_iter().next().map_or_else(Vec::new, |script| script.moves) {
                 engine.apply(&step);

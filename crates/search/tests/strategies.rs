@@ -7,7 +7,7 @@ use regraft_cost::{CostModel, Ns};
 use regraft_ir::text::inventory;
 use regraft_ir::{Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Backtrack, Budget, Descents, Engine, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
+use regraft_search::{Backtrack, Budget, Descents, Engine, Exact, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -218,6 +218,35 @@ fn blocks_that_are_alike_are_rewritten_in_different_ways() {
         &mut Steps(100),
     );
     assert_eq!(outcome.scripts[0].moves.len(), 2, "every other place, at any price");
+}
+
+#[test]
+fn pieces_are_left_as_they_were_made() {
+    let chain = (0..12).fold("?x".to_string(), |inner, _| format!("(relu {inner})"));
+    let rules = format!(
+        "(rule piece (neg ?x) => {chain} (numeric exact)) (rule inside (relu (relu ?x)) => (tanh ?x) (numeric exact))
+         (rule outside (exp (exp ?x)) => (sqrt ?x) (numeric exact))"
+    );
+    let (library, prices) = (library(&rules), Prices(&[(OpKind::Neg, 500)]));
+    let graph = text::parse("graph (x: f32[4]) { a = Neg(x) b = Exp(a) c = Exp(b) output c }").expect("a graph");
+    let cost = |keeps_pieces| {
+        let greedy = Greedy { keeps_pieces, ..Greedy::default() };
+        search(&greedy, &graph, &library, &prices, &mut || false).scripts[0].cost
+    };
+    assert_eq!(cost(true), 130, "the twelve of the piece, and one outside");
+    assert!(cost(false) < 130);
+}
+
+#[test]
+fn what_others_found_is_not_searched_for_again() {
+    let (library, model) = (shipped(), roofline());
+    let graph = network("paper-inception-e-n1");
+    let known = search(&Descents::default(), &graph, &library, &model, &mut || false);
+    let alone = search(&Exact::default(), &graph, &library, &model, &mut || false);
+    let mut engine = Engine::new(graph, &model);
+    let after = Exact::default().search_after(&known, &mut engine, &mut Matcher::new(&library, &Anything), &mut || false);
+    assert!(after.visited < alone.visited, "{} of {}", after.visited, alone.visited);
+    assert!(after.scripts[0].cost <= alone.scripts[0].cost.min(known.scripts[0].cost));
 }
 
 #[test]

@@ -229,7 +229,12 @@ impl TimeBudget {
 
     /// When a search that begins now must end.
     pub fn search_ends(&self) -> Instant {
-        self.tuning_ends().min(Instant::now() + self.budget.mul_f64(SLICE))
+        self.tuning_ends().min(Instant::now() + self.slice())
+    }
+
+    /// How long one search may take.
+    pub fn slice(&self) -> Duration {
+        self.budget.mul_f64(SLICE)
     }
 
     /// Records that everything is loaded. With several threads, models are compared at one as well.
@@ -245,15 +250,18 @@ impl TimeBudget {
     }
 
     /// Records that a proposal was tried; `ratio` is its time relative to the input's, if measured.
-    pub fn tried(&mut self, took: Duration, ratio: Option<f64>) {
+    /// Whether it is faster than all before.
+    pub fn tried(&mut self, took: Duration, ratio: Option<f64>) -> bool {
         self.trial = self.trial.max(took);
-        let Some(ratio) = ratio else { return };
-        if ratio < self.best * (1.0 - PROGRESS) {
+        let Some(ratio) = ratio else { return false };
+        let is_progress = ratio < self.best * (1.0 - PROGRESS);
+        if is_progress {
             self.best = ratio;
             self.barren = 0;
         } else {
             self.barren += 1;
         }
+        is_progress
     }
 
     /// Records that a model of so many nodes was tried out in so much time.
@@ -299,20 +307,29 @@ impl TimeBudget {
         (self.trial.is_zero() && !self.profiling.is_zero() && least > self.budget).then_some(least)
     }
 
-    /// True if two more trials would end in time.
-    pub fn affords_two_trials(&self) -> bool {
-        let trial = if self.trial.is_zero() { self.profiling.mul_f64(TRIAL) } else { self.trial };
-        Instant::now() + 2 * trial <= self.tuning_ends()
+    /// How long a trial takes.
+    pub fn trial(&self) -> Duration {
+        if self.trial.is_zero() { self.profiling.mul_f64(TRIAL) } else { self.trial }
     }
 
-    /// True if one more trial would end in time. The first may take longer than its share of the
-    /// budget, if what must follow still fits.
+    /// True if two more trials would end in time.
+    pub fn affords_two_trials(&self) -> bool {
+        Instant::now() + 2 * self.trial() <= self.tuning_ends()
+    }
+
+    /// True if one more trial would end in time.
     pub fn affords_trial(&self) -> bool {
+        Instant::now() <= self.trials_end()
+    }
+
+    /// The last moment for a trial to begin. The first may take longer than its share of the budget, if
+    /// what must follow still fits.
+    pub fn trials_end(&self) -> Instant {
         if self.trial.is_zero() {
             let rest = self.profiling.mul_f64(TRIAL) + self.comparing(self.profiling) + self.checking(self.profiling);
-            return Instant::now() + rest + self.loading.mul_f64(WRITING) <= self.deadline();
+            return self.deadline().checked_sub(rest + self.loading.mul_f64(WRITING)).unwrap_or(self.start);
         }
-        Instant::now() + self.trial <= self.tuning_ends()
+        self.tuning_ends().checked_sub(self.trial).unwrap_or(self.start)
     }
 
     /// How long what pays may be found out on a part of the model: so that it can be tried on the
@@ -363,7 +380,7 @@ mod tests {
         budget.tried(Duration::from_millis(1), Some(0.9 - 1e-4));
         budget.tried(Duration::from_millis(1), None);
         assert!(!budget.is_stale());
-        (1..PATIENCE).for_each(|_| budget.tried(Duration::from_millis(1), Some(0.95)));
+        assert!((1..PATIENCE).all(|_| !budget.tried(Duration::from_millis(1), Some(0.95))));
         assert!(budget.is_stale());
         budget.renew_patience();
         assert!(!budget.is_stale());

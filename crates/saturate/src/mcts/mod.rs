@@ -96,7 +96,7 @@ impl Mcts {
         budget: &mut dyn Budget,
         observe: &mut dyn FnMut(&Growth<'_>),
     ) -> Outcome {
-        repeated(self.polish, engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
+        repeated((self.polish, None), engine, matcher, budget, &mut |(rules, alone), engine, matcher, budget| {
             let empty = |limits: Limits| Growth::new(engine.graph().clone(), rules, matcher.writable(), limits);
             let mut whole = empty(Limits { choices: Limits::default().choices, ..self.limits });
             let state = State::new(empty(self.limits), self.regions, alone, budget);

@@ -8,6 +8,7 @@ mod propose;
 mod record;
 mod rescue;
 mod study;
+mod turns;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -29,9 +30,9 @@ use crate::optimize::run::Run;
 use crate::optimize::script::Rewrite;
 use crate::optimize::starting::admits;
 use crate::report::{Aim, NotDone, Trial};
-use backoff::Backoff;
 use propose::spread;
 use rescue::{Start, refused_since, rescue};
+use turns::Turns;
 
 /// Maximum number of rounds of proposing and measuring.
 const ROUNDS: usize = 30;
@@ -64,9 +65,6 @@ pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
     Ok(candidates)
 }
 
-/// When to ask members of a portfolio, by name, to learn from what they find or not.
-type Slower = BTreeMap<(&'static str, bool), Backoff>;
-
 /// Alternates searches and measurements.
 struct Tuner<'r, 'a> {
     run: &'r mut Run<'a>,
@@ -88,15 +86,15 @@ struct Tuner<'r, 'a> {
     /// The latest of those that exceed the limits.
     heavy: Option<Candidate>,
     /// When to ask the slower members of a portfolio.
-    slower: Slower,
+    turns: Turns,
 }
 
 impl<'r, 'a> Tuner<'r, 'a> {
     fn new(run: &'r mut Run<'a>) -> Tuner<'r, 'a> {
         let start = Start { graph: run.job.input.graph.clone(), rewrites: Vec::new() };
         let library = run.job.rules.library.clone();
-        let (tried, refused, exceeding, explored, slower) = Default::default();
-        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None, slower }
+        let (tried, refused, exceeding, explored, turns) = Default::default();
+        Tuner { run, candidates: Vec::new(), start, library, tried, refused, exceeding, explored, heavy: None, turns }
     }
 
     /// Candidates, the fastest under the profile first.
@@ -236,15 +234,21 @@ impl<'r, 'a> Tuner<'r, 'a> {
         if !self.candidates.is_empty() || !self.run.evaluator.learns() || !self.run.clock.affords_two_trials() {
             return Ok(());
         }
+        match self.choices() {
+            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal, Aim::Choices).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// The input with another choice in each repetition of a block, if that tells anything new.
+    fn choices(&mut self) -> Option<Proposal> {
         self.run.phase(Phase::Search, "what to do with blocks that are repeated");
         self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
         let (job, observer, until) = (self.run.job, &*self.run.observer, self.run.clock.search_ends());
         let mut budget = || Instant::now() >= until || observer.interrupted();
-        let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices().model());
-        match spread(&start.graph, prices, library, &job.writable(), &mut budget).map(|p| start.extend(p)) {
-            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal, Aim::Choices).map(drop),
-            _ => Ok(()),
-        }
+        let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices());
+        let found = spread(&start.graph, prices.model(), library, &job.writable(), &mut budget).map(|p| start.extend(p))?;
+        (prices.guessed(&found.graph) > WORTHWHILE).then_some(found)
     }
 
     /// Proposes and measures in turn, from this round on, until nothing new turns up; whether that was
@@ -307,8 +311,15 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = best.map(|at| &self.candidates[at]);
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
         let aim = if pessimistic { Aim::Exploit } else { Aim::Learn };
+        if !pessimistic
+            && self.run.evaluator.learns()
+            && let Some(found) = self.choices().filter(|found| !self.tried.contains(&found.key))
+        {
+            self.run.journal.seconds.search += start.elapsed().as_secs_f64();
+            return Ok(Some(found));
+        }
         let from = best.as_ref();
-        let mut proposals = found_from(self.run, &mut self.slower, from.unwrap_or(&self.start), &self.library, aim);
+        let mut proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         // Other rules may lead to a model that the runtime does not load, or that exceeds the limits.
         while let Some(refused) =
             proposals.best.first().filter(|p| self.refused.contains(&p.key) || self.exceeding.contains(&p.key)).cloned()
@@ -320,7 +331,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             if !left_out {
                 break;
             }
-            proposals = found_from(self.run, &mut self.slower, from.unwrap_or(&self.start), &self.library, aim);
+            proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
@@ -377,7 +388,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
             asked.insert(rule.clone());
             let library = self.library.clone().filter(|r| !without.contains(r.name.as_ref()) && *r.name != *rule);
             self.run.evaluator.prices_mut().set_pricing(Pricing::Pessimistic);
-            let proposals = found_from(self.run, &mut self.slower, &self.start, &library, Aim::Prune);
+            let proposals = found_from(self.run, &self.turns, &self.start, &library, Aim::Prune);
             let Some(proposal) = proposals.best.into_iter().next() else { continue };
             if self.try_out(proposal, Aim::Prune)?.is_some_and(|ratio| ratio < goal * (1.0 - WORTHWHILE)) {
                 without.insert(rule);
@@ -407,7 +418,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
         }
         let start = Instant::now();
         let ratio = self.measure(proposal, aim)?;
-        self.run.clock.tried(start.elapsed(), ratio);
+        let won = self.run.clock.tried(start.elapsed(), ratio);
+        self.turns.judge(won);
         Ok(Some(ratio.unwrap_or(f64::INFINITY)))
     }
 
@@ -519,30 +531,12 @@ impl<'r, 'a> Tuner<'r, 'a> {
     }
 }
 
-/// What a search finds from a rewritten model, whose rewrites come first. Of a portfolio, the members
-/// after the first are asked when they are due by `slower`.
-fn found_from(run: &mut Run<'_>, slower: &mut Slower, start: &Start, library: &Library, aim: Aim) -> Proposals {
-    let learns = aim == Aim::Learn;
-    let mut all: Option<Proposals> = None;
-    for member in run.job.request.search.members(learns) {
-        let turn = (member.name(), learns);
-        if all.is_some() && (is_out_of_time(run, None) || !slower.entry(turn).or_default().is_due()) {
-            continue;
-        }
-        let until = run.clock.search_ends();
-        let found = run.search(&start.graph, library, &*member, until);
-        let found = Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found };
-        let Some(known) = &mut all else {
-            all = Some(found);
-            continue;
-        };
-        let before = run.evaluator.prices().total(&start.graph);
-        let least = known.best.first().map_or(before, |best| before.min(best.cost)) as f64;
-        let won = found.best.first().is_some_and(|best| (best.cost as f64) < least * (1.0 - WORTHWHILE));
-        slower.entry(turn).or_default().record(won);
-        known.add(found);
-    }
-    all.unwrap_or_default()
+/// What a search finds from a rewritten model, whose rewrites come first; its members take turns.
+fn found_from(run: &mut Run<'_>, turns: &Turns, start: &Start, library: &Library, aim: Aim) -> Proposals {
+    let clock = run.evaluator.is_timed().then_some(&run.clock);
+    let search = turns.of(run.job.request.search, aim == Aim::Learn, clock);
+    let found = run.search(&start.graph, library, &search, run.clock.tuning_ends());
+    Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
 }
 
 fn is_out_of_time(run: &Run<'_>, until: Option<Instant>) -> bool {

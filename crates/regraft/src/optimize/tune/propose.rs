@@ -43,16 +43,6 @@ pub struct Proposals {
     pub refused: Vec<NotDone>,
 }
 
-impl Proposals {
-    /// Adds what another search from the same graph found.
-    pub fn add(&mut self, other: Proposals) {
-        self.visited += other.visited;
-        self.refused.extend(other.refused.into_iter().filter(|one| !self.refused.contains(one)).collect::<Vec<_>>());
-        self.best.extend(other.best.into_iter().filter(|one| self.best.iter().all(|known| known.key != one.key)).collect::<Vec<_>>());
-        self.best.sort_by_key(|proposal| proposal.cost);
-    }
-}
-
 /// Searches from `start`.
 pub fn propose(
     start: &Graph,
