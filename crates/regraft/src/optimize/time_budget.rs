@@ -14,7 +14,7 @@ const CONFIRMING: f64 = 0.35;
 const RESERVE: f64 = 0.12;
 /// Share of the budget that one search may take.
 const SLICE: f64 = 0.08;
-/// Share of the time for tuning, less that of a trial, that goes to a part of the model.
+/// Share of the time for tuning, less that of a search and a trial, that goes to a part of the model.
 const STUDYING: f64 = 2.0 / 3.0;
 /// Models of more nodes may take long to open, and how long a trial of one of so many takes if nothing
 /// is known about it.
@@ -30,7 +30,7 @@ const PROGRESS: f64 = 0.003;
 /// profiling the input took. Each opens about as many sessions as profiling does.
 const TRIAL: f64 = 1.8;
 const COMPARISON: f64 = 0.8;
-const CHECK: f64 = 1.6;
+const CHECK: f64 = 1.8;
 /// How long writing takes, in units of the time that loading took.
 const WRITING: f64 = 1.0;
 /// The same for what it takes to start processes with the input and with the result, in units of
@@ -332,11 +332,11 @@ impl TimeBudget {
         self.tuning_ends().checked_sub(self.trial).unwrap_or(self.start)
     }
 
-    /// How long what pays may be found out on a part of the model: so that it can be tried on the
-    /// whole.
+    /// How long what pays may be found out on a part of the model: so that it can be searched for and
+    /// tried in the whole.
     pub fn studying(&self) -> Duration {
         let left = self.tuning_ends().saturating_duration_since(Instant::now());
-        left.saturating_sub(self.profiling.mul_f64(TRIAL)).mul_f64(STUDYING)
+        left.saturating_sub(self.trial() + self.slice()).mul_f64(STUDYING)
     }
 
     /// The middle of the time that is left for tuning.

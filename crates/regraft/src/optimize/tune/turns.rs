@@ -31,8 +31,8 @@ impl Turns {
     pub fn of<'t>(&'t self, search: Search, learns: bool, clock: Option<&TimeBudget>) -> impl Strategy + use<'t> {
         // Nobody tried what was found before.
         self.judge(false);
-        let slices = clock.map(|clock| (clock.slice(), clock.slice().min(clock.trial())));
-        Asked { members: search.members(learns), learns, slices, until: clock.map(TimeBudget::trials_end), turns: self }
+        let times = clock.map(|clock| Times { first: clock.slice(), other: clock.slice().min(clock.trial()), until: clock.trials_end() });
+        Asked { members: search.members(learns), learns, times, turns: self }
     }
 
     /// Records whether the proposal that was tried is faster than all before.
@@ -52,12 +52,27 @@ impl Turns {
 struct Asked<'t> {
     members: Vec<Box<dyn Strategy>>,
     learns: bool,
-    /// How long the first member may take, and how long each of the others, which may tell less than a
-    /// trial.
-    slices: Option<(Duration, Duration)>,
-    /// When none may begin any more.
-    until: Option<Instant>,
+    times: Option<Times>,
     turns: &'t Turns,
+}
+
+/// How much time there is.
+#[derive(Clone, Copy)]
+struct Times {
+    /// How long the first member may take.
+    first: Duration,
+    /// How long each of the others may take: they may tell less than a trial.
+    other: Duration,
+    /// When these must have ended: what was found is to be tried.
+    until: Instant,
+}
+
+impl Times {
+    /// When a member that begins now must end.
+    fn ends(self, at: usize) -> Instant {
+        let now = Instant::now();
+        if at == 0 { now + self.first } else { self.until.min(now + self.other) }
+    }
 }
 
 impl Strategy for Asked<'_> {
@@ -68,12 +83,12 @@ impl Strategy for Asked<'_> {
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
         let mut all = Outcome::of(Script::here(engine));
         for (at, strategy) in self.members.iter().enumerate() {
-            let (member, is_late) = ((strategy.name(), self.learns), self.until.is_some_and(|until| Instant::now() >= until));
+            let (member, is_late) = ((strategy.name(), self.learns), self.times.is_some_and(|times| Instant::now() >= times.until));
             if at > 0 && (is_late || !self.turns.is_due(member)) {
                 continue;
             }
-            let slice = self.slices.map(|(first, other)| if at == 0 { first } else { other });
-            let (before, ends) = (all.scripts[0].cost, slice.map(|slice| Instant::now() + slice));
+            let before = all.scripts[0].cost;
+            let ends = self.times.map(|times| times.ends(at));
             let mut in_slice = || ends.is_some_and(|ends| Instant::now() >= ends) || budget.exhausted();
             all.add(strategy.search_after(&all, engine, matcher, &mut in_slice));
             if at > 0 && (all.scripts[0].cost as f64) < before as f64 * (1.0 - WORTHWHILE) {
