@@ -18,12 +18,15 @@ use regraft_ir::Budget;
 /// to save there, in turn, and then descends. Prices that promise too much would otherwise rewrite
 /// all repetitions alike, and one measured model would tell of one move only. Moves of exploratory
 /// rules, whose prices tell nothing before they are measured, count among the promising ones; where
-/// there is one choice only, every other place is left as it is. The descent does not rewrite inside of
-/// pieces, such as a fast convolution: what they cost as they are is to be known first.
+/// there is one choice only, every other place is left as it is.
 ///
 /// Finds nothing if no block that can be rewritten is repeated.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spread;
+pub struct Spread {
+    /// The descent does not rewrite inside of pieces, such as a fast convolution: what they cost as they
+    /// are is to be known.
+    pub keeps_pieces: bool,
+}
 
 /// A move that saves, and by how much.
 type Saving = (Ns, Arc<Move>);
@@ -64,7 +67,7 @@ impl Strategy for Spread {
             }
         }
         if !taken.is_empty() {
-            let descent = Greedy { keeps_pieces: true, ..Greedy::default() };
+            let descent = Greedy { keeps_pieces: self.keeps_pieces, ..Greedy::default() };
             let rest = descent.search_beside(pieces, engine, matcher, budget);
             (visited, complete) = (visited + rest.visited, complete && rest.complete);
             for step in rest.scripts.into_iter().next().map_or_else(Vec::new, |script| script.moves) {

@@ -36,7 +36,7 @@ fn strategies() -> Vec<Box<dyn Strategy>> {
         Box::new(Greedy { depth: 1, slack: 0.0, width: 1, deep: 0, ..Greedy::default() }),
         Box::new(Backtrack { expansions: 20, ..Backtrack::default() }),
         Box::new(Backtrack { expansions: 20, descend_first: false, ..Backtrack::default() }),
-        Box::new(Spread),
+        Box::new(Spread::default()),
         Box::new(Descents::default()),
         Box::new(MetaFlow { part: 6, expansions: 20, ..MetaFlow::default() }),
     ]
@@ -202,7 +202,7 @@ fn blocks_that_are_alike_are_rewritten_in_different_ways() {
         text::parse(&format!("graph ({inputs}) {{ {text}{outputs}}}")).unwrap_or_else(|e| panic!("{e}"))
     };
     let kinds = |graph: &Graph, library: &Library| {
-        let outcome = search(&Spread, graph, library, &prices, &mut Steps(100));
+        let outcome = search(&Spread::default(), graph, library, &prices, &mut Steps(100));
         let mut engine = Engine::new(graph.clone(), &prices);
         outcome.scripts[0].moves.iter().for_each(|step| engine.apply(step));
         let of = |kind| engine.graph().ids().filter(|id| engine.graph().node(*id).op.kind() == kind).count();
@@ -212,7 +212,7 @@ fn blocks_that_are_alike_are_rewritten_in_different_ways() {
     assert_eq!(kinds(&blocks(&["a"]), &library(rules)), [1, 0, 0], "nothing is repeated");
     let explored = "(rule by-abs (neg ?x) => (abs ?x) (numeric exact) (explore))";
     let dear = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 500)]);
-    let outcome = Spread.search(
+    let outcome = Spread::default().search(
         &mut Engine::new(blocks(&["a", "b", "c", "d"]), &dear),
         &mut Matcher::new(&library(explored), &Anything),
         &mut Steps(100),

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use regraft_cost::Pricing;
 use regraft_rules::Library;
-use regraft_search::Engine;
+use regraft_search::{Engine, Spread};
 
 pub use bodies::{Bodies, Inside, rewrite_bodies};
 pub use propose::{Proposal, Proposals, everywhere, place, propose, scramble};
@@ -234,20 +234,20 @@ impl<'r, 'a> Tuner<'r, 'a> {
         if !self.candidates.is_empty() || !self.run.evaluator.learns() || !self.run.clock.affords_two_trials() {
             return Ok(());
         }
-        match self.choices() {
+        match self.choices(Spread { keeps_pieces: false }) {
             Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal, Aim::Choices).map(drop),
             _ => Ok(()),
         }
     }
 
     /// The input with another choice in each repetition of a block, if that tells anything new.
-    fn choices(&mut self) -> Option<Proposal> {
+    fn choices(&mut self, how: Spread) -> Option<Proposal> {
         self.run.phase(Phase::Search, "what to do with blocks that are repeated");
         self.run.evaluator.prices_mut().set_pricing(Pricing::Optimistic);
         let (job, observer, until) = (self.run.job, &*self.run.observer, self.run.clock.search_ends());
         let mut budget = || Instant::now() >= until || observer.interrupted();
         let (start, library, prices) = (&self.start, &self.library, self.run.evaluator.prices());
-        let found = spread(&start.graph, prices.model(), library, &job.writable(), &mut budget).map(|p| start.extend(p))?;
+        let found = spread(how, &start.graph, prices.model(), library, &job.writable(), &mut budget).map(|p| start.extend(p))?;
         (prices.guessed(&found.graph) > WORTHWHILE).then_some(found)
     }
 
@@ -312,8 +312,9 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
         let aim = if pessimistic { Aim::Exploit } else { Aim::Learn };
         if !pessimistic
+            && (round / CYCLE) % 2 == 1
             && self.run.evaluator.learns()
-            && let Some(found) = self.choices().filter(|found| !self.tried.contains(&found.key))
+            && let Some(found) = self.choices(Spread { keeps_pieces: true }).filter(|found| !self.tried.contains(&found.key))
         {
             self.run.journal.seconds.search += start.elapsed().as_secs_f64();
             return Ok(Some(found));

@@ -62,6 +62,7 @@ pub fn propose(
 /// Rewrites blocks that are alike in different ways, so that one measurement tells which pays; `None`
 /// if none is repeated with a choice.
 pub fn spread(
+    spread: Spread,
     start: &Graph,
     prices: &dyn CostModel,
     library: &Library,
@@ -70,7 +71,7 @@ pub fn spread(
 ) -> Option<Proposal> {
     let mut engine = Engine::new(start.clone(), prices);
     let mut matcher = Matcher::new(library, writable);
-    let outcome = Spread.search(&mut engine, &mut matcher, budget);
+    let outcome = spread.search(&mut engine, &mut matcher, budget);
     outcome.scripts.iter().filter(|s| !s.moves.is_empty()).find_map(|s| replay(&mut engine, library, s))
 }
 
