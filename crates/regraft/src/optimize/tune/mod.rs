@@ -312,7 +312,7 @@ impl<'r, 'a> Tuner<'r, 'a> {
         let best = best.map(|best| Start { graph: best.graph.clone(), rewrites: best.script.main.clone() });
         let aim = if pessimistic { Aim::Exploit } else { Aim::Learn };
         if !pessimistic
-            && (round / CYCLE) % 2 == 1
+            && spreads(round)
             && self.run.evaluator.learns()
             && let Some(found) = self.choices(Spread { keeps_pieces: true }).filter(|found| !self.tried.contains(&found.key))
         {
@@ -538,6 +538,12 @@ fn found_from(run: &mut Run<'_>, turns: &Turns, start: &Start, library: &Library
     let search = turns.of(run.job.request.search, aim == Aim::Learn, clock);
     let found = run.search(&start.graph, library, &search, run.clock.tuning_ends());
     Proposals { best: found.best.into_iter().map(|proposal| start.extend(proposal)).collect(), ..found }
+}
+
+/// Whether a round that learns tries another choice in each repetition of a block: every other one does,
+/// since a spread tells of many choices and little of how they combine.
+fn spreads(round: usize) -> bool {
+    (round / CYCLE) % 2 == 1
 }
 
 fn is_out_of_time(run: &Run<'_>, until: Option<Instant>) -> bool {
