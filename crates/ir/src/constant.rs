@@ -51,15 +51,23 @@ impl Const {
     /// A constant of a float type (rounded once) or an integer type (truncated, wrapped) from
     /// doubles; `None` if the count does not match.
     pub fn from_f64(dtype: DType, shape: &[i64], values: &[f64]) -> Option<Const> {
-        let mut bytes = Vec::with_capacity(values.len() * dtype.size());
-        for v in values {
-            match dtype {
-                DType::F32 => bytes.extend((*v as f32).to_le_bytes()),
-                DType::F64 => bytes.extend(v.to_le_bytes()),
-                DType::F16 => bytes.extend(f16::from_f64(*v).to_le_bytes()),
-                DType::BF16 => bytes.extend(bf16::from_f64(*v).to_le_bytes()),
-                DType::Bool => bytes.push(u8::from(*v != 0.0)),
-                _ => push_int(&mut bytes, dtype, *v as i64)?,
+        Const::from_reals(dtype, shape, values.iter().copied())
+    }
+
+    /// The same from an iterator.
+    pub fn from_reals(dtype: DType, shape: &[i64], values: impl ExactSizeIterator<Item = f64>) -> Option<Const> {
+        let mut bytes = vec![0; values.len() * dtype.size()];
+        match dtype {
+            DType::F32 => put(&mut bytes, values.map(|v| (v as f32).to_le_bytes())),
+            DType::F64 => put(&mut bytes, values.map(f64::to_le_bytes)),
+            DType::F16 => put(&mut bytes, values.map(|v| f16::from_f64(v).to_le_bytes())),
+            DType::BF16 => put(&mut bytes, values.map(|v| bf16::from_f64(v).to_le_bytes())),
+            DType::Bool => put(&mut bytes, values.map(|v| [u8::from(v != 0.0)])),
+            _ => {
+                bytes.clear();
+                for value in values {
+                    push_int(&mut bytes, dtype, value as i64)?;
+                }
             }
         }
         Const::new(dtype, shape, bytes.into())
@@ -180,6 +188,11 @@ impl Const {
         }
         Const::new(self.0.dtype, &[], bytes.slice(..size))?.to_f64()?.first().copied()
     }
+}
+
+/// Writes elements one after the other.
+fn put<const SIZE: usize>(bytes: &mut [u8], elements: impl Iterator<Item = [u8; SIZE]>) {
+    bytes.chunks_exact_mut(SIZE).zip(elements).for_each(|(place, element)| place.copy_from_slice(&element));
 }
 
 fn push_int(bytes: &mut Vec<u8>, dtype: DType, value: i64) -> Option<()> {

@@ -20,42 +20,66 @@ use crate::op::Op;
 /// The same on every run and on every little-endian platform; a change of the operator table
 /// changes it.
 pub fn canonical_key(graph: &Graph) -> u128 {
-    let position: FxHashMap<NodeId, u32> = graph.inputs().iter().enumerate().map(|(at, id)| (*id, at as u32)).collect();
-    let mut down: Vec<Option<u128>> = vec![None; graph.capacity()];
+    let mut values = ValueKeys::of(graph);
     let mut copies: FxHashMap<u128, u64> = FxHashMap::default();
-    let mut stack: Vec<(NodeId, usize)> = Vec::new();
-    for output in graph.outputs() {
-        stack.push((output.value.node, 0));
+    let mut key = 0u128;
+    for (at, output) in graph.outputs().iter().enumerate() {
+        let own = values.visit(output.value, |node| *copies.entry(node).or_insert(0) += 1);
+        key = key.wrapping_add(output_key(at as u32, own));
+    }
+    for (own, count) in &copies {
+        key = key.wrapping_add(copies_key(*own, *count));
+    }
+    key
+}
+
+/// The [`result_key`]s of a graph's values, computed when they are asked for.
+pub struct ValueKeys<'g> {
+    graph: &'g Graph,
+    /// Positions of the declared inputs.
+    position: FxHashMap<NodeId, u32>,
+    /// Down-hashes of nodes, as far as they are known.
+    down: Vec<Option<u128>>,
+}
+
+impl<'g> ValueKeys<'g> {
+    /// None yet.
+    pub fn of(graph: &'g Graph) -> ValueKeys<'g> {
+        let position = graph.inputs().iter().enumerate().map(|(at, id)| (*id, at as u32)).collect();
+        ValueKeys { graph, position, down: vec![None; graph.capacity()] }
+    }
+
+    /// The key of a value.
+    pub fn key(&mut self, value: ValueId) -> u128 {
+        self.visit(value, |_| ())
+    }
+
+    /// The same; `each` is told the down-hash of every node that was not visited before.
+    fn visit(&mut self, value: ValueId, mut each: impl FnMut(u128)) -> u128 {
+        let mut stack = vec![(value.node, 0)];
         while let Some((id, slot)) = stack.pop() {
-            if down[id.0 as usize].is_some() {
+            if self.down[id.0 as usize].is_some() {
                 continue;
             }
-            let node = graph.node(id);
+            let node = self.graph.node(id);
             if let Some(operand) = node.inputs.get(slot) {
                 stack.push((id, slot + 1));
                 stack.push((operand.node, 0));
                 continue;
             }
-            let own = match position.get(&id) {
+            let own = match self.position.get(&id) {
                 Some(at) => input_key(*at, &node.op),
-                None => {
-                    let value = |v: &ValueId| down[v.node.0 as usize].map_or(0, |key| result_key(key, v.port));
-                    node_key(op_key(&node.op), node.op.kind().commutative(), node.inputs.iter().map(value))
-                }
+                None => node_key(op_key(&node.op), node.op.kind().commutative(), node.inputs.iter().map(|v| self.known(*v))),
             };
-            down[id.0 as usize] = Some(own);
-            *copies.entry(own).or_insert(0) += 1;
+            self.down[id.0 as usize] = Some(own);
+            each(own);
         }
+        self.known(value)
     }
-    let mut key = 0u128;
-    for (own, count) in &copies {
-        key = key.wrapping_add(copies_key(*own, *count));
+
+    fn known(&self, value: ValueId) -> u128 {
+        self.down[value.node.0 as usize].map_or(0, |key| result_key(key, value.port))
     }
-    for (at, output) in graph.outputs().iter().enumerate() {
-        let own = down[output.value.node.0 as usize].unwrap_or(0);
-        key = key.wrapping_add(output_key(at as u32, result_key(own, output.value.port)));
-    }
-    key
 }
 
 /// Hash of an operator with its attributes; a constant counts by type and content.

@@ -111,6 +111,15 @@ pub trait Scalar: Clone + PartialEq + Debug + Send + Sync + 'static {
     }
 }
 
+/// Zeros to which [`Scalar::gemm`] adds a product. They are written one by one: pages that the system
+/// zeroes on demand are mapped when they are read and again when they are written, and the second
+/// time all threads are interrupted.
+pub(crate) fn zeros<S: Scalar>(count: usize) -> Vec<S> {
+    let mut zeros = Vec::with_capacity(count);
+    zeros.resize(count, S::zero());
+    zeros
+}
+
 macro_rules! float_scalar {
     ($ty:ty, $gemm:path, $widen:expr, $narrow:expr) => {
         impl Scalar for $ty {

@@ -190,8 +190,9 @@ impl<S: Scalar> Value<S> {
         let shape: Vec<i64> = self.shape().iter().map(|d| *d as i64).collect();
         match self {
             Value::Real(t) => {
-                let values: Option<Vec<f64>> = t.data.iter().map(|v| v.to_f64().ok()).collect();
-                Const::from_f64(dtype, &shape, &values?)
+                // Copied once only: weights may be large.
+                let known = t.data.iter().all(|v| v.to_f64().is_ok());
+                known.then(|| Const::from_reals(dtype, &shape, t.data.iter().map(|v| v.to_f64().unwrap_or_default())))?
             }
             Value::Int(t) => Const::from_i64(dtype, &shape, &t.data),
             Value::Bool(t) => Const::from_i64(dtype, &shape, &t.data.iter().map(|b| i64::from(*b)).collect::<Vec<_>>()),

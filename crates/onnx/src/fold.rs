@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
+use regraft_ir::key::ValueKeys;
 use regraft_ir::{Const, NodeId, Op, TensorType, ValueId, eval};
 
 use crate::error::WriteError;
@@ -49,21 +50,14 @@ pub(crate) fn fold(plan: &mut Plan<'_>, allowance: u64, park: Option<&Path>) -> 
     while let Some(group) = queue.pop_front() {
         let (growth, counts) = ledger.growth(&group);
         let fits = growth <= 0 || i128::from(ledger.total) + growth <= i128::from(limit);
-        let values: Option<Vec<Const>> = if fits { group.iter().map(|v| ledger.evaluate(*v)).collect() } else { None };
+        let values: Option<Vec<Const>> =
+            if fits { group.iter().map(|v| ledger.constant(*v, limit, park)).collect::<Result<Option<_>, _>>()? } else { None };
         match values {
             Some(values) => {
                 ledger.total = u64::try_from(i128::from(ledger.total) + growth).unwrap_or(0);
                 ledger.counts.extend(counts);
                 folding.folded += group.len();
-                for (value, constant) in group.into_iter().zip(values) {
-                    let constant = match park {
-                        Some(folder) => {
-                            mapped::park(constant, folder).map_err(|source| WriteError::Io { path: folder.to_path_buf(), source })?
-                        }
-                        None => constant,
-                    };
-                    ledger.done.insert(value, constant);
-                }
+                ledger.done.extend(group.into_iter().zip(values));
                 if park.is_some() {
                     mapped::release_weights();
                 }
@@ -95,6 +89,8 @@ struct Ledger<'p, 'a> {
     value_counts: HashMap<ValueId, usize>,
     done: BTreeMap<ValueId, Const>,
     total: u64,
+    /// What its constants are known by.
+    keys: ValueKeys<'a>,
 }
 
 impl<'p, 'a> Ledger<'p, 'a> {
@@ -107,6 +103,7 @@ impl<'p, 'a> Ledger<'p, 'a> {
             value_counts: HashMap::new(),
             done: BTreeMap::new(),
             total: 0,
+            keys: ValueKeys::of(graph),
         };
         let mut changed: BTreeSet<NodeId> = BTreeSet::new();
         for id in graph.topological() {
@@ -223,8 +220,21 @@ impl<'p, 'a> Ledger<'p, 'a> {
         (growth, counts)
     }
 
-    fn evaluate(&self, value: ValueId) -> Option<Const> {
-        eval::constant_value(self.plan.graph, value).ok()
+    /// What a value is folded to, in a file in `park` on request; `None` if it is not computed. So
+    /// many bytes of such constants are kept for the next time.
+    fn constant(&mut self, value: ValueId, most: u64, park: Option<&Path>) -> Result<Option<Const>, WriteError> {
+        let Plan { graph, model, .. } = self.plan;
+        let key = self.keys.key(value);
+        let made = model.folds.get(key, most, || {
+            let constant = eval::constant_value(graph, value).map_err(|_| None)?;
+            let Some(folder) = park else { return Ok(constant) };
+            mapped::park(constant, folder).map_err(|source| Some(WriteError::Io { path: folder.to_path_buf(), source }))
+        });
+        match made {
+            Ok(constant) => Ok(Some(constant)),
+            Err(None) => Ok(None),
+            Err(Some(failure)) => Err(failure),
+        }
     }
 }
 

@@ -31,6 +31,7 @@ mod external;
 mod facts;
 mod fixed;
 mod fold;
+mod folds;
 mod formals;
 mod import;
 mod mapped;

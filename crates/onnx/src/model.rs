@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message;
@@ -12,6 +13,7 @@ use crate::body::Surroundings;
 use crate::error::{LoadError, LoadFault};
 use crate::external;
 use crate::facts::{self, Contradiction, Fact, Given};
+use crate::folds::Folds;
 use crate::import::{self, Import, OpaqueNode, OpaqueSource};
 use crate::proto::{GraphProto, ModelProto};
 use crate::reading::{self, Reading};
@@ -42,6 +44,8 @@ pub struct Model {
     facts: Vec<Fact>,
     /// Names to avoid, if this is the model of a body.
     pub(crate) surroundings: Surroundings,
+    /// What rewritten forms were folded to.
+    pub(crate) folds: Arc<Folds>,
 }
 
 /// A declared input or output, as in the file.
@@ -117,6 +121,7 @@ impl Model {
             notes: outcome.notes,
             facts: outcome.facts,
             surroundings: Surroundings::default(),
+            folds: Arc::default(),
         })
     }
 

@@ -33,7 +33,12 @@ pub fn agreement(before: &Graph, after: &Graph, feeds: &Feeds) -> Result<Agreeme
 
 /// The same for inner values.
 pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueId]), feeds: &Feeds) -> Result<Agreement, String> {
-    Ok(compare(names, &computed(a, feeds, false)?, &computed(b, feeds, false)?))
+    let (a, b) = std::thread::scope(|scope| {
+        let a = scope.spawn(|| computed(a, feeds, false));
+        let b = computed(b, feeds, false);
+        (a.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
+    });
+    Ok(compare(names, &a?, &b?))
 }
 
 /// How much of a difference in double precision is rounding error: [`CONFIRMED`], or, if larger,

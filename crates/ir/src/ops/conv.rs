@@ -9,7 +9,7 @@ use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{channel_vectors, divided, enforced_sizes, floats, one_result, per_channel, reals};
 use crate::ops::window::{Grid, Window, import_window, spelled, weight_kernel};
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, zeros};
 use crate::tensor::{Tensor, Value};
 use crate::ty::{Shape, TensorType};
 
@@ -164,7 +164,7 @@ fn convolve<S: Scalar>(x: &Tensor<S>, w: &Tensor<S>, bias: Option<&[S]>, grid: &
 
 /// `[batch, results, positions]` filled with the bias of each result, or zeros.
 pub(crate) fn biased<S: Scalar>(bias: Option<&[S]>, batch: usize, results: usize, positions: usize) -> Vec<S> {
-    let Some(bias) = bias else { return vec![S::zero(); batch * results * positions] };
+    let Some(bias) = bias else { return zeros(batch * results * positions) };
     let mut out = Vec::with_capacity(batch * results * positions);
     for _ in 0..batch {
         for b in bias {

@@ -11,7 +11,7 @@ use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{equal_sizes, floats, reals};
 use crate::ops::strided::gather;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, zeros};
 use crate::tensor::{Tensor, Value, strides};
 use crate::ty::TensorType;
 
@@ -256,7 +256,7 @@ impl<S: Scalar> Labelled<S> {
         let shape = [self.sizes(&batch), self.sizes(&rows), other.sizes(&columns)].concat();
         let count: usize = self.sizes(&batch).iter().product();
         let [m, k, n] = [self.sizes(&rows), self.sizes(&inner), other.sizes(&columns)].map(|s| s.iter().product::<usize>());
-        let mut data = vec![S::zero(); count * m * n];
+        let mut data = zeros(count * m * n);
         for at in 0..count {
             S::gemm(m, k, n, &a[at * m * k..][..m * k], &b[at * k * n..][..k * n], &mut data[at * m * n..][..m * n]);
         }

@@ -9,7 +9,7 @@ use crate::operator;
 use crate::ops::accepts::{self, Since, Types};
 use crate::ops::operands::{enforced_sizes, equal_sizes, float_or, floats, reals};
 use crate::ops::strided::transposed;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, zeros};
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::TensorType;
 
@@ -127,7 +127,7 @@ impl Gemm {
         if k != l {
             return Err(fail());
         }
-        let mut data = vec![S::zero(); m * n];
+        let mut data = zeros(m * n);
         match (self.trans_a, self.trans_b) {
             (false, false) => S::gemm(m, k, n, &a.data, &b.data, &mut data),
             (true, false) => S::gemm(m, k, n, &transposed(&a.data, k, m), &b.data, &mut data),

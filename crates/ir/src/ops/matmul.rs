@@ -5,7 +5,7 @@ use crate::onnx::{Imported, NoSpelling, OnnxNode, OnnxSpelling, Opaque};
 use crate::op::{EvalContext, Kernel, Operator, Work};
 use crate::operator;
 use crate::ops::operands::enforced_sizes;
-use crate::scalar::Scalar;
+use crate::scalar::{Scalar, zeros};
 use crate::tensor::{Tensor, Value, broadcast_concrete};
 use crate::ty::{TensorType, broadcast_shapes};
 
@@ -76,7 +76,7 @@ pub(crate) fn product<S: Scalar>(a: &Tensor<S>, b: &Tensor<S>) -> Result<Tensor<
     let of = |t: &Tensor<S>, rank: usize| Tensor { shape: t.shape[..rank - 2].to_vec(), data: Vec::<u8>::new() }.broadcast_index(&batch);
     let (ia, ib) = (of(a, ra), of(b, rb));
     let count = ia.len();
-    let mut data = vec![S::zero(); count * m * n];
+    let mut data = zeros(count * m * n);
     for at in 0..count {
         S::gemm(m, k, n, &a.data[ia[at] * m * k..][..m * k], &b.data[ib[at] * k * n..][..k * n], &mut data[at * m * n..][..m * n]);
     }

@@ -6,8 +6,9 @@ use crate::optimize::compare::FINALISTS;
 
 /// Share of the budget that tuning may take in any case; the rest is for comparing and checking.
 const TUNING: f64 = 0.5;
-/// Share that is enough for comparing: tuning may go on until then.
+/// Share that is enough for comparing: tuning may go on until then. If the gain is clear, less is.
 const COMPARING: f64 = 0.25;
+const COMPARING_CLEAR: f64 = 0.15;
 /// Share of the budget after which a result of an earlier run that is not confirmed is doubted.
 const CONFIRMING: f64 = 0.35;
 /// Least share of the budget that is kept for checking and writing.
@@ -28,14 +29,15 @@ const PATIENCE: usize = 6;
 const PROGRESS: f64 = 0.003;
 /// How long the first trial, the first comparison and the check take, in units of the time that
 /// profiling the input took. Each opens about as many sessions as profiling does.
-const TRIAL: f64 = 1.8;
+const TRIAL: f64 = 2.0;
 const COMPARISON: f64 = 0.8;
 const CHECK: f64 = 1.8;
+/// The least that the check takes besides its runs, and what it takes to start processes with the
+/// input and with the result, in units of what of profiling the input is not repeated runs.
+const CHECK_ONCE: f64 = 3.0;
+const STARTING: f64 = 5.5;
 /// How long writing takes, in units of the time that loading took.
-const WRITING: f64 = 1.0;
-/// The same for what it takes to start processes with the input and with the result, in units of
-/// what of profiling the input is not repeated runs.
-const STARTING: f64 = 2.5;
+const WRITING: f64 = 1.3;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
 /// apart.
 const LOADING: f64 = 0.4;
@@ -55,7 +57,7 @@ const ROUNDS: usize = 16;
 
 /// Runs of a model for the first comparison and for the check, at the least.
 const COMPARED: u32 = 8;
-const CHECKED: u32 = 13;
+const CHECKED: u32 = 15;
 /// A model whose runs take longer than this is run less often, and than the second even less: a
 /// disturbance that is over within one of many short runs is a small part of a long one.
 const LONG_RUNS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
@@ -161,17 +163,18 @@ impl TimeBudget {
 
     /// When tuning ends.
     pub fn tuning_ends(&self) -> Instant {
-        let spared = self.comparing_ends().checked_sub(self.budget.mul_f64(COMPARING).max(self.telling()));
+        let spared = self.comparing_ends().checked_sub(self.telling());
         self.at(TUNING).max(spared.unwrap_or(self.start))
     }
 
-    /// How long it takes to tell whether a small gain is one: for a slow model, most of what remains.
-    /// A gain that is clear by what was tried needs less.
+    /// How long it takes to tell whether there is a gain. For a slow model, one that is small takes
+    /// most of what remains; one that is clear by what was tried takes less.
     fn telling(&self) -> Duration {
         if self.best < CLEAR {
-            return Duration::ZERO;
+            return self.budget.mul_f64(COMPARING_CLEAR).max(2 * self.comparing(self.profiling)).min(self.budget.mul_f64(COMPARING));
         }
-        (self.run * TELLING + self.once() * SITTINGS).mul_f64(2.0 * self.comparison / COMPARISON)
+        let small = (self.run * TELLING + self.once() * SITTINGS).mul_f64(2.0 * self.comparison / COMPARISON);
+        self.budget.mul_f64(COMPARING).max(small)
     }
 
     /// When comparing ends: what must follow has to fit. What it takes to start a process need not:
@@ -188,7 +191,7 @@ impl TimeBudget {
 
     /// How long the check takes if profiling the input takes so long.
     fn checking(&self, profiling: Duration) -> Duration {
-        profiling.mul_f64(CHECK).max(self.once().mul_f64(CHECK) + self.run * CHECKED)
+        profiling.mul_f64(CHECK).max(self.once().mul_f64(CHECK_ONCE) + self.run * CHECKED)
     }
 
     /// What of profiling the input is not repeated runs.
@@ -389,7 +392,7 @@ mod tests {
     #[test]
     fn a_trial_that_leaves_no_time_for_the_rest_is_not_begun() {
         let mut budget = TimeBudget::new(Instant::now(), Duration::from_secs(10));
-        budget.profiled(Duration::from_secs(2), Runs::default());
+        budget.profiled(Duration::from_millis(1800), Runs { one: Duration::from_millis(90), all: Duration::from_millis(900) });
         assert!(budget.affords_trial());
         budget.profiled(Duration::from_secs(3), Runs { one: Duration::from_millis(200), all: Duration::from_secs(2) });
         assert!(!budget.affords_trial());
@@ -457,9 +460,9 @@ mod tests {
         assert!(clock.tuning_ends() > start + budget.mul_f64(0.6) && clock.comparing_ends() - clock.tuning_ends() >= budget.mul_f64(0.25));
         // A small gain of a slow model takes longer to tell.
         clock.profiled(Duration::from_secs(2), Runs { one: Duration::from_millis(400), all: Duration::from_secs(1) });
-        assert!(clock.comparing_ends() - clock.tuning_ends() >= Duration::from_secs(11));
+        assert!(clock.comparing_ends() - clock.tuning_ends() >= Duration::from_secs(8));
         clock.tried(Duration::from_secs(3), Some(0.7));
-        assert!(clock.comparing_ends() - clock.tuning_ends() < Duration::from_secs(11));
+        assert!(clock.comparing_ends() - clock.tuning_ends() < Duration::from_secs(7));
         assert_eq!(clock.overrun(), None);
         assert!(TimeBudget::new(start - Duration::from_secs(44), budget).overrun() > Some(Duration::from_secs(3)));
     }

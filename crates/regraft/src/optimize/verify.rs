@@ -1,6 +1,7 @@
 //! The numeric check of a model against its original: on the runtime with its optimizer off, and on
 //! the reference executor.
 
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use regraft_ir::Trust;
@@ -90,7 +91,7 @@ pub fn verify(subject: &Subject<'_>) -> Result<Check, Failure> {
     let (compared, exact) = std::thread::scope(|scope| {
         let exact = scope.spawn(|| Reference::of(rewritten, sizes, fills.iter().map(|(_, feeds)| feeds), deadline));
         let compared = on_runtime(subject, &fills);
-        (compared, exact.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        (compared, joined(exact))
     });
     let Compared { mut check, names, mut cases } = compared?;
     // Another interface: nothing was compared.
@@ -117,6 +118,24 @@ struct Compared<'f> {
     cases: Vec<Case<'f>>,
 }
 
+/// A model, and what it computes from each set of inputs.
+struct Ran {
+    session: Box<dyn Session>,
+    outputs: Vec<Vec<HostTensor>>,
+}
+
+impl Ran {
+    fn of<'f>(mut session: Box<dyn Session>, feeds: impl IntoIterator<Item = &'f Feeds>) -> Result<Ran, RuntimeError> {
+        let outputs = feeds.into_iter().map(|feeds| session.run(feeds)).collect::<Result<_, _>>()?;
+        Ok(Ran { session, outputs })
+    }
+}
+
+/// What a thread returned; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Compares both models on the runtime.
 fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result<Compared<'f>, Failure> {
     let (runtime, tolerance) = (&*subject.job.runtime, tolerance(subject.candidate));
@@ -129,29 +148,48 @@ fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result
         check.notes.push("values before the last softmax or sigmoid could not be exposed".into());
     }
     let plain_source = shown.as_ref().map_or(subject.job.source(), |e| ModelSource::bytes(&e.original));
-    let mut plain = runtime.open(plain_source, &options(OptLevel::Disabled).unpacked())?;
-    let mut tuned = open(subject.job.source(), OptLevel::All)?;
-    let mut ours = open(subject.rewritten, OptLevel::All)?;
-    let files = (subject.model().proto(), &subject.candidate.artifact.written.proto);
-    let (reported, reported_ours) = (tuned.outputs().to_vec(), ours.outputs().to_vec());
-    let inputs = as_declared(tuned.inputs(), subject.model());
-    if let Some(what) = declared_differently(files, (&inputs, ours.inputs()), (&reported, &reported_ours)) {
-        check.passed = false;
-        check.notes.push(format!("the interface changed: {what}"));
-        return Ok(Compared { check, names: Vec::new(), cases: Vec::new() });
-    }
-    let names: Vec<String> = tuned.outputs().iter().map(|o| o.name.clone()).collect();
+    let feeds = || fills.iter().map(|(_, feeds)| feeds);
+    let (plain, rewritten) = std::thread::scope(|scope| {
+        let plain = scope.spawn(|| {
+            let session = runtime.open(plain_source, &options(OptLevel::Disabled).unpacked())?;
+            Ran::of(session, feeds())
+        });
+        let tuned = open(subject.job.source(), OptLevel::All)?;
+        let ours = open(subject.rewritten, OptLevel::All)?;
+        let inputs = as_declared(tuned.inputs(), subject.model());
+        let declared = (subject.model().proto(), &subject.candidate.artifact.written.proto);
+        let changed = declared_differently(declared, (&inputs, ours.inputs()), (tuned.outputs(), ours.outputs()));
+        let rewritten = match changed {
+            Some(what) => Err(what),
+            None => {
+                let tuned = scope.spawn(|| Ran::of(tuned, feeds()));
+                Ok((Ran::of(ours, feeds())?, joined(tuned)?))
+            }
+        };
+        Ok::<_, RuntimeError>((joined(plain)?, rewritten))
+    })?;
+    let (mut ours, tuned) = match rewritten {
+        Ok(both) => both,
+        Err(what) => {
+            check.passed = false;
+            check.notes.push(format!("the interface changed: {what}"));
+            return Ok(Compared { check, names: Vec::new(), cases: Vec::new() });
+        }
+    };
+    let (reported, reported_ours) = (tuned.session.outputs().to_vec(), ours.session.outputs().to_vec());
+    let names: Vec<String> = reported.iter().map(|o| o.name.clone()).collect();
+    let mut plain_session = plain.session;
     let mut cases = Vec::new();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
-    for (name, feeds) in fills {
-        let mut want = plain.run(feeds)?;
+    let outputs = plain.outputs.into_iter().zip(&tuned.outputs).zip(&ours.outputs);
+    for ((name, feeds), ((mut want, by_tuned), by_ours)) in fills.iter().zip(outputs) {
         let inner = want.split_off(names.len());
-        if let Some(what) = reported_differently(files.0, &reported, &reported_ours, &want) {
+        if let Some(what) = reported_differently(subject.model().proto(), &reported, &reported_ours, &want) {
             check.passed = false;
             check.notes.push(format!("fill `{name}`: {what}"));
         }
-        let here = compare(&names, &want, &tuned.run(feeds)?);
-        let ours = compare(&names, &want, &ours.run(feeds)?);
+        let here = compare(&names, &want, by_tuned);
+        let ours = compare(&names, &want, by_ours);
         if ours.non_finite {
             check.notes.push(format!("fill `{name}`: outputs overflow in both models alike"));
         }
@@ -177,7 +215,7 @@ fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result
                     check.notes.push(format!("{place}; in double precision, {wrong}"));
                 }
                 Err(why) => {
-                    let moved = perturbed(feeds).map(|moved| plain.run(&moved)).transpose()?;
+                    let moved = perturbed(feeds).map(|moved| plain_session.run(&moved)).transpose()?;
                     let amplified = moved.map_or(0.0, |moved| compare(&names, &want, &moved[..names.len()]).relative).max(floor);
                     tells = relative > FLOOR_FACTOR * amplified;
                     check.passed &= !tells;
@@ -192,10 +230,10 @@ fn on_runtime<'f>(subject: &Subject<'_>, fills: &'f [(String, Feeds)]) -> Result
         }
         cases.push(Case { name, feeds, want, inner, tells });
     }
-    if is_narrowed(&reported, &reported_ours) && tuned.inputs().iter().any(|input| input.dims.contains(&None)) {
-        elsewhere(subject, &mut *plain, &mut *ours, names.len(), &mut check)?;
+    if is_narrowed(&reported, &reported_ours) && tuned.session.inputs().iter().any(|input| input.dims.contains(&None)) {
+        elsewhere(subject, &mut *plain_session, &mut *ours.session, names.len(), &mut check)?;
     }
-    drop((plain, tuned, ours));
+    drop((plain_session, tuned, ours));
     (check.worst, check.floor) = (worst.relative, floor.relative);
     check.histogram = worst.histogram;
     if let Some(exposed) = &shown {
@@ -307,7 +345,15 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case<'_>], chec
         runtime.open(ModelSource::bytes(bytes), &options.unpacked())
     };
     let level = subject.job.refusal.as_ref().map_or(OptLevel::All, |refusal| refusal.level);
-    let (mut tuned, mut ours) = match (open(&exposed.original, level), open(&exposed.rewritten, OptLevel::All)) {
+    let compared = [Fill::Normal.name(), Fill::Large.name()];
+    let cases: Vec<&Case<'_>> = cases.iter().filter(|case| case.tells && compared.contains(&case.name)).collect();
+    let run = |bytes, level| Ran::of(open(bytes, level)?, cases.iter().map(|case| case.feeds));
+    let ran = std::thread::scope(|scope| {
+        let tuned = scope.spawn(|| run(&exposed.original, level));
+        let ours = run(&exposed.rewritten, OptLevel::All);
+        (joined(tuned), ours)
+    });
+    let (tuned, ours) = match ran {
         (Ok(tuned), Ok(ours)) => (tuned, ours),
         // The further outputs change what the runtime's optimizer finds.
         (Err(RuntimeError::Load { cause, .. }), _) | (_, Err(RuntimeError::Load { cause, .. })) => {
@@ -318,12 +364,11 @@ fn saturation(subject: &Subject<'_>, exposed: &Exposed, cases: &[Case<'_>], chec
     };
     // The declared outputs come first, and were compared before.
     let declared = subject.model().graph().outputs().len();
-    let names: Vec<String> = tuned.outputs()[declared..].iter().map(|o| o.name.clone()).collect();
+    let names: Vec<String> = tuned.session.outputs()[declared..].iter().map(|o| o.name.clone()).collect();
     let (mut worst, mut floor) = (Agreement::default(), Agreement::default());
-    let compared = [Fill::Normal.name(), Fill::Large.name()];
-    for case in cases.iter().filter(|case| case.tells && compared.contains(&case.name)) {
-        let here = compare(&names, &case.inner, &ours.run(case.feeds)?[declared..]);
-        let noise = compare(&names, &case.inner, &tuned.run(case.feeds)?[declared..]);
+    for (case, (by_ours, by_tuned)) in cases.iter().zip(ours.outputs.iter().zip(&tuned.outputs)) {
+        let here = compare(&names, &case.inner, &by_ours[declared..]);
+        let noise = compare(&names, &case.inner, &by_tuned[declared..]);
         if let Some(breach) = here.breach(case.name).filter(|_| noise.breach(case.name).is_none()) {
             check.passed = false;
             check.notes.push(format!("before saturation, fill `{}`: {breach}", case.name));

@@ -235,8 +235,8 @@ impl<'r, 'a> Tuner<'r, 'a> {
             return Ok(());
         }
         match self.choices(Spread { keeps_pieces: false }) {
-            Some(proposal) if self.tried.insert(proposal.key) => self.measure(proposal, Aim::Choices).map(drop),
-            _ => Ok(()),
+            Some(proposal) => self.try_out(proposal, Aim::Choices).map(drop),
+            None => Ok(()),
         }
     }
 
