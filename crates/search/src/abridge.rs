@@ -5,12 +5,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::{NodeId, PatchValue};
+use regraft_ir::NodeId;
 use rustc_hash::FxHashSet;
 
 use crate::engine::{Engine, Matcher, Move};
 use crate::strategy::{Outcome, Script, Strategy};
-use crate::transfer::{Current, Names, Recorded};
+use crate::transfer::{Current, Names, Recorded, pass_over};
 use regraft_ir::Budget;
 
 /// At most so many steps of what another search finds.
@@ -104,18 +104,6 @@ impl Part {
             }
         }
         Some(part)
-    }
-}
-
-/// Has what a move replaced stand for what it put in its place.
-fn pass_over(one: &Recorded, names: &mut Names) {
-    for (old, new) in &one.step.patch().replace {
-        if let PatchValue::New { index, .. } = new
-            && let Some(created) = one.created.get(*index as usize)
-        {
-            let here = names.get(&old.node).copied().unwrap_or(old.node);
-            names.insert(*created, here);
-        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! A graph is cut where few values cross. Within a region, every state that moves inside of it lead to
 //! is visited, cheapest first, until there are no more or a limit is reached. A move that would
 //! change the price of a node outside is left to the next pass, whose cuts are elsewhere: so what
-//! regions save adds up exactly. Regions that look alike are searched once.
+//! regions save adds up exactly. Regions that look alike are searched once. What other searches found is
+//! taken apart by regions, and taken where it saves more.
 //!
 //! With a limited number of steps, they are shared out among the regions such that the sum of what is
 //! saved is largest: a convolution of the regions' savings in (max, +).
@@ -16,6 +17,7 @@ use regraft_ir::{Budget, NodeId};
 
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
+use crate::offers::Offers;
 use crate::region_search::{Curve, Effort, Lore, RegionSearch};
 use crate::regions::{Looks, Regions};
 use crate::strategy::{Outcome, Region, Script, Strategy};
@@ -33,6 +35,8 @@ const ALL: usize = 1000;
 const CANDIDATES: usize = 300_000;
 /// States that its longer sequences visit.
 const DEEP: u64 = 10_000;
+/// Results of other searches that are taken apart by regions, the cheapest first.
+const OFFERS: usize = 4;
 
 /// Searches each region exactly, as far as `states` and `expansions` allow, and adds up what they save;
 /// before that, the whole graph by descents and by a beam, which cross the borders of regions.
@@ -92,6 +96,7 @@ impl Exact {
     ) -> (Outcome, Vec<Region>) {
         let start = engine.depth();
         let mut found = Outcome::of(Script::here(engine));
+        let offers = known.map_or(&[][..], |known| &known.scripts[..known.scripts.len().min(OFFERS)]);
         if let Some(known) = known {
             found.add(Outcome { visited: 0, complete: true, ..known.clone() });
         }
@@ -101,6 +106,7 @@ impl Exact {
             matcher,
             budget,
             moves: Vec::new(),
+            offers,
             solved: Vec::new(),
             lore: Lore::default(),
             found,
@@ -131,6 +137,8 @@ struct Passes<'s, 'e, 'm> {
     budget: &'s mut dyn Budget,
     /// Moves taken so far.
     moves: Vec<Arc<Move>>,
+    /// What other searches found, the cheapest first.
+    offers: &'s [Script],
     /// Regions that were searched.
     solved: Vec<Solved>,
     /// What is known of moves.
@@ -247,6 +255,9 @@ impl Passes<'_, '_, '_> {
         let mut current = Current::of(self.engine, self.matcher);
         let (mut names, mut curves): (Vec<Names>, Vec<Rc<Curve>>) = (Vec::new(), Vec::new());
         let left = self.left();
+        // They start where the first pass does.
+        let offers = if number == 0 && self.moves.is_empty() && left.is_none() { self.offers } else { &[] };
+        let offers = Offers::of(self.engine, &regions, offers);
         for part in 0..regions.parts.len() {
             let (looks, frame) = (regions.looks(self.engine.graph(), part), regions.frame(self.engine.graph(), part));
             let known = self.solved.iter().position(|one| one.looks == looks && one.steps == left);
@@ -257,17 +268,24 @@ impl Passes<'_, '_, '_> {
                 self.solved.len() - 1
             });
             let Solved { curve, first, frame: there, .. } = &self.solved[at];
-            names.push(there.iter().copied().zip(frame).collect());
+            let (mut curve, mut stand_for): (_, Names) = (curve.clone(), there.iter().copied().zip(frame).collect());
+            let (first, saved) = (*first, curve.by_steps.last().map_or(0, |best| best.0));
+            let offered = offers.best((self.engine, self.matcher), (&regions, part), &current);
+            if let Some(more) = offered.filter(|(more, _)| *more > saved) {
+                curve = Rc::new(Curve { by_steps: vec![(0, Vec::new()), more], ..*curve });
+                stand_for.clear();
+            }
+            names.push(stand_for);
             self.complete &= curve.exhausted && !curve.crossed;
             if is_first {
                 let (nodes, graph, prices) = (&regions.parts[part], self.engine.graph(), self.engine.prices());
                 let cost = nodes.iter().map(|id| prices.price(graph, *id)).sum();
                 let saved = curve.by_steps.last().map_or(0, |best| best.0);
-                let states = if known.is_none() { self.found.visited - before } else { self.regions[*first].states };
+                let states = if known.is_none() { self.found.visited - before } else { self.regions[first].states };
                 let complete = curve.exhausted && !curve.crossed;
-                self.regions.push(Region { nodes: nodes.len(), cost, saved, states, alike: known.map(|_| *first), complete });
+                self.regions.push(Region { nodes: nodes.len(), cost, saved, states, alike: known.map(|_| first), complete });
             }
-            curves.push(curve.clone());
+            curves.push(curve);
         }
         for (part, (steps, names)) in share_out(&curves, left).into_iter().zip(names).enumerate() {
             self.take((&regions, part), names, (&curves[part], steps), &mut current);

@@ -34,6 +34,7 @@ pub mod greedy;
 mod lineage;
 pub mod metaflow;
 mod min_cut;
+mod offers;
 mod ordered;
 pub mod portfolio;
 pub mod prune;

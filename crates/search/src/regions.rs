@@ -71,7 +71,12 @@ impl Regions {
 
     /// Whether a node is of this part, or was made since the graph was cut.
     pub(crate) fn owns(&self, part: usize, id: NodeId) -> bool {
-        self.owner.get(id.0 as usize).copied().flatten().is_none_or(|owner| owner == part)
+        self.owner(id).is_none_or(|owner| owner == part)
+    }
+
+    /// The part that a node belongs to, if it did when the graph was cut.
+    pub(crate) fn owner(&self, id: NodeId) -> Option<usize> {
+        self.owner.get(id.0 as usize).copied().flatten()
     }
 
     /// The nodes of a part and those that they read: of two parts that look alike, the ones at the same

@@ -95,6 +95,18 @@ impl Current {
     }
 }
 
+/// Has what a move replaced stand for what it put in its place.
+pub(crate) fn pass_over(one: &Recorded, names: &mut Names) {
+    for (old, new) in &one.step.patch().replace {
+        if let PatchValue::New { index, .. } = new
+            && let Some(created) = one.created.get(*index as usize)
+        {
+            let here = names.get(&old.node).copied().unwrap_or(old.node);
+            names.insert(*created, here);
+        }
+    }
+}
+
 /// Whether a move does what another does where `here` says which node stands for which.
 fn corresponds(there: &Move, step: &Move, here: &impl Fn(NodeId) -> NodeId) -> bool {
     let same = |a: &PatchValue, b: &PatchValue| match (a, b) {

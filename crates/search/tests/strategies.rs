@@ -2,12 +2,16 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{fixtures, network, roofline, shipped};
 use regraft_cost::{CostModel, Ns};
 use regraft_ir::text::inventory;
 use regraft_ir::{Graph, NodeId, OpKind, text};
 use regraft_rules::{Anything, Library, parse};
-use regraft_search::{Backtrack, Budget, Descents, Engine, Exact, Greedy, Matcher, MetaFlow, Outcome, Spread, Steps, Strategy};
+use regraft_search::{
+    Backtrack, Budget, Descents, Engine, Exact, Greedy, Matcher, MetaFlow, Move, Outcome, Script, Spread, Steps, Strategy, all_moves,
+};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -247,6 +251,42 @@ fn what_others_found_is_not_searched_for_again() {
     let after = Exact::default().search_after(&known, &mut engine, &mut Matcher::new(&library, &Anything), &mut || false);
     assert!(after.visited < alone.visited, "{} of {}", after.visited, alone.visited);
     assert!(after.scripts[0].cost <= alone.scripts[0].cost.min(known.scripts[0].cost));
+}
+
+#[test]
+fn of_what_others_found_each_region_takes_what_pays_there() {
+    let library = library(
+        "(rule a (neg ?x) => (abs ?x) (numeric exact)) (rule b (abs ?x) => (relu ?x) (numeric exact))
+         (rule c (relu ?x) => (tanh ?x) (numeric exact)) (rule d (neg ?x) => (exp ?x) (numeric exact))",
+    );
+    let prices = Prices(&[(OpKind::Neg, 100), (OpKind::Abs, 120), (OpKind::Relu, 130), (OpKind::Exp, 150)]);
+    let chain = |from: &str, to: &str| {
+        (0..30).fold(String::new(), |text, at| {
+            let before = if at == 0 { from.to_string() } else { format!("{to}{}", at - 1) };
+            text + &format!("{to}{at} = Sqrt({before}) ")
+        })
+    };
+    let graph = format!("graph (x: f32[4]) {{ {} p = Neg(a29) {} q = Neg(b29) output q }}", chain("x", "a"), chain("p", "b"));
+    let graph = text::parse(&graph).expect("a graph");
+    let mut engine = Engine::new(graph, &prices);
+    let mut matcher = Matcher::new(&library, &Anything);
+    // One negation becomes a Tanh, the other an Exp: as a whole, that pays.
+    let mut moves = Vec::new();
+    for rule in ["a", "b", "c", "d"] {
+        let of_rule = |step: &&Arc<Move>| *library.rules()[step.rule].name == *rule;
+        let step = all_moves(&mut engine, &mut matcher).iter().find(of_rule).cloned().expect("a move");
+        engine.apply(&step);
+        moves.push(step);
+    }
+    let known = Outcome::of(Script { moves, cost: engine.cost(), key: engine.key() });
+    while engine.undo() {}
+    assert!(known.scripts[0].cost < engine.cost());
+    let idle = Exact { states: 1, beam: 0, wide: 0, ahead: 0, expansions: (0, 0), ..Exact::default() };
+    let nothing = Outcome::of(Script::here(&engine));
+    let alone = idle.search_after(&nothing, &mut engine, &mut matcher, &mut || false);
+    assert_eq!(alone.scripts[0].cost, engine.cost(), "by itself, it finds nothing");
+    let found = idle.search_after(&known, &mut engine, &mut matcher, &mut || false);
+    assert_eq!(found.scripts[0].cost, engine.cost() - 90, "the Tanh, and the other negation as it was");
 }
 
 #[test]

@@ -77,11 +77,13 @@ impl Search {
             return vec![self.strategy()];
         }
         let fastest = if learns { SearchKind::Greedy } else { SearchKind::Descents };
-        let mut members: Vec<_> = [fastest, SearchKind::Exact].map(|kind| Search { kind, ..self }.strategy()).into();
+        let mut members = vec![Search { kind: fastest, ..self }.strategy()];
         // A step of equality saturation may be several rewrites.
         if self.steps.is_none() {
             members.push(Box::new(Saturate::small()));
         }
+        // What the others found is taken apart by regions.
+        members.push(Search { kind: SearchKind::Exact, ..self }.strategy());
         members
     }
 
