@@ -60,7 +60,7 @@ const COMPARED: u32 = 8;
 const CHECKED: u32 = 15;
 /// A model whose runs take longer than this is run less often, and than the second even less: a
 /// disturbance that is over within one of many short runs is a small part of a long one.
-const LONG_RUNS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(1)];
+const LONG_RUNS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
 
 /// Whether a run takes so long that it leaves caches as it would find them after any other.
 pub fn is_long(run: Duration) -> bool {
