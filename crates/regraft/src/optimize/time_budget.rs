@@ -31,11 +31,11 @@ const PROGRESS: f64 = 0.003;
 /// profiling the input took. Each opens about as many sessions as profiling does.
 const TRIAL: f64 = 2.0;
 const COMPARISON: f64 = 0.8;
-const CHECK: f64 = 1.8;
+const CHECK: f64 = 1.5;
 /// The least that the check takes besides its runs, and what it takes to start processes with the
 /// input and with the result, in units of what of profiling the input is not repeated runs.
-const CHECK_ONCE: f64 = 3.0;
-const STARTING: f64 = 5.5;
+const CHECK_ONCE: f64 = 2.0;
+const STARTING: f64 = 8.0;
 /// How long writing takes, in units of the time that loading took.
 const WRITING: f64 = 1.3;
 /// Share of a trial spent opening a model, and the runs that a comparison needs to tell candidates
@@ -57,7 +57,7 @@ const ROUNDS: usize = 16;
 
 /// Runs of a model for the first comparison and for the check, at the least.
 const COMPARED: u32 = 8;
-const CHECKED: u32 = 15;
+const CHECKED: u32 = 10;
 /// A model whose runs take longer than this is run less often, and than the second even less: a
 /// disturbance that is over within one of many short runs is a small part of a long one.
 const LONG_RUNS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
@@ -420,10 +420,10 @@ mod tests {
         let one = Duration::from_secs(2);
         assert!(fewest(one) < fewest(Duration::from_millis(500)) && fewest(Duration::from_millis(500)) < fewest(Duration::from_millis(5)));
         budget.profiled(Duration::from_secs(8), Runs { one, all: 4 * one });
-        // Eight runs and thirteen, whatever was profiled.
+        // Eight runs and ten, whatever was profiled.
         assert!(
             budget.comparing(Duration::from_secs(8)) >= one.mul_f64(COMPARISON * 8.0)
-                && budget.checking(Duration::from_secs(8)) >= 13 * one
+                && budget.checking(Duration::from_secs(8)) >= 10 * one
         );
     }
 
