@@ -79,7 +79,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    interrupt::catch("telling what was measured so far");
+    console.catch("telling what was measured so far");
     if args.engine { engine(args, console) } else { models(args, console) }
 }
 
@@ -108,7 +108,7 @@ fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&shown(&report, &shapes, console))?;
     }
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+    Ok(if console.interrupted() { Exit::Interrupted } else { Exit::Done })
 }
 
 fn shown(report: &BenchReport, shapes: &str, console: &Console) -> String {
@@ -188,7 +188,7 @@ fn engine(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if !result.restored {
         return Err(Failure::new("undoing did not restore the engine's key or cost").hint("this is a defect of regraft, please report it"));
     }
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+    Ok(if console.interrupted() { Exit::Interrupted } else { Exit::Done })
 }
 
 /// `1234567` as `1,234,567`.

@@ -8,7 +8,6 @@ use regraft_ir::Trust;
 
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::interrupt;
 use crate::progress::Progress;
 use regraft::certificate::Source;
 use regraft::check::{self, CheckReport, CheckRequest, Run};
@@ -127,7 +126,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         require: args.require,
         ..CheckRequest::new(&args.a, &args.b)
     };
-    interrupt::catch("telling what was compared so far");
+    console.catch("telling what was compared so far");
     let report = {
         let mut progress = Progress::new(console);
         check::check(&request, &mut progress)?
@@ -138,7 +137,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.print(&shown(&report, console))?;
     }
     let enough = args.require.is_none_or(|required| report.satisfies(required));
-    Ok(match (report.same && enough, interrupt::requested()) {
+    Ok(match (report.same && enough, console.interrupted()) {
         (false, _) => Exit::Unmet,
         (true, true) => Exit::Interrupted,
         (true, false) => Exit::Done,

@@ -1,7 +1,7 @@
 //! The grammar of the command line, and the dispatch of commands.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -9,7 +9,8 @@ use regraft::Failure;
 
 use crate::console::{self, Console};
 use crate::exit::Exit;
-use crate::{bench, check, compare, cost, egraph, explain, optimize, rules, usage, zoo};
+use crate::host::{Call, Caller, Host};
+use crate::{bench, check, compare, cost, egraph, explain, optimize, report, rules, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -50,6 +51,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Compare(Box<compare::Args>),
     Explain(explain::Args),
+    Report(report::Args),
     #[command(subcommand)]
     Rules(rules::Command),
     #[command(subcommand)]
@@ -63,28 +65,46 @@ enum Command {
     StartUp,
 }
 
-/// The command that `optimize` gives to processes of their own.
+/// The command that `optimize` gives to processes of their own, which load a model and tell what that
+/// takes.
 pub const START_UP: &str = "start-up";
 
-/// Runs the command given by this process's arguments.
-pub fn run() -> ExitCode {
-    let args = shorthand(std::env::args_os().collect());
-    let cli = match Cli::try_parse_from(&args) {
+/// Runs a command in a terminal.
+pub fn run(call: Call) -> Exit {
+    let call = Call { arguments: shorthand(call.arguments), ..call };
+    let cli = match Cli::try_parse_from(&call.arguments) {
         Ok(cli) => cli,
-        Err(error) => return usage::report(&error, &Cli::command(), &args).into(),
+        Err(error) => return usage::report(&error, &Cli::command(), &call.arguments),
     };
     // What is to be measured runs as it would elsewhere.
     if !matches!(cli.command, Command::StartUp) {
         regraft_runtime::keep_freed_memory();
     }
-    let console = cli.console.clone();
+    let console = Console { caller: Caller::of(call, None), ..cli.console };
     match guarded(|| dispatch(cli.command, &console)) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => exit,
         Err(failure) => {
             console::error(&failure);
-            Exit::Failed.into()
+            Exit::Failed
         }
     }
+}
+
+/// Runs a command for a program. Signals are left to it; freed memory is kept while the command runs.
+///
+/// # Errors
+///
+/// What [`run`] reports with exit code 2.
+pub fn call(call: Call, host: Arc<dyn Host>) -> Result<Exit, Failure> {
+    let cli = match Cli::try_parse_from(&call.arguments) {
+        Ok(cli) => cli,
+        Err(error) => return Err(usage::mistake(&error, &Cli::command(), &call.arguments)),
+    };
+    let console = Console { caller: Caller::of(call, Some(host)), ..cli.console };
+    regraft_runtime::keep_freed_memory();
+    let done = guarded(|| dispatch(cli.command, &console));
+    regraft_runtime::return_freed_memory();
+    done
 }
 
 fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
@@ -94,6 +114,7 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Bench(args) => bench::run(&args, console),
         Command::Compare(args) => compare::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
+        Command::Report(args) => report::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),
         Command::Egraph(command) => egraph::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),
@@ -117,7 +138,7 @@ fn shorthand(mut args: Vec<OsString>) -> Vec<OsString> {
 /// Turns a panic of this program into an ordinary error. `RUST_BACKTRACE` shows its location as
 /// usual.
 fn guarded(work: impl FnOnce() -> Result<Exit, Failure>) -> Result<Exit, Failure> {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|v| v == "0") {
         let seen = seen.clone();

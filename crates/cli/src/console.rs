@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use regraft::error::Failure;
 
+use crate::host::{Caller, Host};
+use crate::interrupt;
+
 /// How much to say; the same for all commands.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Console {
@@ -19,6 +22,9 @@ pub struct Console {
     /// How to show progress on standard error
     #[arg(long, global = true, value_name = "HOW", default_value = "auto")]
     pub progress: ProgressKind,
+    /// Who called the command.
+    #[arg(skip)]
+    pub(crate) caller: Caller,
 }
 
 /// How progress is shown.
@@ -35,8 +41,25 @@ pub enum ProgressKind {
 }
 
 impl Console {
+    /// Turns Ctrl-C into a request to finish from now on; `promise` tells the user what happens next. A
+    /// host has its own way.
+    pub fn catch(&self, promise: &'static str) {
+        if self.caller.host().is_none() {
+            interrupt::catch(promise);
+        }
+    }
+
+    /// Whether the command is to finish with what there is.
+    pub fn interrupted(&self) -> bool {
+        self.caller.host().map_or_else(interrupt::requested, Host::interrupted)
+    }
+
     /// Prints a result. A closed pipe is not an error.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
+        if let Some(host) = self.caller.host() {
+            host.print(text);
+            return Ok(());
+        }
         let mut out = io::stdout().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
@@ -54,7 +77,9 @@ impl Console {
 
     /// Prints a warning: something odd that is not an error.
     pub fn warn(&self, text: &str) {
-        if !self.quiet {
+        if let Some(host) = self.caller.host() {
+            host.warn(&Failure::new(text).cause);
+        } else if !self.quiet {
             line(&format!("regraft: warning: {}", Failure::new(text).cause));
         }
     }

@@ -1,13 +1,13 @@
 //! `regraft explain`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::console::Console;
 use crate::exit::Exit;
 use regraft::diff::Diff;
 use regraft::error::Failure;
 use regraft::render::{self, lines, plain_table};
-use regraft::report::{Report, SCHEMA};
+use regraft::report::Report;
 use regraft::units::show_bytes;
 
 /// Names listed per kind of change without -v.
@@ -52,7 +52,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Done);
     }
-    let report = read(&find(args)?)?;
+    let report = Report::read(&Report::of(&args.subject, args.report.as_deref())?)?;
     if args.json {
         console.json(&report)?;
     } else if console.quiet {
@@ -61,43 +61,6 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.print(&format!("{}\n{}\n{}", render::table(&report), render::details(&report), render::verdict(&report, &[])))?;
     }
     Ok(Exit::Done)
-}
-
-/// The report of the subject.
-fn find(args: &Args) -> Result<PathBuf, Failure> {
-    if let Some(report) = &args.report {
-        return Ok(report.clone());
-    }
-    if args.subject.extension().is_none_or(|e| e != "onnx") {
-        return Ok(args.subject.clone());
-    }
-    if !args.subject.is_file() {
-        return Err(Failure::new(format!("there is no file {}", args.subject.display())).hint("check the path"));
-    }
-    let mut long = args.subject.clone().into_os_string();
-    long.push(".report.json");
-    let places = [args.subject.with_extension("report.json"), PathBuf::from(long)];
-    places.iter().find(|p| p.is_file()).cloned().ok_or_else(|| {
-        let failure = Failure::new(format!("{} has no report beside it ({})", args.subject.display(), places[0].display()));
-        failure.hint("write one with `regraft optimize --report FILE`, or name the input too: `regraft explain IN OUT`")
-    })
-}
-
-fn read(path: &Path) -> Result<Report, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path"))?;
-    let alien = |why: &dyn std::fmt::Display| {
-        Failure::new(format!("{} is no report: {why}", path.display())).hint("name a file that `regraft optimize --report` wrote")
-    };
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| alien(&e))?;
-    match value.get("schema").and_then(serde_json::Value::as_u64) {
-        Some(schema) if schema == u64::from(SCHEMA) => serde_json::from_value(value).map_err(|e| alien(&e)),
-        Some(schema) => {
-            let failure = Failure::new(format!("{} has layout {schema}, this version reads {SCHEMA}", path.display()));
-            Err(failure.hint("use the version of regraft that wrote it"))
-        }
-        None => Err(alien(&"it names no layout")),
-    }
 }
 
 fn differences(diff: &Diff, all: bool) -> String {

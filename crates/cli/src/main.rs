@@ -1,25 +1,9 @@
-//! The `regraft` command: arguments in, exit code out. All work is done by the libraries.
-
-mod bench;
-mod check;
-mod command;
-mod compare;
-mod console;
-mod corpus;
-mod cost;
-mod egraph;
-mod exit;
-mod explain;
-mod interrupt;
-mod optimize;
-mod priced;
-mod progress;
-mod rules;
-mod search;
-mod usage;
-mod zoo;
+//! The `regraft` command.
 
 use std::process::ExitCode;
+
+use regraft_cli::{Call, START_UP};
+use regraft_runtime::Starter;
 
 /// Searches make many small objects, and the reference executor large ones in turn: it takes a fifth
 /// less time than the system's. The runtime keeps its own.
@@ -27,5 +11,6 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    command::run()
+    let starter = std::env::current_exe().ok().map(|program| Starter { program, arguments: vec![START_UP.into()] });
+    regraft_cli::run(Call { arguments: std::env::args_os().collect(), starter }).into()
 }

@@ -7,12 +7,9 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
-use regraft_runtime::Starter;
 
-use crate::command::START_UP;
 use crate::console::{Console, to_json};
 use crate::exit::Exit;
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::search::Search;
 use regraft::certificate::beside;
@@ -141,6 +138,12 @@ pub struct Args {
     /// same bytes
     #[arg(long, help_heading = "Search")]
     frozen: bool,
+    /// Time nothing: make each rewrite that gains under the price list, and check the result
+    ///
+    /// Prices are those of the analytic roofline. What is written depends on the model and the options
+    /// alone.
+    #[arg(long, conflicts_with = "frozen", help_heading = "Search")]
+    untimed: bool,
     /// More rules, beside the shipped ones
     #[arg(long, value_name = "FILE", help_heading = "Rules")]
     rules: Vec<PathBuf>,
@@ -220,7 +223,7 @@ fn parse_ratio(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
-    let request = request(args)?;
+    let request = request(args, console)?;
     // Reading first: of two mistakes, report the one in the input.
     if request.input.is_file() && is_same(&request.input, &request.output) && !args.force_overwrite {
         let failure = Failure::new(format!("{} is the input itself, and would be overwritten", request.output.display()));
@@ -248,7 +251,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         let failure = Failure::new(format!("no certificate {} of a result that is no file", path.display()));
         return Err(failure.hint("name a file with -o, or leave --certificate out"));
     }
-    interrupt::catch("writing the best valid model so far");
+    console.catch("writing the best valid model so far");
     let report = {
         let mut progress = Progress::new(console);
         regraft::optimize::optimize(&request, &mut progress)?
@@ -274,7 +277,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     })
 }
 
-fn request(args: &Args) -> Result<Request, Failure> {
+fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
     let Target::Onnxruntime = args.target;
     let output = match args.output.as_ref().or(args.out.as_ref()) {
         Some(path) => path.clone(),
@@ -288,14 +291,14 @@ fn request(args: &Args) -> Result<Request, Failure> {
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
         search: args.search.limited(args.steps),
-        cost: args.cost.into(),
+        cost: if args.untimed { CostKind::Roofline } else { args.cost.into() },
         budget: args.budget,
         threads: args.threads.map(usize::from),
         seed: args.seed,
         rules: Choice { files: args.rules.clone(), deny: args.deny.clone(), allow: args.allow.clone(), require: args.require },
         min_speedup: args.min_speedup,
         limits: Limits { load: args.max_load, memory: args.max_memory },
-        starter: std::env::current_exe().ok().map(|program| Starter { program, arguments: vec![START_UP.into()] }),
+        starter: console.caller.starter.clone(),
         allow_growth: args.allow_growth,
         opset: args.opset,
         memory: args.memory,
@@ -303,7 +306,8 @@ fn request(args: &Args) -> Result<Request, Failure> {
         runtime_library: args.runtime_library.clone(),
         cost_store: args.cost_store.clone(),
         frozen: args.frozen,
-        reproduce: command_line(std::env::args_os().skip(1)),
+        untimed: args.untimed,
+        reproduce: command_line(console.caller.arguments.iter().skip(1).cloned()),
         ..Request::new(&args.input, output)
     })
 }

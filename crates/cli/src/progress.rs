@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::console::{self, Console, ProgressKind};
+use crate::host::{Caller, Host};
 use crate::interrupt;
 use regraft::optimize::{Observer, Phase};
 
@@ -17,12 +18,14 @@ pub struct Progress {
     kind: ProgressKind,
     start: Instant,
     bar: Option<ProgressBar>,
+    caller: Caller,
 }
 
 impl Progress {
     /// Progress in the form the user chose.
     pub fn new(console: &Console) -> Progress {
-        let kind = if console.quiet { ProgressKind::None } else { console.progress };
+        let caller = console.caller.clone();
+        let kind = if console.quiet || caller.host.is_some() { ProgressKind::None } else { console.progress };
         let bar = (kind == ProgressKind::Auto && std::io::stderr().is_terminal()).then(|| {
             let style =
                 ProgressStyle::with_template("{spinner} {elapsed:>4} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -30,12 +33,15 @@ impl Progress {
             bar.enable_steady_tick(REDRAW);
             bar
         });
-        Progress { kind, start: Instant::now(), bar }
+        Progress { kind, start: Instant::now(), bar, caller }
     }
 
     /// Reports that a step begins.
     pub fn step(&mut self, phase: &str, detail: &str) {
         let elapsed = self.start.elapsed().as_secs_f64();
+        if let Some(host) = self.caller.host() {
+            host.step(phase, detail);
+        }
         match self.kind {
             ProgressKind::Auto => {
                 if let Some(bar) = &self.bar {
@@ -66,6 +72,6 @@ impl Observer for Progress {
     }
 
     fn interrupted(&self) -> bool {
-        interrupt::requested()
+        self.caller.host().map_or_else(interrupt::requested, Host::interrupted)
     }
 }

@@ -20,10 +20,15 @@ pub fn report(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -
             Exit::Failed
         }
         _ => {
-            console::error(&failure(&error.to_string(), &command(grammar, args)));
+            console::error(&mistake(error, grammar, args));
             Exit::Failed
         }
     }
+}
+
+/// What is wrong with `args` (the program's name first).
+pub fn mistake(error: &clap::Error, grammar: &clap::Command, args: &[OsString]) -> Failure {
+    failure(&error.to_string(), &command(grammar, args))
 }
 
 /// The command named by the first words: `regraft zoo emit`.

@@ -10,7 +10,7 @@
 //! | to do | use |
 //! |---|---|
 //! | optimize a model file | [`optimize()`], with a [`Request`](optimize::Request) |
-//! | show what was done | [`render`], from a [`Report`](report::Report) |
+//! | show what was done | [`render`], from a [`Report`](report::Report); [`page`](page::page()) as HTML |
 //! | tell whether two models are the same | [`check()`] |
 //! | time models against each other | [`bench()`] |
 //! | see what differs between two model files | [`diff()`] |
@@ -47,6 +47,7 @@ pub mod histogram;
 pub mod layouts;
 pub mod limits;
 pub mod optimize;
+pub mod page;
 mod plain;
 mod priced;
 pub mod ranges;

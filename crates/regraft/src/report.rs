@@ -1,12 +1,15 @@
 //! The report of a run: what `--json` and `--report` print, and what the table and the verdict line
 //! are made from.
 
+use std::path::{Path, PathBuf};
+
 use regraft_ir::Trust;
 use regraft_rules::Numeric;
 use regraft_runtime::Startup;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::Open;
+use crate::error::Failure;
 use crate::histogram::Histogram;
 use crate::refused::Refused;
 
@@ -112,6 +115,54 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// The command that reproduces the run.
     pub reproduce: String,
+}
+
+impl Report {
+    /// The file of a report: the one named, or a subject that is no model, or the one beside a model.
+    ///
+    /// # Errors
+    ///
+    /// There is no such model, or none beside it.
+    pub fn of(subject: &Path, named: Option<&Path>) -> Result<PathBuf, Failure> {
+        if let Some(report) = named {
+            return Ok(report.to_path_buf());
+        }
+        if subject.extension().is_none_or(|e| e != "onnx") {
+            return Ok(subject.to_path_buf());
+        }
+        if !subject.is_file() {
+            return Err(Failure::new(format!("there is no file {}", subject.display())).hint("check the path"));
+        }
+        let mut long = subject.as_os_str().to_os_string();
+        long.push(".report.json");
+        let places = [subject.with_extension("report.json"), PathBuf::from(long)];
+        places.iter().find(|p| p.is_file()).cloned().ok_or_else(|| {
+            let failure = Failure::new(format!("{} has no report beside it ({})", subject.display(), places[0].display()));
+            failure.hint("write one with `regraft optimize --report FILE`, or name the input too: `regraft explain IN OUT`")
+        })
+    }
+
+    /// Reads a report.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is no report, or is one of another version.
+    pub fn read(path: &Path) -> Result<Report, Failure> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path"))?;
+        let alien = |why: &dyn std::fmt::Display| {
+            Failure::new(format!("{} is no report: {why}", path.display())).hint("name a file that `regraft optimize --report` wrote")
+        };
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| alien(&e))?;
+        match value.get("schema").and_then(serde_json::Value::as_u64) {
+            Some(schema) if schema == u64::from(SCHEMA) => serde_json::from_value(value).map_err(|e| alien(&e)),
+            Some(schema) => {
+                let failure = Failure::new(format!("{} has layout {schema}, this version reads {SCHEMA}", path.display()));
+                Err(failure.hint("use the version of regraft that wrote it"))
+            }
+            None => Err(alien(&"it names no layout")),
+        }
+    }
 }
 
 /// End-to-end time of one model.

@@ -17,6 +17,7 @@ mod freeze;
 mod messages;
 mod models;
 mod optimize;
+mod report;
 mod rules;
 mod run;
 #[path = "../../../foreign/tests/skipped/mod.rs"]

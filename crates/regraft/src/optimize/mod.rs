@@ -78,6 +78,7 @@ pub use request::{CostKind, Request, STEPS, Search, SearchKind};
 pub use savings::{Networks, Paid, SavingsRequest};
 pub use script::{Rewrite, Rewritten};
 pub use standing::MARGIN;
+pub(crate) use tune::place as place_of;
 pub use tune::{Bodies, Inside, Proposal, Proposals, everywhere, propose, rewrite_bodies, scramble};
 pub(crate) use verify::{BLURRED, FLOOR_FACTOR, before_saturation};
 pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};

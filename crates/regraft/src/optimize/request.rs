@@ -176,6 +176,9 @@ pub struct Request {
     pub cost_store: Option<PathBuf>,
     /// Use the store as is: measure nothing, and decide by its contents.
     pub frozen: bool,
+    /// Time nothing: make each rewrite that gains under the price list of [`cost`](Self::cost), which no
+    /// measurement corrects.
+    pub untimed: bool,
     /// The command line, for the report.
     pub reproduce: String,
 }
@@ -208,6 +211,7 @@ impl Request {
             starter: None,
             cost_store: None,
             frozen: false,
+            untimed: false,
             reproduce,
         }
     }

@@ -47,7 +47,9 @@ pub fn write(run: &mut Run<'_>, decision: &Decision) -> Result<Output, Failure> 
     };
     let certificate = certify(run, trails)?;
     let record = std::mem::take(&mut run.record);
-    record.keep(run.job, run.evaluator.prices_mut(), &decision.comparison.candidates, decision.winner())?;
+    if !request.untimed {
+        record.keep(run.job, run.evaluator.prices_mut(), &decision.comparison.candidates, decision.winner())?;
+    }
     Ok(Output { bytes, nodes, certificate })
 }
 

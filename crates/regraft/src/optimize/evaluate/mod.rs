@@ -107,7 +107,7 @@ pub trait Evaluator {
 pub fn evaluator(job: &Job) -> Result<Box<dyn Evaluator + '_>, Failure> {
     let sizes: Vec<&Sizes> = job.bindings.iter().map(|binding| &binding.sizes).collect();
     let prices = Prices::open(&job.request, (&*job.runtime, job.threads), &sizes, &job.input.graph)?;
-    Ok(if job.memory.is_tight() {
+    Ok(if job.memory.is_tight() || job.request.untimed {
         Box::new(Listed::new(job, prices)?)
     } else if job.request.frozen {
         Box::new(Frozen::new(job, prices))

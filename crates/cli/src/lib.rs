@@ -1,0 +1,28 @@
+//! The commands of `regraft`: arguments in, exit code out. All work is done by the libraries.
+//!
+//! [`run`] is the command in a terminal; [`call`] is the same for programs.
+
+mod bench;
+mod check;
+mod command;
+mod compare;
+mod console;
+mod corpus;
+mod cost;
+mod egraph;
+mod exit;
+mod explain;
+mod host;
+mod interrupt;
+mod optimize;
+mod priced;
+mod progress;
+mod report;
+mod rules;
+mod search;
+mod usage;
+mod zoo;
+
+pub use command::{START_UP, call, run};
+pub use exit::Exit;
+pub use host::{Call, Host};

@@ -1,0 +1,74 @@
+//! `regraft report`, and `optimize --untimed`.
+
+use crate::models::convolutional;
+use crate::run::{Bench, has_runtime};
+
+/// The text between two others.
+fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
+    let from = text.split_once(start).unwrap_or_else(|| panic!("no `{start}`")).1;
+    from.split_once(end).unwrap_or_else(|| panic!("no `{end}`")).0
+}
+
+#[test]
+fn a_report_is_one_page_that_needs_no_other() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    bench.ok("optimize m.onnx -o fast.onnx --untimed --report fast.report.json");
+    let said = bench.ok("report fast.onnx -o page.html");
+    assert!(said.starts_with("page.html: "), "{said}");
+    let page = String::from_utf8(bench.read("page.html")).expect("text");
+    for part in ["<title>fast.onnx · Regraft</title>", "Where the time goes", "<td>Conv</td>", "Rules by gain", "What was not done"] {
+        assert!(page.contains(part), "no `{part}`");
+    }
+    // Nothing is fetched.
+    let style = between(&page, "<style>", "</style>");
+    assert!(
+        !["src=", "@import", "url(", "<link", "<img"].iter().any(|part| page.replace(style, "").contains(part) || style.contains(part))
+    );
+    let changes: serde_json::Value = serde_json::from_str(between(&page, "id=\"changes-data\">", "</script>")).expect("JSON");
+    let report = bench.json("explain fast.onnx --json");
+    let rewrites = report["applied"].as_array().map_or(0, Vec::len);
+    let shown =
+        |key: &str| changes.as_array().expect("a list").iter().any(|change| change[key]["nodes"].as_array().is_some_and(|n| !n.is_empty()));
+    assert!(rewrites > 0 && shown("before") && shown("after"), "{changes}");
+    // Every gain is that of one change.
+    let gains =
+        |list: &serde_json::Value| list.as_array().expect("a list").iter().map(|one| one["gain_ns"].as_i64().expect("a gain")).sum::<i64>();
+    assert_eq!(gains(&changes), gains(&report["applied"]));
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    bench.ok("optimize m.onnx -o fast.onnx --untimed --no-certificate --report r.json");
+    std::fs::remove_file(bench.path("m.onnx")).expect("it is there");
+    bench.ok("report r.json -o page.html");
+    let page = String::from_utf8(bench.read("page.html")).expect("text");
+    assert!(page.contains("The changes are not known: no certificate was written.") && page.contains("No profile: "), "{page}");
+    bench.fails("report none.onnx", &["there is no file none.onnx"]);
+    bench.fails("report fast.onnx", &["fast.onnx has no report beside it"]);
+    bench.fails("report r.json -o r.json", &["r.json", "-o"]);
+}
+
+#[test]
+fn untimed_results_depend_on_the_model_alone() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    bench.ok("optimize m.onnx -o a.onnx --untimed --cost-store a.sqlite");
+    bench.ok("optimize m.onnx -o b.onnx --untimed --cost-store b.sqlite --seed 3");
+    bench.ok("optimize m.onnx -o c.onnx --untimed --cost-store a.sqlite");
+    assert!(bench.read("a.onnx") == bench.read("b.onnx") && bench.read("a.onnx") == bench.read("c.onnx"));
+    assert!(bench.read("a.onnx") != bench.read("m.onnx"));
+    bench.ok("check m.onnx a.onnx --require bounded");
+    bench.fails("optimize m.onnx -o a.onnx --untimed --frozen", &["--untimed", "--frozen"]);
+}
