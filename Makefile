@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt bench bench-quick bench-models stability costmodel table generated-rules clean
+.PHONY: help demo test wheel fmt bench bench-quick bench-models stability costmodel table generated-rules clean
 
 # Models to bench, as a pattern of names: `make bench ONLY='ppocr-*'`.
 ONLY ?= *
@@ -20,6 +20,9 @@ demo: ## set up, build, and optimize a real model (PP-OCRv4 text recognition) in
 
 test: ## set up, then format check, lints and all tests
 	scripts/test.sh
+
+wheel: ## build the Python package into dist/, and test it in an empty environment
+	scripts/wheel.sh
 
 fmt: ## format the sources
 	cargo fmt --all

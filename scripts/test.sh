@@ -17,6 +17,7 @@ cargo fmt --all --check
 cargo clippy --workspace --all-targets --quiet -- --deny warnings
 status=0
 scripts/with-runtime.sh cargo test --workspace || status=$?
+scripts/wheel.sh --quick || status=$?
 sort -u "$REGRAFT_SKIPPED"
 echo "skipped: $(sort -u "$REGRAFT_SKIPPED" | wc -l) tests"
 exit "$status"

@@ -1,0 +1,16 @@
+"""The command `regraft`, and `python -m regraft`."""
+
+import sys
+
+from ._regraft import run
+from .command import INTERPRETER, find_runtime
+
+
+def main() -> int:
+    """Runs the command of this process's arguments; returns its exit code."""
+    find_runtime()
+    return run(sys.argv[1:], INTERPRETER)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
