@@ -8,10 +8,12 @@ use regraft_ir::Trust;
 
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::junit::junit;
 use crate::progress::Progress;
 use regraft::certificate::Source;
 use regraft::check::{self, CheckReport, CheckRequest, Run};
 use regraft::error::Failure;
+use regraft::file::{check_writable, write_atomic};
 use regraft::optimize::TOLERANCE;
 use regraft::render::{agreement, difference, lines, plain_table, seconds};
 use regraft::units::{FreezeArg, ShapeArg, parse_bind, parse_freeze, parse_shape};
@@ -89,6 +91,9 @@ pub struct Args {
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
+    /// Also write the report as JUnit XML, for servers that show tests
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -126,6 +131,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         require: args.require,
         ..CheckRequest::new(&args.a, &args.b)
     };
+    args.junit.as_deref().map_or(Ok(()), |path| check_writable(path, "--junit"))?;
     console.catch("telling what was compared so far");
     let report = {
         let mut progress = Progress::new(console);
@@ -137,6 +143,9 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         console.print(&shown(&report, console))?;
     }
     let enough = args.require.is_none_or(|required| report.satisfies(required));
+    if let Some(path) = &args.junit {
+        write_atomic(path, junit(&report, &verdict(&report), enough).as_bytes())?;
+    }
     Ok(match (report.same && enough, console.interrupted()) {
         (false, _) => Exit::Unmet,
         (true, true) => Exit::Interrupted,

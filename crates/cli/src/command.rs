@@ -10,7 +10,7 @@ use regraft::Failure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::host::{Call, Caller, Host};
-use crate::{bench, check, compare, cost, egraph, explain, optimize, report, rules, usage, zoo};
+use crate::{bench, check, compare, cost, egraph, explain, optimize, report, rules, shell, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -60,6 +60,8 @@ enum Command {
     Zoo(zoo::Command),
     #[command(subcommand)]
     Cost(cost::Command),
+    Completions(shell::Completions),
+    Manual(shell::Manual),
     /// Load a model in a process of its own, and tell what that takes; read from standard input
     #[command(name = START_UP, hide = true)]
     StartUp,
@@ -119,6 +121,8 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Egraph(command) => egraph::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),
         Command::Cost(command) => cost::run(&command, console),
+        Command::Completions(args) => shell::completions(&args, Cli::command(), console),
+        Command::Manual(args) => shell::manual(&args, Cli::command(), console),
         Command::StartUp => {
             regraft_runtime::answer(&mut std::io::stdin().lock(), &mut std::io::stdout().lock()).map_err(Failure::new)?;
             Ok(Exit::Done)

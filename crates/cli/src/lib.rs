@@ -14,12 +14,14 @@ mod exit;
 mod explain;
 mod host;
 mod interrupt;
+mod junit;
 mod optimize;
 mod priced;
 mod progress;
 mod report;
 mod rules;
 mod search;
+mod shell;
 mod usage;
 mod zoo;
 

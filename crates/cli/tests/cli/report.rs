@@ -72,3 +72,20 @@ fn untimed_results_depend_on_the_model_alone() {
     bench.ok("check m.onnx a.onnx --require bounded");
     bench.fails("optimize m.onnx -o a.onnx --untimed --frozen", &["--untimed", "--frozen"]);
 }
+
+#[test]
+fn a_check_is_a_test_suite() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    bench.write("other.onnx", crate::models::mlp("4").bytes());
+    bench.ok("check m.onnx m.onnx --junit same.xml");
+    let same = String::from_utf8(bench.read("same.xml")).expect("text");
+    assert!(same.contains("<testsuite name=\"regraft check m.onnx m.onnx\"") && same.contains("failures=\"0\""), "{same}");
+    assert_eq!(bench.run("check m.onnx other.onnx --junit different.xml").code, Some(1));
+    let different = String::from_utf8(bench.read("different.xml")).expect("text");
+    assert!(different.contains("failures=\"1\"") && different.contains("<failure message=\"different: "), "{different}");
+    bench.fails("check m.onnx m.onnx --junit none/same.xml", &["none/same.xml", "--junit"]);
+}

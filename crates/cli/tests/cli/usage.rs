@@ -3,12 +3,15 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 27] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
     ("bench", "--engine"),
     ("explain", "report"),
+    ("report", "--no-profile"),
+    ("completions", "SHELL"),
+    ("manual", "COMMAND"),
     ("rules", "exercise"),
     ("rules list", "--numeric"),
     ("rules explain", "NAME"),
@@ -78,4 +81,18 @@ fn nothing_asked_for_is_a_mistake_too() {
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "`{words}`");
         assert!(ended.err.contains("Usage: regraft"), "`{words}`: {}", ended.err);
     }
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = bench.ok(&format!("completions {shell}"));
+        assert!(["optimize", "report", "--min-speedup"].iter().all(|word| text.contains(word)), "{shell}");
+    }
+    assert!(bench.ok("manual").starts_with(".ie") || bench.ok("manual").contains(".TH"));
+    let page = bench.ok("manual rules list");
+    assert!(page.contains("SYNOPSIS") && page.contains("json"), "{page}");
+    bench.fails("manual magic", &["there is no command `magic`", "regraft --help"]);
+    bench.fails("completions magic", &["magic"]);
 }

@@ -32,14 +32,14 @@ impl Page<'_> {
         let verdict = render::verdict(report, &[]);
         let verdict = verdict.strip_prefix("verdict: ").unwrap_or(&verdict);
         // At the end of the page.
-        let verdict = verdict.strip_suffix(&format!(" · {}", report.reproduce)).unwrap_or(verdict);
+        let verdict = verdict.strip_suffix(&format!(" · {}", report.reproduce)).unwrap_or(verdict).replace(" (-v says why)", "");
         let mut text = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p class=\"verdict\">{}</p>\n",
             escaped(&title),
             escaped(&report.input),
-            escaped(verdict),
+            escaped(&verdict),
         );
         let parts = [
             ("summary", "Before and after", self.summary()),

@@ -87,7 +87,8 @@ fn rows(before: &[Kernel], after: &[Kernel], key: &dyn Fn(&Kernel) -> String) ->
 /// How many parts of a name tell blocks apart: as many as make the most blocks that can still be read.
 fn depth(kernels: &[Kernel]) -> usize {
     let count = |depth: usize| kernels.iter().map(|(_, name, _)| block(name, depth)).collect::<std::collections::BTreeSet<_>>().len();
-    (1..6).rev().find(|depth| (2..=BLOCKS).contains(&count(*depth))).unwrap_or(0)
+    let telling = (1..6).map(|depth| (count(depth), depth)).filter(|(count, _)| (2..=BLOCKS).contains(count));
+    telling.max_by_key(|(count, depth)| (*count, std::cmp::Reverse(*depth))).map_or(0, |(_, depth)| depth)
 }
 
 /// The first parts of a node's name, as exporters write them: `/encoder/layer.3/..`.
@@ -104,7 +105,7 @@ mod tests {
     fn names_tell_of_blocks() {
         let kernel = |name: &str| ("Conv".to_string(), name.to_string(), 1.0);
         let before = [kernel("/net/layer.0/conv/Conv"), kernel("/net/layer.1/conv/Conv"), kernel("/net/layer.1/conv/Relu")];
-        assert_eq!(depth(&before), 3);
+        assert_eq!(depth(&before), 2);
         assert_eq!(block("/net/layer.0/conv/Conv", 2), "net/layer.0");
         assert_eq!(depth(&[kernel("a"), kernel("b")]), 0);
         let rows = rows(&before, &before[..1], &|(_, name, _)| block(name, 2));
