@@ -7,7 +7,11 @@ use regraft::check::{CheckReport, Run};
 /// One test suite: the verdict, and each comparison of outputs.
 pub fn junit(report: &CheckReport, verdict: &str, met: bool) -> String {
     let groups = [("output", &report.runs), ("before saturation", &report.before_saturation), ("reference executor", &report.reference)];
-    let mut cases = vec![case("models are the same", report.seconds, (!(report.same && met)).then(|| verdict.to_string()))];
+    let mut cases = vec![case(
+        "models are the same",
+        report.seconds,
+        (!(report.same && met)).then(|| verdict.trim_start_matches("verdict: ").to_string()),
+    )];
     for (place, runs) in groups {
         cases.extend(runs.iter().map(|run| compared(place, run)));
     }

@@ -39,9 +39,9 @@ pub fn manual(args: &Manual, mut grammar: clap::Command, console: &Console) -> R
     grammar.build();
     let mut at = &grammar;
     for name in &args.command {
-        at = at.find_subcommand(name).ok_or_else(|| {
-            Failure::new(format!("there is no command `{}`", args.command.join(" "))).hint("`regraft --help` lists all")
-        })?;
+        at = at
+            .find_subcommand(name)
+            .ok_or_else(|| Failure::new(format!("there is no command `{}`", args.command.join(" "))).hint("`regraft --help` lists all"))?;
     }
     let mut text = Vec::new();
     clap_mangen::Man::new(at.clone()).render(&mut text).map_err(Failure::new)?;
