@@ -202,6 +202,34 @@ fn text_outputs_are_refused_but_can_be_timed() {
 }
 
 #[test]
+fn optional_outputs_are_refused() {
+    use regraft_onnx::proto::{TypeProto, type_proto};
+    let runtime = runtime_or_skip!();
+    let tensor = value("x", 1, &["2"]).r#type.expect("a type");
+    let mut absent = node("Optional", "o", &[], &["y"]);
+    absent.attribute.push(AttributeProto {
+        name: Some("type".to_owned()),
+        r#type: Some(AttributeType::TypeProto as i32),
+        tp: Some(tensor.clone()),
+        ..AttributeProto::default()
+    });
+    let optional = type_proto::Value::OptionalType(Box::new(type_proto::Optional { elem_type: Some(Box::new(tensor)) }));
+    let output = ValueInfoProto {
+        name: Some("y".to_owned()),
+        r#type: Some(TypeProto { value: Some(optional), ..TypeProto::default() }),
+        ..ValueInfoProto::default()
+    };
+    let mut proto = model(vec![absent], vec![], vec![value("x", 1, &["2"])], vec![output]);
+    proto.opset_import[0].version = Some(15);
+    let bytes = proto.encode_to_vec();
+    let mut session = runtime.open(ModelSource::bytes(&bytes), &SessionOptions::default()).unwrap();
+    let feeds = feeds_for(&*session, 1);
+    for error in [session.run(&feeds).unwrap_err(), session.bind(&feeds).unwrap_err()] {
+        assert!(matches!(&error, RuntimeError::UnsupportedValue { name, kind, .. } if name == "y" && kind == "optional"), "{error}");
+    }
+}
+
+#[test]
 fn external_data_from_files_and_from_memory() {
     let runtime = runtime_or_skip!();
     let dir = tempfile::tempdir().unwrap();
