@@ -3,7 +3,8 @@
 
     dropins.py FOLDER... [--only PART] [--limit N] [--json FILE]
 
-Every FOLDER holds NAME.onnx, or NAME/model.onnx as the node tests of ONNX do (`scripts/node_tests.py export FOLDER`). Each call has a
+Every FOLDER holds NAME.onnx (`regraft-gauntlet fuzz --models 300 --export FOLDER`), or NAME/model.onnx as the node tests of ONNX do,
+with their inputs (`scripts/node_tests.py export FOLDER`). Each call has a
 process of its own and 60 s. Needs the packages `regraft`, `onnxsim` and `onnxslim` (`make wheel`, `scripts/setup.sh foreign`).
 Exit code 1 if a drop-in refuses or breaks a model that the other one does not.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy
 import onnx
+import onnx.numpy_helper
 import onnxruntime
 
 SECONDS = 60
@@ -93,12 +95,26 @@ def feeds(opened):
     return values
 
 
-def computed(model):
-    """Outputs of a model on made-up inputs, as bytes that numpy reads; raises if it does not run."""
+def given(path, opened):
+    """The inputs that lie beside a model, as the node tests have them; made-up ones where there are none."""
+    files = sorted(path.parent.glob("test_data_set_0/input_*.pb"), key=lambda file: int(file.stem.split("_")[1]))
+    if path.name != "model.onnx" or not files:
+        return feeds(opened)
+    inputs = opened.get_inputs()
+    if not all(one.type.startswith("tensor(") for one in inputs):
+        return None
+    tensors = [onnx.TensorProto.FromString(file.read_bytes()) for file in files]
+    named = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in tensors}
+    by_place = [onnx.numpy_helper.to_array(tensor) for tensor in tensors]
+    return {one.name: named[one.name] if one.name in named else by_place[at] for at, one in enumerate(inputs)}
+
+
+def computed(model, path):
+    """Outputs of a model, as bytes that numpy reads; raises if it does not run."""
     import io
 
     opened = session(model)
-    values = feeds(opened)
+    values = given(path, opened)
     if values is None:
         raise ValueError("an input is no tensor of numbers")
     held = io.BytesIO()
@@ -136,7 +152,7 @@ def verdict(function, path, original):
         return "refused", why
     if original is None:
         return "unknown", None
-    after, why = apart(lambda: computed(made))
+    after, why = apart(lambda: computed(made, path))
     if after is None:
         return "broken", why
     return ("same", None) if same(original, after) else ("wrong", None)
@@ -151,7 +167,7 @@ def main():
     options = parser.parse_args()
     known, rows = functions(), []
     for name, path in found(options.folders, options.only, options.limit):
-        original, _ = apart(lambda: computed(path.read_bytes()))
+        original, _ = apart(lambda: computed(path.read_bytes(), path))
         rows.append({"model": name} | {tool: verdict(function, path, original) for tool, function in known.items()})
     words = ("same", "unknown", "wrong", "broken", "refused")
     print(f"{'':10} {'models':>7}", *(f"{word:>8}" for word in words))
@@ -165,7 +181,10 @@ def main():
                 faults.append(f"{ours}: {row['model']}: {row[ours][0]} ({row[ours][1]}), where {theirs} works")
     print("\n".join(faults))
     if options.json:
-        options.json.write_text(json.dumps({"schema": 1, "models": rows, "faults": faults}, indent=1) + "\n")
+        counts = {tool: Counter(row[tool][0] for row in rows) for tool in known}
+        failed = [row for row in rows if any(row[tool][0] not in good for tool in known)]
+        found_out = {"schema": 1, "models": len(rows), "counts": counts, "failed": failed, "faults": faults}
+        options.json.write_text(json.dumps(found_out, indent=1) + "\n")
     print(f"verdict: {len(faults)} models that a drop-in fails on where the other works, of {len(rows)}")
     return 1 if faults else 0
 

@@ -4,7 +4,7 @@ mod shrink;
 pub mod subject;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -42,6 +42,19 @@ pub struct Fuzz {
     /// Keep models that fail in this folder, with a minimized version.
     #[arg(long)]
     pub keep: Option<PathBuf>,
+    /// Only write the models to this folder, for other programs.
+    #[arg(long)]
+    pub export: Option<PathBuf>,
+}
+
+/// Writes the models, and how many.
+pub fn export(fuzz: &Fuzz, folder: &Path) -> Result<u64> {
+    std::fs::create_dir_all(folder)?;
+    for number in fuzz.from..fuzz.from + fuzz.models {
+        let path = folder.join(format!("{}-{number}.onnx", fuzz.seed));
+        std::fs::write(&path, generate::case(fuzz.seed, number).bytes())?;
+    }
+    Ok(fuzz.models)
 }
 
 /// What a campaign found.
@@ -140,6 +153,10 @@ fn brief(why: &str) -> String {
 
 /// Runs the campaign and prints its summary.
 pub fn run(fuzz: &Fuzz) -> Result<ExitCode> {
+    if let Some(folder) = &fuzz.export {
+        println!("verdict: {} models in {}", export(fuzz, folder)?, folder.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let bench = Bench::open()?;
     let start = Instant::now();
     let tally = campaign(&bench, fuzz)?;

@@ -44,7 +44,7 @@ fn random_models_hold() {
         Err(why) if std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_some() => panic!("{why:#}"),
         Err(_) => return,
     };
-    let fuzz = Fuzz { models: SHORT, seed: 3, from: 0, short: true, keep: None };
+    let fuzz = Fuzz { models: SHORT, seed: 3, from: 0, short: true, keep: None, export: None };
     let tally = campaign(&bench, &fuzz).unwrap();
     assert!(tally.broken.is_empty(), "{}", tally.broken.join("\n"));
     let refused: usize = tally.refused.values().sum();
