@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, write_atomic};
-use regraft::page::{PageRequest, page};
+use regraft::page::{self, PageRequest};
 use regraft::report::Report;
 use regraft::units::show_bytes;
 
@@ -33,6 +33,9 @@ pub struct Args {
     /// The model that was optimized, if it is no longer where the report says
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+    /// Print it as text instead
+    #[arg(long, conflicts_with = "output")]
+    terminal: bool,
     /// Do not run the models: the page does not say where the time goes
     #[arg(long)]
     no_profile: bool,
@@ -45,15 +48,18 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   regraft optimize model.onnx -o fast.onnx --report fast.report.json
-  regraft report fast.onnx -o report.html";
+  regraft report fast.onnx -o report.html
+  regraft report fast.onnx --terminal";
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let report = Report::of(&args.subject, args.report.as_deref())?;
     let output = args.output.clone().unwrap_or_else(|| report.with_extension("html"));
-    check_writable(&output, "-o")?;
-    let others: [(&str, &Path); 2] = [("the report", &report), ("the model", &args.subject)];
-    check_apart(("the page", &output, "-o"), &others)?;
+    if !args.terminal {
+        check_writable(&output, "-o")?;
+        let others: [(&str, &Path); 2] = [("the report", &report), ("the model", &args.subject)];
+        check_apart(("the page", &output, "-o"), &others)?;
+    }
     let model = args.subject.extension().is_some_and(|e| e == "onnx").then(|| args.subject.clone());
     let request = PageRequest {
         report,
@@ -62,8 +68,16 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         profile: !args.no_profile,
         runtime_library: args.runtime_library.clone(),
     };
-    let text = page(&request, &mut Progress::new(console))?;
-    write_atomic(&output, text.as_bytes())?;
-    console.print(&format!("{}: {}", output.display(), show_bytes(text.len() as u64)))?;
+    let mut progress = Progress::new(console);
+    if args.terminal {
+        let text = page::text(&request, &mut progress)?;
+        drop(progress);
+        console.print(&text)?;
+    } else {
+        let text = page::page(&request, &mut progress)?;
+        drop(progress);
+        write_atomic(&output, text.as_bytes())?;
+        console.print(&format!("{}: {}", output.display(), show_bytes(text.len() as u64)))?;
+    }
     Ok(Exit::Done)
 }

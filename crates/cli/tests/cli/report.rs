@@ -19,6 +19,8 @@ fn a_report_is_one_page_that_needs_no_other() {
     bench.ok("optimize m.onnx -o fast.onnx --untimed --report fast.report.json");
     let said = bench.ok("report fast.onnx -o page.html");
     assert!(said.starts_with("page.html: "), "{said}");
+    let text = bench.ok("report fast.onnx --terminal");
+    assert!(["operator", "kernels", "Conv", "change", "verdict: "].iter().all(|part| text.contains(part)), "{text}");
     let page = String::from_utf8(bench.read("page.html")).expect("text");
     for part in ["<title>fast.onnx · Regraft</title>", "Where the time goes", "<td>Conv</td>", "Rules by gain", "What was not done"] {
         assert!(page.contains(part), "no `{part}`");

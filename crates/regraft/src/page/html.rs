@@ -15,19 +15,19 @@ const SCRIPT: &str = include_str!("page.js");
 const DAGRE: &str = include_str!("dagre.min.js");
 
 /// What the page shows.
-pub struct Page<'a> {
+pub struct Page {
     /// The report.
-    pub report: &'a Report,
+    pub report: Report,
     /// Changes, or why they are not known.
     pub changes: Result<Vec<Change>, String>,
     /// Where the time goes, or why that is not known.
     pub times: Result<Times, String>,
 }
 
-impl Page<'_> {
+impl Page {
     /// The whole file.
     pub fn to_html(&self) -> String {
-        let report = self.report;
+        let report = &self.report;
         let title = format!("{} · Regraft", report.output.as_deref().unwrap_or(&report.input));
         let verdict = render::verdict(report, &[]);
         let verdict = verdict.strip_prefix("verdict: ").unwrap_or(&verdict);
@@ -68,7 +68,7 @@ impl Page<'_> {
     }
 
     fn summary(&self) -> String {
-        let report = self.report;
+        let report = &self.report;
         let mut table = Table::new(&["", "before", "after"]);
         let input = report.timings.iter().find(|timing| timing.model == "input").map(|timing| timing.median_ns);
         if let Some(before) = input.filter(|ns| *ns > 0.0) {
@@ -178,7 +178,7 @@ impl Page<'_> {
     }
 
     fn search(&self) -> String {
-        let report = self.report;
+        let report = &self.report;
         let seconds = &report.seconds;
         let mut spent = Table::new(&["spent on", "seconds"]);
         let phases = [
@@ -221,7 +221,7 @@ impl Page<'_> {
     }
 
     fn not_done(&self) -> String {
-        let report = self.report;
+        let report = &self.report;
         let mut table = Table::new(&["what", "at", "because"]);
         report.not_done.iter().for_each(|one| table.row([&one.what, &one.at, &one.because]));
         let warnings = list(report.warnings.iter().map(String::as_str));

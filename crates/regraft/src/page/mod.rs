@@ -10,6 +10,7 @@
 
 mod changes;
 mod html;
+mod plain;
 mod times;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,20 @@ pub struct PageRequest {
 ///
 /// A report that cannot be read.
 pub fn page(request: &PageRequest, observer: &mut dyn Observer) -> Result<String, Failure> {
+    Ok(shown(request, observer)?.to_html())
+}
+
+/// The same as text, for a terminal.
+///
+/// # Errors
+///
+/// A report that cannot be read.
+pub fn text(request: &PageRequest, observer: &mut dyn Observer) -> Result<String, Failure> {
+    Ok(shown(request, observer)?.to_text())
+}
+
+/// What there is to show.
+fn shown(request: &PageRequest, observer: &mut dyn Observer) -> Result<Page, Failure> {
     let report = Report::read(&request.report)?;
     let beside = |named: &str| found(&request.report, named);
     let input = request.input.clone().unwrap_or_else(|| beside(&report.input));
@@ -57,7 +72,7 @@ pub fn page(request: &PageRequest, observer: &mut dyn Observer) -> Result<String
         (None, _) => Err("nothing was written".into()),
         (Some(output), true) => profiled((&input, output), request, &report, observer).map_err(|failure| failure.cause),
     };
-    Ok(Page { report: &report, changes, times }.to_html())
+    Ok(Page { report, changes, times })
 }
 
 /// A file that a report names: relative names are those of the folder that the command ran in, or of the

@@ -1,0 +1,55 @@
+//! The page as text.
+
+use std::fmt::Write;
+
+use crate::page::html::Page;
+use crate::page::times::Row;
+use crate::render::{details, lines, plain_table, table, verdict};
+use crate::units::show_ns;
+
+/// Changes that are listed.
+const CHANGES: usize = 20;
+
+impl Page {
+    /// The whole, for a terminal.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}\n{}", table(&self.report), details(&self.report));
+        match &self.times {
+            Ok(times) => {
+                let _ = write!(text, "\n{}", rows("operator", &times.operators));
+                if !times.blocks.is_empty() {
+                    let _ = write!(text, "\n{}", rows("block", &times.blocks));
+                }
+            }
+            Err(why) => text.push_str(&format!("\nwhere the time goes is not known: {why}\n")),
+        }
+        match &self.changes {
+            Ok(changes) => {
+                let mut list = plain_table(&["change", "times", "gain", "at"], &[1, 2]);
+                for change in changes.iter().take(CHANGES) {
+                    let rules = change.rules.iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>().join(", ");
+                    let sign = if change.gain_ns < 0 { "-" } else { "" };
+                    let gain = format!("{sign}{}", show_ns(change.gain_ns.unsigned_abs() as f64));
+                    list.add_row([rules, change.count.to_string(), gain, change.places.first().cloned().unwrap_or_default()]);
+                }
+                if !changes.is_empty() {
+                    let _ = write!(text, "\n{}", lines(&list));
+                }
+                if changes.len() > CHANGES {
+                    text.push_str(&format!("and {} more changes\n", changes.len() - CHANGES));
+                }
+            }
+            Err(why) => text.push_str(&format!("\nthe changes are not known: {why}\n")),
+        }
+        let _ = write!(text, "\n{}\n", verdict(&self.report, &[]));
+        text
+    }
+}
+
+fn rows(what: &str, rows: &[Row]) -> String {
+    let mut table = plain_table(&[what, "kernels", "after", "time", "after"], &[1, 2, 3, 4]);
+    for Row { name, before, after } in rows {
+        table.add_row([name.clone(), before.1.to_string(), after.1.to_string(), show_ns(before.0), show_ns(after.0)]);
+    }
+    lines(&table)
+}
