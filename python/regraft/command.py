@@ -60,6 +60,11 @@ def options(**named: object) -> list[str]:
     return [word for name, value in named.items() for word in option(name, value)]
 
 
+def several(values: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """One value or several, as a list."""
+    return [os.fspath(values)] if isinstance(values, (str, os.PathLike)) else [os.fspath(value) for value in values]
+
+
 def sized(sizes: Mapping[str, Sizes] | None) -> list[str]:
     """Sizes of inputs, as the command reads them: `x:1,3,224,224`."""
     return [f"{name}:{given if isinstance(given, str) else ','.join(map(str, given))}" for name, given in (sizes or {}).items()]
@@ -73,7 +78,7 @@ def bound(values: Mapping[str, int | Iterable[int]] | None) -> list[str]:
 
 def seconds(time: float | str | None) -> str | None:
     """A time, as the command reads it: seconds, unless it is text such as "5m"."""
-    return None if time is None else time if isinstance(time, str) else f"{max(1, round(1000 * time))}ms"
+    return None if time is None else time if isinstance(time, str) else f"{round(1000 * time)}ms"
 
 
 class Answer:

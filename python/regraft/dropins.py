@@ -1,7 +1,7 @@
 """`simplify` and `slim`: what programs call today, with the signatures that they know.
 
-Both time nothing: each rewrite that a price list says to gain is made, the result is checked against the model
-like any other, and what comes out depends on the model alone. To have the result timed as well, call `optimize`.
+Both time nothing: they look for the fewest operators, the result is checked against the model like any other, and
+what comes out depends on the model alone. To have the result timed as well, call `optimize`.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def simplify(
     *,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[onnx.ModelProto, bool]:
-    """A simpler model with the same outputs, and whether it was checked: a drop-in for `onnxsim.simplify`.
+    """A simpler model and whether it is known to compute the same: a drop-in for `onnxsim.simplify`.
 
-    A model that the runtime does not run, or that holds nothing to simplify, comes back as it is. Constants never
+    A model that the runtime does not run, or that holds nothing to simplify, comes back as it is, with a warning. Constants never
     grow by more than 5 %, or 4 MiB.
 
     Args:
@@ -131,12 +131,15 @@ def slim(
         raise Failed("slim only simplifies", hint="leave dtype, inputs and inspect out; `regraft.explain` tells of models")
     if outputs is not None:
         proto = parsed(model)
-        model = without(proto, {output.name for output in proto.graph.output} - set(outputs))
-    given = dict(one.rsplit(":", 1) for one in model_check_inputs or ())
+        names = {output.name for output in proto.graph.output}
+        if not names.issuperset(outputs):
+            raise Failed(f"the model has no outputs {sorted(set(outputs) - names)}", hint=f"its outputs are {', '.join(sorted(names))}")
+        model = without(proto, names - set(outputs))
+    given = named(model_check_inputs)
     is_file = {name: Path(value).suffix in (".npy", ".pb") for name, value in given.items()}
     simpler, _ = tidied(
         model,
-        freeze=dict(one.rsplit(":", 1) for one in input_shapes or ()),
+        freeze=named(input_shapes),
         shapes={name: value for name, value in given.items() if not is_file[name]},
         data={name: value for name, value in given.items() if is_file[name]} or None,
         rewrites=True,
@@ -145,12 +148,15 @@ def slim(
     if output_model is None:
         return simpler
     path = Path(output_model)
-    if save_as_external_data:
-        import onnx
+    try:
+        if save_as_external_data:
+            import onnx
 
-        onnx.save(simpler, path, save_as_external_data=True, location=path.name + ".data")
-    else:
-        save(simpler, path)
+            onnx.save(simpler, path, save_as_external_data=True, location=path.name + ".data")
+        else:
+            save(simpler, path)
+    except OSError as error:
+        raise Failed(f"cannot write it: {error}", place=str(path), hint="check the path") from None
     return None
 
 
@@ -179,11 +185,25 @@ def tidied(
             certificate=False,
         )
     except Failed as failure:
-        if freeze:
+        # Made with something else than the model: that is the caller's mistake.
+        if freeze or shapes or data:
             raise
         warnings.warn(f"the model is returned as it is: {failure}", RegraftWarning, stacklevel=3)
         return kept, True
     return result.model, True
+
+
+def named(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Values by the names before them: `["x:1,3,224,224"]`.
+
+    Raises:
+        Failed: if one has no name.
+    """
+    split = [one.rsplit(":", 1) for one in pairs or ()]
+    for parts in split:
+        if len(parts) != 2:
+            raise Failed(f"`{parts[0]}` names no input", hint="write x:1,3,224,224")
+    return {name: value for name, value in split}
 
 
 def known(names: Sequence[str]) -> list[str]:
@@ -202,7 +222,7 @@ def without(model: onnx.ModelProto, dropped: set[str]) -> onnx.ModelProto:
     """
     names = [output.name for output in model.graph.output]
     unknown = dropped.difference(names)
-    if unknown or len(dropped) == len(names):
+    if unknown or len(dropped) >= len(names):
         raise Failed(f"the model cannot do without {sorted(unknown or dropped)}", hint=f"its outputs are {', '.join(names)}")
     other = type(model)()
     other.CopyFrom(model)

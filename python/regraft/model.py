@@ -38,8 +38,10 @@ class Given:
 
     def __init__(self, model: Model) -> None:
         self._folder: Folder | None = None
-        if isinstance(model, (str, os.PathLike)):
-            self.path = Path(model)
+        # A result of this package is a file, too.
+        written = getattr(model, "path", None)
+        if isinstance(model, (str, os.PathLike)) or isinstance(written, Path):
+            self.path = Path(written or model)  # type: ignore[arg-type]
             return
         self._folder = Folder()
         self.path = self._folder.path / "model.onnx"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from . import inputs
-from .command import Progress, Sizes, ask, bound, options, seconds, sized
-from .errors import Interrupted, Unmet
+from .command import Progress, Sizes, ask, bound, options, seconds, several, sized
+from .errors import Failed, Interrupted, Unmet
 from .model import Folder, Given, Model, load
 from .speedup import Speedup
 
@@ -61,14 +61,24 @@ class Result:
         return len(self.report["applied"])
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Copies the model, with its certificate and its external data, if it has any, beside it; returns the path."""
+        """Copies the model, with its certificate and its external data, if it has any, beside it; returns the path.
+
+        Raises:
+            Failed: It cannot be written, or has external data, whose file cannot be renamed.
+        """
         target = Path(path)
-        for file in sorted(self.path.parent.iterdir()) if self._folder else [self.path]:
-            if file.name.startswith(self.path.name):
-                shutil.copyfile(file, target.with_name(target.name + file.name[len(self.path.name) :]))
+        apart = [file for file in self.path.parent.iterdir() if file.name.startswith(self.path.name + ".")]
+        if apart and target.name != self.path.name:
+            hint = f"call it {self.path.name}, in any folder, or name it when it is made: optimize(model, output)"
+            raise Failed(f"its weights are in {apart[0].name}, which the model names", place=str(target), hint=hint)
         certificate = self.report.get("certificate")
-        if certificate:
-            shutil.copyfile(certificate, target.with_suffix(".certificate"))
+        try:
+            for file in [self.path, *apart]:
+                shutil.copyfile(file, target.with_name(file.name) if file != self.path else target)
+            if certificate:
+                shutil.copyfile(certificate, target.with_suffix(".certificate"))
+        except OSError as error:
+            raise Failed(f"cannot write it: {error}", place=str(target), hint="check the path") from None
         return target
 
     def __repr__(self) -> str:
@@ -119,6 +129,7 @@ def optimize(
     frozen: bool = False,
     untimed: bool = False,
     certificate: bool = True,
+    overwrite: bool = False,
     runtime_library: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Result:
@@ -129,7 +140,7 @@ def optimize(
 
     Args:
         model: The path of a model, its bytes, or an `onnx.ModelProto`.
-        output: Where to write the result, over what is there; by default a temporary file that lives as long as the
+        output: Where to write the result, over an earlier one; by default a temporary file that lives as long as the
             result.
         shapes: Sizes of inputs to measure at, for those that leave some open: `{"x": [1, 3, 224, 224]}`. The result
             is right for all sizes.
@@ -156,6 +167,7 @@ def optimize(
         frozen: Measure nothing, and decide by what the store holds: two such calls give the same bytes.
         untimed: Time nothing: each rewrite that gains under the price list is made, and the result is checked.
         certificate: Whether to write a certificate beside the result.
+        overwrite: Whether `output` may be the model's own file.
         runtime_library: The runtime's library; by default that of the package `onnxruntime`.
         progress: True, or a function of the phase and of what begins in it.
 
@@ -170,8 +182,6 @@ def optimize(
     given, folder, holds = Given(model), Folder(), inputs.Held(data)
     path = Path(output) if output is not None else folder.path / "optimized.onnx"
     arguments = ["optimize", str(given.path), f"--output={path}", "--json"]
-    if output is not None and given.path.exists() and path.exists() and path.samefile(given.path):
-        arguments.append("--force-overwrite")
     arguments += options(
         shape=sized(shapes),
         bind=bound(bind),
@@ -184,9 +194,9 @@ def optimize(
         steps=steps,
         cost=cost,
         seed=seed,
-        rules=list(rules),
-        deny=list(deny),
-        allow=list(allow),
+        rules=several(rules),
+        deny=several(deny),
+        allow=several(allow),
         require=require,
         min_speedup=min_speedup,
         max_load=seconds(max_load),
@@ -197,6 +207,7 @@ def optimize(
         frozen=frozen,
         untimed=untimed,
         no_certificate=not certificate,
+        force_overwrite=overwrite,
         runtime_library=runtime_library,
     )
     answer = ask(arguments, progress=progress, place=str(given.path))
@@ -207,8 +218,18 @@ def optimize(
     if answer.code == Interrupted.exit_code:
         raise Interrupted("interrupted: the best valid model found so far was written", place=str(given.path), result=result)
     if answer.code == Unmet.exit_code:
-        raise Unmet(f"a promise was not met: {result.verdict}", place=str(given.path), result=result)
+        raise Unmet(unmet(result, min_speedup, max_load, max_memory), place=str(given.path), result=result)
     return result
+
+
+def unmet(result: Result, min_speedup: float | None, max_load: object, max_memory: object) -> str:
+    """Which promise was not met."""
+    if min_speedup is not None and result.speedup.low < min_speedup:
+        return f"below min_speedup={min_speedup}: {result.speedup}"
+    limits = [name for name, limit in (("max_load", max_load), ("max_memory", max_memory)) if limit is not None]
+    if limits and result.report.get("startup") is None:
+        return f"what a process takes that loads the result is not known, so {' and '.join(limits)} cannot be shown to hold"
+    return f"{' or '.join(limits)} is exceeded" if limits else "the runtime refuses the result as it refuses the model"
 
 
 def verdict(report: dict[str, Any], folder: Folder) -> str:

@@ -91,6 +91,27 @@ class Package(unittest.TestCase):
         with self.assertRaises(regraft.Unmet) as unmet:
             self.optimize(self.path, min_speedup=1000.0)
         self.assertIsInstance(unmet.exception.result, regraft.Result)
+        self.assertIn("min_speedup=1000.0", unmet.exception.cause)
+        with self.assertRaises(regraft.Failed):
+            regraft.slim(self.path, input_shapes=["x"])
+        with self.assertRaises(regraft.Failed):
+            regraft.simplify(self.path, input_data={"q": numpy.zeros(3, numpy.float32)})
+
+    def test_files_are_not_lost(self) -> None:
+        before = self.path.read_bytes()
+        with self.assertRaises(regraft.Failed):
+            self.optimize(self.path, self.path, untimed=True)
+        self.assertEqual(self.path.read_bytes(), before)
+        self.optimize(self.path, self.path, untimed=True, overwrite=True)
+        apart = self.folder / "apart.onnx"
+        onnx.save(convolutions(channels=64), apart, save_as_external_data=True, location="apart.data", size_threshold=0)
+        result = self.optimize(apart, untimed=True)
+        with self.assertRaises(regraft.Failed):
+            result.save(self.folder / "other.onnx")
+        saved = result.save(self.folder / result.path.name)
+        self.assertTrue(regraft.check(apart, saved, certificate=False))
+        with self.assertRaises(regraft.Failed):
+            result.save(self.folder / "none" / result.path.name)
 
     def test_differences_are_found(self) -> None:
         other = convolutions()
@@ -130,14 +151,15 @@ class Package(unittest.TestCase):
 
     def test_control_c_ends_with_what_there_is(self) -> None:
         script = (
-            "import regraft, sys, threading, _thread\n"
-            "threading.Timer(3, _thread.interrupt_main).start()\n"
+            "import regraft, sys, _thread\n"
+            "def progress(phase, detail):\n"
+            "    if phase == 'measure':\n"
+            "        _thread.interrupt_main()\n"
             "try:\n"
-            "    regraft.optimize(sys.argv[1], budget=60, threads=1, cost_store=sys.argv[2])\n"
+            "    regraft.optimize(sys.argv[1], budget=60, threads=1, cost_store=sys.argv[2], progress=progress)\n"
             "except KeyboardInterrupt as error:\n"
             "    print(type(error).__name__, error.result is not None)\n"
         )
-        onnx.save(convolutions(channels=64, size=96), self.path)
         start = time.monotonic()
         done = subprocess.run([sys.executable, "-c", script, self.path, self.store], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.split(), ["Interrupted", "True"], done.stderr)

@@ -138,10 +138,10 @@ pub struct Args {
     /// same bytes
     #[arg(long, help_heading = "Search")]
     frozen: bool,
-    /// Time nothing: make each rewrite that gains under the price list, and check the result
+    /// Time nothing: write the model with the fewest operators, and check it
     ///
-    /// Prices are those of the analytic roofline. What is written depends on the model and the options
-    /// alone.
+    /// Of equally many, the analytic roofline decides. What is written depends on the model and the
+    /// options alone; whether it is faster is not known.
     #[arg(long, conflicts_with = "frozen", help_heading = "Search")]
     untimed: bool,
     /// More rules, beside the shipped ones
@@ -291,7 +291,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
         search: args.search.limited(args.steps),
-        cost: if args.untimed { CostKind::Roofline } else { args.cost.into() },
+        cost: if args.untimed { CostKind::Operators } else { args.cost.into() },
         budget: args.budget,
         threads: args.threads.map(usize::from),
         seed: args.seed,

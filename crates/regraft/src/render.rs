@@ -11,7 +11,7 @@ use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
-use crate::report::{Replayed, Report, Speedup, Undecided};
+use crate::report::{Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
 
 /// Maximum number of rules in the table; the report has all.
@@ -70,16 +70,22 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// Median times of a run of input and output, ns, if they were timed.
+pub(crate) fn medians(report: &Report) -> (Option<f64>, Option<f64>) {
+    let timed = |timing: &Timing| Some(timing.median_ns).filter(|ns| *ns > 0.0);
+    let input = report.timings.iter().find(|t| t.model == "input").and_then(timed);
+    // The output is identified by its speed-up; the input again costs what the input costs.
+    let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).and_then(timed);
+    (input, output.or(input))
+}
+
 /// Input against output, and the rules that were applied.
 pub fn table(report: &Report) -> String {
     let mut table = match report.startup {
         Some(_) => plain_table(&["", "time", "speed-up", "load", "memory", "nodes", "size", "file"], &[1, 2, 3, 4, 5, 6]),
         None => plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
     };
-    let median = |model: &str| report.timings.iter().find(|t| t.model == model).map(|t| t.median_ns).filter(|ns| *ns > 0.0);
-    let input = median("input");
-    // The output is identified by its speed-up; the input again costs what the input costs.
-    let output = report.timings.iter().skip(1).find(|t| t.speedup == report.speedup).map(|t| t.median_ns).filter(|ns| *ns > 0.0).or(input);
+    let (input, output) = medians(report);
     let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
     let file = report.output.clone().unwrap_or_else(|| "not written".into());
     let rows = [

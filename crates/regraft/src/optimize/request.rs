@@ -125,6 +125,8 @@ pub enum CostKind {
     Measured,
     /// The analytic roofline; nothing is measured before the final comparison.
     Roofline,
+    /// Every operator alike: the fewest are best.
+    Operators,
 }
 
 /// A request to optimize a model. `Request::new` has the defaults of the command line.

@@ -96,7 +96,7 @@ pub fn of(before: &Graph, certificate: &Certificate, report: &Report) -> Result<
     for number in 0..trail.steps.len() {
         groups.entry(root(&joined, number)).or_default().steps.push(number);
     }
-    let gains = gains(&trail.steps.iter().map(|step| step.rule.as_str()).collect::<Vec<_>>(), report);
+    let credited = credited(&trail.steps.iter().map(|step| step.rule.as_str()).collect::<Vec<_>>(), report);
     let mut changes: Vec<Change> = Vec::new();
     for group in groups.into_values() {
         let old: BTreeSet<NodeId> =
@@ -108,9 +108,9 @@ pub fn of(before: &Graph, certificate: &Certificate, report: &Report) -> Result<
             continue;
         }
         let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
-        group.steps.iter().for_each(|step| *rules.entry(&trail.steps[*step].rule).or_default() += 1);
+        group.steps.iter().for_each(|step| *rules.entry(credited[*step].0).or_default() += 1);
         let rules: Vec<(String, usize)> = rules.into_iter().map(|(rule, count)| (rule.to_string(), count)).collect();
-        let gain_ns = group.steps.iter().map(|step| gains[*step]).sum();
+        let gain_ns = group.steps.iter().map(|step| credited[*step].1).sum();
         let place = old.iter().next_back().map_or_else(String::new, |id| place_of(before, id.out()));
         let alike = |change: &&mut Change| {
             change.rules == rules && change.before.operators == drawn_before.operators && change.after.operators == drawn_after.operators
@@ -142,10 +142,15 @@ fn join(joined: &mut [usize], a: usize, b: usize) {
     joined[a.max(b)] = a.min(b);
 }
 
-/// What each step gains: the report lists rewrites in the same order, without clean-ups.
-fn gains(rules: &[&str], report: &Report) -> Vec<i64> {
+/// The rule and the gain of each step: the report lists rewrites in the same order, without clean-ups,
+/// and names one of the rules behind an edit that equality saturation found.
+fn credited<'a>(steps: &[&'a str], report: &'a Report) -> Vec<(&'a str, i64)> {
     let mut applied = report.applied.iter().peekable();
-    rules.iter().map(|rule| applied.next_if(|one| one.rule == *rule).map_or(0, |one| one.gain_ns)).collect()
+    let credit = |step: &&'a str| {
+        let one = applied.next_if(|one| one.rule == *step || *step == "saturate");
+        one.map_or((*step, 0), |one| (one.rule.as_str(), one.gain_ns))
+    };
+    steps.iter().map(credit).collect()
 }
 
 /// Nodes that are computed in a run, and those around them.

@@ -70,9 +70,9 @@ impl Page {
     fn summary(&self) -> String {
         let report = &self.report;
         let mut table = Table::new(&["", "before", "after"]);
-        let input = report.timings.iter().find(|timing| timing.model == "input").map(|timing| timing.median_ns);
-        if let Some(before) = input.filter(|ns| *ns > 0.0) {
-            table.row([&"a run", &show_ns(before), &show_ns(before / report.speedup.median)]);
+        if let (Some(before), Some(after)) = render::medians(report) {
+            table.row([&"a run", &show_ns(before), &show_ns(after)]);
+            table.row([&"times as fast, run beside each other", &"", &render::ratio(&report.speedup)]);
         }
         if let Some(single) = &report.single_thread {
             table.row([&"at one thread", &show_ns(single.median_ns.0), &show_ns(single.median_ns.1)]);

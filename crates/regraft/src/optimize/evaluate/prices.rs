@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Pricing, Roofline, Target};
+use regraft_cost::{Attribution, Ceiling, CostModel, Measured, NameTable, Ns, Observation, Operators, Pricing, Roofline, Target};
 use regraft_ir::key::canonical_key;
 use regraft_ir::{Bindings, Graph, NodeId};
 use regraft_onnx::Written;
@@ -58,6 +58,7 @@ struct Site {
 
 enum Source {
     Roofline(Roofline),
+    Operators(Operators),
     Measured(Box<Lab>),
 }
 
@@ -109,6 +110,7 @@ impl Site {
     fn model(&self) -> &dyn CostModel {
         match &self.source {
             Source::Roofline(roofline) => roofline,
+            Source::Operators(operators) => operators,
             Source::Measured(lab) => &lab.measured,
         }
     }
@@ -159,6 +161,7 @@ impl Prices {
         let source = |sizes: &&Sizes| {
             Ok::<Source, Failure>(match request.cost {
                 CostKind::Roofline => Source::Roofline(Roofline::new(sizes.symbols.clone())),
+                CostKind::Operators => Source::Operators(Operators(Roofline::new(sizes.symbols.clone()))),
                 CostKind::Measured => {
                     let measured = Measured::load(sizes.symbols.clone(), &store, &target)?;
                     let recalled = !measured.table().is_empty();
@@ -177,6 +180,7 @@ impl Prices {
         let lent = |(site, symbols): (&Site, &Bindings)| {
             let source = match &site.source {
                 Source::Roofline(roofline) => Source::Roofline(Roofline { bindings: symbols.clone(), ..roofline.clone() }),
+                Source::Operators(_) => Source::Operators(Operators(Roofline::new(symbols.clone()))),
                 Source::Measured(lab) => Source::Measured(Box::new(Lab::new(lab.measured.lent(symbols.clone())))),
             };
             Site { source, weight: site.weight }
@@ -207,7 +211,7 @@ impl Prices {
     /// Values of the model's symbols at the first binding.
     pub fn bindings(&self) -> &Bindings {
         match &self.first().source {
-            Source::Roofline(roofline) => &roofline.bindings,
+            Source::Roofline(roofline) | Source::Operators(Operators(roofline)) => &roofline.bindings,
             Source::Measured(lab) => &lab.measured.bindings,
         }
     }
@@ -216,6 +220,7 @@ impl Prices {
     pub fn at(&self, bindings: &Bindings, pricing: Pricing) -> Box<dyn CostModel> {
         match &self.first().source {
             Source::Roofline(roofline) => Box::new(Roofline { bindings: bindings.clone(), ..roofline.clone() }),
+            Source::Operators(_) => Box::new(Operators(Roofline::new(bindings.clone()))),
             Source::Measured(lab) => {
                 let mut measured = lab.measured.clone();
                 (measured.bindings, measured.pricing) = (bindings.clone(), pricing);
