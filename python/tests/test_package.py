@@ -151,7 +151,9 @@ class Package(unittest.TestCase):
 
     def test_control_c_ends_with_what_there_is(self) -> None:
         script = (
-            "import regraft, sys, _thread\n"
+            "import regraft, signal, sys, _thread\n"
+            # Shells have programs in the background ignore it.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "def progress(phase, detail):\n"
             "    if phase == 'measure':\n"
             "        _thread.interrupt_main()\n"
