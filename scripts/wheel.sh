@@ -24,7 +24,10 @@ rm -rf "$fresh"
 .venv/bin/python -m venv --without-pip "$fresh"
 site=$(echo "$fresh"/lib/python*/site-packages)
 echo "$PWD/$(echo .venv/lib/python*/site-packages)" >"$site/dependencies.pth"
-.venv/bin/python -m pip --python "$fresh/bin/python" install --disable-pip-version-check --no-input --quiet --no-deps --no-index "$wheel"
+# Where the distribution leaves ensurepip out, .venv has no pip of its own (scripts/setup.sh).
+pip_of=.venv/bin/python
+[[ -f .venv/.pip-of ]] && pip_of=$(cat .venv/.pip-of)
+"$pip_of" -m pip --python "$fresh/bin/python" install --disable-pip-version-check --no-input --quiet --no-deps --no-index "$wheel"
 
 .venv/bin/python -m mypy --python-executable "$fresh/bin/python"
 (cd python/tests && "../../$fresh/bin/python" -m unittest --buffer)
