@@ -165,7 +165,7 @@ def optimize(
         opset: Version of the standard opset to write the model at; by default its own.
         cost_store: File of measurements.
         frozen: Measure nothing, and decide by what the store holds: two such calls give the same bytes.
-        untimed: Time nothing: each rewrite that gains under the price list is made, and the result is checked.
+        untimed: Time nothing: the model with the fewest operators is written, and checked.
         certificate: Whether to write a certificate beside the result.
         overwrite: Whether `output` may be the model's own file.
         runtime_library: The runtime's library; by default that of the package `onnxruntime`.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use regraft::error::Failure;
 
-use crate::host::{Caller, Host};
+use crate::host::Caller;
 use crate::interrupt;
 
 /// How much to say; the same for all commands.
@@ -51,7 +51,7 @@ impl Console {
 
     /// Whether the command is to finish with what there is.
     pub fn interrupted(&self) -> bool {
-        self.caller.host().map_or_else(interrupt::requested, Host::interrupted)
+        self.caller.interrupted()
     }
 
     /// Prints a result. A closed pipe is not an error.

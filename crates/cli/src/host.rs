@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use regraft_runtime::Starter;
 
+use crate::interrupt;
+
 /// A call of a command.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -46,6 +48,11 @@ impl Caller {
     /// The program that called, if one did.
     pub(crate) fn host(&self) -> Option<&dyn Host> {
         self.host.as_deref()
+    }
+
+    /// Whether the command is to finish with what there is.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.host().map_or_else(interrupt::requested, Host::interrupted)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use regraft::check::{CheckReport, Run};
+use regraft::page::escaped;
 
 /// One test suite: the verdict, and each comparison of outputs.
 pub fn junit(report: &CheckReport, verdict: &str, met: bool) -> String {
@@ -36,11 +37,6 @@ fn case(name: &str, seconds: f64, failure: Option<String>) -> String {
         Some(why) => format!("{start}><failure message=\"{}\"/></testcase>\n", escaped(&why)),
         None => format!("{start}/>\n"),
     }
-}
-
-/// Text in an attribute.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::console::{self, Console, ProgressKind};
-use crate::host::{Caller, Host};
-use crate::interrupt;
+use crate::host::Caller;
 use regraft::optimize::{Observer, Phase};
 
 /// Interval between redraws, which must not disturb measurements.
@@ -72,6 +71,6 @@ impl Observer for Progress {
     }
 
     fn interrupted(&self) -> bool {
-        self.caller.host().map_or_else(interrupt::requested, Host::interrupted)
+        self.caller.interrupted()
     }
 }

@@ -161,7 +161,7 @@ fn rules(report: &Report) -> String {
     lines(&table)
 }
 
-fn signed_ns(ns: i64) -> String {
+pub(crate) fn signed_ns(ns: i64) -> String {
     let text = show_ns(ns.unsigned_abs() as f64);
     if ns < 0 { format!("-{text}") } else { text }
 }

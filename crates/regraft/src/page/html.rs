@@ -243,8 +243,7 @@ fn counted(name: &str, count: usize) -> String {
 }
 
 fn gain(ns: i64) -> String {
-    let sign = if ns < 0 { "−" } else { "" };
-    format!("{sign}{}", show_ns(ns.unsigned_abs() as f64))
+    render::signed_ns(ns).replace('-', "−")
 }
 
 fn missing(what: &str, why: &str) -> String {
@@ -301,8 +300,8 @@ impl Table {
     }
 }
 
-/// Text in HTML.
-fn escaped(text: &str) -> String {
+/// Text in HTML or XML, also within an attribute.
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -24,6 +24,7 @@ use crate::report::Report;
 use crate::runtime;
 use changes::Change;
 use html::Page;
+pub use html::escaped;
 use times::Times;
 
 /// What to show.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::page::html::Page;
 use crate::page::times::Row;
-use crate::render::{details, lines, plain_table, table, verdict};
+use crate::render::{details, lines, plain_table, signed_ns, table, verdict};
 use crate::units::show_ns;
 
 /// Changes that are listed.
@@ -28,9 +28,12 @@ impl Page {
                 let mut list = plain_table(&["change", "times", "gain", "at"], &[1, 2]);
                 for change in changes.iter().take(CHANGES) {
                     let rules = change.rules.iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>().join(", ");
-                    let sign = if change.gain_ns < 0 { "-" } else { "" };
-                    let gain = format!("{sign}{}", show_ns(change.gain_ns.unsigned_abs() as f64));
-                    list.add_row([rules, change.count.to_string(), gain, change.places.first().cloned().unwrap_or_default()]);
+                    list.add_row([
+                        rules,
+                        change.count.to_string(),
+                        signed_ns(change.gain_ns),
+                        change.places.first().cloned().unwrap_or_default(),
+                    ]);
                 }
                 if !changes.is_empty() {
                     let _ = write!(text, "\n{}", lines(&list));
