@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test wheel fmt bench bench-quick bench-models stability costmodel table generated-rules clean
+.PHONY: help demo test wheel docs release fmt bench bench-quick bench-models stability costmodel table generated-rules clean
 
 # Models to bench, as a pattern of names: `make bench ONLY='ppocr-*'`.
 ONLY ?= *
@@ -23,6 +23,12 @@ test: ## set up, then format check, lints and all tests
 
 wheel: ## build the Python package into dist/, and test it in an empty environment
 	scripts/wheel.sh
+
+docs: ## build the book of the documentation into target/book/html, and check its links
+	scripts/docs.sh
+
+release: ## check dependencies, build the command twice and compare, pack everything into dist/
+	scripts/release.sh
 
 fmt: ## format the sources
 	cargo fmt --all

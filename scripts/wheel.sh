@@ -13,6 +13,8 @@ if [[ ${1:-} == --quick ]]; then
   folder=target/wheel
 fi
 scripts/setup.sh wheel
+# Where there is no wheel of Ray for this Python, its tests are skipped.
+scripts/setup.sh ray || echo "skipped: tests of Ray (pip has no wheel of it for this Python)" | tee -a "${REGRAFT_SKIPPED:-/dev/null}"
 rm -f "$folder"/regraft-*.whl
 .venv/bin/maturin build "${profile[@]}" --quiet --interpreter .venv/bin/python --out "$folder"
 wheel=$(echo "$folder"/regraft-*.whl)

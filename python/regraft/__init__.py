@@ -14,6 +14,7 @@ from .timing import Bench, Timed, bench
 from .comparison import Check, check
 from .errors import Error, Failed, Interrupted, Unmet
 from .optimization import Result, optimize
+from .farming import Row, farm
 from .library import Rule, explain, rules
 from .dropins import simplify, slim
 from .speedup import Speedup
@@ -25,6 +26,7 @@ __all__ = [
     "Failed",
     "Interrupted",
     "Result",
+    "Row",
     "Rule",
     "Speedup",
     "Timed",
@@ -33,6 +35,7 @@ __all__ = [
     "bench",
     "check",
     "explain",
+    "farm",
     "optimize",
     "rules",
     "simplify",

@@ -20,6 +20,9 @@ from .speedup import Speedup
 if TYPE_CHECKING:
     import onnx
 
+WEIGHTS = (".data", ".data2")
+"""Endings of the files beside a model that hold its weights, if it has such a file."""
+
 RULES_SHOWN = 12
 """Rules listed in a notebook, most gain first."""
 
@@ -67,7 +70,8 @@ class Result:
             Failed: It cannot be written, or has external data, whose file cannot be renamed.
         """
         target = Path(path)
-        apart = [file for file in self.path.parent.iterdir() if file.name.startswith(self.path.name + ".")]
+        named = [self.path.with_name(self.path.name + ending) for ending in WEIGHTS]
+        apart = [file for file in named if file.exists()]
         if apart and target.name != self.path.name:
             hint = f"call it {self.path.name}, in any folder, or name it when it is made: optimize(model, output)"
             raise Failed(f"its weights are in {apart[0].name}, which the model names", place=str(target), hint=hint)
@@ -84,6 +88,10 @@ class Result:
     def __repr__(self) -> str:
         return f"<regraft.Result {self.verdict}>"
 
+    def _gain(self, ns: float) -> str:
+        """A gain by the price list: time, or operators where nothing was timed."""
+        return f"{ns / 1e6:.0f} operators" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
+
     def _repr_html_(self) -> str:
         """A summary for notebooks: the verdict, times and sizes, and the rules that were applied by what they gain."""
         gains: dict[str, list[float]] = {}
@@ -92,7 +100,7 @@ class Result:
         ordered = sorted(gains.items(), key=lambda rule: -sum(rule[1]))
         rows = [
             f"<tr><td>{html.escape(rule)}</td><td style='text-align:right'>{len(each)}</td>"
-            f"<td style='text-align:right'>{sum(each) / 1e6:.3f} ms</td></tr>"
+            f"<td style='text-align:right'>{self._gain(sum(each))}</td></tr>"
             for rule, each in ordered[:RULES_SHOWN]
         ]
         more = len(ordered) - RULES_SHOWN

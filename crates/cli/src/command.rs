@@ -10,7 +10,7 @@ use regraft::Failure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::host::{Call, Caller, Host};
-use crate::{bench, check, compare, cost, egraph, explain, optimize, report, rules, shell, usage, zoo};
+use crate::{bench, check, compare, cost, egraph, explain, farm, optimize, report, rules, shell, task, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -52,6 +52,8 @@ enum Command {
     Compare(Box<compare::Args>),
     Explain(explain::Args),
     Report(report::Args),
+    Farm(farm::Args),
+    Task(task::Args),
     #[command(subcommand)]
     Rules(rules::Command),
     #[command(subcommand)]
@@ -109,6 +111,19 @@ pub fn call(call: Call, host: Arc<dyn Host>) -> Result<Exit, Failure> {
     done
 }
 
+/// Whether this is a call of a command, the program's name first. Nothing runs.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn understand(arguments: &[String]) -> Result<(), Failure> {
+    let arguments = shorthand(arguments.iter().map(OsString::from).collect());
+    match Cli::try_parse_from(&arguments) {
+        Err(error) if error.use_stderr() => Err(usage::mistake(&error, &Cli::command(), &arguments)),
+        _ => Ok(()),
+    }
+}
+
 fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
     match command {
         Command::Optimize(args) => optimize::run(&args, console),
@@ -117,6 +132,8 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Compare(args) => compare::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Report(args) => report::run(&args, console),
+        Command::Farm(args) => farm::run(&args, console),
+        Command::Task(args) => task::run(&args, console),
         Command::Rules(command) => rules::run(&command, console),
         Command::Egraph(command) => egraph::run(&command, console),
         Command::Zoo(command) => zoo::run(&command, console),

@@ -36,6 +36,9 @@ pub struct Args {
     /// Print it as text instead
     #[arg(long, conflicts_with = "output")]
     terminal: bool,
+    /// Write what each node of the result takes instead, as node data for model-explorer
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "terminal", "no_profile"])]
+    node_data: Option<PathBuf>,
     /// Do not run the models: the page does not say where the time goes
     #[arg(long)]
     no_profile: bool,
@@ -49,16 +52,18 @@ const EXAMPLES: &str = "\
 Examples:
   regraft optimize model.onnx -o fast.onnx --report fast.report.json
   regraft report fast.onnx -o report.html
-  regraft report fast.onnx --terminal";
+  regraft report fast.onnx --terminal
+  regraft report fast.onnx --node-data times.json       then: model-explorer fast.onnx --node_data_paths times.json";
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let report = Report::of(&args.subject, args.report.as_deref())?;
-    let output = args.output.clone().unwrap_or_else(|| report.with_extension("html"));
+    let output = args.node_data.clone().or_else(|| args.output.clone()).unwrap_or_else(|| report.with_extension("html"));
+    let option = if args.node_data.is_some() { "--node-data" } else { "-o" };
     if !args.terminal {
-        check_writable(&output, "-o")?;
+        check_writable(&output, option)?;
         let others: [(&str, &Path); 2] = [("the report", &report), ("the model", &args.subject)];
-        check_apart(("the page", &output, "-o"), &others)?;
+        check_apart(("what is written", &output, option), &others)?;
     }
     let model = args.subject.extension().is_some_and(|e| e == "onnx").then(|| args.subject.clone());
     let request = PageRequest {
@@ -74,7 +79,8 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         drop(progress);
         console.print(&text)?;
     } else {
-        let text = page::page(&request, &mut progress)?;
+        let made = if args.node_data.is_some() { page::node_data } else { page::page };
+        let text = made(&request, &mut progress)?;
         drop(progress);
         write_atomic(&output, text.as_bytes())?;
         console.print(&format!("{}: {}", output.display(), show_bytes(text.len() as u64)))?;

@@ -44,7 +44,7 @@ pub fn manual(args: &Manual, mut grammar: clap::Command, console: &Console) -> R
             .ok_or_else(|| Failure::new(format!("there is no command `{}`", args.command.join(" "))).hint("`regraft --help` lists all"))?;
     }
     let mut text = Vec::new();
-    clap_mangen::Man::new(at.clone()).render(&mut text).map_err(Failure::new)?;
+    clap_mangen::Man::new(at.clone().version(env!("CARGO_PKG_VERSION"))).render(&mut text).map_err(Failure::new)?;
     console.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Done)
 }

@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// Calls `work` with every item, on up to `threads` threads; the results are in the order of the
 /// items.
@@ -28,7 +28,7 @@ pub fn map_while<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(us
         let helpers: Vec<_> = (1..threads.min(items.len())).map(|_| scope.spawn(take)).collect();
         let mut done = take();
         for helper in helpers {
-            done.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            done.extend(joined(helper));
         }
         done
     });
@@ -36,6 +36,11 @@ pub fn map_while<T: Sync, R: Send>(items: &[T], threads: usize, work: impl Fn(us
         results[at] = Some(result);
     }
     results
+}
+
+/// What a thread gives; if it panicked, so does this one.
+pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// How many threads the machine can run at once.

@@ -100,6 +100,14 @@ pub enum LoadFault {
         /// What is wrong with it.
         why: String,
     },
+    /// External tensor data of a model that was not read from a file.
+    #[error("tensor `{tensor}` has external data at `{location}`, and the model is no file, so there is no folder to look in")]
+    NoFolder {
+        /// The tensor's name.
+        tensor: String,
+        /// The location as written.
+        location: String,
+    },
     /// An element type that no version of ONNX defines.
     #[error("tensor `{tensor}` has the unknown element type {code}")]
     DType {
@@ -153,6 +161,7 @@ impl LoadError {
             LoadFault::Cycle(_) => "a node reads, perhaps through others, what it computes itself; export it again",
             LoadFault::ExternalData { .. } => "copy the data file beside the model, complete",
             LoadFault::ExternalPlace { .. } => "data files must lie in the model's folder or below it",
+            LoadFault::NoFolder { .. } => "give the model by its path, not as bytes",
             LoadFault::DType { .. } => "the file is damaged, or written for a newer ONNX than this program knows",
             LoadFault::TensorBytes { .. } | LoadFault::Shape { .. } => "the weights are damaged; export the model again",
         })

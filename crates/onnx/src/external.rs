@@ -97,7 +97,8 @@ fn fetch(tensor: &TensorProto, folder: Option<&Path>, maps: &mut HashMap<PathBuf
     let location = entry("location").unwrap_or_default();
     let bad =
         |why: &str| LoadFault::ExternalPlace { tensor: tensor.name().to_string(), location: location.to_string(), why: why.to_string() };
-    let folder = folder.ok_or_else(|| bad("the model was not read from a file, so there is no folder to look in"))?;
+    let lost = || LoadFault::NoFolder { tensor: tensor.name().to_string(), location: location.to_string() };
+    let folder = folder.ok_or_else(lost)?;
     let relative = Path::new(location);
     if location.is_empty() {
         return Err(bad("the location is missing"));

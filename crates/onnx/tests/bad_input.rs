@@ -60,7 +60,7 @@ fn errors_name_cause_place_and_hint() {
             broken(|g| g.initializer[0].dims = vec![-2, -3]),
         ),
         (
-            "tensor `w` has external data at `../w.bin`: the model was not read from a file, so there is no folder to look in; hint: data files must lie in the model's folder or below it",
+            "tensor `w` has external data at `../w.bin`, and the model is no file, so there is no folder to look in; hint: give the model by its path, not as bytes",
             broken(|g| {
                 g.initializer[0].data_location = Some(1);
                 g.initializer[0].external_data =

@@ -42,7 +42,16 @@ impl Data {
             }
             let (input, file) = match (word.split_once(':'), inputs.as_slice()) {
                 (Some((input, file)), _) if inputs.iter().any(|i| i == input) => (input.to_string(), PathBuf::from(file)),
+                (Some((input, file)), _) if !path.exists() && Path::new(file).exists() => {
+                    return Err(
+                        Failure::new(format!("--data names `{input}`, which is no input")).hint(format!("inputs: {}", inputs.join(", ")))
+                    );
+                }
                 (_, [only]) => (only.clone(), path.to_path_buf()),
+                _ if !path.exists() => {
+                    let failure = Failure::new(format!("--data names {word}, which is neither a file nor a folder"));
+                    return Err(failure.hint(format!("check the path; inputs: {}", inputs.join(", "))));
+                }
                 _ => {
                     return Err(Failure::new(format!("--data `{word}` does not say which input it is"))
                         .hint("write input:file.npy, or name a folder"));

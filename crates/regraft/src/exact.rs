@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use regraft_ir::parallel::joined;
 use regraft_ir::{DType, Graph, Tensor, Value, ValueId, eval};
 use regraft_runtime::{Feeds, HostTensor};
 
@@ -36,7 +37,7 @@ pub fn of_values(names: &[String], a: (&Graph, &[ValueId]), b: (&Graph, &[ValueI
     let (a, b) = std::thread::scope(|scope| {
         let a = scope.spawn(|| computed(a, feeds, false));
         let b = computed(b, feeds, false);
-        (a.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), b)
+        (joined(a), b)
     });
     Ok(compare(names, &a?, &b?))
 }

@@ -13,6 +13,7 @@ use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
 use crate::report::{Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
+use regraft_cost::Operators;
 
 /// Maximum number of rules in the table; the report has all.
 const RULES_SHOWN: usize = 12;
@@ -86,7 +87,7 @@ pub fn table(report: &Report) -> String {
         None => plain_table(&["", "time", "speed-up", "nodes", "size", "file"], &[1, 2, 3, 4]),
     };
     let (input, output) = medians(report);
-    let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), show_ns);
+    let time = |ns: Option<f64>| ns.map_or_else(|| "-".into(), measured);
     let file = report.output.clone().unwrap_or_else(|| "not written".into());
     let rows = [
         ("input", time(input), String::new(), report.nodes.0, report.bytes.0, report.input.clone()),
@@ -114,6 +115,11 @@ pub fn table(report: &Report) -> String {
     text
 }
 
+/// A time; nothing is known where it is 0.
+pub(crate) fn measured(ns: f64) -> String {
+    if ns > 0.0 { show_ns(ns) } else { "-".into() }
+}
+
 /// Time to load, and peak memory.
 fn startup(startup: &Startup) -> [String; 2] {
     [show_ns(startup.load_ns as f64), startup.peak_bytes.map_or_else(|| "-".into(), show_bytes)]
@@ -124,7 +130,7 @@ fn startup(startup: &Startup) -> [String; 2] {
 fn settings(report: &Report, times: Option<(f64, f64)>) -> String {
     let mut table = plain_table(&["at", "input", "output", "speed-up"], &[1, 2, 3]);
     let mut row = |at: String, median_ns: (f64, f64), speedup: &Speedup| {
-        table.add_row([at, show_ns(median_ns.0), show_ns(median_ns.1), ratio(speedup)]);
+        table.add_row([at, measured(median_ns.0), measured(median_ns.1), ratio(speedup)]);
     };
     if report.bindings.is_empty() {
         row(count(report.threads, "thread"), times.unwrap_or_default(), &report.speedup);
@@ -147,13 +153,13 @@ fn rules(report: &Report) -> String {
     }
     groups.sort_by_key(|g| (std::cmp::Reverse(g.2), g.0));
     let mut table = plain_table(&["rule", "count", "gain"], &[1, 2]);
-    for (rule, count, gain) in groups.iter().take(RULES_SHOWN) {
-        table.add_row([(*rule).to_string(), format!("×{count}"), signed_ns(*gain)]);
+    for (rule, count, ns) in groups.iter().take(RULES_SHOWN) {
+        table.add_row([(*rule).to_string(), format!("×{count}"), gain(report, *ns)]);
     }
     if groups.len() > RULES_SHOWN {
         let rest = &groups[RULES_SHOWN..];
-        let (count, gain) = rest.iter().fold((0, 0), |(n, ns), g| (n + g.1, ns + g.2));
-        table.add_row([format!("{} more rules", rest.len()), format!("×{count}"), signed_ns(gain)]);
+        let (count, ns) = rest.iter().fold((0, 0), |(n, ns), g| (n + g.1, ns + g.2));
+        table.add_row([format!("{} more rules", rest.len()), format!("×{count}"), gain(report, ns)]);
     }
     for (form, removed) in &report.cleaned {
         table.add_row([form.clone(), format!("×{removed}"), String::new()]);
@@ -161,8 +167,13 @@ fn rules(report: &Report) -> String {
     lines(&table)
 }
 
-pub(crate) fn signed_ns(ns: i64) -> String {
-    let text = show_ns(ns.unsigned_abs() as f64);
+/// A gain by the price list of a run: time, or operators where nothing was timed.
+pub(crate) fn gain(report: &Report, ns: i64) -> String {
+    let amount = ns.unsigned_abs();
+    let text = match report.cost.as_str() {
+        "operators" => count((amount as f64 / Operators::EACH as f64).round() as usize, "operator"),
+        _ => show_ns(amount as f64),
+    };
     if ns < 0 { format!("-{text}") } else { text }
 }
 
@@ -179,6 +190,7 @@ pub fn verdict(report: &Report, remarks: &[String]) -> String {
         parts.push(format!("for {} only", frozen(report)));
     }
     if report.applied.is_empty()
+        && report.ended != "interrupted"
         && let [first, ..] = report.undecided.as_slice()
     {
         parts.push(format!("about {} more would tell (hint: --budget {}s)", seconds(first.seconds), first.budget));
@@ -326,7 +338,7 @@ pub fn details(report: &Report) -> String {
     if !report.applied.is_empty() {
         let mut table = plain_table(&["applied", "at", "gain", "numeric", "trust"], &[2]);
         for a in &report.applied {
-            table.add_row([a.rule.clone(), a.at.clone(), signed_ns(a.gain_ns), a.numeric.to_string(), a.trust.to_string()]);
+            table.add_row([a.rule.clone(), a.at.clone(), gain(report, a.gain_ns), a.numeric.to_string(), a.trust.to_string()]);
         }
         let _ = writeln!(text, "{}", lines(&table));
     }

@@ -127,6 +127,9 @@ impl Report {
         if let Some(report) = named {
             return Ok(report.to_path_buf());
         }
+        if subject.is_dir() {
+            return Err(Failure::new(format!("{} is a folder", subject.display())).hint("name a model or a report in it"));
+        }
         if subject.extension().is_none_or(|e| e != "onnx") {
             return Ok(subject.to_path_buf());
         }

@@ -126,6 +126,13 @@ impl Sizes {
                         return Err(Failure::new(format!("--shape gives {n} where input `{}` declares {d}", info.name))
                             .hint("fixed sizes cannot be changed"));
                     }
+                    (Some(d), Size::Symbol(name)) if binds.iter().any(|(bound, n)| bound == name && usize::try_from(*n) != Ok(*d)) => {
+                        return Err(Failure::new(format!(
+                            "--bind gives `{name}`, as --shape names it, another size than input `{}` declares, {d}",
+                            info.name
+                        ))
+                        .hint("fixed sizes cannot be changed"));
+                    }
                     (None, Size::Known(n)) if !symbol.is_empty() && symbol != "?" => {
                         symbols.entry(symbol.clone()).or_insert(*n as i64);
                     }

@@ -98,7 +98,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         other => return Err(format!("`{other}` in `{text}` is not a unit; use ms, s, m or h")),
     };
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("`{text}` is not a time"))
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        Ok(_) => Err(format!("`{text}` is no time to do anything in; write 60s or 5m")),
+        Err(_) => Err(format!("`{text}` is not a time")),
+    }
 }
 
 /// Bytes, human-readable.

@@ -8,6 +8,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use crate::engine::{Engine, Matcher, Refusals};
 use crate::strategy::{Outcome, Strategy};
 use regraft_ir::Budget;
+use regraft_ir::parallel::joined;
 
 /// A search that another thread runs, from the same state and with the same rules and prices.
 pub(crate) struct Beside<'scope> {
@@ -50,7 +51,7 @@ impl<'scope> Beside<'scope> {
             over = budget.exhausted();
         }
         self.stop.store(over, Ordering::Relaxed);
-        let (found, refusals) = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (found, refusals) = joined(self.thread);
         for (why, places) in refusals {
             matcher.refusals.entry(why).or_default().extend(places);
         }

@@ -12,6 +12,7 @@ mod cost;
 mod egraph;
 mod explain;
 mod facts;
+mod farm;
 mod freeze;
 #[cfg(unix)]
 mod messages;

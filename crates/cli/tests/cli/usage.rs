@@ -3,13 +3,15 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 27] = [
+const COMMANDS: [(&str, &str); 29] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
     ("bench", "--engine"),
     ("explain", "report"),
     ("report", "--no-profile"),
+    ("farm", "--ray"),
+    ("task", "--attached"),
     ("completions", "SHELL"),
     ("manual", "COMMAND"),
     ("rules", "exercise"),

@@ -151,7 +151,7 @@ pub fn load(
     let mut rules = load_library(&request.rules, TARGET)?;
     let input = read(request)?;
     let memory = MemoryBudget::new(&input.model, request.memory);
-    journal.warnings = warnings(&input.model, &rules)?;
+    journal.warnings = warnings(&input.model, &rules, request.rules.require)?;
     let runtime = Arc::new(Fallback::new(runtime()?, vec![request.input.clone()]));
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let mut request = request.clone();
@@ -210,16 +210,18 @@ pub fn clean(graph: &Graph) -> (Graph, Vec<(String, usize)>) {
 }
 
 /// Warnings for the user before work begins; refusals that would lose data are failures.
-fn warnings(model: &Model, rules: &Usable) -> Result<Vec<String>, Failure> {
+fn warnings(model: &Model, rules: &Usable, require: Option<Trust>) -> Result<Vec<String>, Failure> {
     if let Some(field) = model.unknown_field() {
         return Err(Failure::new(format!("the model has a field that this version does not know ({field}): writing it would lose data"))
             .hint("update regraft"));
     }
     let mut warnings: Vec<String> = model.notes().to_vec();
     warnings.extend(kept(model.opaque_nodes()));
+    // What --require leaves out was asked for.
+    let is_asked = |trust: Trust| require.is_some_and(|least| trust < least);
     let untrusted =
         |(rule, trust): &(String, Trust)| format!("the rule `{rule}` is {trust} and was left out (hint: --allow {trust} takes it)");
-    warnings.extend(rules.left_out.iter().map(untrusted));
+    warnings.extend(rules.left_out.iter().filter(|(_, trust)| !is_asked(*trust)).map(untrusted));
     warnings.extend(rules.library.rules().iter().flat_map(|rule| rule.hints.iter().cloned()));
     Ok(warnings)
 }

@@ -25,7 +25,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
     if let Some(overrun) = run.clock.overrun().filter(|_| run.evaluator.is_timed() && run.clock.too_short().is_none()) {
         run.journal.warnings.push(late(&run, overrun));
     }
-    if let Some(least) = run.clock.too_short() {
+    if let Some(least) = run.clock.too_short().filter(|_| !run.observer.interrupted()) {
         let least = (1.2 * least.as_secs_f64()).ceil();
         let warning = format!("the budget is too short to try out anything with a model of this size (hint: --budget {least}s)");
         run.journal.warnings.push(warning);

@@ -1,10 +1,10 @@
 //! The numeric check of a model against its original: on the runtime with its optimizer off, and on
 //! the reference executor.
 
-use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use regraft_ir::Trust;
+use regraft_ir::parallel::joined;
 use regraft_ir::{Graph, OpKind, ValueId};
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_rules::Numeric;
@@ -129,11 +129,6 @@ impl Ran {
         let outputs = feeds.into_iter().map(|feeds| session.run(feeds)).collect::<Result<_, _>>()?;
         Ok(Ran { session, outputs })
     }
-}
-
-/// What a thread returned; its panic goes on here.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Compares both models on the runtime.

@@ -1,6 +1,7 @@
 //! Changes: rewrites that build on each other, with what they replaced and what they put there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 
 use regraft_certify::{Certificate, GraphPath};
 use regraft_ir::{Graph, NodeId, Op, ValueId};
@@ -13,6 +14,18 @@ use crate::report::Report;
 const DRAWN: usize = 150;
 /// Places of alike changes that are named.
 const PLACES: usize = 8;
+
+/// A certificate, and the changes that it tells of.
+pub struct Changed {
+    /// The changes, those that gain most first.
+    pub changes: Vec<Change>,
+    /// Where the certificate is.
+    pub file: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// The certificate.
+    pub certificate: Certificate,
+}
 
 /// A change, and others that look alike.
 #[derive(Clone, Debug, Serialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
-use crate::page::changes::{Change, Drawing};
+use crate::page::changes::{Changed, Drawing};
 use crate::page::times::{Row, Times};
 use crate::render;
 use crate::report::{Report, Trial};
@@ -18,8 +18,8 @@ const DAGRE: &str = include_str!("dagre.min.js");
 pub struct Page {
     /// The report.
     pub report: Report,
-    /// Changes, or why they are not known.
-    pub changes: Result<Vec<Change>, String>,
+    /// The certificate and its changes, or why they are not known.
+    pub changed: Result<Changed, String>,
     /// Where the time goes, or why that is not known.
     pub times: Result<Times, String>,
 }
@@ -48,6 +48,7 @@ impl Page {
             ("rules", "Rules by gain", self.rules()),
             ("search", "How it was found", self.search()),
             ("check", "How it was checked", self.check()),
+            ("certificate", "Certificate", self.certificate()),
             ("not-done", "What was not done", self.not_done()),
         ];
         let links = parts.iter().map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect::<String>();
@@ -58,13 +59,18 @@ impl Page {
         }
         let made = format!("{} · {} · {}", report.tool, report.runtime, report.machine);
         let _ = writeln!(text, "</main>\n<footer>{}<br><code>{}</code></footer>", escaped(&made), escaped(&report.reproduce));
-        if let Ok(changes) = &self.changes {
-            let data = serde_json::to_string(changes).unwrap_or_else(|_| "[]".into()).replace("</", "<\\/");
+        if let Ok(changed) = &self.changed {
+            let data = serde_json::to_string(&changed.changes).unwrap_or_else(|_| "[]".into()).replace("</", "<\\/");
             let _ = writeln!(text, "<script type=\"application/json\" id=\"changes-data\">{data}</script>");
             let _ = writeln!(text, "<script>{DAGRE}</script>\n<script>\n{SCRIPT}</script>");
         }
         text.push_str("</body>\n</html>\n");
         text
+    }
+
+    /// A gain by the price list.
+    fn gain(&self, ns: i64) -> String {
+        render::gain(&self.report, ns).replace('-', "−")
     }
 
     fn summary(&self) -> String {
@@ -108,7 +114,7 @@ impl Page {
             for row in rows {
                 let bar = |ns: f64, kind: &str| {
                     let width = if longest > 0.0 { 100.0 * ns / longest } else { 0.0 };
-                    Html(format!("{}<span class=\"bar {kind}\" style=\"width:{width:.1}%\"></span>", show_ns(ns)))
+                    Html(format!("{}<span class=\"bar {kind}\" style=\"width:{width:.1}%\"></span>", render::measured(ns)))
                 };
                 table.row([&row.name, &row.before.1, &row.after.1, &bar(row.before.0, "old"), &bar(row.after.0, "new")]);
             }
@@ -131,9 +137,9 @@ impl Page {
     }
 
     fn changes(&self) -> String {
-        let changes = match &self.changes {
-            Ok(changes) if changes.is_empty() => return "<p>Nothing.</p>\n".into(),
-            Ok(changes) => changes,
+        let changes = match &self.changed {
+            Ok(changed) if changed.changes.is_empty() => return "<p>Nothing.</p>\n".into(),
+            Ok(changed) => &changed.changes,
             Err(why) => return missing("The changes are not known", why),
         };
         let mut text = String::new();
@@ -149,7 +155,7 @@ impl Page {
                 text,
                 "<details class=\"change\" data-change=\"{at}\"><summary><span class=\"gain\">{}</span> {} \
                  <span class=\"count\">×{}</span></summary>\n<p>At {}{more}.</p>\n{}<div class=\"drawings\"></div></details>",
-                gain(change.gain_ns),
+                self.gain(change.gain_ns),
                 escaped(&rules),
                 change.count,
                 escaped(&places),
@@ -169,7 +175,7 @@ impl Page {
         rules.sort_by_key(|(_, (_, gain, _))| std::cmp::Reverse(*gain));
         let mut table = Table::new(&["rule", "times", "gain by the price list", "trust"]);
         for (rule, (count, ns, trust)) in rules {
-            table.row([&rule, &count, &gain(ns), &trust]);
+            table.row([&rule, &count, &self.gain(ns), &trust]);
         }
         for (name, count) in &self.report.cleaned {
             table.row([name, count, &"", &"normal form"]);
@@ -220,6 +226,31 @@ impl Page {
         format!("{}{notes}", table.html())
     }
 
+    fn certificate(&self) -> String {
+        let Changed { file, bytes, certificate, .. } = match &self.changed {
+            Ok(changed) => changed,
+            Err(why) => return missing("There is none", why),
+        };
+        let mut table = Table::new(&["", ""]);
+        table.row([&"file", &format!("{}, {}", file.display(), show_bytes(*bytes))]);
+        table.row([&"written by", &certificate.tool]);
+        table.row([&"rewrites, each as data", &certificate.steps()]);
+        table.row([&"graphs that were changed", &certificate.trails.len()]);
+        for fixed in &certificate.fixed.0 {
+            let sizes: Vec<String> = fixed.sizes.iter().map(|size| size.map_or_else(|| "any".into(), |size| size.to_string())).collect();
+            table.row([&format!("{} is limited to", fixed.name), &sizes.join(", ")]);
+        }
+        for (what, digest) in [("input", &certificate.input), ("output", &certificate.output)] {
+            for file in &digest.0 {
+                let name = if file.place.is_empty() { what.to_owned() } else { format!("{what}, {}", file.place) };
+                table.row([&format!("SHA-256 of the {name}"), &file.hash]);
+            }
+        }
+        let output = self.report.output.as_deref().unwrap_or("OUT");
+        let command = format!("regraft check {} {output}", self.report.input);
+        format!("{}<p>Replay it, step by step, by a checker that knows no rules: <code>{}</code></p>\n", table.html(), escaped(&command))
+    }
+
     fn not_done(&self) -> String {
         let report = &self.report;
         let mut table = Table::new(&["what", "at", "because"]);
@@ -240,10 +271,6 @@ fn beside(before: &Drawing, after: &Drawing) -> String {
 
 fn counted(name: &str, count: usize) -> String {
     if count == 1 { name.to_string() } else { format!("{name} ×{count}") }
-}
-
-fn gain(ns: i64) -> String {
-    render::signed_ns(ns).replace('-', "−")
 }
 
 fn missing(what: &str, why: &str) -> String {
@@ -318,6 +345,35 @@ pub fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Contrast of two colours (WCAG 2.2, "contrast ratio").
+    fn contrast(a: &str, b: &str) -> f64 {
+        let channel = |hex: &str| {
+            let value = f64::from(u8::from_str_radix(hex, 16).expect("two digits")) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        let luminance = |colour: &str| 0.2126 * channel(&colour[1..3]) + 0.7152 * channel(&colour[3..5]) + 0.0722 * channel(&colour[5..7]);
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        if a > b { a / b } else { b / a }
+    }
+
+    #[test]
+    fn everything_can_be_read_in_the_light_and_in_the_dark() {
+        let (light, rest) = STYLE.split_once("@media (prefers-color-scheme: dark)").expect("both schemes");
+        for scheme in [light, rest] {
+            let colour = |name: &str| {
+                let value = scheme.split_once(&format!("--{name}: ")).unwrap_or_else(|| panic!("no colour {name}")).1;
+                value.split(';').next().expect("a value").to_owned()
+            };
+            for ground in ["ground", "node"] {
+                for text in ["text", "quiet", "old", "new", "link"] {
+                    let ratio = contrast(&colour(text), &colour(ground));
+                    assert!(ratio >= 4.5, "{text} on {ground}: {ratio:.2}");
+                }
+            }
+        }
+        assert!((contrast("#ffffff", "#000000") - 21.0).abs() < 1e-9);
+    }
 
     #[test]
     fn names_are_no_markup() {

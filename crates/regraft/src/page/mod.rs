@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 
 use regraft_certify::Certificate;
 use regraft_onnx::Model;
+use serde_json::json;
 
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
 use crate::report::Report;
 use crate::runtime;
-use changes::Change;
+use changes::Changed;
 use html::Page;
 pub use html::escaped;
 use times::Times;
@@ -60,6 +61,28 @@ pub fn text(request: &PageRequest, observer: &mut dyn Observer) -> Result<String
     Ok(shown(request, observer)?.to_text())
 }
 
+/// What each node of the result takes, as data for model-explorer, which shows it beside the model:
+/// times in microseconds by the name of the node.
+///
+/// # Errors
+///
+/// A report that cannot be read, no result, or one that the runtime does not run.
+pub fn node_data(request: &PageRequest, observer: &mut dyn Observer) -> Result<String, Failure> {
+    let report = Report::read(&request.report)?;
+    let named = report.output.as_deref().map(|named| found(&request.report, named));
+    let Some(model) = request.output.clone().or(named) else {
+        return Err(Failure::new(format!("{} tells of no result", request.report.display())).hint("only what was written can be profiled"));
+    };
+    observer.phase(Phase::Measure, "where the time goes");
+    let runtime = runtime::load_with(request.runtime_library.as_deref(), None)?;
+    let times = times::of_nodes(&*runtime, &model, &report)?;
+    let value = |ns: f64| json!({ "value": (ns / 10.0).round() / 100.0 });
+    let results: serde_json::Map<String, serde_json::Value> = times.into_iter().map(|(name, ns)| (name, value(ns))).collect();
+    let gradient = json!([{ "stop": 0, "bgColor": "#ffffff" }, { "stop": 1, "bgColor": "#f0a060" }]);
+    let data = json!({ "name": "time, µs", "results": results, "gradient": gradient });
+    Ok(format!("{data:#}\n"))
+}
+
 /// What there is to show.
 fn shown(request: &PageRequest, observer: &mut dyn Observer) -> Result<Page, Failure> {
     let report = Report::read(&request.report)?;
@@ -67,13 +90,13 @@ fn shown(request: &PageRequest, observer: &mut dyn Observer) -> Result<Page, Fai
     let input = request.input.clone().unwrap_or_else(|| beside(&report.input));
     let output = request.output.clone().or_else(|| report.output.as_deref().map(beside));
     observer.phase(Phase::Load, &input.display().to_string());
-    let changes = changed(&input, &report, &beside);
+    let changed = changed(&input, &report, &beside);
     let times = match (&output, request.profile) {
         (_, false) => Err("no profile was asked for".into()),
         (None, _) => Err("nothing was written".into()),
         (Some(output), true) => profiled((&input, output), request, &report, observer).map_err(|failure| failure.cause),
     };
-    Ok(Page { report, changes, times })
+    Ok(Page { report, changed, times })
 }
 
 /// A file that a report names: relative names are those of the folder that the command ran in, or of the
@@ -85,8 +108,8 @@ fn found(report: &Path, named: &str) -> PathBuf {
     if path.exists() { path } else { beside.filter(|beside| beside.exists()).unwrap_or(path) }
 }
 
-/// The changes that the certificate tells of, or why they are not known.
-fn changed(input: &Path, report: &Report, beside: &dyn Fn(&str) -> PathBuf) -> Result<Vec<Change>, String> {
+/// The certificate and the changes that it tells of, or why they are not known.
+fn changed(input: &Path, report: &Report, beside: &dyn Fn(&str) -> PathBuf) -> Result<Changed, String> {
     let Some(named) = &report.certificate else { return Err("no certificate was written".into()) };
     let path = beside(named);
     let bytes = std::fs::read(&path).map_err(|e| format!("the certificate {} cannot be read: {e}", path.display()))?;
@@ -97,7 +120,8 @@ fn changed(input: &Path, report: &Report, beside: &dyn Fn(&str) -> PathBuf) -> R
         Some(version) => model.at_opset(version).map_err(|e| e.to_string())?,
         None => model,
     };
-    changes::of(model.graph(), &certificate, report)
+    let changes = changes::of(model.graph(), &certificate, report)?;
+    Ok(Changed { changes, file: path, bytes: bytes.len() as u64, certificate })
 }
 
 /// Where the time of both models goes.

@@ -121,4 +121,6 @@
   }
   const first = document.querySelector("details.change");
   if (first) first.open = true;
+  // When the page could be used, ms after it was asked for.
+  requestAnimationFrame(() => setTimeout(() => (document.documentElement.dataset.usable = performance.now().toFixed(0))));
 })();

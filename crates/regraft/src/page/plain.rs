@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::page::changes::Changed;
 use crate::page::html::Page;
 use crate::page::times::Row;
-use crate::render::{details, lines, plain_table, signed_ns, table, verdict};
-use crate::units::show_ns;
+use crate::render::{count, details, gain, lines, measured, plain_table, table, verdict};
 
 /// Changes that are listed.
 const CHANGES: usize = 20;
@@ -23,15 +23,15 @@ impl Page {
             }
             Err(why) => text.push_str(&format!("\nwhere the time goes is not known: {why}\n")),
         }
-        match &self.changes {
-            Ok(changes) => {
+        match &self.changed {
+            Ok(Changed { changes, certificate, file, .. }) => {
                 let mut list = plain_table(&["change", "times", "gain", "at"], &[1, 2]);
                 for change in changes.iter().take(CHANGES) {
                     let rules = change.rules.iter().map(|(rule, _)| rule.as_str()).collect::<Vec<_>>().join(", ");
                     list.add_row([
                         rules,
                         change.count.to_string(),
-                        signed_ns(change.gain_ns),
+                        gain(&self.report, change.gain_ns),
                         change.places.first().cloned().unwrap_or_default(),
                     ]);
                 }
@@ -41,6 +41,7 @@ impl Page {
                 if changes.len() > CHANGES {
                     text.push_str(&format!("and {} more changes\n", changes.len() - CHANGES));
                 }
+                let _ = writeln!(text, "\ncertificate of {}: {}", count(certificate.steps(), "rewrite"), file.display());
             }
             Err(why) => text.push_str(&format!("\nthe changes are not known: {why}\n")),
         }
@@ -52,7 +53,7 @@ impl Page {
 fn rows(what: &str, rows: &[Row]) -> String {
     let mut table = plain_table(&[what, "kernels", "after", "time", "after"], &[1, 2, 3, 4]);
     for Row { name, before, after } in rows {
-        table.add_row([name.clone(), before.1.to_string(), after.1.to_string(), show_ns(before.0), show_ns(after.0)]);
+        table.add_row([name.clone(), before.1.to_string(), after.1.to_string(), measured(before.0), measured(after.0)]);
     }
     lines(&table)
 }

@@ -1,10 +1,11 @@
 //! Where the time of two models goes, by the runtime's own profile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use regraft_cost::{Attribution, NameTable};
 use regraft_onnx::Model;
-use regraft_runtime::{Fill, ModelSource, OptLevel, ProfileSubject, Profiling, Runtime, SessionOptions};
+use regraft_runtime::{Fill, ModelSource, OptLevel, Profile, ProfileSubject, Profiling, Runtime, SessionOptions};
 
 use crate::error::Failure;
 use crate::report::Report;
@@ -55,20 +56,46 @@ pub fn of(runtime: &dyn Runtime, (input, output): (&Path, &Path), report: &Repor
     })
 }
 
+/// Time that each node of a model takes, ns, by its name; the time of a kernel that several nodes were
+/// fused into goes to the one that does most of the work. Nodes without a name are left out.
+pub fn of_nodes(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<Vec<(String, f64)>, Failure> {
+    let read = Model::read(model)?;
+    let (profile, sizes) = profile(runtime, (&read, model), report, true)?;
+    let graph = read.graph();
+    let names = NameTable::of(graph).with_nodes_of(read.proto());
+    let lost = || Failure::new("the runtime does not tell what it made of the model").hint("another version of the runtime may");
+    let attribution = Attribution::of(graph, &sizes.symbols, &names, &profile).ok_or_else(lost)?;
+    let mut taken = BTreeSet::new();
+    let mut times = Vec::new();
+    for node in read.proto().graph.iter().flat_map(|graph| &graph.node).filter(|node| !node.name().is_empty()) {
+        let made = node.output.iter().find_map(|output| names.value(output));
+        if let Some(made) = made.filter(|made| taken.insert(made.node)) {
+            times.push((node.name().to_owned(), attribution.nodes[made.node.0 as usize]));
+        }
+    }
+    Ok(times)
+}
+
 fn kernels(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<Vec<Kernel>, Failure> {
     let read = Model::read(model)?;
+    let (profile, _) = profile(runtime, (&read, model), report, false)?;
+    Ok(profile.nodes.into_iter().map(|node| (node.op_type, node.name, node.median_ns)).collect())
+}
+
+/// A model's profile at the sizes of the report; with what the runtime made of it, on request.
+fn profile(runtime: &dyn Runtime, (read, model): (&Model, &Path), report: &Report, with_graph: bool) -> Result<(Profile, Sizes), Failure> {
     let numbers = |sizes: &[usize]| sizes.iter().map(|size| Size::Known(*size)).collect();
     let shapes: Vec<ShapeArg> =
         report.shapes.iter().map(|(input, sizes)| ShapeArg { input: input.clone(), sizes: numbers(sizes) }).collect();
-    let sizes = Sizes::resolve(&read, ModelSource::path(model), runtime, &shapes, &[])?;
+    let sizes = Sizes::resolve(read, ModelSource::path(model), runtime, &shapes, &[])?;
     let feeds = sizes.feeds(Fill::Normal, report.seed)?;
     let options = SessionOptions { level: OptLevel::All, threads: report.threads, ..SessionOptions::default() };
-    let mut profiling = Profiling::open(runtime, ProfileSubject { model: ModelSource::path(model), feeds: &feeds }, &options, false)?;
+    let mut profiling = Profiling::open(runtime, ProfileSubject { model: ModelSource::path(model), feeds: &feeds }, &options, with_graph)?;
     for _ in 0..WARMUP + RUNS {
         profiling.run()?;
     }
     let (profile, _) = profiling.finish(WARMUP)?;
-    Ok(profile.nodes.into_iter().map(|node| (node.op_type, node.name, node.median_ns)).collect())
+    Ok((profile, sizes))
 }
 
 /// Sums by key.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use regraft_ir::parallel::joined;
 use regraft_ir::{Budget, SplitMix64};
 use rustc_hash::FxHashMap;
 
@@ -62,7 +63,7 @@ impl Simulator<'_> {
             };
             let mut found = work(own, &mut watched);
             for thread in threads {
-                found.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                found.extend(joined(thread));
             }
             found
         });

@@ -1,5 +1,5 @@
-//! Uses the price list alone: on request, or when memory is short. Then whole models are not run, and
-//! each changed region is checked separately.
+//! Uses the price list alone, on request or when memory is short. Where memory is short, whole models
+//! are not run, and each changed region is checked by itself.
 
 use std::time::{Duration, Instant};
 

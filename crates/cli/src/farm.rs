@@ -1,0 +1,172 @@
+//! `regraft farm`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use regraft::error::Failure;
+use regraft::render::{count, seconds};
+use regraft_farm::{Crew, Farm, Jobs, Local, Ray, State, Table, Task, Watcher, work};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+/// Optimize many models, on this machine or in a Ray cluster
+///
+/// Reads a file of jobs and makes a folder beside it, the farm: one task for each model, size, number of
+/// threads and target; what each makes; and a table of all. What is done already is not repeated, so the
+/// same command goes on where it was interrupted. Tasks that time something get whole processor cores,
+/// which no other task uses meanwhile.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to do
+    #[arg(value_name = "JOBS.toml")]
+    jobs: PathBuf,
+    /// Work in the Ray cluster at this address: `auto`, HOST:PORT, or ray://HOST:PORT
+    ///
+    /// Its machines need regraft of this version. They work in the folder of the farm if they see it;
+    /// otherwise files are sent to them, and results back. REGRAFT_PYTHON names an interpreter that has
+    /// the package ray.
+    #[arg(long, value_name = "ADDRESS")]
+    ray: Option<String>,
+    /// With --ray: send files and results though the machines may see the folder
+    #[arg(long, requires = "ray")]
+    send: bool,
+    /// Try again what failed or crashed
+    #[arg(long)]
+    again: bool,
+    /// Only describe the tasks, and print the files of those that are open, for `regraft task`
+    #[arg(long, conflicts_with_all = ["ray", "again"])]
+    plan: bool,
+    /// Only show the table
+    #[arg(long, conflicts_with_all = ["ray", "again", "plan"])]
+    table: bool,
+    /// Print the table as JSON
+    #[arg(long, conflicts_with = "plan")]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+A file of jobs:
+  folder = \"fast\"                                  # the farm [default: the file's name]
+
+  [[optimize]]
+  models = \"models/*.onnx\"                         # or a list
+  sizes = [\"N=1\", \"N=8\", [\"x:1,3,64,64\", \"m:1\"]]   # a task each; a list sets several inputs
+  threads = [1, 4]                                 # a task each [default: all cores]
+  targets = [\"onnxruntime\"]                        # a task each
+  budget = \"60s\"
+  options = [\"--data=data/\"]                       # any other of `regraft optimize`
+  files = [\"data/*.npy\"]                           # files that the options name
+  cores = 4                                        # of a task [default: its threads]
+
+  [[bench]]
+  input = \"model.onnx\"
+  candidates = \"candidates/*.onnx\"                 # a task each; sizes, threads, .. as above
+
+  [[generate]]
+  spec = \"taso\"
+  size = 4
+  shards = 16                                      # a task each, and one that merges them
+  memory = \"2G\"
+
+Examples:
+  regraft farm jobs.toml
+  regraft farm jobs.toml --ray auto
+  regraft farm jobs.toml --table";
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let start = Instant::now();
+    let jobs = Jobs::read(&args.jobs)?;
+    let farm = jobs.farm(&args.jobs)?;
+    let tasks = jobs.tasks(&farm)?;
+    if args.table {
+        return shown(&Table::read(&farm, &tasks)?, args, console, None);
+    }
+    farm.plant(&tasks)?;
+    if args.plan {
+        let table = Table::read(&farm, &tasks)?;
+        let open = tasks.iter().zip(&table.rows).filter(|(_, row)| row.state.is_none());
+        let files: Vec<String> = open.map(|(task, _)| farm.task_file(&task.id).display().to_string()).collect();
+        if !files.is_empty() {
+            console.print(&files.join("\n"))?;
+        }
+        return Ok(Exit::Done);
+    }
+    if args.again {
+        forget(&farm, &tasks)?;
+    }
+    console.catch("leaving the rest for later; the same command goes on");
+    let mut crew = crew(args, &farm, console)?;
+    let mut watched = Watched { progress: Progress::new(console), console };
+    let table = work(&farm, &tasks, crew.as_mut(), &mut watched)?;
+    drop(watched);
+    let exit = shown(&table, args, console, Some(seconds(start.elapsed().as_secs_f64())))?;
+    Ok(if console.interrupted() { Exit::Interrupted } else { exit })
+}
+
+/// Removes what failed.
+fn forget(farm: &Farm, tasks: &[Task]) -> Result<(), Failure> {
+    for task in tasks {
+        if farm.outcome(&task.id)?.is_some_and(|outcome| !outcome.state.has_output()) {
+            farm.forget(&task.id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Those who work: on this machine, or in a cluster.
+fn crew(args: &Args, farm: &Farm, console: &Console) -> Result<Box<dyn Crew>, Failure> {
+    let Some(starter) = &console.caller.starter else {
+        return Err(Failure::new("there is no program to start for the tasks").hint("`regraft farm` on the command line has one"));
+    };
+    // What starts processes of this program says at last which of its commands they run.
+    let first = &starter.arguments[..starter.arguments.len().saturating_sub(1)];
+    let own: Vec<OsString> = std::iter::once(starter.program.clone().into_os_string()).chain(first.iter().cloned()).collect();
+    let Some(address) = &args.ray else { return Ok(Box::new(Local::new(farm.clone(), own))) };
+    let of_package = || (own.len() > 1).then(|| starter.program.clone());
+    let interpreter = std::env::var_os("REGRAFT_PYTHON").map(PathBuf::from).or_else(of_package).unwrap_or_else(|| "python3".into());
+    Ok(Box::new(Ray::connect(farm.clone(), address, &interpreter, &own, args.send)?))
+}
+
+fn shown(table: &Table, args: &Args, console: &Console, time: Option<String>) -> Result<Exit, Failure> {
+    let missing = table.rows.len() - table.count(Some(State::Done));
+    if args.json {
+        console.json(&table)?;
+    } else {
+        let ended = [State::Done, State::Unmet, State::Failed, State::Crashed].map(Some).into_iter().chain([None]);
+        let name = |state: Option<State>| state.map_or("open", State::name);
+        let mut parts: Vec<String> =
+            ended.map(|state| (table.count(state), name(state))).filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).collect();
+        if let Some((mean, models)) = table.mean() {
+            parts.push(format!("geometric mean {mean:.3}x of {}", count(models, "model")));
+        }
+        parts.extend(time);
+        let verdict = format!("verdict: {}", parts.join(" · "));
+        console.print(&if console.quiet { verdict } else { format!("{}\n{verdict}", table.shown()) })?;
+    }
+    Ok(if missing == 0 { Exit::Done } else { Exit::Unmet })
+}
+
+/// Shows how far tasks have come.
+struct Watched<'a> {
+    progress: Progress,
+    console: &'a Console,
+}
+
+impl Watcher for Watched<'_> {
+    fn step(&mut self, done: usize, all: usize, detail: &str) {
+        self.progress.step(&format!("{done}/{all}"), detail);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.console.warn(text);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.console.interrupted()
+    }
+}

@@ -1,0 +1,142 @@
+//! `regraft farm` and `regraft task`.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::models::{convolutional, mlp};
+use crate::run::{Bench, Ended, has_runtime};
+
+/// Two models, one that is none, and the jobs to simplify them.
+fn planted() -> Bench {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("models")).expect("the folder can be written");
+    bench.write("models/a.onnx", convolutional().bytes());
+    bench.write("models/b.onnx", mlp("4").bytes());
+    bench.write("models/c.onnx", "no model");
+    bench.write("jobs.toml", "[[optimize]]\nmodels = \"models/*.onnx\"\noptions = [\"--untimed\"]\n");
+    bench
+}
+
+fn rows(bench: &Bench, words: &str, code: i32) -> Vec<serde_json::Value> {
+    let ended = bench.run(words);
+    assert_eq!(ended.code, Some(code), "`{words}`: {}{}", ended.out, ended.err);
+    let table: serde_json::Value = serde_json::from_str(&ended.out).unwrap_or_else(|e| panic!("{e}: {}", ended.out));
+    table["rows"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn what_is_done_is_not_repeated_and_what_failed_is_told() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = planted();
+    let first = rows(&bench, "farm jobs.toml --json", 1);
+    let states: Vec<&str> = first.iter().filter_map(|row| row["state"].as_str()).collect();
+    assert_eq!(states, ["done", "done", "failed"]);
+    assert!(first[2]["cause"].as_str().is_some_and(|cause| cause.contains("models/c.onnx")), "{}", first[2]);
+    assert!(first.iter().all(|row| !row["host"].as_str().unwrap_or_default().is_empty() && row["machine"].is_string()));
+    let output = first[0]["output"].as_str().expect("a model was made");
+    bench.ok(&format!("check models/a.onnx {output}"));
+
+    let made = std::fs::metadata(bench.path(output)).and_then(|m| m.modified()).expect("it is there");
+    let again = rows(&bench, "farm jobs.toml --json --again", 1);
+    assert_eq!(first[..2], again[..2]);
+    assert_eq!(made, std::fs::metadata(bench.path(output)).and_then(|m| m.modified()).expect("it is there"));
+    let table = String::from_utf8(bench.read("jobs/table.csv")).expect("text");
+    assert_eq!(table.lines().count(), 4, "{table}");
+    assert!(bench.run("farm jobs.toml --table").verdict().starts_with("verdict: 2 done · 1 failed"));
+
+    // Another input is another task, and the others stay done.
+    bench.write("models/c.onnx", mlp("4").bytes());
+    let mended = rows(&bench, "farm jobs.toml --json", 0);
+    assert_eq!(first[..2], mended[..2]);
+    assert_ne!(first[2]["task"], mended[2]["task"]);
+}
+
+#[test]
+fn tasks_can_be_worked_on_by_hand_and_end_with_whoever_started_them() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = planted();
+    let plan = bench.ok("farm jobs.toml --plan");
+    let tasks: Vec<&str> = plan.lines().collect();
+    assert_eq!(tasks.len(), 3);
+    assert!(bench.ok(&format!("task {}", tasks[0])).ends_with(": done\n"));
+    assert!(bench.ok(&format!("task {}", tasks[0])).ends_with(": done\n"), "twice is once");
+    assert_eq!(bench.run(&format!("task {}", tasks[2])).code, Some(1));
+    assert_eq!(bench.ok("farm jobs.toml --plan").lines().count(), 1);
+
+    // Someone holds the task, so this one waits; and ends with its input.
+    let id = std::path::Path::new(tasks[1]).file_stem().expect("a name").to_string_lossy().into_owned();
+    let lock = std::fs::File::create(bench.path(&format!("jobs/locks/{id}"))).expect("the folder can be written");
+    lock.lock().expect("nobody else has it");
+    let mut child = bench.command(&["task", tasks[1], "--attached"]);
+    let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = child.spawn().expect("the command starts");
+    child.stdin.take().expect("it has an input").write_all(b"\n").expect("it reads");
+    let ended = Ended::new(child.wait_with_output().expect("it ends"));
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    drop(lock);
+    assert!(!bench.path(&format!("jobs/results/{id}/outcome.json")).exists());
+    bench.ok(&format!("task {}", tasks[1]));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_killed_farm_goes_on() {
+    let bench = Bench::new();
+    bench.write("jobs.toml", "folder = \"parts\"\n[[generate]]\nspec = \"taso\"\nsize = 2\nshards = 6\n");
+    let mut child = bench.command(&["farm", "jobs.toml", "--quiet"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
+    let done = || {
+        std::fs::read_dir(bench.path("parts/results")).into_iter().flatten().flatten().filter(|e| e.path().join("outcome.json").exists())
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while done().count() == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    let before = done().count();
+    assert!(before >= 1, "nothing was done in a minute");
+    let rows = rows(&bench, "farm jobs.toml --json", 0);
+    assert_eq!((rows.len(), done().count()), (7, 7));
+    let attempts = |row: &serde_json::Value| {
+        let outcome = bench.read(&format!("parts/results/{}/outcome.json", row["task"].as_str().expect("a name")));
+        serde_json::from_slice::<serde_json::Value>(&outcome).expect("JSON")["attempts"].as_u64()
+    };
+    assert!(rows.iter().all(|row| attempts(row) == Some(1)), "what ends with its farm does not count");
+
+    let merged = bench.read(rows[6]["output"].as_str().expect("the pairs"));
+    bench.ok("rules generate taso --size 2 -o whole.pairs");
+    assert_eq!(merged, bench.read("whole.pairs"), "shards find what one enumeration finds");
+}
+
+#[test]
+fn mistakes_in_jobs_are_told_before_anything_runs() {
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    for (jobs, parts) in [
+        ("[[optimize]]\nmodels = \"none/*.onnx\"", &["no file is `none/*.onnx`", "relative to the file of jobs"][..]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\nthread = [1]", &["[[optimize]] has no key `thread`"]),
+        ("[[optimise]]\nmodels = \"m.onnx\"", &["jobs.toml, line 1", "optimise"]),
+        ("[[optimize]]\nmodels = 3", &["jobs.toml, line 2"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\nbudget = \"soon\"", &["budget = \"soon\"", "is not a time"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\nsizes = [\"1,3\"]", &["sizes = \"1,3\"", "x:1,3,224,224"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\nthreads = [0]", &["zero threads"]),
+        ("[[generate]]\nspec = \"taso\"\nshards = 0", &["0 shards"]),
+        ("folder = \"../x\"\n[[optimize]]\nmodels = \"m.onnx\"", &["`../x` does not lie below"]),
+        ("folder = \"m.onnx\"\n[[optimize]]\nmodels = \"m.onnx\"", &["m.onnx is a file"]),
+        ("", &["has none", "[[optimize]]"]),
+        ("[[optimize]\n", &["jobs.toml, line 1"]),
+    ] {
+        bench.write("jobs.toml", jobs);
+        bench.fails("farm jobs.toml", parts);
+    }
+    bench.fails("farm none.toml", &["cannot read none.toml"]);
+    bench.write("t.json", "{}");
+    bench.fails("task t.json", &["t.json does not hold what it should"]);
+    assert_eq!(bench.files(), ["jobs.toml", "m.onnx", "t.json"]);
+}

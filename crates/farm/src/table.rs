@@ -1,0 +1,186 @@
+//! `Table`: all tasks and what came of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use regraft::Failure;
+use regraft::file::write_atomic;
+use regraft::render::{lines, plain_table, ratio, seconds};
+use regraft::report::Speedup;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::farm::Farm;
+use crate::outcome::{Outcome, State};
+use crate::task::{Kind, Task};
+
+/// One task.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The task.
+    pub task: String,
+    /// What it does.
+    pub kind: Kind,
+    /// Model or specification.
+    pub subject: String,
+    /// Sizes, or shard.
+    pub sizes: String,
+    /// Threads per operator, if given.
+    pub threads: Option<u16>,
+    /// Runtime, if given.
+    pub target: String,
+    /// How it ended; none if it did not.
+    pub state: Option<State>,
+    /// How many times faster, if that was measured.
+    pub speedup: Option<Speedup>,
+    /// Seconds that it took.
+    pub seconds: Option<f64>,
+    /// Name of the machine.
+    pub host: String,
+    /// Processor, digest of its features, number of logical processors.
+    pub machine: String,
+    /// What it made, relative to the folder of the jobs.
+    pub output: String,
+    /// Why it did not.
+    pub cause: String,
+}
+
+/// All tasks of a file of jobs, in its order.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// One row for each task.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Of tasks, what came of them, and why there is nothing of others.
+    pub(crate) fn of(farm: &Farm, tasks: &[Task], done: &BTreeMap<String, Outcome>, lost: &BTreeMap<String, String>) -> Table {
+        Table { rows: tasks.iter().map(|task| row(farm, task, done.get(&task.id), lost.get(&task.id))).collect() }
+    }
+
+    /// Of tasks, as their folder has them.
+    ///
+    /// # Errors
+    ///
+    /// An outcome cannot be read.
+    pub fn read(farm: &Farm, tasks: &[Task]) -> Result<Table, Failure> {
+        let mut done = BTreeMap::new();
+        for task in tasks {
+            done.extend(farm.outcome(&task.id)?.map(|outcome| (task.id.clone(), outcome)));
+        }
+        Ok(Table::of(farm, tasks, &done, &BTreeMap::new()))
+    }
+
+    /// Writes `table.csv` into the folder of the farm.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub(crate) fn write(&self, farm: &Farm) -> Result<(), Failure> {
+        write_atomic(&farm.folder().join("table.csv"), self.csv().as_bytes())
+    }
+
+    /// How many ended so; `None`: not at all.
+    pub fn count(&self, state: Option<State>) -> usize {
+        self.rows.iter().filter(|row| row.state == state).count()
+    }
+
+    /// Geometric mean of all speed-ups of optimized models, and how many there are.
+    pub fn mean(&self) -> Option<(f64, usize)> {
+        let logs: Vec<f64> =
+            self.rows.iter().filter(|row| row.kind == Kind::Optimize).filter_map(|row| Some(row.speedup?.median.ln())).collect();
+        (!logs.is_empty()).then(|| ((logs.iter().sum::<f64>() / logs.len() as f64).exp(), logs.len()))
+    }
+
+    /// As comma-separated values, with a header.
+    pub fn csv(&self) -> String {
+        let header = "task,kind,subject,sizes,threads,target,state,speedup,low,high,seconds,host,machine,output,cause\n";
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
+        let line = |row: &Row| {
+            let [median, low, high] =
+                [|s: Speedup| s.median, |s: Speedup| s.low, |s: Speedup| s.high].map(|of| number(row.speedup.map(of)));
+            let threads = row.threads.map_or(String::new(), |threads| threads.to_string());
+            let state = row.state.map_or("", State::name);
+            let seconds = number(row.seconds);
+            let cells = [
+                &row.task,
+                row.kind.name(),
+                &row.subject,
+                &row.sizes,
+                &threads,
+                &row.target,
+                state,
+                &median,
+                &low,
+                &high,
+                &seconds,
+                &row.host,
+                &row.machine,
+                &row.output,
+                &row.cause,
+            ];
+            format!("{}\n", cells.map(quoted).join(","))
+        };
+        std::iter::once(header.to_owned()).chain(self.rows.iter().map(line)).collect()
+    }
+
+    /// As a table for people.
+    pub fn shown(&self) -> String {
+        let mut table = plain_table(&["task", "state", "speed-up", "time", "host"], &[2, 3]);
+        for row in &self.rows {
+            let speedup =
+                row.speedup.as_ref().map_or(String::new(), |speedup| if speedup.pairs == 0 { "1.00x".into() } else { ratio(speedup) });
+            let time = row.seconds.map_or(String::new(), seconds);
+            let state = match (row.state, row.cause.as_str()) {
+                (None, "") => "open".to_owned(),
+                (None, cause) => cause.to_owned(),
+                (Some(State::Done | State::Unmet), _) => row.state.map_or("", State::name).to_owned(),
+                (Some(state), cause) => format!("{}: {cause}", state.name()),
+            };
+            table.add_row([row.task.clone(), state, speedup, time, row.host.clone()]);
+        }
+        lines(&table)
+    }
+}
+
+/// A cell, quoted where it must be (RFC 4180).
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+fn row(farm: &Farm, task: &Task, outcome: Option<&Outcome>, lost: Option<&String>) -> Row {
+    let has_output = outcome.is_some_and(|outcome| outcome.state.has_output());
+    let output = task.output.as_ref().filter(|_| has_output).map(|name| format!("{}/{}/{name}", farm.results(), task.id));
+    let place = outcome.map(|outcome| outcome.place.clone()).unwrap_or_default();
+    Row {
+        task: task.id.clone(),
+        kind: task.kind,
+        subject: task.labels.subject.clone(),
+        sizes: task.labels.sizes.clone(),
+        threads: task.labels.threads,
+        target: task.labels.target.clone(),
+        state: outcome.map(|outcome| outcome.state),
+        speedup: outcome.filter(|_| has_output).and_then(|outcome| speedup(farm, task, outcome)),
+        seconds: outcome.map(|outcome| outcome.seconds),
+        host: place.host,
+        machine: place.machine,
+        output: output.unwrap_or_default(),
+        cause: outcome.and_then(|outcome| outcome.cause.clone()).or_else(|| lost.cloned()).unwrap_or_default(),
+    }
+}
+
+/// What a task measured.
+fn speedup(farm: &Farm, task: &Task, outcome: &Outcome) -> Option<Speedup> {
+    let report: Value = match task.kind {
+        Kind::Optimize => {
+            let name = task.output.as_ref()?.strip_suffix(".onnx")?;
+            let text = fs::read_to_string(farm.result_folder(&task.id).join(format!("{name}.report.json"))).ok()?;
+            serde_json::from_str(&text).ok()?
+        }
+        Kind::Bench => serde_json::from_str::<Value>(&outcome.output).ok()?.pointer("/models/1").cloned()?,
+        Kind::Generate | Kind::Merge => return None,
+    };
+    let is_timed = report.get("cost").is_none_or(|cost| cost != "operators");
+    // An input that was kept is as fast as itself.
+    serde_json::from_value::<Speedup>(report.get("speedup")?.clone()).ok().filter(|_| is_timed)
+}
