@@ -24,7 +24,7 @@ test: ## set up, then format check, lints and all tests
 wheel: ## build the Python package into dist/, and test it in an empty environment
 	scripts/wheel.sh
 
-docs: ## build the book of the documentation into target/book/html, and check its links
+docs: ## build the book of the documentation into target/book/book, and check its links
 	scripts/docs.sh
 
 release: ## check dependencies, build the command twice and compare, pack everything into dist/

@@ -42,7 +42,8 @@ def gather(folder):
                 sys.exit(f"book: {page}: no file {target}")
             relative = path.relative_to(ROOT)
             if relative in listed:
-                return link[0]
+                # In the book, it is the index of its folder.
+                return f"]({re.sub('README.md$', 'index.md', target)}{anchor})"
             if path.suffix == ".svg":
                 (source / relative).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, source / relative)
@@ -78,6 +79,8 @@ class Page(HTMLParser):
 def check(folder):
     """Prints broken links. Returns how many there are."""
     found = {path: Page(path.read_text()) for path in folder.rglob("*.html")}
+    if not found:
+        sys.exit(f"book: no page in {folder}")
     broken = links = 0
     for path, page in found.items():
         # Its links are relative to the place of the page that was not found.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the book into target/book/html, with search, and checks every link in it. All set-up included; needs Rust and Python 3.
+# Builds the book into target/book/book, with search, and checks every link in it. All set-up included; needs Rust and Python 3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,5 +12,5 @@ fi
 rm -rf target/book
 python3 scripts/book.py gather target/book
 "$mdbook" build target/book
-python3 scripts/book.py check target/book/html
-echo "docs: target/book/html/index.html"
+python3 scripts/book.py check target/book/book
+echo "docs: target/book/book/index.html"
