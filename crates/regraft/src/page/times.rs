@@ -1,10 +1,11 @@
 //! Where the time of two models goes, by the runtime's own profile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use regraft_cost::{Attribution, NameTable};
 use regraft_onnx::Model;
+use regraft_onnx::proto::{ModelProto, NodeProto};
 use regraft_runtime::{Fill, ModelSource, OptLevel, Profile, ProfileSubject, Profiling, Runtime, SessionOptions};
 
 use crate::error::Failure;
@@ -40,7 +41,7 @@ pub struct Row {
     pub after: (f64, usize),
 }
 
-/// One kernel: operator, node name and time.
+/// One kernel: operator, the name that tells its block, and time.
 type Kernel = (String, String, f64);
 
 /// Profiles both models, at the sizes of the report.
@@ -79,7 +80,45 @@ pub fn of_nodes(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<
 fn kernels(runtime: &dyn Runtime, model: &Path, report: &Report) -> Result<Vec<Kernel>, Failure> {
     let read = Model::read(model)?;
     let (profile, _) = profile(runtime, (&read, model), report, false)?;
-    Ok(profile.nodes.into_iter().map(|node| (node.op_type, node.name, node.median_ns)).collect())
+    let homes = homes(read.proto());
+    let name = |name: String| homes.get(&name).cloned().unwrap_or(name);
+    Ok(profile.nodes.into_iter().map(|node| (node.op_type, name(node.name), node.median_ns)).collect())
+}
+
+/// For nodes whose names tell no block, such as those that rewrites made, a name that does: of what they
+/// compute, or of the nearest node that reads it, or else of the nearest that it is made from.
+fn homes(model: &ModelProto) -> HashMap<String, String> {
+    let nodes: Vec<&NodeProto> = model.graph.iter().flat_map(|graph| &graph.node).collect();
+    let own = |node: &NodeProto| {
+        std::iter::once(node.name()).chain(node.output.iter().map(String::as_str)).find(|name| tells(name)).map(str::to_owned)
+    };
+    let mut home: Vec<Option<String>> = nodes.iter().map(|node| own(node)).collect();
+    // Files list nodes in an order in which they can run.
+    let mut read: HashMap<&str, String> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate().rev() {
+        home[at] = home[at].take().or_else(|| node.output.iter().find_map(|value| read.get(value.as_str()).cloned()));
+        if let Some(home) = &home[at] {
+            read.extend(node.input.iter().map(|value| (value.as_str(), home.clone())));
+        }
+    }
+    let mut made: HashMap<&str, String> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate() {
+        home[at] = home[at].take().or_else(|| node.input.iter().find_map(|value| made.get(value.as_str()).cloned()));
+        if let Some(home) = &home[at] {
+            made.extend(node.output.iter().map(|value| (value.as_str(), home.clone())));
+        }
+    }
+    nodes
+        .iter()
+        .zip(home)
+        .filter(|(node, _)| !tells(node.name()))
+        .filter_map(|(node, home)| Some((node.name().to_owned(), home?)))
+        .collect()
+}
+
+/// Whether a name tells a block.
+fn tells(name: &str) -> bool {
+    name.split('/').filter(|part| !part.is_empty()).count() >= 2
 }
 
 /// A model's profile at the sizes of the report; with what the runtime made of it, on request.
@@ -121,12 +160,29 @@ fn depth(kernels: &[Kernel]) -> usize {
 /// The first parts of a node's name, as exporters write them: `/encoder/layer.3/..`.
 fn block(name: &str, depth: usize) -> String {
     let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.len() < 2 { String::from("(others)") } else { parts[..depth.min(parts.len() - 1)].join("/") }
+    if !tells(name) { String::from("(others)") } else { parts[..depth.min(parts.len() - 1)].join("/") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_without_a_telling_name_belong_to_their_neighbours() {
+        let node = |name: &str, inputs: &[&str], output: &str| NodeProto {
+            name: Some(name.into()),
+            input: inputs.iter().map(ToString::to_string).collect(),
+            output: vec![output.into()],
+            ..NodeProto::default()
+        };
+        let nodes =
+            [node("made_0", &["x"], "a"), node("made_1", &["a"], "b"), node("/net/one/Relu", &["b"], "c"), node("made_2", &["c"], "y")];
+        let graph = regraft_onnx::proto::GraphProto { node: nodes.to_vec(), ..Default::default() };
+        let homes = homes(&ModelProto { graph: Some(graph), ..ModelProto::default() });
+        let named = |name: &str| homes.get(name).map(String::as_str);
+        assert_eq!([named("made_0"), named("made_1"), named("made_2")], [Some("/net/one/Relu"); 3]);
+        assert_eq!(named("/net/one/Relu"), None);
+    }
 
     #[test]
     fn names_tell_of_blocks() {
