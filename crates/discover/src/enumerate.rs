@@ -81,6 +81,15 @@ impl Tables {
         Ok(Tables { terms, values })
     }
 
+    /// The same with fingerprints from a file that [`Values::write`] made.
+    pub fn with_values(spec: &Spec, settings: &Settings<'_>, file: &Path, observer: &mut dyn Observer) -> Result<Tables, DiscoverError> {
+        observer.step("terms", &format!("of up to {} operators", settings.size));
+        let terms = Terms::generate(spec, settings.size, settings.memory / 2)?;
+        observer.step("values", &format!("from {}", file.display()));
+        let values = Values::read(file, &settings.identity(spec), terms.values())?;
+        Ok(Tables { terms, values })
+    }
+
     /// Terms for these settings, and fingerprints of everything in these pairs and their first
     /// names: enough to [`finish`](crate::finish), in a fraction of the time.
     pub fn of_pairs(spec: &Spec, settings: &Settings<'_>, pairs: &[Pair], observer: &mut dyn Observer) -> Result<Tables, DiscoverError> {

@@ -61,6 +61,7 @@ mod statement;
 mod terms;
 mod types;
 mod typing;
+mod value_file;
 mod values;
 mod walk;
 

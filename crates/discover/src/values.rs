@@ -42,9 +42,9 @@ const UNKNOWN: u64 = 0;
 #[derive(Debug)]
 pub struct Values {
     /// Under the first assignment, by value.
-    first: Vec<u64>,
+    pub(crate) first: Vec<u64>,
     /// Under all assignments, by value.
-    all: Vec<u64>,
+    pub(crate) all: Vec<u64>,
 }
 
 /// Hashes elements into a word.

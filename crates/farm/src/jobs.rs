@@ -259,23 +259,34 @@ impl Plan<'_> {
             None => stem(&job.spec),
         };
         let spec = job.spec.clone();
+        let labels = |sizes: String| Labels { subject: subject.clone(), sizes, threads, target: String::new() };
+        let values = self.add(Kind::Values, labels(String::new()), &job.common, inputs.clone(), Some("values".into()), |folder| {
+            let mut arguments = vec!["rules".into(), "generate".into(), spec.clone(), format!("--values={folder}/values")];
+            arguments.extend(options.clone());
+            arguments
+        });
+        let file = format!("{}/{values}/values", self.farm.results());
+        let mut shared = inputs.clone();
+        shared.push(Input { path: file.clone(), digest: String::new() });
         let mut parts = Vec::new();
         for shard in 1..=job.shards {
-            let labels = Labels { subject: subject.clone(), sizes: format!("{shard}/{}", job.shards), threads, target: String::new() };
-            let id = self.add(Kind::Generate, labels, &job.common, inputs.clone(), Some("part".into()), |folder| {
+            let labels = labels(format!("{shard}/{}", job.shards));
+            let id = self.add(Kind::Generate, labels, &job.common, shared.clone(), Some("part".into()), |folder| {
                 let mut arguments = vec!["rules".into(), "generate".into(), spec.clone(), format!("--shard={shard}/{}", job.shards)];
-                arguments.push(format!("--output={folder}/part"));
+                arguments.extend([format!("--values={file}"), format!("--output={folder}/part")]);
                 arguments.extend(options.clone());
                 arguments
             });
+            if let Some(task) = self.tasks.last_mut() {
+                task.needs = vec![values.clone()];
+            }
             parts.push(id);
         }
         let files: Vec<String> = parts.iter().map(|id| format!("{}/{id}/part", self.farm.results())).collect();
         let mut inputs = inputs;
         inputs.extend(files.iter().map(|path| Input { path: path.clone(), digest: String::new() }));
         let output = format!("{}.pairs", stem(&job.spec));
-        let labels = Labels { subject, sizes: "all".into(), threads, target: String::new() };
-        self.add(Kind::Merge, labels, &job.common, inputs, Some(output.clone()), |folder| {
+        self.add(Kind::Merge, labels("all".into()), &job.common, inputs, Some(output.clone()), |folder| {
             let mut arguments = vec!["rules".into(), "generate".into(), spec.clone(), format!("--output={folder}/{output}")];
             arguments.extend(options.clone());
             arguments.push("--merge".into());

@@ -178,7 +178,7 @@ fn speedup(farm: &Farm, task: &Task, outcome: &Outcome) -> Option<Speedup> {
             serde_json::from_str(&text).ok()?
         }
         Kind::Bench => serde_json::from_str::<Value>(&outcome.output).ok()?.pointer("/models/1").cloned()?,
-        Kind::Generate | Kind::Merge => return None,
+        Kind::Values | Kind::Generate | Kind::Merge => return None,
     };
     let is_timed = report.get("cost").is_none_or(|cost| cost != "operators");
     // An input that was kept is as fast as itself.

@@ -12,6 +12,8 @@ pub enum Kind {
     Optimize,
     /// Times a model against another.
     Bench,
+    /// Computes the values that the shards of an enumeration share.
+    Values,
     /// Enumerates one shard of the graphs over a specification.
     Generate,
     /// Merges what the shards found.
@@ -24,6 +26,7 @@ impl Kind {
         match self {
             Kind::Optimize => "optimize",
             Kind::Bench => "bench",
+            Kind::Values => "values",
             Kind::Generate => "generate",
             Kind::Merge => "merge",
         }

@@ -13,6 +13,11 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     put(path, |file| file.write_all(bytes))
 }
 
+/// The same for what is written piece by piece.
+pub fn write_atomic_with(path: &Path, write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), Failure> {
+    put(path, write)
+}
+
 /// Copies a file in the same way, block by block.
 pub fn copy_atomic(from: &Path, to: &Path) -> Result<(), Failure> {
     let mut source = std::fs::File::open(from).map_err(|e| Failure::new(format!("cannot read {}: {e}", from.display())))?;

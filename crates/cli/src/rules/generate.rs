@@ -33,14 +33,15 @@ Examples:
   regraft rules generate taso -o taso.pairs
   regraft rules generate my.spec --size 4 --memory 6G --work w -o my.pairs     large: checkpointed in the folder w
   regraft rules generate my.spec --size 4 --memory 6G --work w --resume -o my.pairs
-  regraft rules generate my.spec --size 4 --shard 1/2 -o 1.part                 and 2/2 on another machine, then:
+  regraft rules generate my.spec --size 4 --values my.values                    for shards to share
+  regraft rules generate my.spec --size 4 --values my.values --shard 1/2 -o 1.part    and 2/2 on another machine, then:
   regraft rules generate my.spec --size 4 --merge 1.part 2.part -o my.pairs")]
 pub struct Args {
     /// The specification: a file, or the name of a shipped one, `taso` or `dense`
     #[arg(value_name = "SPEC")]
     spec: String,
     /// Where to write the pairs, or the part with --shard
-    #[arg(short, long, value_name = "FILE", required_unless_present = "count")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["count", "values"])]
     output: Option<PathBuf>,
     /// Only count terms and graphs, which tells how long and how large an enumeration will be;
     /// writes nothing
@@ -65,7 +66,15 @@ pub struct Args {
     /// Go on with the enumeration in the work folder
     #[arg(long, requires = "work")]
     resume: bool,
-    /// Only the K-th of N ranges of fingerprints; needs about an N-th of the time and disk
+    /// File of the fingerprints of all values: read if it is there, made if it is not
+    ///
+    /// They are most of what a shard takes, so shards should share them. Without -o, only the file is
+    /// made.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["count", "merge"])]
+    values: Option<PathBuf>,
+    /// Only the K-th of N ranges of fingerprints
+    ///
+    /// With --values, it needs about an N-th of the disk, and of the time beyond making the terms.
     #[arg(long, value_name = "K/N", value_parser = parse_shard, conflicts_with = "merge")]
     shard: Option<Shard>,
     /// Merge the parts of all shards instead of enumerating
@@ -132,9 +141,13 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         work: folder.path(),
         checkpoint: args.work.is_some(),
     };
-    let ended = match &args.output {
-        Some(output) => found(args, output, &spec, &settings, console, start),
-        None => counted(&spec, &settings, args.json, console, start),
+    if let Some(values) = args.values.as_deref().filter(|values| !values.exists()) {
+        file::check_writable(values, "--values")?;
+    }
+    let ended = match (&args.output, &args.values) {
+        (Some(output), _) => found(args, output, &spec, &settings, console, start),
+        (None, Some(values)) => valued(values, &spec, &settings, console, start),
+        (None, None) => counted(&spec, &settings, args.json, console, start),
     };
     match ended {
         Err(Stop::Interrupted) => {
@@ -178,7 +191,10 @@ fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, conso
     let (tables, enumerated) = match known {
         Some(enumerated) => (Tables::of_pairs(spec, settings, &enumerated.pairs, &mut watched)?, enumerated),
         None => {
-            let tables = Tables::new(spec, settings, &mut watched)?;
+            let tables = match &args.values {
+                Some(values) => tables(values, spec, settings, &mut watched)?,
+                None => Tables::new(spec, settings, &mut watched)?,
+            };
             let enumerated = enumerate(spec, &tables, settings, &mut watched)?;
             save(args, spec, settings, &enumerated)?;
             (tables, enumerated)
@@ -210,6 +226,26 @@ fn found(args: &Args, output: &Path, spec: &Spec, settings: &Settings<'_>, conso
     } else {
         console.print(&shown(&enumerated, &finished, proved, time, settings, console))?;
     }
+    Ok(Exit::Done)
+}
+
+/// The tables, with values from a file, which is made if it is not there.
+fn tables(values: &Path, spec: &Spec, settings: &Settings<'_>, watched: &mut Watched) -> Result<Tables, Stop> {
+    if values.exists() {
+        return Ok(Tables::with_values(spec, settings, values, watched)?);
+    }
+    let tables = Tables::new(spec, settings, watched)?;
+    file::write_atomic_with(values, |out| tables.values.write(&settings.identity(spec), out))?;
+    Ok(tables)
+}
+
+/// Makes the file of values, and nothing else.
+fn valued(values: &Path, spec: &Spec, settings: &Settings<'_>, console: &Console, start: Instant) -> Result<Exit, Stop> {
+    let mut watched = Watched(Progress::new(console));
+    let tables = tables(values, spec, settings, &mut watched)?;
+    drop(watched);
+    let time = seconds(start.elapsed().as_secs_f64());
+    console.print(&format!("verdict: the values of {} terms are in {} · {time}", tables.terms.list().len(), values.display()))?;
     Ok(Exit::Done)
 }
 
