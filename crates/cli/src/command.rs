@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use regraft::Failure;
@@ -111,7 +112,8 @@ pub fn call(call: Call, host: Arc<dyn Host>) -> Result<Exit, Failure> {
     done
 }
 
-/// Whether this is a call of a command, the program's name first. Nothing runs.
+/// Whether this is a call of a command, the program's name first, or the beginning of one: arguments may
+/// be missing. Nothing runs.
 ///
 /// # Errors
 ///
@@ -119,6 +121,8 @@ pub fn call(call: Call, host: Arc<dyn Host>) -> Result<Exit, Failure> {
 pub fn understand(arguments: &[String]) -> Result<(), Failure> {
     let arguments = shorthand(arguments.iter().map(OsString::from).collect());
     match Cli::try_parse_from(&arguments) {
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => Ok(()),
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(()),
         Err(error) if error.use_stderr() => Err(usage::mistake(&error, &Cli::command(), &arguments)),
         _ => Ok(()),
     }

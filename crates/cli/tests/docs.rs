@@ -135,11 +135,12 @@ fn commands_are_commands() {
     for (path, text) in pages() {
         let in_blocks = blocks(&text).into_iter().filter(|(info, _)| info.starts_with("sh")).flat_map(|(_, lines)| lines);
         let prose = prose(&text);
-        let inline: Vec<String> = between(&prose, "`", '`').map(|code| code.replace('\n', " ")).collect();
+        let inline: Vec<String> = prose.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " ")).collect();
         for line in in_blocks.chain(inline) {
             let Some(words) = words(&line) else { continue };
-            // `..` and words in capitals stand for something.
-            let is_example = words.len() > 1 && words[0] == "regraft" && !words.iter().any(|w| w.contains("..") || w.contains('['));
+            // `..`, brackets and these words stand for something; a certificate begins with its own.
+            let stands = |w: &String| w.contains("..") || w.contains('[') || ["COMMAND", "NAME", "certificate"].contains(&w.as_str());
+            let is_example = words.len() > 1 && words[0] == "regraft" && !words.iter().any(stands);
             if !is_example {
                 continue;
             }
