@@ -28,42 +28,41 @@ checks=(licenses bans sources)
 cargo deny --log-level error check "${checks[@]}"
 
 # What is built depends on the sources, the lock file and the compiler, not on when and where.
-build() { # FOLDER: builds the command of the checkout in FOLDER, with symbols
+build() { # FOLDER: the committed sources, and the command built from them there, with symbols
+  mkdir "$1"
+  git archive HEAD | tar -x -C "$1"
   local home=${CARGO_HOME:-$HOME/.cargo}
-  SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) \
+  SOURCE_DATE_EPOCH=$committed \
     RUSTFLAGS="--remap-path-prefix=$1=/regraft --remap-path-prefix=$home=/cargo -C link-arg=-Wl,--build-id=none" \
     CFLAGS="-ffile-prefix-map=$1=/regraft -ffile-prefix-map=$home=/cargo" \
     CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
-    cargo build --quiet --release --locked --package regraft-cli --manifest-path "$1/Cargo.toml" --target-dir "$1/target/reproducible"
+    cargo build --quiet --release --locked --package regraft-cli --manifest-path "$1/Cargo.toml" --target-dir "$1/target"
 }
-build "$PWD"
-elsewhere=$(mktemp -d)
-trap 'rm -rf "$elsewhere"' EXIT
-git archive HEAD | tar -x -C "$elsewhere"
-# The time of the commit is asked of git there, too.
-cp -r .git "$elsewhere/.git"
-(cd "$elsewhere" && build "$elsewhere")
-cmp target/reproducible/release/regraft "$elsewhere/target/reproducible/release/regraft"
+committed=$(git log -1 --format=%ct)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+build "$folder/one"
+build "$folder/other"
+built=$folder/one/target/release/regraft
+cmp "$built" "$folder/other/target/release/regraft"
 echo "release: two builds in two folders are the same, byte for byte"
 
 mkdir -p dist
-folder=$(mktemp -d)
-trap 'rm -rf "$elsewhere" "$folder"' EXIT
 mkdir "$folder/$name"
-objcopy --only-keep-debug target/reproducible/release/regraft "$folder/regraft.debug"
-objcopy --strip-all target/reproducible/release/regraft "$folder/$name/regraft"
+objcopy --only-keep-debug "$built" "$folder/regraft.debug"
+objcopy --strip-all "$built" "$folder/$name/regraft"
 objcopy --add-gnu-debuglink="$folder/regraft.debug" "$folder/$name/regraft"
 cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$folder/$name/"
 cp crates/regraft/src/page/dagre.LICENSE "$folder/$name/LICENSE-dagre"
 "$folder/$name/regraft" manual >"$folder/$name/regraft.1"
 
 packed() { # FILE.tar.gz FOLDER ENTRY: an archive that depends on nothing but what is in it
-  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -C "$2" -cf - "$3" | gzip -n9 >"$1"
+  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$committed" -C "$2" -cf - "$3" | gzip -n9 >"$1"
 }
 packed "dist/$name.tar.gz" "$folder" "$name"
 packed "dist/$name.debug.tar.gz" "$folder" regraft.debug
 
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) cargo cyclonedx --quiet --manifest-path crates/cli/Cargo.toml --format json --target all \
+SOURCE_DATE_EPOCH=$committed cargo cyclonedx --quiet --manifest-path crates/cli/Cargo.toml --format json --target all \
   --override-filename bom
 mv crates/cli/bom.json "dist/regraft-$version.cdx.json"
 find crates -name bom.json -delete

@@ -21,6 +21,9 @@ pub enum RuntimeError {
     /// A process of its own could not be started with a model, or failed.
     #[error("{program} was started with {model} and failed: {cause}", program = .program.display(), model = .model.display())]
     Start { program: PathBuf, model: PathBuf, cause: String },
+    /// A process of its own died of a model: a defect of the runtime.
+    #[error("{model} makes the runtime crash ({status})", model = .model.display())]
+    Crashed { model: PathBuf, status: std::process::ExitStatus },
     /// An input has no value: the caller's fault.
     #[error("input `{input}` of {model} has no value; give one for each of: {expected}")]
     MissingInput { model: String, input: String, expected: String },

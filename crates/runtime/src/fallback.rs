@@ -1,6 +1,7 @@
 //! A runtime that opens some models with less of its optimizer, because it refuses them with all
 //! of it.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,13 +26,74 @@ pub struct Fallback {
     files: Vec<PathBuf>,
     /// For each file, what is known so far.
     refusals: Mutex<Vec<Option<Refusal>>>,
+    probes: bool,
+    /// Files and levels at which a process of its own has opened them, or died.
+    probed: Mutex<HashMap<(usize, OptLevel), Option<String>>>,
 }
 
 impl Fallback {
     /// The runtime, with a fallback for these files.
     pub fn new(runtime: Arc<dyn Runtime>, files: Vec<PathBuf>) -> Self {
         let refusals = Mutex::new(vec![None; files.len()]);
-        Self { runtime, files, refusals }
+        Self { runtime, files, refusals, probes: false, probed: Mutex::default() }
+    }
+
+    /// The same, but each of these files is first opened in a process of its own, where the runtime has
+    /// one: if that dies, the runtime refuses the file at this level. Once one did, so does every other
+    /// model that is opened.
+    pub fn probing(self) -> Self {
+        Self { probes: true, ..self }
+    }
+
+    /// Fails if a process of its own dies when it opens one of the files at a level.
+    fn probe(&self, at: usize, options: &SessionOptions) -> Result<(), RuntimeError> {
+        if !self.probes {
+            return Ok(());
+        }
+        let place = (at, options.level);
+        let lock = || self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&place).cloned();
+        let cause = known.unwrap_or_else(|| self.crash(&self.files[at], options));
+        lock().insert(place, cause.clone());
+        cause.map_or(Ok(()), |cause| Err(self.refused(self.files[at].display().to_string(), cause)))
+    }
+
+    /// How a process of its own dies when it opens a file, if it does.
+    fn crash(&self, file: &Path, options: &SessionOptions) -> Option<String> {
+        // Without inputs it is not run, only opened.
+        match self.runtime.start_up(file, &Feeds::new(), options) {
+            Err(RuntimeError::Crashed { status, .. }) => Some(format!("it crashes ({status})")),
+            _ => None,
+        }
+    }
+
+    fn refused(&self, model: String, cause: String) -> RuntimeError {
+        RuntimeError::Load { runtime: self.runtime.name().to_owned(), model, cause }
+    }
+
+    /// Opens a model that is none of the files; with care if one of those makes the runtime crash.
+    fn open_other(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+        let has_crashed = || self.probed.lock().unwrap_or_else(PoisonError::into_inner).values().any(Option::is_some);
+        if has_crashed() {
+            let io = |source| RuntimeError::Io { path: model.place(), source };
+            let kept = match model {
+                ModelSource::Bytes { bytes, base: None } => {
+                    let mut file = tempfile::NamedTempFile::new().map_err(io)?;
+                    std::io::Write::write_all(&mut file, bytes).map_err(io)?;
+                    Some(file)
+                }
+                _ => None,
+            };
+            let path = match (&kept, model) {
+                (Some(file), _) => file.path(),
+                (None, ModelSource::Path(path)) => path,
+                _ => return self.runtime.open(model, options),
+            };
+            if let Some(cause) = self.crash(path, options) {
+                return Err(self.refused(model.to_string(), cause));
+            }
+        }
+        self.runtime.open(model, options)
     }
 
     /// Why a file was opened at a lower level than asked for, if it was.
@@ -81,10 +143,13 @@ impl Runtime for Fallback {
     /// For one of the files, the error at the lowest level: it is the one that no optimizer has a
     /// part in.
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
-        let ModelSource::Path(file) = model else { return self.runtime.open(model, options) };
-        let Some(at) = self.index(file) else { return self.runtime.open(model, options) };
+        let ModelSource::Path(file) = model else { return self.open_other(model, options) };
+        let Some(at) = self.index(file) else { return self.open_other(model, options) };
         let highest = self.highest(at, options.level);
-        let open = |level| self.runtime.open(model, &SessionOptions { level, ..options.clone() });
+        let open = |level| {
+            let options = SessionOptions { level, ..options.clone() };
+            self.probe(at, &options).and_then(|()| self.runtime.open(model, &options))
+        };
         let mut result = open(highest);
         for level in highest.lower() {
             let Err(RuntimeError::Load { cause, .. }) = &result else { break };
@@ -178,6 +243,48 @@ mod tests {
         let options = SessionOptions { level, ..SessionOptions::default() };
         let failed = fallback.open(ModelSource::path(file), &options).err().map(|e| e.to_string());
         (std::mem::take(&mut *picky.0.lock().unwrap()), failed)
+    }
+
+    /// Crashes where the other one refuses.
+    struct Crashing(Picky);
+
+    impl Runtime for Crashing {
+        fn name(&self) -> &str {
+            "crashing"
+        }
+
+        fn version(&self) -> &str {
+            "1"
+        }
+
+        fn start_up(&self, model: &Path, _: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
+            match self.0.open(ModelSource::path(model), options) {
+                Ok(_) => Ok(None),
+                Err(_) => Err(RuntimeError::Crashed { model: model.to_path_buf(), status: std::process::ExitStatus::default() }),
+            }
+        }
+
+        fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
+            match self.0.open(model, options) {
+                Err(error) if !matches!(error, RuntimeError::Io { .. }) => panic!("it would have crashed: {error}"),
+                opened => opened,
+            }
+        }
+    }
+
+    #[test]
+    fn what_makes_a_process_crash_is_not_opened_in_this_one() {
+        let crashing = Arc::new(Crashing(Picky(Mutex::default())));
+        let fallback = Fallback::new(crashing, ["basic", "all"].map(PathBuf::from).to_vec()).probing();
+        let open = |model: ModelSource<'_>| fallback.open(model, &SessionOptions::default());
+        assert!(open(ModelSource::path("all")).is_ok());
+        assert!(open(ModelSource::path("basic")).is_ok());
+        let refusal = fallback.refusal(Path::new("basic")).expect("it loads at a lower level only");
+        assert!(refusal.level == OptLevel::Basic && refusal.cause.contains("it crashes"), "{refusal:?}");
+        // From then on, nothing is trusted.
+        let refused = open(ModelSource::path("disabled")).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("disabled") && refused.contains("it crashes"), "{refused}");
+        assert!(open(ModelSource::bytes(&[])).is_err());
     }
 
     #[test]

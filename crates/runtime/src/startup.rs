@@ -60,7 +60,7 @@ impl Starter {
     ///
     /// # Errors
     ///
-    /// The program cannot be started, or the model cannot be loaded or run.
+    /// The program cannot be started, or the model cannot be loaded or run, or the process dies of it.
     pub fn start(&self, library: &Path, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Startup, RuntimeError> {
         let failed = |cause: String| RuntimeError::Start { program: self.program.clone(), model: model.to_path_buf(), cause };
         let input = |(name, tensor): (&str, &HostTensor)| Input {
@@ -69,6 +69,7 @@ impl Starter {
             shape: tensor.shape().to_vec(),
             bytes: tensor.bytes().len(),
         };
+        let given = model;
         let (library, model) = (library.to_path_buf(), std::path::absolute(model).unwrap_or_else(|_| model.to_path_buf()));
         let inputs = feeds.iter().map(input).collect();
         let errand = Errand { library, model, level: options.level, threads: options.threads, inputs };
@@ -83,6 +84,9 @@ impl Starter {
             let _ = stdin.write_all(&line).and_then(|()| feeds.iter().try_for_each(|(_, tensor)| stdin.write_all(tensor.bytes())));
         }
         let ended = child.wait_with_output().map_err(io)?;
+        if ended.status.code().is_none() {
+            return Err(RuntimeError::Crashed { model: given.to_path_buf(), status: ended.status });
+        }
         let answer: Answer =
             serde_json::from_slice(&ended.stdout).map_err(|_| failed(format!("it gave no answer and ended with {}", ended.status)))?;
         answer.map_err(failed)

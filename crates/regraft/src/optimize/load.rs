@@ -25,6 +25,9 @@ use crate::refused::Refused;
 use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
+/// Bytes of a model up to which it is first opened in a process of its own, which may die of it; larger
+/// ones take too much of the time of a run.
+const PROBED: u64 = 32 << 20;
 /// Maximum number of kinds of kept nodes listed in the warning.
 const KINDS_SHOWN: usize = 6;
 
@@ -152,7 +155,10 @@ pub fn load(
     let input = read(request)?;
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules, request.rules.require)?;
-    let runtime = Arc::new(Fallback::new(runtime()?, vec![request.input.clone()]));
+    let fallback = Fallback::new(runtime()?, vec![request.input.clone()]);
+    // A crash of the runtime would take this process with it; in a short time that is worth finding out.
+    let is_quick = request.untimed || input.model.size() <= PROBED;
+    let runtime = Arc::new(if is_quick { fallback.probing() } else { fallback });
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let mut request = request.clone();
     if memory.is_tight() {
