@@ -22,12 +22,6 @@ from .optimization import optimize
 if TYPE_CHECKING:
     import onnx
 
-SEARCH = "greedy"
-"""A descent: what others find beyond it pays only if it is timed."""
-
-LARGER = ("fast-bilinear",)
-"""Numeric classes of rules that save arithmetic and make a model larger."""
-
 BATCH_NORMS = ("conv-batch-norm", "conv-transpose-batch-norm", "conv-of-batch-norm", "conv-add-batch-norm")
 """Rules that merge batch normalizations with convolutions."""
 
@@ -171,6 +165,8 @@ def tidied(
 ) -> tuple[onnx.ModelProto, bool]:
     """A simpler model, and whether it was checked."""
     kept = parsed(model)
+    if not kept.graph.node and not kept.graph.output:
+        raise Failed("there is no graph in it", place=None, hint="give a model that an exporter wrote")
     folder = Folder()
     try:
         result = optimize(
@@ -179,8 +175,7 @@ def tidied(
             freeze=freeze,
             shapes=shapes,
             data=data,
-            deny=[*LARGER, *known(deny)] if rewrites else sorted({rule["numeric"] for rule in rules()}),
-            search=SEARCH,
+            deny=known(deny) if rewrites else sorted({rule["numeric"] for rule in rules()}),
             untimed=True,
             certificate=False,
         )

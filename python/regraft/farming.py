@@ -20,6 +20,7 @@ class Row:
         task: Its name.
         kind: "optimize", "bench", "generate" or "merge".
         subject: Model or specification.
+        input: The file that it is about, relative to the folder of the jobs.
         sizes: Sizes or symbols, as given; or the shard.
         threads: Threads of an operator, if given.
         target: The runtime, if given.
@@ -35,6 +36,7 @@ class Row:
     task: str
     kind: str
     subject: str
+    input: str
     sizes: str
     threads: int | None
     target: str

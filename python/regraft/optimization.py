@@ -89,8 +89,8 @@ class Result:
         return f"<regraft.Result {self.verdict}>"
 
     def _gain(self, ns: float) -> str:
-        """A gain by the price list: time, or operators where nothing was timed."""
-        return f"{ns / 1e6:.0f} operators" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
+        """A gain by the price list; nothing where that counted operators."""
+        return "" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
 
     def _repr_html_(self) -> str:
         """A summary for notebooks: the verdict, times and sizes, and the rules that were applied by what they gain."""

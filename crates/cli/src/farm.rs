@@ -8,6 +8,7 @@ use regraft::error::Failure;
 use regraft::render::{count, seconds};
 use regraft_farm::{Crew, Farm, Jobs, Local, Ray, State, Table, Task, Watcher, work};
 
+use crate::command::understand;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -55,7 +56,7 @@ A file of jobs:
   [[optimize]]
   models = \"models/*.onnx\"                         # or a list
   sizes = [\"N=1\", \"N=8\", [\"x:1,3,64,64\", \"m:1\"]]   # a task each; a list sets several inputs
-  threads = [1, 4]                                 # a task each [default: all cores]
+  threads = [1, 4]                                 # a task each [default: all cores; 1 if nothing is timed]
   targets = [\"onnxruntime\"]                        # a task each
   budget = \"60s\"
   options = [\"--data=data/\"]                       # any other of `regraft optimize`
@@ -83,12 +84,13 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let jobs = Jobs::read(&args.jobs)?;
     let farm = jobs.farm(&args.jobs)?;
     let tasks = jobs.tasks(&farm)?;
+    check_commands(&tasks)?;
     if args.table {
-        return shown(&Table::read(&farm, &tasks)?, args, console, None);
+        return shown(&Table::read(&farm, &tasks), args, console, None);
     }
     farm.plant(&tasks)?;
     if args.plan {
-        let table = Table::read(&farm, &tasks)?;
+        let table = Table::read(&farm, &tasks);
         let open = tasks.iter().zip(&table.rows).filter(|(_, row)| row.state.is_none());
         let files: Vec<String> = open.map(|(task, _)| farm.task_file(&task.id).display().to_string()).collect();
         if !files.is_empty() {
@@ -108,10 +110,24 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     Ok(if console.interrupted() { Exit::Interrupted } else { exit })
 }
 
+/// Fails if a command is none: before tasks do, one after the other.
+fn check_commands(tasks: &[Task]) -> Result<(), Failure> {
+    for task in tasks {
+        let words: Vec<String> = std::iter::once("regraft".to_owned()).chain(task.arguments.iter().cloned()).collect();
+        let asks_for_help = ["--help", "-h", "--version"].iter().any(|word| task.arguments.iter().any(|given| given == word));
+        let understood = if asks_for_help { Err(Failure::new("help is no work")) } else { understand(&words) };
+        understood.map_err(|failure| {
+            Failure::new(format!("{}: {}", task.id, failure.cause))
+                .hint("look at `options`, `targets` and `threads`; the farm itself gives --output, --report, --threads and --budget")
+        })?;
+    }
+    Ok(())
+}
+
 /// Removes what failed.
 fn forget(farm: &Farm, tasks: &[Task]) -> Result<(), Failure> {
     for task in tasks {
-        if farm.outcome(&task.id)?.is_some_and(|outcome| !outcome.state.has_output()) {
+        if farm.outcome(task).is_some_and(|outcome| !outcome.state.has_output()) {
             farm.forget(&task.id)?;
         }
     }

@@ -109,9 +109,9 @@ pub struct Args {
     /// REGRAFT_ONNXRUNTIME names another]
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     runtime_library: Option<PathBuf>,
-    /// How to search
-    #[arg(long, value_name = "STRATEGY", default_value = "auto", help_heading = "Search")]
-    search: Search,
+    /// How to search [default: auto; greedy with --untimed]
+    #[arg(long, value_name = "STRATEGY", help_heading = "Search")]
+    search: Option<Search>,
     /// Longest sequence of rewrites [default: 10 where all are tried, otherwise any]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Search")]
     steps: Option<u16>,
@@ -138,10 +138,11 @@ pub struct Args {
     /// same bytes
     #[arg(long, help_heading = "Search")]
     frozen: bool,
-    /// Time nothing: write the model with the fewest operators, and check it
+    /// Time nothing: write a model with as few operators as take no more arithmetic, and check it
     ///
-    /// Of equally many, the analytic roofline decides. What is written depends on the model and the
-    /// options alone; whether it is faster is not known.
+    /// An operator is worth 5 us of the analytic roofline, and rules that trade operators for
+    /// arithmetic are left out. What is written depends on the model and the options alone; whether it
+    /// is faster is not known.
     #[arg(long, conflicts_with = "frozen", help_heading = "Search")]
     untimed: bool,
     /// More rules, beside the shipped ones
@@ -290,7 +291,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
-        search: args.search.limited(args.steps),
+        search: args.search.unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto }).limited(args.steps),
         cost: if args.untimed { CostKind::Operators } else { args.cost.into() },
         budget: args.budget,
         threads: args.threads.map(usize::from),

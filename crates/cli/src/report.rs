@@ -62,7 +62,16 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     let option = if args.node_data.is_some() { "--node-data" } else { "-o" };
     if !args.terminal {
         check_writable(&output, option)?;
-        let others: [(&str, &Path); 2] = [("the report", &report), ("the model", &args.subject)];
+        let mut others = vec![("the report", report.clone()), ("the model", args.subject.clone())];
+        // What a report names lies where it says, or beside it; one that is none is told of later.
+        for named in
+            Report::read(&report).iter().flat_map(|report| [Some(&report.input), report.output.as_ref(), report.certificate.as_ref()])
+        {
+            let Some(named) = named else { continue };
+            others.push(("a file of the report", named.into()));
+            others.extend(Path::new(named).file_name().map(|name| ("a file of the report", report.with_file_name(name))));
+        }
+        let others: Vec<(&str, &Path)> = others.iter().map(|(what, path)| (*what, path.as_path())).collect();
         check_apart(("what is written", &output, option), &others)?;
     }
     let model = args.subject.extension().is_some_and(|e| e == "onnx").then(|| args.subject.clone());
@@ -74,16 +83,19 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         runtime_library: args.runtime_library.clone(),
     };
     let mut progress = Progress::new(console);
+    let made = match (args.terminal, &args.node_data) {
+        (true, _) => page::text(&request, &mut progress),
+        (false, None) => page::page(&request, &mut progress),
+        (false, Some(_)) => page::node_data(&request, &mut progress),
+    };
+    drop(progress);
+    let made = made?;
+    made.missing.iter().filter(|_| !args.no_profile).for_each(|what| console.warn(what));
     if args.terminal {
-        let text = page::text(&request, &mut progress)?;
-        drop(progress);
-        console.print(&text)?;
+        console.print(&made.text)?;
     } else {
-        let made = if args.node_data.is_some() { page::node_data } else { page::page };
-        let text = made(&request, &mut progress)?;
-        drop(progress);
-        write_atomic(&output, text.as_bytes())?;
-        console.print(&format!("{}: {}", output.display(), show_bytes(text.len() as u64)))?;
+        write_atomic(&output, made.text.as_bytes())?;
+        console.print(&format!("{}: {}", output.display(), show_bytes(made.text.len() as u64)))?;
     }
     Ok(Exit::Done)
 }

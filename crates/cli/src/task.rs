@@ -33,7 +33,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   regraft farm jobs.toml --plan > open.txt
-  xargs -n 1 regraft task < open.txt
+  xargs -d '\\n' -n 1 regraft task < open.txt
   regraft farm jobs.toml --table                                  what came of them";
 
 /// Runs the command.

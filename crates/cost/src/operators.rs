@@ -1,4 +1,4 @@
-//! A price list for simplifying: fewer operators first.
+//! A price list for simplifying: fewer operators, as long as that takes no more arithmetic.
 
 use regraft_ir::{Graph, NodeId};
 
@@ -6,19 +6,19 @@ use crate::model::{CostModel, Ns};
 use crate::roofline::Roofline;
 use crate::table::is_priced;
 
-/// Prices every operator that is computed in a run alike; of graphs with equally many, the roofline
-/// tells which is better.
+/// Prices every operator that is computed in a run alike, and so much of the roofline that a merger which
+/// multiplies arithmetic does not pay.
 #[derive(Clone, Debug)]
 pub struct Operators(pub Roofline);
 
 impl Operators {
-    /// What every operator costs beside its share of the roofline, ns: more than nearly any does there.
-    pub const EACH: Ns = 1_000_000;
+    /// What an operator is worth, ns of the roofline.
+    pub const EACH: Ns = 5_000;
 }
 
 impl CostModel for Operators {
     fn price(&self, graph: &Graph, id: NodeId) -> Ns {
-        if is_priced(graph, id) { Operators::EACH + self.0.price(graph, id) / 1000 } else { 0 }
+        if is_priced(graph, id) { Operators::EACH + self.0.price(graph, id) } else { 0 }
     }
 }
 

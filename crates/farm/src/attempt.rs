@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use regraft::Failure;
 
 use crate::cores::Cores;
-use crate::farm::{Farm, make_folder};
+use crate::farm::{Farm, digest, make_folder};
 use crate::outcome::{Outcome, Place, State};
 use crate::task::Task;
 
@@ -57,14 +57,15 @@ pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option
         return Err(failure.hint("install one version on all machines"));
     }
     let Some(_lock) = lock(farm, task, command)? else { return Ok(None) };
-    if let Some(outcome) = farm.outcome(&task.id)? {
+    if let Some(outcome) = farm.outcome(task) {
         return Ok(Some(outcome));
     }
     for need in &task.needs {
-        if !farm.outcome(need)?.is_some_and(|outcome| outcome.state.has_output()) {
+        if !farm.is_done(need) {
             return Err(Failure::new(format!("{} needs {need}, which is not done", task.id)).hint("work on that first"));
         }
     }
+    check_inputs(farm, task)?;
     let start = Instant::now();
     let Some(cores) = Cores::claim(task.cores, &|| command.interrupted())? else { return Ok(None) };
     let waited = start.elapsed().as_secs_f64();
@@ -108,6 +109,17 @@ pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option
     };
     farm.finish(&outcome)?;
     Ok(Some(outcome))
+}
+
+/// Fails if a file is not the one that the task was planned for.
+fn check_inputs(farm: &Farm, task: &Task) -> Result<(), Failure> {
+    for input in task.inputs.iter().filter(|input| !input.digest.is_empty()) {
+        if digest(&farm.base().join(&input.path))? != input.digest {
+            let failure = Failure::new(format!("{} changed since {} was planned", input.path, task.id));
+            return Err(failure.hint("`regraft farm JOBS.toml` makes a task of what it is now"));
+        }
+    }
+    Ok(())
 }
 
 /// Takes back what this process began and somebody ended on purpose: it does not count.

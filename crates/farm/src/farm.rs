@@ -99,10 +99,15 @@ impl Farm {
     ///
     /// Something cannot be written.
     pub fn plant(&self, tasks: &[Task]) -> Result<(), Failure> {
+        let mark = self.folder().join(MARK);
+        let holds_others = || fs::read_dir(self.folder()).is_ok_and(|mut entries| entries.next().is_some());
+        if !mark.is_file() && holds_others() {
+            let failure = Failure::new(format!("the folder {} holds other things, and would be the farm", self.folder().display()));
+            return Err(failure.hint("name another with `folder` in the file of jobs, or empty it"));
+        }
         for folder in ["tasks", "locks", "results"] {
             make_folder(&self.folder().join(folder))?;
         }
-        let mark = self.folder().join(MARK);
         if !mark.is_file() {
             let unique = format!("{:?} {} {}", std::time::SystemTime::now(), std::process::id(), self.folder().display());
             let unique = blake3::hash(unique.as_bytes()).to_hex();
@@ -117,14 +122,16 @@ impl Farm {
         Ok(())
     }
 
-    /// What came of a task, if it is done.
-    ///
-    /// # Errors
-    ///
-    /// The file is there, but cannot be read.
-    pub fn outcome(&self, id: &str) -> Result<Option<Outcome>, Failure> {
-        let path = self.outcome_file(id);
-        if path.is_file() { read(&path).map(Some) } else { Ok(None) }
+    /// What came of a task, if that is there, and what the task made, too.
+    pub fn outcome(&self, task: &Task) -> Option<Outcome> {
+        let outcome: Outcome = read(&self.outcome_file(&task.id)).ok()?;
+        let is_there = || task.output.as_ref().is_none_or(|name| self.result_folder(&task.id).join(name).is_file());
+        (!outcome.state.has_output() || is_there()).then_some(outcome)
+    }
+
+    /// Whether a task has made what others need.
+    pub fn is_done(&self, id: &str) -> bool {
+        read::<Outcome>(&self.outcome_file(id)).is_ok_and(|outcome| outcome.state.has_output())
     }
 
     /// Writes what came of a task.
@@ -148,6 +155,20 @@ impl Farm {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a path lies in a farm, whoever it belongs to.
+pub(crate) fn is_in_farm(path: &Path) -> bool {
+    path.ancestors().skip(1).any(|folder| folder.join(MARK).is_file() && folder.join("tasks").is_dir())
+}
+
+/// BLAKE3 of a file, 64 hexadecimal digits.
+pub(crate) fn digest(path: &Path) -> Result<String, Failure> {
+    let failed = |e: std::io::Error| Failure::new(format!("cannot read {}: {e}", path.display())).hint("check the path");
+    let mut hasher = blake3::Hasher::new();
+    let mut file = fs::File::open(path).map_err(failed)?;
+    std::io::copy(&mut file, &mut hasher).map_err(failed)?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// Makes a folder, and those above it.

@@ -10,7 +10,7 @@ use regraft_onnx::data_files;
 use serde::Deserialize;
 
 use crate::cores::Need;
-use crate::farm::Farm;
+use crate::farm::{Farm, digest, is_in_farm};
 use crate::task::{Input, Kind, Labels, Task};
 
 /// Options that keep a command from timing anything.
@@ -34,10 +34,39 @@ pub struct Jobs {
 
 /// One text or several.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text, or a list of texts")]
 enum Texts {
     One(String),
     Several(Vec<String>),
+}
+
+/// One number or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number from 1 to 65535, or a list of such")]
+enum Numbers {
+    One(u16),
+    Several(Vec<u16>),
+}
+
+impl Numbers {
+    fn list(&self) -> &[u16] {
+        match self {
+            Numbers::One(number) => std::slice::from_ref(number),
+            Numbers::Several(numbers) => numbers,
+        }
+    }
+}
+
+impl Default for Numbers {
+    fn default() -> Numbers {
+        Numbers::Several(Vec::new())
+    }
+}
+
+impl Default for Texts {
+    fn default() -> Texts {
+        Texts::Several(Vec::new())
+    }
 }
 
 impl Texts {
@@ -54,15 +83,15 @@ impl Texts {
 struct Common {
     /// Threads of the command: one task for each number.
     #[serde(default)]
-    threads: Vec<u16>,
+    threads: Numbers,
     /// Time that a command may take.
     budget: Option<String>,
     /// More options, as the command has them.
     #[serde(default)]
-    options: Vec<String>,
+    options: Texts,
     /// Files that the options name.
     #[serde(default)]
-    files: Vec<String>,
+    files: Texts,
     /// Cores of a task, if not as many as threads.
     cores: Option<usize>,
     /// Keys that there are not.
@@ -78,7 +107,7 @@ struct Optimize {
     sizes: Vec<Texts>,
     /// Runtimes: one task for each.
     #[serde(default)]
-    targets: Vec<String>,
+    targets: Texts,
     #[serde(flatten)]
     common: Common,
 }
@@ -184,7 +213,11 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     fn optimize(&mut self, job: &Optimize) -> Result<(), Failure> {
-        let targets: Vec<Option<&String>> = if job.targets.is_empty() { vec![None] } else { job.targets.iter().map(Some).collect() };
+        let targets: Vec<Option<&String>> =
+            if job.targets.list().is_empty() { vec![None] } else { job.targets.list().iter().map(Some).collect() };
+        if job.models.list().is_empty() {
+            return Err(Failure::new("an [[optimize]] has no models").hint("name files or patterns: \"models/*.onnx\""));
+        }
         for model in self.files(job.models.list())? {
             for (sizes, sized) in sizes(&job.sizes)? {
                 for threads in threads(&job.common)? {
@@ -253,7 +286,7 @@ impl Plan<'_> {
             return Err(Failure::new("[[generate]] has several numbers of threads").hint("give one"));
         };
         options.push(format!("--threads={}", threads.unwrap_or(1)));
-        options.extend(job.common.options.clone());
+        options.extend(job.common.options.list().iter().cloned());
         let subject = match job.size {
             Some(size) => format!("{} size {size}", stem(&job.spec)),
             None => stem(&job.spec),
@@ -327,13 +360,20 @@ impl Plan<'_> {
             let whole = if Path::new(pattern).is_absolute() { pattern.clone() } else { whole };
             let paths = glob::glob(&whole).map_err(|e| Failure::new(format!("`{pattern}` is no pattern of files: {e}")))?;
             let mut matched: Vec<String> = Vec::new();
-            for path in paths.flatten().filter(|path| path.is_file()) {
+            // Whoever means what tasks made, names its folder.
+            let is_source = |path: &PathBuf| path.is_file() && !(pattern.contains("**") && is_in_farm(path));
+            for path in paths.flatten().filter(is_source) {
                 let relative = if Path::new(pattern).is_absolute() { path } else { relative(&path, self.farm.base()) };
                 matched.push(relative.to_string_lossy().into_owned());
             }
             if matched.is_empty() {
                 let failure = Failure::new(format!("no file is `{pattern}`, seen from {}", self.farm.base().display()));
-                return Err(failure.hint("paths are relative to the file of jobs"));
+                let is_folder = self.farm.base().join(pattern).is_dir();
+                return Err(failure.hint(if is_folder {
+                    "it is a folder; add `/*.onnx`"
+                } else {
+                    "paths are relative to the file of jobs"
+                }));
             }
             matched.sort();
             found.extend(matched.into_iter().filter(|path| !found.contains(path)).collect::<Vec<_>>());
@@ -352,8 +392,8 @@ impl Plan<'_> {
                 paths.extend(weights.iter().map(|name| folder.join(name).to_string_lossy().into_owned()));
             }
         }
-        if !common.files.is_empty() {
-            paths.extend(self.files(&common.files)?);
+        if !common.files.list().is_empty() {
+            paths.extend(self.files(common.files.list())?);
         }
         paths.into_iter().map(|path| Ok(Input { digest: self.digest(&path)?, path })).collect()
     }
@@ -362,12 +402,7 @@ impl Plan<'_> {
         if let Some(known) = self.digests.get(path) {
             return Ok(known.clone());
         }
-        let place = self.farm.base().join(path);
-        let failed = |e: std::io::Error| Failure::new(format!("cannot read {}: {e}", place.display())).hint("check the path");
-        let mut hasher = blake3::Hasher::new();
-        let mut file = fs::File::open(&place).map_err(failed)?;
-        std::io::copy(&mut file, &mut hasher).map_err(failed)?;
-        let digest = hasher.finalize().to_hex().to_string();
+        let digest = digest(&self.farm.base().join(path))?;
         self.digests.insert(path.to_owned(), digest.clone());
         Ok(digest)
     }
@@ -385,15 +420,15 @@ fn stem(path: &str) -> String {
 }
 
 fn is_untimed(common: &Common) -> bool {
-    common.options.iter().any(|option| UNTIMED.contains(&option.as_str()))
+    common.options.list().iter().any(|option| UNTIMED.contains(&option.as_str()))
 }
 
 /// The numbers of threads to try; what times nothing uses one by default.
 fn threads(common: &Common) -> Result<Vec<Option<u16>>, Failure> {
-    if common.threads.contains(&0) || common.cores == Some(0) {
+    if common.threads.list().contains(&0) || common.cores == Some(0) {
         return Err(Failure::new("there are no zero threads or cores").hint("give 1 or more, or none for all that there are"));
     }
-    Ok(if common.threads.is_empty() { vec![None] } else { common.threads.iter().copied().map(Some).collect() })
+    Ok(if common.threads.list().is_empty() { vec![None] } else { common.threads.list().iter().copied().map(Some).collect() })
 }
 
 fn common(common: &Common, threads: Option<u16>) -> Result<Vec<String>, Failure> {
@@ -404,7 +439,7 @@ fn common(common: &Common, threads: Option<u16>) -> Result<Vec<String>, Failure>
     }
     let threads = threads.or(is_untimed(common).then_some(1));
     options.extend(threads.map(|threads| format!("--threads={threads}")));
-    options.extend(common.options.clone());
+    options.extend(common.options.list().iter().cloned());
     Ok(options)
 }
 

@@ -97,6 +97,7 @@ impl Crew for Local {
 pub(crate) fn cause(said: &str, status: ExitStatus) -> String {
     let line = said.lines().rev().find(|line| !line.trim().is_empty());
     match line.map(|line| line.strip_prefix("regraft: error: ").unwrap_or(line)) {
+        Some(line) if status.code().is_some() => line.to_owned(),
         Some(line) => format!("{line} ({status})"),
         None => status.to_string(),
     }

@@ -79,11 +79,13 @@ impl Ray {
             said
         });
         let mut ray = Ray { farm, stdin: child.stdin.take(), interpreter: child, lines };
-        let is_ready = |line: String| serde_json::from_str::<Value>(&line).is_ok_and(|value| value.get("ready").is_some());
-        if ray.lines.recv_timeout(PATIENCE).is_ok_and(is_ready) {
-            return Ok(ray);
+        let is_ready = |line: &String| serde_json::from_str::<Value>(line).is_ok_and(|value| value.get("ready").is_some());
+        match ray.lines.recv_timeout(PATIENCE) {
+            Ok(line) if is_ready(&line) => return Ok(ray),
+            // It is about to end by itself.
+            Err(RecvTimeoutError::Disconnected) => {}
+            _ => drop(ray.interpreter.kill()),
         }
-        let _ = ray.interpreter.kill();
         let status = ray.interpreter.wait().map_err(failed)?;
         let said = said.join().unwrap_or_default();
         let hint = if said.contains("No module named 'ray'") {
@@ -124,7 +126,6 @@ impl Crew for Ray {
                 Ok(Some(Ended { task: id, error, again }))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) if self.stdin.is_none() => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(Failure::new("the connection to the Ray cluster is gone").hint("the same command goes on where it was"))
             }

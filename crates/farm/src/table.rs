@@ -23,6 +23,8 @@ pub struct Row {
     pub kind: Kind,
     /// Model or specification.
     pub subject: String,
+    /// The file that it is about, relative to the folder of the jobs; none for what is shipped.
+    pub input: String,
     /// Sizes, or shard.
     pub sizes: String,
     /// Threads per operator, if given.
@@ -59,16 +61,9 @@ impl Table {
     }
 
     /// Of tasks, as their folder has them.
-    ///
-    /// # Errors
-    ///
-    /// An outcome cannot be read.
-    pub fn read(farm: &Farm, tasks: &[Task]) -> Result<Table, Failure> {
-        let mut done = BTreeMap::new();
-        for task in tasks {
-            done.extend(farm.outcome(&task.id)?.map(|outcome| (task.id.clone(), outcome)));
-        }
-        Ok(Table::of(farm, tasks, &done, &BTreeMap::new()))
+    pub fn read(farm: &Farm, tasks: &[Task]) -> Table {
+        let done = tasks.iter().filter_map(|task| Some((task.id.clone(), farm.outcome(task)?))).collect();
+        Table::of(farm, tasks, &done, &BTreeMap::new())
     }
 
     /// Writes `table.csv` into the folder of the farm.
@@ -94,7 +89,7 @@ impl Table {
 
     /// As comma-separated values, with a header.
     pub fn csv(&self) -> String {
-        let header = "task,kind,subject,sizes,threads,target,state,speedup,low,high,seconds,host,machine,output,cause\n";
+        let header = "task,kind,subject,input,sizes,threads,target,state,speedup,low,high,seconds,host,machine,output,cause\n";
         let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
         let line = |row: &Row| {
             let [median, low, high] =
@@ -106,6 +101,7 @@ impl Table {
                 &row.task,
                 row.kind.name(),
                 &row.subject,
+                &row.input,
                 &row.sizes,
                 &threads,
                 &row.target,
@@ -131,15 +127,23 @@ impl Table {
             let speedup =
                 row.speedup.as_ref().map_or(String::new(), |speedup| if speedup.pairs == 0 { "1.00x".into() } else { ratio(speedup) });
             let time = row.seconds.map_or(String::new(), seconds);
-            let state = match (row.state, row.cause.as_str()) {
-                (None, "") => "open".to_owned(),
-                (None, cause) => cause.to_owned(),
-                (Some(State::Done | State::Unmet), _) => row.state.map_or("", State::name).to_owned(),
-                (Some(state), cause) => format!("{}: {cause}", state.name()),
-            };
+            let state = row.state.map_or("open", State::name).to_owned();
             table.add_row([row.task.clone(), state, speedup, time, row.host.clone()]);
         }
-        lines(&table)
+        let mut text = lines(&table);
+        // Each cause once, with the first task that it is about.
+        let mut causes: Vec<(&str, &str, usize)> = Vec::new();
+        for row in self.rows.iter().filter(|row| !row.cause.is_empty()) {
+            match causes.iter_mut().find(|(cause, ..)| *cause == row.cause) {
+                Some((.., count)) => *count += 1,
+                None => causes.push((&row.cause, &row.task, 1)),
+            }
+        }
+        for (cause, task, count) in causes {
+            let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+            text.push_str(&format!("\n{task}{more}: {cause}\n"));
+        }
+        text
     }
 }
 
@@ -156,6 +160,7 @@ fn row(farm: &Farm, task: &Task, outcome: Option<&Outcome>, lost: Option<&String
         task: task.id.clone(),
         kind: task.kind,
         subject: task.labels.subject.clone(),
+        input: task.inputs.first().map(|input| input.path.clone()).unwrap_or_default(),
         sizes: task.labels.sizes.clone(),
         threads: task.labels.threads,
         target: task.labels.target.clone(),
@@ -165,7 +170,16 @@ fn row(farm: &Farm, task: &Task, outcome: Option<&Outcome>, lost: Option<&String
         host: place.host,
         machine: place.machine,
         output: output.unwrap_or_default(),
-        cause: outcome.and_then(|outcome| outcome.cause.clone()).or_else(|| lost.cloned()).unwrap_or_default(),
+        cause: outcome.map(cause).or_else(|| lost.cloned()).unwrap_or_default(),
+    }
+}
+
+/// Why a task did not do what it was to, and how to mend that.
+fn cause(outcome: &Outcome) -> String {
+    match (&outcome.cause, &outcome.hint) {
+        (Some(cause), Some(hint)) => format!("{cause} (hint: {hint})"),
+        (Some(cause), None) => cause.clone(),
+        (None, _) => String::new(),
     }
 }
 

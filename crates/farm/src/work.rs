@@ -39,7 +39,7 @@ pub trait Watcher {
 ///
 /// The crew cannot work, or the farm cannot be written.
 pub fn work(farm: &Farm, tasks: &[Task], crew: &mut dyn Crew, watcher: &mut dyn Watcher) -> Result<Table, Failure> {
-    let mut state = Progress::of(farm, tasks)?;
+    let mut state = Progress::of(farm, tasks);
     let mut written = Instant::now();
     state.table(farm)?;
     loop {
@@ -47,9 +47,14 @@ pub fn work(farm: &Farm, tasks: &[Task], crew: &mut dyn Crew, watcher: &mut dyn 
             crew.stop();
             let until = Instant::now() + PATIENCE;
             while !state.begun.is_empty() && Instant::now() < until {
-                if let Some(ended) = crew.wait(LOOK)? {
-                    state.begun.remove(&ended.task);
-                    state.take(farm, &ended)?;
+                match crew.wait(LOOK) {
+                    Ok(None) => {}
+                    Ok(Some(ended)) => {
+                        state.begun.remove(&ended.task);
+                        state.take(farm, &ended);
+                    }
+                    // There is nobody left.
+                    Err(_) => break,
                 }
             }
             break;
@@ -64,18 +69,18 @@ pub fn work(farm: &Farm, tasks: &[Task], crew: &mut dyn Crew, watcher: &mut dyn 
             break;
         }
         let Some(ended) = crew.wait(LOOK)? else { continue };
-        state.begun.remove(&ended.task);
-        if !state.take(farm, &ended)? {
+        let ended_task = ended.task.clone();
+        state.begun.remove(&ended_task);
+        if !state.take(farm, &ended) {
             let error = ended.error.unwrap_or_else(|| "it ended without an outcome".into());
             let starts = state.starts.get(&ended.task).copied().unwrap_or_default();
             if ended.again && starts < MOST_STARTS {
                 watcher.warn(&format!("{}: {error}; it is tried again", ended.task));
             } else {
-                watcher.warn(&format!("{}: {error}", ended.task));
                 state.lost.insert(ended.task, error);
             }
         }
-        watcher.step(state.done.len(), tasks.len(), "done");
+        watcher.step(state.done.len(), tasks.len(), &format!("{} ended", ended_task));
         if written.elapsed() > TABLE {
             state.table(farm)?;
             written = Instant::now();
@@ -95,14 +100,14 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn of(farm: &Farm, tasks: &'a [Task]) -> Result<Progress<'a>, Failure> {
+    fn of(farm: &Farm, tasks: &'a [Task]) -> Progress<'a> {
         let mut done = BTreeMap::new();
         for task in tasks {
-            if let Some(outcome) = farm.outcome(&task.id)? {
+            if let Some(outcome) = farm.outcome(task) {
                 done.insert(task.id.clone(), outcome);
             }
         }
-        Ok(Progress { tasks, done, begun: BTreeSet::new(), starts: BTreeMap::new(), lost: BTreeMap::new() })
+        Progress { tasks, done, begun: BTreeSet::new(), starts: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
     /// A task that is ready, and that the crew has room for. The first that is ready waits for room, so
@@ -117,11 +122,12 @@ impl<'a> Progress<'a> {
     }
 
     /// Takes over the outcome of a task, if there is one.
-    fn take(&mut self, farm: &Farm, ended: &Ended) -> Result<bool, Failure> {
-        let outcome = farm.outcome(&ended.task)?;
+    fn take(&mut self, farm: &Farm, ended: &Ended) -> bool {
+        let task = self.tasks.iter().find(|task| task.id == ended.task);
+        let outcome = task.and_then(|task| farm.outcome(task));
         let is_there = outcome.is_some();
         self.done.extend(outcome.map(|outcome| (ended.task.clone(), outcome)));
-        Ok(is_there)
+        is_there
     }
 
     /// Writes the table.

@@ -13,7 +13,6 @@ use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
 use crate::report::{Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
-use regraft_cost::Operators;
 
 /// Maximum number of rules in the table; the report has all.
 const RULES_SHOWN: usize = 12;
@@ -167,13 +166,12 @@ fn rules(report: &Report) -> String {
     lines(&table)
 }
 
-/// A gain by the price list of a run: time, or operators where nothing was timed.
+/// A gain by the price list of a run; nothing where that counted operators.
 pub(crate) fn gain(report: &Report, ns: i64) -> String {
-    let amount = ns.unsigned_abs();
-    let text = match report.cost.as_str() {
-        "operators" => count((amount as f64 / Operators::EACH as f64).round() as usize, "operator"),
-        _ => show_ns(amount as f64),
-    };
+    if report.cost == "operators" {
+        return String::new();
+    }
+    let text = show_ns(ns.unsigned_abs() as f64);
     if ns < 0 { format!("-{text}") } else { text }
 }
 

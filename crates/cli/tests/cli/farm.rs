@@ -84,6 +84,42 @@ fn tasks_can_be_worked_on_by_hand_and_end_with_whoever_started_them() {
 }
 
 #[test]
+fn a_task_is_done_with_the_files_that_it_was_planned_for() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutional().bytes());
+    bench.write("jobs.toml", "[[optimize]]\nmodels = \"**/*.onnx\"\noptions = \"--untimed\"\n");
+    let task = bench.ok("farm jobs.toml --plan");
+    bench.write("m.onnx", mlp("4").bytes());
+    bench.fails(&format!("task {}", task.trim()), &["m.onnx changed since", "was planned"]);
+    std::fs::remove_file(bench.path("m.onnx")).expect("it is there");
+    bench.fails(&format!("task {}", task.trim()), &["m.onnx", "No such file"]);
+    bench.write("m.onnx", convolutional().bytes());
+    let rows_of = || rows(&bench, "farm jobs.toml --json", 0);
+    let first = rows_of();
+    assert_eq!((first.len(), first[0]["input"].as_str()), (1, Some("m.onnx")));
+    // What the farm wrote is no model of its own, and what is gone or damaged is made again.
+    let output = first[0]["output"].as_str().expect("a model");
+    std::fs::remove_file(bench.path(output)).expect("it is there");
+    assert_eq!(rows_of().len(), 1);
+    assert!(bench.path(output).is_file());
+    bench.write(&format!("{}/outcome.json", output.rsplit_once('/').expect("a folder").0), "garbage");
+    assert_eq!(rows_of()[0]["state"], "done");
+    // The report of a result tells of the input, wherever it is read.
+    let report = output.replace(".onnx", ".report.json");
+    let ended = bench.run(&format!("report {output} --terminal"));
+    assert!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
+    bench.fails(&format!("report {output} --input {output}"), &["is not the input that"]);
+    bench.fails(&format!("report {report} -o {output}"), &["would overwrite a file of the report"]);
+    std::fs::create_dir(bench.path("mine")).expect("the folder can be written");
+    bench.write("mine/letter.txt", "");
+    bench.write("jobs.toml", "folder = \"mine\"\n[[optimize]]\nmodels = \"m.onnx\"\n");
+    bench.fails("farm jobs.toml", &["mine holds other things", "`folder`"]);
+}
+
+#[test]
 #[cfg(unix)]
 fn a_killed_farm_goes_on() {
     let bench = Bench::new();
@@ -127,6 +163,11 @@ fn mistakes_in_jobs_are_told_before_anything_runs() {
         ("[[optimize]]\nmodels = \"m.onnx\"\nsizes = [\"1,3\"]", &["sizes = \"1,3\"", "x:1,3,224,224"]),
         ("[[optimize]]\nmodels = \"m.onnx\"\nthreads = [0]", &["zero threads"]),
         ("[[generate]]\nspec = \"taso\"\nshards = 0", &["0 shards"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\noptions = \"--untimd\"", &["'--untimd'", "the farm itself gives"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\noptions = \"--help\"", &["help is no work"]),
+        ("[[optimize]]\nmodels = \"m.onnx\"\ntargets = [\"nope\"]", &["'nope'", "onnxruntime"]),
+        ("[[optimize]]\nmodels = []", &["has no models"]),
+        ("[[optimize]]\nmodels = 3", &["a text, or a list of texts"]),
         ("folder = \"../x\"\n[[optimize]]\nmodels = \"m.onnx\"", &["`../x` does not lie below"]),
         ("folder = \"m.onnx\"\n[[optimize]]\nmodels = \"m.onnx\"", &["m.onnx is a file"]),
         ("", &["has none", "[[optimize]]"]),

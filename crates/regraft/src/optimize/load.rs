@@ -8,7 +8,7 @@ use regraft_certify::ModelDigest;
 use regraft_ir::Trust;
 use regraft_ir::{Graph, Op, OpKind, TensorType, normal};
 use regraft_onnx::{FixedSizes, Model, OpaqueNode, Speller, WriteOptions, Written};
-use regraft_rules::Writable;
+use regraft_rules::{Numeric, Writable};
 use regraft_runtime::{Fallback, ModelSource, Refusal, Runtime, RuntimeError, SessionOptions};
 
 use crate::discrete::decided_by_floats;
@@ -161,6 +161,10 @@ pub fn load(
     let runtime = Arc::new(if is_quick { fallback.probing() } else { fallback });
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let mut request = request.clone();
+    if request.untimed {
+        // They make many operators of one.
+        rules.library = rules.library.filter(|r| r.numeric != Numeric::FastBilinear);
+    }
     if memory.is_tight() {
         if input.is_converted() {
             let what = "a model that is frozen or brought to another opset must be run";

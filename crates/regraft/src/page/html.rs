@@ -25,6 +25,13 @@ pub struct Page {
 }
 
 impl Page {
+    /// What it cannot tell, and why.
+    pub fn missing(&self) -> Vec<String> {
+        let changes = self.changed.as_ref().err().map(|why| format!("the changes are not known: {why}"));
+        let times = self.times.as_ref().err().map(|why| format!("where the time goes is not known: {why}"));
+        changes.into_iter().chain(times).collect()
+    }
+
     /// The whole file.
     pub fn to_html(&self) -> String {
         let report = &self.report;

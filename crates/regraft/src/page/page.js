@@ -111,16 +111,19 @@
     });
   }
 
-  for (const details of document.querySelectorAll("details.change")) {
-    details.addEventListener("toggle", () => {
-      const place = details.querySelector(".drawings");
-      if (!details.open || place.childElementCount) return;
-      const change = data[details.dataset.change];
-      place.append(drawn(change.before, "old", "before"), drawn(change.after, "new", "after"));
-    });
+  function show(details) {
+    const place = details.querySelector(".drawings");
+    if (!details.open || place.childElementCount) return;
+    const change = data[details.dataset.change];
+    place.append(drawn(change.before, "old", "before"), drawn(change.after, "new", "after"));
   }
-  const first = document.querySelector("details.change");
-  if (first) first.open = true;
+
+  const all = document.querySelectorAll("details.change");
+  for (const details of all) details.addEventListener("toggle", () => show(details));
+  if (all.length) {
+    all[0].open = true;
+    show(all[0]);
+  }
   // When the page could be used, ms after it was asked for.
-  requestAnimationFrame(() => setTimeout(() => (document.documentElement.dataset.usable = performance.now().toFixed(0))));
+  document.documentElement.dataset.usable = performance.now().toFixed(0);
 })();
