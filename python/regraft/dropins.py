@@ -1,6 +1,6 @@
 """`simplify` and `slim`: what programs call today, with the signatures that they know.
 
-Both time nothing: they look for the fewest operators, the result is checked against the model like any other, and
+Both time nothing: they look for few operators that take no more arithmetic, the result is checked against the model like any other, and
 what comes out depends on the model alone. To have the result timed as well, call `optimize`.
 """
 

@@ -89,8 +89,8 @@ class Result:
         return f"<regraft.Result {self.verdict}>"
 
     def _gain(self, ns: float) -> str:
-        """A gain by the price list; nothing where that counted operators."""
-        return "" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
+        """A gain by the price list: time, or operators where it counted those."""
+        return f"{ns / 1e6:.0f} operators" if self.report["cost"] == "operators" else f"{ns / 1e6:.3f} ms"
 
     def _repr_html_(self) -> str:
         """A summary for notebooks: the verdict, times and sizes, and the rules that were applied by what they gain."""
@@ -173,7 +173,7 @@ def optimize(
         opset: Version of the standard opset to write the model at; by default its own.
         cost_store: File of measurements.
         frozen: Measure nothing, and decide by what the store holds: two such calls give the same bytes.
-        untimed: Time nothing: the model with the fewest operators is written, and checked.
+        untimed: Time nothing: a model with as few operators as take no more arithmetic is written, and checked.
         certificate: Whether to write a certificate beside the result.
         overwrite: Whether `output` may be the model's own file.
         runtime_library: The runtime's library; by default that of the package `onnxruntime`.

@@ -138,11 +138,11 @@ pub struct Args {
     /// same bytes
     #[arg(long, help_heading = "Search")]
     frozen: bool,
-    /// Time nothing: write a model with as few operators as take no more arithmetic, and check it
+    /// Time nothing: write a model with few operators, and check it
     ///
-    /// An operator is worth 5 us of the analytic roofline, and rules that trade operators for
-    /// arithmetic are left out. What is written depends on the model and the options alone; whether it
-    /// is faster is not known.
+    /// As few as take no longer by the analytic roofline: rules that trade operators for arithmetic are
+    /// left out, either way. What is written depends on the model and the options alone; whether it is
+    /// faster is not known.
     #[arg(long, conflicts_with = "frozen", help_heading = "Search")]
     untimed: bool,
     /// More rules, beside the shipped ones

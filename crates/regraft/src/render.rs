@@ -13,6 +13,7 @@ use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
 use crate::report::{Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
+use regraft_cost::Operators;
 
 /// Maximum number of rules in the table; the report has all.
 const RULES_SHOWN: usize = 12;
@@ -166,10 +167,11 @@ fn rules(report: &Report) -> String {
     lines(&table)
 }
 
-/// A gain by the price list of a run; nothing where that counted operators.
+/// A gain by the price list of a run: time, or operators where it counted those.
 pub(crate) fn gain(report: &Report, ns: i64) -> String {
     if report.cost == "operators" {
-        return String::new();
+        let (operators, _) = Operators::parts(ns);
+        return format!("{operators} {}", if operators.abs() == 1 { "operator" } else { "operators" });
     }
     let text = show_ns(ns.unsigned_abs() as f64);
     if ns < 0 { format!("-{text}") } else { text }

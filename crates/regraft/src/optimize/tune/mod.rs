@@ -13,7 +13,7 @@ mod turns;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
-use regraft_cost::Pricing;
+use regraft_cost::{CostModel, Operators, Pricing, Roofline};
 use regraft_rules::Library;
 use regraft_search::{Engine, Spread};
 
@@ -51,6 +51,8 @@ const HOPELESS: f64 = 1.2;
 const HELD: u64 = 1 << 30;
 /// Proposals predicted to gain less than this over the best measured one are no longer measured.
 const WORTHWHILE: f64 = 0.002;
+/// Part of the arithmetic of a model that fewer operators may add.
+const ADDED: f64 = 0.01;
 
 /// Finds candidates: the most promising first, as many as can be compared in the remaining time.
 pub fn tune(run: &mut Run<'_>) -> Result<Vec<Candidate>, Failure> {
@@ -334,6 +336,13 @@ impl<'r, 'a> Tuner<'r, 'a> {
             }
             proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
         }
+        while self.run.job.request.untimed
+            && let Some((rule, at)) = proposals.best.first().and_then(|proposal| self.laborious(proposal))
+            && !self.is_out_of_time(None)
+        {
+            self.leave_out(rule, at, "fewer operators would take more arithmetic".into());
+            proposals = found_from(self.run, &self.turns, from.unwrap_or(&self.start), &self.library, aim);
+        }
         self.run.journal.seconds.search += start.elapsed().as_secs_f64();
         if round == 0 {
             let refused = proposals.refused.into_iter().filter(|refused| !self.run.journal.not_done.contains(refused)).collect::<Vec<_>>();
@@ -504,6 +513,22 @@ impl<'r, 'a> Tuner<'r, 'a> {
     fn leave_out(&mut self, what: String, at: String, because: String) {
         self.library = std::mem::take(&mut self.library).filter(|r| *r.name != *what);
         self.run.journal.not_done.push(NotDone { what, at, because });
+    }
+
+    /// Where a model with fewer operators takes more arithmetic, the rule that adds most, and a place.
+    fn laborious(&self, proposal: &Proposal) -> Option<(String, String)> {
+        let roofline = Roofline::new(self.run.job.sizes().symbols.clone());
+        let (before, after) = (roofline.total(&self.run.job.input.graph), roofline.total(&proposal.graph));
+        if after as f64 <= before as f64 * (1.0 + ADDED) {
+            return None;
+        }
+        let mut added: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
+        for applied in proposal.rewrites.iter().map(|rewrite| &rewrite.applied) {
+            let (ns, _) = added.entry(&applied.rule).or_insert((0, &applied.at));
+            *ns -= Operators::parts(applied.gain_ns).1;
+        }
+        let (rule, (ns, at)) = added.into_iter().max_by_key(|(_, (ns, _))| *ns)?;
+        (ns > 0).then(|| (rule.to_owned(), at.to_owned()))
     }
 
     /// Whether a candidate was measured to be faster than those before.
