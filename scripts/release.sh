@@ -64,7 +64,7 @@ packed "dist/$name.debug.tar.gz" "$folder" regraft.debug
 
 SOURCE_DATE_EPOCH=$committed cargo cyclonedx --quiet --manifest-path crates/cli/Cargo.toml --format json --target all \
   --override-filename bom
-mv crates/cli/bom.json "dist/regraft-$version.cdx.json"
+sed "s#file://$PWD#file:///regraft#g" crates/cli/bom.json >"dist/regraft-$version.cdx.json"
 find crates -name bom.json -delete
 
 scripts/wheel.sh

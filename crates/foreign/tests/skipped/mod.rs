@@ -10,5 +10,6 @@ pub fn skipped(needs: &str) {
     println!("{line}");
     let Some(path) = std::env::var_os("REGRAFT_SKIPPED") else { return };
     let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
-    file.and_then(|mut file| writeln!(file, "{line}")).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    // In one piece: others write at the same time.
+    file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes())).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
