@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import inputs
 from .command import RegraftWarning, Sizes
-from .errors import Failed
+from .errors import Failed, Unmet
 from .library import rules
 from .model import Folder, Model, parsed, save
 from .optimization import optimize
@@ -179,6 +179,10 @@ def tidied(
             untimed=True,
             certificate=False,
         )
+    except Unmet as unmet:
+        # As the runtime refuses the model that was given.
+        warnings.warn(f"the model is returned as it is: {unmet.cause}", RegraftWarning, stacklevel=3)
+        return kept, True
     except Failed as failure:
         # Made with something else than the model: that is the caller's mistake.
         if freeze or shapes or data:
