@@ -26,6 +26,7 @@ class Row:
         target: The runtime, if given.
         state: "done", "unmet", "failed" or "crashed"; None if it is open.
         speedup: How many times faster, if that was measured.
+        nodes: Nodes before and after, of an optimized model.
         seconds: How long it took.
         host: The machine that worked on it.
         machine: Its processor, the digest of its features, its number of logical processors.
@@ -42,6 +43,7 @@ class Row:
     target: str
     state: str | None
     speedup: Speedup | None
+    nodes: tuple[int, int] | None
     seconds: float | None
     host: str
     machine: str
@@ -54,7 +56,8 @@ class Row:
         measured = report["speedup"]
         speedup = Speedup.of(measured) if measured else None
         output = folder / report["output"] if report["output"] else None
-        return cls(**{**report, "speedup": speedup, "output": output})
+        nodes = tuple(report["nodes"]) if report["nodes"] else None
+        return cls(**{**report, "speedup": speedup, "nodes": nodes, "output": output})
 
 
 def farm(

@@ -35,6 +35,8 @@ pub struct Row {
     pub state: Option<State>,
     /// How many times faster, if that was measured.
     pub speedup: Option<Speedup>,
+    /// Nodes before and after, of an optimized model.
+    pub nodes: Option<(usize, usize)>,
     /// Seconds that it took.
     pub seconds: Option<f64>,
     /// Name of the machine.
@@ -89,7 +91,7 @@ impl Table {
 
     /// As comma-separated values, with a header.
     pub fn csv(&self) -> String {
-        let header = "task,kind,subject,input,sizes,threads,target,state,speedup,low,high,seconds,host,machine,output,cause\n";
+        let header = "task,kind,subject,input,sizes,threads,target,state,speedup,low,high,nodes_before,nodes_after,seconds,host,machine,output,cause\n";
         let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
         let line = |row: &Row| {
             let [median, low, high] =
@@ -97,6 +99,8 @@ impl Table {
             let threads = row.threads.map_or(String::new(), |threads| threads.to_string());
             let state = row.state.map_or("", State::name);
             let seconds = number(row.seconds);
+            let [before, after] =
+                [|n: (usize, usize)| n.0, |n: (usize, usize)| n.1].map(|of| row.nodes.map_or(String::new(), |n| of(n).to_string()));
             let cells = [
                 &row.task,
                 row.kind.name(),
@@ -109,6 +113,8 @@ impl Table {
                 &median,
                 &low,
                 &high,
+                &before,
+                &after,
                 &seconds,
                 &row.host,
                 &row.machine,
@@ -122,13 +128,14 @@ impl Table {
 
     /// As a table for people.
     pub fn shown(&self) -> String {
-        let mut table = plain_table(&["task", "state", "speed-up", "time", "host"], &[2, 3]);
+        let mut table = plain_table(&["task", "state", "speed-up", "nodes", "time", "host"], &[2, 3, 4]);
         for row in &self.rows {
             let speedup =
                 row.speedup.as_ref().map_or(String::new(), |speedup| if speedup.pairs == 0 { "1.00x".into() } else { ratio(speedup) });
             let time = row.seconds.map_or(String::new(), seconds);
             let state = row.state.map_or("open", State::name).to_owned();
-            table.add_row([row.task.clone(), state, speedup, time, row.host.clone()]);
+            let nodes = row.nodes.map_or(String::new(), |(before, after)| format!("{before} -> {after}"));
+            table.add_row([row.task.clone(), state, speedup, nodes, time, row.host.clone()]);
         }
         let mut text = lines(&table);
         // Each cause once, with the first task that it is about.
@@ -156,6 +163,7 @@ fn row(farm: &Farm, task: &Task, outcome: Option<&Outcome>, lost: Option<&String
     let has_output = outcome.is_some_and(|outcome| outcome.state.has_output());
     let output = task.output.as_ref().filter(|_| has_output).map(|name| format!("{}/{}/{name}", farm.results(), task.id));
     let place = outcome.map(|outcome| outcome.place.clone()).unwrap_or_default();
+    let report = outcome.filter(|_| has_output).and_then(|outcome| report(farm, task, outcome));
     Row {
         task: task.id.clone(),
         kind: task.kind,
@@ -165,7 +173,8 @@ fn row(farm: &Farm, task: &Task, outcome: Option<&Outcome>, lost: Option<&String
         threads: task.labels.threads,
         target: task.labels.target.clone(),
         state: outcome.map(|outcome| outcome.state),
-        speedup: outcome.filter(|_| has_output).and_then(|outcome| speedup(farm, task, outcome)),
+        speedup: report.as_ref().and_then(speedup),
+        nodes: report.as_ref().and_then(|report| serde_json::from_value(report.get("nodes")?.clone()).ok()),
         seconds: outcome.map(|outcome| outcome.seconds),
         host: place.host,
         machine: place.machine,
@@ -183,18 +192,21 @@ fn cause(outcome: &Outcome) -> String {
     }
 }
 
-/// What a task measured.
-fn speedup(farm: &Farm, task: &Task, outcome: &Outcome) -> Option<Speedup> {
-    let report: Value = match task.kind {
+/// What a task reports: of the model that it made, or that it timed.
+fn report(farm: &Farm, task: &Task, outcome: &Outcome) -> Option<Value> {
+    match task.kind {
         Kind::Optimize => {
             let name = task.output.as_ref()?.strip_suffix(".onnx")?;
             let text = fs::read_to_string(farm.result_folder(&task.id).join(format!("{name}.report.json"))).ok()?;
-            serde_json::from_str(&text).ok()?
+            serde_json::from_str(&text).ok()
         }
-        Kind::Bench => serde_json::from_str::<Value>(&outcome.output).ok()?.pointer("/models/1").cloned()?,
-        Kind::Values | Kind::Generate | Kind::Merge => return None,
-    };
+        Kind::Bench => serde_json::from_str::<Value>(&outcome.output).ok()?.pointer("/models/1").cloned(),
+        Kind::Values | Kind::Generate | Kind::Merge => None,
+    }
+}
+
+/// What was measured, if something was: an input that was kept is as fast as itself.
+fn speedup(report: &Value) -> Option<Speedup> {
     let is_timed = report.get("cost").is_none_or(|cost| cost != "operators");
-    // An input that was kept is as fast as itself.
     serde_json::from_value::<Speedup>(report.get("speedup")?.clone()).ok().filter(|_| is_timed)
 }
