@@ -89,6 +89,11 @@ impl Farm {
         self.folder().join("locks").join(id)
     }
 
+    /// What tells the folder from others.
+    pub(crate) fn mark_file(&self) -> PathBuf {
+        self.folder().join(MARK)
+    }
+
     fn outcome_file(&self, id: &str) -> PathBuf {
         self.result_folder(id).join("outcome.json")
     }
@@ -99,7 +104,7 @@ impl Farm {
     ///
     /// Something cannot be written.
     pub fn plant(&self, tasks: &[Task]) -> Result<(), Failure> {
-        let mark = self.folder().join(MARK);
+        let mark = self.mark_file();
         let holds_others = || fs::read_dir(self.folder()).is_ok_and(|mut entries| entries.next().is_some());
         if !mark.is_file() && holds_others() {
             let failure = Failure::new(format!("the folder {} holds other things, and would be the farm", self.folder().display()));

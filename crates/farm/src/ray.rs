@@ -107,14 +107,13 @@ impl Crew for Ray {
         let mut files: Vec<String> = task.inputs.iter().map(|input| input.path.clone()).collect();
         let relative = |path: PathBuf| path.strip_prefix(self.farm.base()).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
         files.push(relative(self.farm.task_file(&task.id)));
-        files.push(relative(self.farm.folder().join("farm")));
+        files.push(relative(self.farm.mark_file()));
         for need in &task.needs {
             files.push(relative(self.farm.result_folder(need).join("outcome.json")));
         }
         let line = json!({ "id": task.id, "cores": task.cores.cores, "files": files });
-        let gone = |_| Failure::new("the connection to the Ray cluster is gone").hint("the same command goes on where it was");
         match &mut self.stdin {
-            Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()).map_err(gone),
+            Some(stdin) => writeln!(stdin, "{line}").and_then(|()| stdin.flush()).map_err(|_| gone()),
             None => Ok(()),
         }
     }
@@ -126,9 +125,7 @@ impl Crew for Ray {
                 Ok(Some(Ended { task: id, error, again }))
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(Failure::new("the connection to the Ray cluster is gone").hint("the same command goes on where it was"))
-            }
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
         }
     }
 
@@ -136,6 +133,10 @@ impl Crew for Ray {
         // The script ends with its input, and Ray gives up what it had begun.
         self.stdin = None;
     }
+}
+
+fn gone() -> Failure {
+    Failure::new("the connection to the Ray cluster is gone").hint("the same command goes on where it was")
 }
 
 impl Drop for Ray {
