@@ -1,0 +1,106 @@
+//! Layers of known networks, and operators with a name.
+
+use crate::coordinate::Coordinates;
+use crate::operator::Operator;
+use crate::spec::Spec;
+
+/// A specification with a name.
+#[derive(Clone, Debug)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// The specification.
+    pub spec: Spec,
+}
+
+const TEXTS: &[(&str, &str)] = &[("resnet-18-layer", include_str!("../presets/resnet-18-layer.toml"))];
+
+/// Names of all presets.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TEXTS.iter().map(|(name, _)| *name)
+}
+
+/// The preset with this name.
+///
+/// # Panics
+///
+/// If the text of a preset is no specification, which the tests rule out.
+pub fn find(name: &str) -> Option<Preset> {
+    let (name, text) = TEXTS.iter().find(|(known, _)| *known == name)?;
+    Some(Preset { name, spec: Spec::parse(text).unwrap_or_else(|e| panic!("preset {name}: {e}")) })
+}
+
+/// An operator with a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// Its formula, in variables `C_in`, `C_out`, `H`, `k_1`, `g` and `s`.
+    pub formula: &'static str,
+    /// Where it is from.
+    pub source: &'static str,
+}
+
+/// Operators for image layers, `[C_in, H, W]` to `[C_out, H, W]`.
+pub const OPERATORS: &[Named] = &[
+    Named {
+        name: "conv2d",
+        formula: "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]",
+        source: "the dense layer",
+    },
+    Named { name: "pointwise", formula: "sum r0: C_in; x[r0, i1, i2] * w[i0, r0]", source: "a 1x1 convolution" },
+    Named {
+        name: "separable",
+        formula: "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r1, r2] * w[i0, r0]",
+        source: "pointwise, then depthwise (MobileNet has them in the other order)",
+    },
+    Named {
+        name: "depthwise-separable",
+        formula: "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0] * w[r0, r1, r2]",
+        source: "MobileNet, section 3.1",
+    },
+    Named {
+        name: "grouped",
+        formula: "sum r0: C_in/s, r1: k_1, r2: k_1; \
+                  x[split(quotient(i0, C_out/s), r0), unfold(i1, r1), unfold(i2, r2)] \
+                  * w[quotient(i0, C_out/s), remainder(i0, C_out/s), r0, r1, r2]",
+        source: "ResNeXt, section 3",
+    },
+    Named { name: "shift", formula: "sum r0: C_in; x[r0, shift(i1), shift(i2)] * w[i0, r0]", source: "a fixed shift, then pointwise" },
+    Named {
+        name: "low-rank",
+        formula: "sum r0: C_out/(g*s), r1: C_in, r2: k_1, r3: k_1; \
+                  x[r1, unfold(i1, r2), unfold(i2, r3)] * w[i0, r0] * w[r0, r1, r2, r3]",
+        source: "a convolution to few channels, then pointwise",
+    },
+    Named {
+        name: "operator-1",
+        formula: "sum r0: g, r1: k_1, r2: k_1, r3: C_out/(g*s), r4: C_in/g; \
+                  x[split(r0, r4), unfold(i1, r1), unfold(i2, r2)] * w[r0, r1, r2, i0, r3] * w[split(r0, r4), r2, r3]",
+        source: "Syno, section 9.3, its artifact's 07889",
+    },
+    Named {
+        name: "operator-2",
+        formula: "sum r0: g, r1: k_1, r2: k_1, r3: C_out/(g*s), r4: C_in/g; \
+                  x[split(r0, r4), shift(unfold(i1, r1)), unfold(i2, r2)] * w[i0, r0, r1, r3] * w[split(r0, r4), r2, r3]",
+        source: "Syno, section 9.3, its artifact's 07754",
+    },
+];
+
+/// The operator with this name, in a specification with its variables.
+pub fn operator(name: &str, coordinates: &mut Coordinates<'_>) -> Option<Operator> {
+    let named = OPERATORS.iter().find(|named| named.name == name)?;
+    Operator::parse(named.formula, coordinates).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_specifications() {
+        for name in names() {
+            assert_eq!(find(name).unwrap().spec.name, name);
+        }
+    }
+}
