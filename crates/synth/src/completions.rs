@@ -85,7 +85,7 @@ impl Completions {
         let axes: SmallVec<[(Size, u8); 8]> = question.axes.iter().map(|(size, _)| (*size, 1)).collect();
         let [weights, splits, merges, _, windows] = question.left;
         // What is out of reach is not counted on: most multisets are.
-        if self.distances.between(axes, [weights, splits, merges, windows], coordinates).is_none_or(|d| d > question.steps) {
+        if self.distances.between(axes, [weights, splits, merges, windows], question.steps, coordinates).is_none() {
             return 0.0;
         }
         let mut wanted: SmallVec<[Size; 8]> = coordinates.spec.input.iter().map(|axis| axis.size).collect();

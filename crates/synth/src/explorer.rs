@@ -108,7 +108,9 @@ impl<'s> Explorer<'s> {
                 continue;
             }
             let next = state.after(&step, &mut self.coordinates);
-            let distance = if self.filter.distance { self.distance(&next) } else { Some(0) };
+            // After a sum others may follow, which bring what is missing.
+            let asked = self.filter.distance && !matches!(step, Step::Reduce(_));
+            let distance = if asked { self.distance(&next) } else { Some(0) };
             let Some(distance) = distance else { continue };
             if Game::of(&next, &self.coordinates).least(&mut self.volumes) > self.most_macs {
                 continue;

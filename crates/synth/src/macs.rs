@@ -48,14 +48,23 @@ impl Game {
             for coord in weight {
                 let is_read = state.data.iter().any(|data| coordinates.contains(*data, *coord));
                 if matches!(coordinates.get(*coord), Coordinate::Output(_)) && !is_read {
-                    bits |= 1 << game.increases.len();
-                    game.increases.push(coordinates.size(*coord));
+                    // The tensor grows by it once, whichever weight comes first.
+                    let known = opened.iter().find(|(other, _)| other == coord).map(|(_, bit)| *bit);
+                    let bit = known.unwrap_or(1 << game.increases.len());
+                    if known.is_none() {
+                        opened.push((*coord, bit));
+                        game.increases.push(coordinates.size(*coord));
+                    }
+                    bits |= bit;
                 }
             }
             added.push(bits);
         }
         for &sum in &state.sums {
-            let windows = |of| opened.iter().filter(move |(window, _)| coordinates.contains(*window, of)).fold(0, |bits, (_, bit)| bits | bit);
+            let windows = |of| {
+                let above = opened.iter().filter(move |(window, _)| *window != of && coordinates.contains(*window, of));
+                above.fold(0, |bits, (_, bit)| bits | bit)
+            };
             let mut before = windows(sum);
             for (weight, bits) in state.weights.iter().zip(&added) {
                 if weight.iter().any(|coord| coordinates.contains(*coord, sum)) {

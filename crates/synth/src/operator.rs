@@ -26,6 +26,9 @@ pub struct Operator {
 
 impl Operator {
     /// The operators that a state is, one for each way to tell axes of one size apart.
+    ///
+    /// Where an axis of the input can be read along the same axis of the output, those that exchange
+    /// axes are left out: they only transpose what the others compute.
     pub fn of(state: &State, coordinates: &Coordinates<'_>) -> Vec<Operator> {
         if state.weights.is_empty() || state.data.iter().any(|coord| coordinates.facts(*coord).skips) {
             return vec![];
@@ -44,6 +47,14 @@ impl Operator {
                 })
                 .collect();
         }
+        let own = |input: &Coords| {
+            let own = |axis: usize, coord: Coord| spec.output.get(axis).is_some_and(|output| {
+                output.size == spec.input[axis].size && coordinates.contains(coord, coordinates.output(axis))
+            });
+            input.iter().enumerate().filter(|(axis, coord)| own(*axis, **coord)).count()
+        };
+        let most = orders.iter().map(own).max().unwrap_or(0);
+        orders.retain(|order| own(order) == most);
         let weights: Vec<Coords> = state.weights.to_vec();
         orders.into_iter().map(|input| Operator { input, weights: weights.clone(), sums: state.sums.clone() }).collect()
     }

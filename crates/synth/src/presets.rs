@@ -63,13 +63,13 @@ pub const OPERATORS: &[Named] = &[
         name: "grouped",
         formula: "sum r0: C_in/s, r1: k_1, r2: k_1; \
                   x[split(quotient(i0, C_out/s), r0), unfold(i1, r1), unfold(i2, r2)] \
-                  * w[quotient(i0, C_out/s), remainder(i0, C_out/s), r0, r1, r2]",
+                  * w[remainder(i0, C_out/s), split(quotient(i0, C_out/s), r0), r1, r2]",
         source: "ResNeXt, section 3",
     },
     Named { name: "shift", formula: "sum r0: C_in; x[r0, shift(i1), shift(i2)] * w[i0, r0]", source: "a fixed shift, then pointwise" },
     Named {
         name: "low-rank",
-        formula: "sum r0: C_out/(g*s), r1: C_in, r2: k_1, r3: k_1; \
+        formula: "sum r0: C_out/g, r1: C_in, r2: k_1, r3: k_1; \
                   x[r1, unfold(i1, r2), unfold(i2, r3)] * w[i0, r0] * w[r0, r1, r2, r3]",
         source: "a convolution to few channels, then pointwise",
     },

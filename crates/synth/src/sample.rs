@@ -17,6 +17,8 @@ pub struct Sampler {
     sizes: Sizes,
     /// Sets of sums from which the input may be reached, by number of sums.
     openings: Vec<Vec<State>>,
+    /// Those from which a walk ended at an operator.
+    fruitful: Vec<State>,
     seen: FxHashSet<Key>,
     /// Whether operators without a window are left out.
     pub windows: bool,
@@ -43,7 +45,7 @@ impl Sampler {
     pub fn new(explorer: &mut Explorer<'_>, seed: u64, windows: bool) -> Sampler {
         let sizes = Sizes::new(&mut explorer.coordinates);
         let openings = explorer.openings();
-        Sampler { random: SplitMix64(seed), completions: Completions::default(), sizes, openings, seen: FxHashSet::default(), windows }
+        Sampler { random: SplitMix64(seed), completions: Completions::default(), sizes, openings, fruitful: vec![], seen: FxHashSet::default(), windows }
     }
 
     /// How many counts are remembered.
@@ -59,7 +61,10 @@ impl Sampler {
     /// One walk; the operators at its end, if they have not been drawn before.
     pub fn draw(&mut self, explorer: &mut Explorer<'_>) -> Option<Vec<Found>> {
         let state = self.opening()?;
-        let last = self.walk(explorer, state)?;
+        let last = self.walk(explorer, state.clone())?;
+        if !self.fruitful.contains(&state) {
+            self.fruitful.push(state);
+        }
         Some(self.unseen(explorer.finals(&last).to_vec(), explorer))
     }
 
@@ -70,7 +75,11 @@ impl Sampler {
         wanted.into_iter().filter(|found| self.seen.insert(found.key)).collect()
     }
 
+    /// Where to begin: every other time where a walk went well before.
     fn opening(&mut self) -> Option<State> {
+        if !self.fruitful.is_empty() && self.random.below(2) == 0 {
+            return Some(self.fruitful[self.random.below(self.fruitful.len())].clone());
+        }
         let filled: Vec<usize> = (0..self.openings.len()).filter(|n| !self.openings[*n].is_empty()).collect();
         let &level = filled.get(self.random.below(filled.len().max(1)))?;
         let at = self.random.below(self.openings[level].len());

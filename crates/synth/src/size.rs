@@ -1,5 +1,6 @@
 //! Sizes as monomials of variables.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Div, Mul};
 
@@ -7,7 +8,7 @@ use std::ops::{Div, Mul};
 pub const VARIABLES: usize = 16;
 
 /// `product of variable^exponent`: one signed byte for each of [`VARIABLES`] variables.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Size(u128);
 
 /// The sign bit of each byte.
@@ -64,6 +65,20 @@ impl FromIterator<Size> for Size {
     }
 }
 
+impl Ord for Size {
+    /// By the exponents, the first variable first.
+    fn cmp(&self, other: &Size) -> Ordering {
+        // With signs flipped, bytes compare as numbers, and the first variable is the first byte.
+        (self.0 ^ SIGNS).to_le_bytes().cmp(&(other.0 ^ SIGNS).to_le_bytes())
+    }
+}
+
+impl PartialOrd for Size {
+    fn partial_cmp(&self, other: &Size) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl fmt::Debug for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.exponents()).finish()
@@ -73,6 +88,12 @@ impl fmt::Debug for Size {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_an_order() {
+        let (c, s) = (Size::power(0, 1), Size::power(5, 1));
+        assert!(s < c && c < c * c && c / s < c && Size::ONE / s < Size::ONE && s < c / s);
+    }
 
     #[test]
     fn bytes_do_not_leak_into_their_neighbours() {

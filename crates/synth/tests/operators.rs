@@ -82,7 +82,7 @@ fn drawn_operators_compute_what_they_say() {
     let mut sampler = Sampler::new(&mut explorer, 1, false);
     let bindings = Bindings::new(&spec);
     let mut compared = 0;
-    for _ in 0..60 {
+    while compared < 12 {
         for found in sampler.draw(&mut explorer).unwrap_or_default() {
             for (seed, layer) in bindings.layers().iter().enumerate() {
                 compare(&found.operator, &found.plan, layer, &explorer.coordinates, seed as u64);
@@ -90,7 +90,6 @@ fn drawn_operators_compute_what_they_say() {
             compared += 1;
         }
     }
-    assert!(compared >= 10, "{compared}");
 }
 
 #[test]
