@@ -202,25 +202,36 @@ impl Incidence {
         });
     }
 
-    /// A hash that no renaming of vertices changes; `thorough` ones tell regular structures apart.
-    pub(crate) fn hash(&self, thorough: bool) -> u64 {
-        let colours = self.refined(None);
-        let whole = self.summary(&colours);
-        if self.channels == 0 || !thorough {
-            return whole;
-        }
-        // Refinement alone confuses regular structures; holding one channel fixed tells them apart.
-        let held = (0..self.sizes[0]).map(|vertex| mix(self.summary(&self.refined(Some(vertex)))));
-        mix(whole ^ held.fold(0u64, u64::wrapping_add))
+    /// A hash that no renaming of vertices changes, and the colours behind it.
+    fn hash(&self) -> (u64, Vec<Vec<u64>>) {
+        let start = |class: usize| mix(if class < self.channels { class as u64 + 1 } else { 100 });
+        let colours = self.refined(self.sizes.iter().enumerate().map(|(class, size)| vec![start(class); *size]).collect());
+        (self.summary(&colours), colours)
     }
 
-    /// The colour of each vertex of each class.
-    pub(crate) fn refined(&self, held: Option<usize>) -> Vec<Vec<u64>> {
-        let start = |class: usize| mix(if class < self.channels { class as u64 + 1 } else { 100 });
-        let mut colours: Vec<Vec<u64>> = self.sizes.iter().enumerate().map(|(class, size)| vec![start(class); *size]).collect();
-        if let Some(vertex) = held {
-            colours[0][vertex] = mix(77);
+    /// A hash that tells regular structures apart, too, which refinement alone confuses: each channel
+    /// of the input is held fixed in turn.
+    fn thorough(&self, hash: u64, colours: &[Vec<u64>]) -> u64 {
+        if self.channels == 0 {
+            return hash;
         }
+        let alike = |colour: u64| colours[0].iter().filter(|other| **other == colour).count() > 1;
+        let held = (0..self.sizes[0]).filter(|vertex| alike(colours[0][*vertex])).map(|vertex| {
+            let mut colours = colours.to_vec();
+            colours[0][vertex] = mix(colours[0][vertex] ^ 77);
+            mix(self.summary(&self.refined(colours)))
+        });
+        mix(hash ^ held.fold(0u64, u64::wrapping_add))
+    }
+
+    /// Colours refined until they tell no more vertices apart.
+    fn refined(&self, mut colours: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+        let distinct = |colours: &[Vec<u64>]| {
+            let mut distinct: Vec<u64> = colours.iter().flatten().copied().collect();
+            distinct.sort_unstable();
+            distinct.dedup();
+            distinct.len()
+        };
         let mut classes = 0;
         for _ in 0..ROUNDS {
             let mut sums: Vec<Vec<u64>> = self.sizes.iter().map(|size| vec![0u64; *size]).collect();
@@ -228,7 +239,7 @@ impl Incidence {
                 let hash = self.row_hash(row, &colours);
                 for (class, vertex) in row.vertices[..self.sizes.len()].iter().enumerate() {
                     let sum = &mut sums[class][*vertex as usize];
-                    *sum = sum.wrapping_add(mix(hash ^ colours[class][*vertex as usize]));
+                    *sum = sum.wrapping_add(hash);
                 }
             }
             for (class, sums) in sums.into_iter().enumerate() {
@@ -237,13 +248,11 @@ impl Incidence {
                     *colour = if sum == 0 { 0 } else { mix(*colour ^ mix(sum)) };
                 }
             }
-            let mut distinct: Vec<u64> = colours.iter().flatten().copied().collect();
-            distinct.sort_unstable();
-            distinct.dedup();
-            if distinct.len() == classes {
+            let found = distinct(&colours);
+            if found == classes {
                 break;
             }
-            classes = distinct.len();
+            classes = found;
         }
         colours
     }
@@ -312,17 +321,19 @@ impl Key {
     /// The key of an operator; `None` if a size of it is no whole number at the small bindings, or it
     /// has too many terms there.
     pub fn of(operator: &Operator, bindings: &Bindings, coordinates: &Coordinates<'_>) -> Option<Key> {
-        let mut keys = [0u64; 2];
-        let exchanges = exchanges(coordinates.spec);
-        // The same exchange at both bindings: each pair of hashes is one candidate.
-        let hashes = |exchange: Option<Exchange>| -> Option<[u64; 2]> {
-            let at = |k: usize| Some(Incidence::at(operator, &bindings.layers[k], exchange, coordinates)?.hash(k == 0));
-            Some([at(0)?, at(1)?])
-        };
-        keys.copy_from_slice(&hashes(None)?);
-        for exchange in exchanges {
-            keys = keys.min(hashes(Some(exchange))?);
+        let at = |k: usize, exchange| Incidence::at(operator, &bindings.layers[k], exchange, coordinates);
+        let mut variants = Vec::new();
+        for exchange in std::iter::once(None).chain(exchanges(coordinates.spec).into_iter().map(Some)) {
+            let incidence = at(0, exchange)?;
+            let (hash, colours) = incidence.hash();
+            variants.push((hash, exchange, incidence, colours));
         }
+        // The same exchange at both bindings; which one, the first decides where it can.
+        let least = variants.iter().map(|variant| variant.0).min()?;
+        let keys = variants.iter().filter(|variant| variant.0 == least).map(|(hash, exchange, incidence, colours)| {
+            Some([incidence.thorough(*hash, colours), at(1, *exchange)?.hash().0])
+        });
+        let keys = keys.collect::<Option<Vec<[u64; 2]>>>()?.into_iter().min()?;
         Some(Key(u128::from(keys[0]) << 64 | u128::from(keys[1])))
     }
 }

@@ -36,6 +36,8 @@ mod size;
 mod spec;
 mod state;
 mod steps;
+pub mod torch;
+pub mod tvm;
 
 pub use canonical::Form;
 pub use coordinate::{Coord, Coordinate, Coordinates, Facts, Values};
