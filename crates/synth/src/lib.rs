@@ -24,6 +24,7 @@ mod coordinate;
 mod distance;
 mod error;
 mod explorer;
+pub mod fit;
 mod key;
 mod loops;
 mod lower;

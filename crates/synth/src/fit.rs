@@ -1,0 +1,381 @@
+//! Weights of an operator that make it compute what a layer computes, nearly.
+//!
+//! Away from the borders, a layer and an operator that treats all positions alike are matrices from
+//! patches of the input to the outputs at one position. The operator's matrix is linear in each of
+//! its weights, so alternating least squares find them: one weight after another, by conjugate
+//! gradients, with the error measured on patches of the layer's own inputs.
+
+use regraft_ir::SplitMix64;
+use rustc_hash::FxHashMap;
+
+use crate::coordinate::Coordinates;
+use crate::loops::Loops;
+use crate::operator::Operator;
+use crate::spec::{Axis, Layer};
+
+/// Where an input lies, as seen from an output: one distance for each axis that is not a channel.
+pub type Offset = Vec<i32>;
+
+/// An operator at one position of the output: what it multiplies with what.
+#[derive(Clone, Debug)]
+pub struct Stencil {
+    /// Channels of the output.
+    pub outputs: usize,
+    /// Channels of the input.
+    pub channels: usize,
+    /// Offsets that are read; a patch holds all channels of the first, then of the second, ..
+    pub offsets: Vec<Offset>,
+    /// Elements of each weight.
+    pub weights: Vec<usize>,
+    /// For each term its place in the matrix, then an element of each weight.
+    terms: Vec<u32>,
+}
+
+impl Stencil {
+    /// The stencil of an operator at the sizes of a layer, with at least these offsets.
+    ///
+    /// `None` if a size is no whole number there, if it does not treat all positions alike, or if it
+    /// has more than `most` terms.
+    pub fn of(operator: &Operator, layer: &Layer, offsets: &[Offset], most: usize, coordinates: &Coordinates<'_>) -> Option<Stencil> {
+        let loops = Loops::at(operator, layer, coordinates)?;
+        let spec = coordinates.spec;
+        let ordered = |axes: &[Axis]| -> Vec<usize> { (0..axes.len()).filter(|axis| !axes[*axis].unordered).collect() };
+        let (inputs, outputs) = (ordered(&spec.input), ordered(&spec.output));
+        let places: usize = outputs.iter().map(|axis| loops.output[*axis]).product();
+        if inputs.len() != outputs.len() || loops.len() / places > most {
+            return None;
+        }
+        let channel = |at: &[usize], axes: &[Axis], shape: &[usize]| {
+            (0..at.len()).filter(|axis| axes[*axis].unordered).fold(0, |flat, axis| flat * shape[axis] + at[axis])
+        };
+        let volume = |axes: &[Axis], shape: &[usize]| -> usize { (0..shape.len()).filter(|axis| axes[*axis].unordered).map(|axis| shape[axis]).product() };
+        let (rows, channels) = (volume(&spec.output, &loops.output), volume(&spec.input, &loops.input));
+        let mut slots: FxHashMap<Offset, usize> = offsets.iter().cloned().zip(0..).collect();
+        let mut known: Vec<Offset> = offsets.to_vec();
+        let mut found: Vec<(usize, usize, usize, Vec<u32>)> = Vec::new();
+        let mut first: Option<Vec<(usize, usize, usize, Vec<u32>)>> = None;
+        // The middle, and one further along each axis.
+        for shift in std::iter::once(None).chain((0..outputs.len()).map(Some)) {
+            let place: Vec<usize> = outputs.iter().enumerate().map(|(k, axis)| loops.output[*axis] / 2 + usize::from(shift == Some(k))).collect();
+            if place.iter().zip(&outputs).any(|(at, axis)| *at >= loops.output[*axis]) {
+                return None;
+            }
+            found.clear();
+            for y in 0..loops.output.iter().product() {
+                let at = unflattened(y, &loops.output);
+                if outputs.iter().zip(&place).any(|(axis, wanted)| at[*axis] != *wanted) {
+                    continue;
+                }
+                let row = channel(&at, &spec.output, &loops.output);
+                loops.terms_from(y..y + 1, &mut |term| {
+                    let x = unflattened(term.input, &loops.input);
+                    let offset: Offset = inputs.iter().zip(&place).map(|(axis, at)| x[*axis] as i32 - *at as i32).collect();
+                    let slot = *slots.entry(offset.clone()).or_insert_with(|| {
+                        known.push(offset);
+                        known.len() - 1
+                    });
+                    let column = channel(&x, &spec.input, &loops.input);
+                    found.push((row, slot, column, term.weights.iter().map(|w| *w as u32).collect()));
+                });
+            }
+            match &first {
+                None => first = Some(found.clone()),
+                Some(first) if *first != found => return None,
+                Some(_) => {}
+            }
+        }
+        let width = known.len() * channels;
+        let mut terms = Vec::with_capacity(found.len() * (1 + loops.weights.len()));
+        for (row, slot, column, elements) in first? {
+            terms.push((row * width + slot * channels + column) as u32);
+            terms.extend(elements);
+        }
+        let weights = loops.weights.iter().map(|shape| shape.iter().product()).collect();
+        Some(Stencil { outputs: rows, channels, offsets: known, weights, terms })
+    }
+
+    /// Elements of a patch.
+    pub fn width(&self) -> usize {
+        self.offsets.len() * self.channels
+    }
+
+    /// The matrix for some weights, a row for each output.
+    pub fn matrix(&self, weights: &[Vec<f32>]) -> Vec<f32> {
+        let mut matrix = vec![0.0; self.outputs * self.width()];
+        self.each(|place, elements| {
+            let product: f32 = elements.iter().zip(weights).map(|(at, weight)| weight[*at as usize]).product();
+            matrix[place] += product;
+        });
+        matrix
+    }
+
+    fn each(&self, mut then: impl FnMut(usize, &[u32])) {
+        for term in self.terms.chunks_exact(1 + self.weights.len()) {
+            then(term[0] as usize, &term[1..]);
+        }
+    }
+
+    /// What each term multiplies one weight's element with.
+    fn factors(&self, weight: usize, weights: &[Vec<f32>]) -> Vec<f32> {
+        let mut factors = Vec::with_capacity(self.terms.len() / (1 + self.weights.len()));
+        self.each(|_, elements| {
+            let others = elements.iter().enumerate().filter(|(w, _)| *w != weight);
+            factors.push(others.map(|(w, at)| weights[w][*at as usize]).product());
+        });
+        factors
+    }
+}
+
+fn unflattened(flat: usize, shape: &[usize]) -> Vec<usize> {
+    let (mut rest, mut at) = (flat, vec![0; shape.len()]);
+    for axis in (0..shape.len()).rev() {
+        at[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+    at
+}
+
+/// What is to be matched: a layer, and patches of its inputs.
+#[derive(Clone, Debug)]
+pub struct Teacher {
+    /// The layer's matrix, a row for each output, in the stencil's layout.
+    pub matrix: Vec<f32>,
+    /// Patches, one after another, in the stencil's layout.
+    pub patches: Vec<f32>,
+}
+
+/// Weights that were found.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    /// The elements of each weight, row-major.
+    pub weights: Vec<Vec<f32>>,
+    /// What has to be added to each output, since the mean of its error is not zero.
+    pub bias: Vec<f32>,
+    /// The error's size relative to that of the layer's outputs, without their means, on the patches.
+    pub error: f64,
+}
+
+/// How much is spent on a fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Times that each weight is fitted.
+    pub rounds: usize,
+    /// Steps of conjugate gradients each time.
+    pub steps: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { rounds: 12, steps: 8 }
+    }
+}
+
+/// Share of the patches' mean square that is added to the diagonal: what patches do not show is kept
+/// near the layer's own matrix.
+const RIDGE: f32 = 1e-3;
+
+/// Fits an operator to a layer. The same seed gives the same weights. `go_on` is asked before each
+/// round.
+///
+/// # Panics
+///
+/// If the teacher's layout is not that of the stencil.
+pub fn fit(stencil: &Stencil, teacher: &Teacher, effort: Effort, seed: u64, go_on: &dyn Fn() -> bool) -> Fit {
+    let (rows, width) = (stencil.outputs, stencil.width());
+    assert_eq!(teacher.matrix.len(), rows * width, "the layer's matrix");
+    let count = teacher.patches.len() / width;
+    let mut mean = vec![0.0f32; width];
+    for patch in teacher.patches.chunks_exact(width) {
+        mean.iter_mut().zip(patch).for_each(|(mean, x)| *mean += x / count as f32);
+    }
+    let centred: Vec<f32> = teacher.patches.chunks_exact(width).flat_map(|patch| patch.iter().zip(&mean).map(|(x, mean)| x - mean)).collect();
+    let square = centred.iter().map(|x| f64::from(x * x)).sum::<f64>() / (count * width).max(1) as f64;
+    let metric = Metric { patches: &centred, rows, width, ridge: (RIDGE * square as f32).max(f32::MIN_POSITIVE) };
+    let mut random = SplitMix64(seed);
+    // Terms that meet in one place add up: weights begin so that the matrix is of the layer's size.
+    let size = (teacher.matrix.iter().map(|k| f64::from(k * k)).sum::<f64>() / teacher.matrix.len() as f64).sqrt().max(1e-12);
+    let meet = (stencil.terms.len() / (1 + stencil.weights.len())) as f64 / (rows * width) as f64;
+    let scale = (size / meet.max(1.0).sqrt()).powf(1.0 / stencil.weights.len() as f64);
+    let mut weights: Vec<Vec<f32>> =
+        stencil.weights.iter().map(|elements| (0..*elements).map(|_| (random.normal() * scale) as f32).collect()).collect();
+    let wanted = metric.times(&teacher.matrix);
+    for round in 0..effort.rounds {
+        if round > 0 && !go_on() {
+            break;
+        }
+        for weight in 0..weights.len() {
+            let factors = stencil.factors(weight, &weights);
+            let forward = |elements: &[f32]| {
+                let (mut matrix, mut at) = (vec![0.0; rows * width], 0);
+                stencil.each(|place, term| {
+                    matrix[place] += factors[at] * elements[term[weight] as usize];
+                    at += 1;
+                });
+                matrix
+            };
+            let backward = |matrix: &[f32]| {
+                let (mut elements, mut at) = (vec![0.0; stencil.weights[weight]], 0);
+                stencil.each(|place, term| {
+                    elements[term[weight] as usize] += factors[at] * matrix[place];
+                    at += 1;
+                });
+                elements
+            };
+            let right = backward(&wanted);
+            let apply = |elements: &[f32]| backward(&metric.times(&forward(elements)));
+            conjugate_gradients(&mut weights[weight], &right, &apply, effort.steps);
+        }
+        // The same product with weights of equal size, so that no factor grows out of bounds.
+        balance(&mut weights);
+    }
+    let difference: Vec<f32> = stencil.matrix(&weights).iter().zip(&teacher.matrix).map(|(ours, theirs)| theirs - ours).collect();
+    let bias = difference.chunks_exact(width).map(|row| row.iter().zip(&mean).map(|(k, mean)| k * mean).sum()).collect();
+    let error = (metric.size(&difference) / metric.size(&teacher.matrix).max(f64::MIN_POSITIVE)).sqrt();
+    Fit { weights, bias, error }
+}
+
+fn balance(weights: &mut [Vec<f32>]) {
+    let sizes: Vec<f64> = weights.iter().map(|weight| weight.iter().map(|w| f64::from(w * w)).sum::<f64>().sqrt()).collect();
+    if sizes.iter().any(|size| *size <= 0.0 || !size.is_finite()) {
+        return;
+    }
+    let mean = sizes.iter().product::<f64>().powf(1.0 / sizes.len() as f64);
+    for (weight, size) in weights.iter_mut().zip(sizes) {
+        weight.iter_mut().for_each(|w| *w *= (mean / size) as f32);
+    }
+}
+
+/// Solves `apply(x) = right`, for a symmetric map that is not negative, from what `x` is.
+fn conjugate_gradients(x: &mut [f32], right: &[f32], apply: &dyn Fn(&[f32]) -> Vec<f32>, steps: usize) {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let mut residual: Vec<f32> = apply(x).iter().zip(right).map(|(ax, b)| b - ax).collect();
+    let mut direction = residual.clone();
+    let mut size = dot(&residual, &residual);
+    let enough = size * 1e-12;
+    for _ in 0..steps {
+        if size <= enough || size == 0.0 {
+            break;
+        }
+        let image = apply(&direction);
+        let curvature = dot(&direction, &image);
+        if curvature <= 0.0 || !curvature.is_finite() {
+            break;
+        }
+        let step = (size / curvature) as f32;
+        x.iter_mut().zip(&direction).for_each(|(x, d)| *x += step * d);
+        residual.iter_mut().zip(&image).for_each(|(r, i)| *r -= step * i);
+        let next = dot(&residual, &residual);
+        let keep = (next / size) as f32;
+        direction.iter_mut().zip(&residual).for_each(|(d, r)| *d = r + keep * *d);
+        size = next;
+    }
+}
+
+/// How large a difference of matrices is: on the patches, and by itself a little.
+struct Metric<'p> {
+    patches: &'p [f32],
+    rows: usize,
+    width: usize,
+    ridge: f32,
+}
+
+impl Metric<'_> {
+    /// `matrix * (patches^T * patches / count + ridge)`.
+    fn times(&self, matrix: &[f32]) -> Vec<f32> {
+        let count = self.patches.len() / self.width;
+        let outputs = self.outputs(matrix);
+        let mut result: Vec<f32> = matrix.iter().map(|k| k * self.ridge).collect();
+        // SAFETY: pointers and strides describe the slices: outputs [rows, count], patches [count,
+        // width], result [rows, width], all row-major.
+        unsafe {
+            let (r, n, w) = (self.rows, count, self.width);
+            matrixmultiply::sgemm(
+                r,
+                n,
+                w,
+                1.0 / count.max(1) as f32,
+                outputs.as_ptr(),
+                n as isize,
+                1,
+                self.patches.as_ptr(),
+                w as isize,
+                1,
+                1.0,
+                result.as_mut_ptr(),
+                w as isize,
+                1,
+            );
+        }
+        result
+    }
+
+    /// What a matrix makes of each patch: `[rows, count]`.
+    fn outputs(&self, matrix: &[f32]) -> Vec<f32> {
+        let count = self.patches.len() / self.width;
+        let mut outputs = vec![0.0; self.rows * count];
+        // SAFETY: matrix is [rows, width] and patches, read transposed, [width, count].
+        unsafe {
+            let (r, n, w) = (self.rows, count, self.width);
+            matrixmultiply::sgemm(
+                r,
+                w,
+                n,
+                1.0,
+                matrix.as_ptr(),
+                w as isize,
+                1,
+                self.patches.as_ptr(),
+                1,
+                w as isize,
+                0.0,
+                outputs.as_mut_ptr(),
+                n as isize,
+                1,
+            );
+        }
+        outputs
+    }
+
+    /// The mean square of what a matrix makes of the patches.
+    fn size(&self, matrix: &[f32]) -> f64 {
+        self.outputs(matrix).iter().map(|y| f64::from(*y) * f64::from(*y)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    /// A layer whose kernel has exactly the form of an operator is matched; one of full rank is not.
+    #[test]
+    fn a_kernel_of_the_operators_form_is_found() {
+        let spec = presets::find("resnet-18-layer").unwrap().spec;
+        let mut coordinates = Coordinates::new(&spec);
+        let text = "sum r0: C_out/s, r1: C_in, r2: k_1, r3: k_1; \
+                    x[r1, unfold(i1, r2), unfold(i2, r3)] * w[i0, r0, r2] * w[r0, r1, r3]";
+        let operator = Operator::parse(text, &mut coordinates).unwrap();
+        let layer = Layer { values: spec.variables.iter().map(|v| match v.name.as_str() { "C_in" => 6, "C_out" => 8, "H" => 7, "k_1" => 3, "s" => 2, _ => 1 }).collect(), count: 1 };
+        let stencil = Stencil::of(&operator, &layer, &[], 1 << 20, &coordinates).unwrap();
+        assert_eq!((stencil.outputs, stencil.width()), (8, 54));
+        let mut random = SplitMix64(3);
+        let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
+        let truth: Vec<Vec<f32>> = stencil.weights.iter().map(|n| numbers(*n)).collect();
+        let teacher = Teacher { matrix: stencil.matrix(&truth), patches: numbers(54 * 200) };
+        let found = fit(&stencil, &teacher, Effort { rounds: 60, steps: 20 }, 1, &|| true);
+        assert!(found.error < 1e-2, "{}", found.error);
+        let teacher = Teacher { matrix: numbers(8 * 54), ..teacher };
+        let found = fit(&stencil, &teacher, Effort::default(), 1, &|| true);
+        assert!(found.error > 0.2, "{}", found.error);
+    }
+
+    #[test]
+    fn what_depends_on_the_position_has_no_stencil() {
+        let spec = presets::find("resnet-18-layer").unwrap().spec;
+        let mut coordinates = Coordinates::new(&spec);
+        let text = "sum r0: C_in; x[r0, unfold(i1, remainder(i1, k_1)), i2] * w[i0, r0]";
+        let operator = Operator::parse(text, &mut coordinates).unwrap();
+        let layer = Layer { values: spec.variables.iter().map(|v| if v.name == "H" { 9 } else { 3 }).collect(), count: 1 };
+        assert!(Stencil::of(&operator, &layer, &[], 1 << 20, &coordinates).is_none());
+    }
+}
