@@ -23,6 +23,7 @@ mod report;
 mod rules;
 mod search;
 mod shell;
+mod synthesize;
 mod task;
 mod usage;
 mod zoo;

@@ -58,6 +58,7 @@ pub mod runtime;
 pub mod saturated;
 pub mod sizes;
 pub mod speed;
+pub mod synthesize;
 pub mod units;
 mod weights;
 pub mod words;
@@ -71,6 +72,7 @@ pub use error::Failure;
 pub use ground::{Ground, Requirement};
 pub use optimize::optimize;
 pub use refused::Refused;
+pub use synthesize::synthesize;
 
 /// Name and version, for reports.
 pub(crate) fn tool() -> String {

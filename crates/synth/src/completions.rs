@@ -102,13 +102,8 @@ impl Completions {
     }
 
     /// How many questions were answered.
-    pub fn len(&self) -> usize {
+    pub fn answered(&self) -> usize {
         self.memo.len()
-    }
-
-    /// Whether none was.
-    pub fn is_empty(&self) -> bool {
-        self.memo.is_empty()
     }
 }
 

@@ -47,7 +47,7 @@ pub use error::{FormulaError, LowerError, SpecError};
 pub use explorer::{Child, Explorer, Found};
 pub use key::{Bindings, Key};
 pub use loops::{Loops, Term};
-pub use lower::{Dims, Spelling, graph};
+pub use lower::{Dims, Lowered, Spelling, graph};
 pub use macs::{Game, Volumes};
 pub use operator::Operator;
 pub use plan::{Plan, Stage};

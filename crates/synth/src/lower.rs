@@ -57,6 +57,11 @@ impl Dims {
         Dims(dims)
     }
 
+    /// These, one for each variable.
+    pub fn new(dims: Vec<Dim>) -> Dims {
+        Dims(dims)
+    }
+
     fn of_size(&self, size: Size) -> Option<Dim> {
         let power = |(variable, exponent): (usize, i8)| (0..exponent.unsigned_abs()).map(move |_| self.0[variable].clone());
         let (above, below): (Vec<_>, Vec<_>) = size.exponents().partition(|(_, e)| *e > 0);
@@ -74,29 +79,62 @@ impl Dims {
 pub fn graph(operator: &Operator, plan: &Plan, spelling: Spelling, dims: &Dims, coordinates: &Coordinates<'_>) -> Result<Graph, LowerError> {
     let mut graph = Graph::new("operator");
     let size = |size: Size| dims.of_size(size).ok_or_else(|| LowerError::Fraction(coordinates.spec.show(size)));
-    let batch = coordinates.spec.batch.iter().map(|s| size(*s)).collect::<Result<Vec<Dim>, _>>()?;
     let shape = |coords: &[Coord]| coords.iter().map(|coord| size(coordinates.size(*coord))).collect::<Result<Vec<Dim>, _>>();
-    let input: Vec<Dim> = batch.iter().cloned().chain(shape(&operator.input)?).collect();
-    let value = graph.add_input("x", TensorType::new(DType::F32, input));
+    let batch = coordinates.spec.batch.iter().map(|s| size(*s)).collect::<Result<Vec<Dim>, _>>()?;
+    let input: Vec<Dim> = batch.into_iter().chain(shape(&operator.input)?).collect();
+    let x = graph.add_input("x", TensorType::new(DType::F32, input));
     let weights = operator.weights.iter().enumerate();
     let weights = weights
         .map(|(w, weight)| Ok(graph.add_input(&format!("w{w}"), TensorType::new(DType::F32, shape(weight)?))))
         .collect::<Result<Vec<ValueId>, LowerError>>()?;
-    let mut lowering = Lowering { graph, coordinates, dims, batch, operator, weights, spelling, value, axes: operator.input.to_vec(), windows: vec![] };
-    lowering.merge_equal_axes()?;
-    for stage in &plan.stages {
-        lowering.stage(stage)?;
-    }
-    lowering.open_windows()?;
-    let outputs: Vec<Coord> = coordinates.outputs().collect();
-    lowering.arrange(&outputs)?;
-    let (mut graph, value) = (lowering.graph, lowering.value);
-    graph.add_output("y", value);
+    let y = Lowered { plan, spelling, dims }.add_to(&mut graph, operator, x, weights, coordinates)?;
+    graph.add_output("y", y);
     Ok(graph)
 }
 
+/// How an operator is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Lowered<'a> {
+    /// The order of computing.
+    pub plan: &'a Plan,
+    /// How products with weights are spelled.
+    pub spelling: Spelling,
+    /// Sizes.
+    pub dims: &'a Dims,
+}
+
+impl Lowered<'_> {
+    /// Adds the operator to a graph, where its input and weights are; its output.
+    ///
+    /// # Errors
+    ///
+    /// As for [`graph`].
+    pub fn add_to(
+        self,
+        graph: &mut Graph,
+        operator: &Operator,
+        x: ValueId,
+        weights: Vec<ValueId>,
+        coordinates: &Coordinates<'_>,
+    ) -> Result<ValueId, LowerError> {
+        let size = |size: Size| self.dims.of_size(size).ok_or_else(|| LowerError::Fraction(coordinates.spec.show(size)));
+        let batch = coordinates.spec.batch.iter().map(|s| size(*s)).collect::<Result<Vec<Dim>, _>>()?;
+        let Lowered { plan, spelling, dims } = self;
+        let axes = operator.input.to_vec();
+        let mut lowering = Lowering { graph, coordinates, dims, batch, operator, weights, spelling, value: x, axes, windows: vec![] };
+        lowering.merge_equal_axes()?;
+        for stage in &plan.stages {
+            lowering.stage(stage)?;
+        }
+        lowering.open_windows()?;
+        let outputs: Vec<Coord> = coordinates.outputs().collect();
+        lowering.arrange(&outputs)?;
+        Ok(lowering.value)
+    }
+}
+
 struct Lowering<'a, 's> {
-    graph: Graph,
+    graph: &'a mut Graph,
     coordinates: &'a Coordinates<'s>,
     dims: &'a Dims,
     batch: Vec<Dim>,

@@ -93,6 +93,55 @@ pub fn operator(name: &str, coordinates: &mut Coordinates<'_>) -> Option<Operato
     Operator::parse(named.formula, coordinates).ok()
 }
 
+/// Formulas of known families of operators for image layers, with the sums that a specification's
+/// variables allow: low-rank and separable convolutions, grouped ones, and the published two. Some
+/// may not fit the specification.
+pub fn families(spec: &Spec) -> Vec<String> {
+    let has = |name: &str| spec.variables.iter().any(|v| v.name == name);
+    let parts: Vec<&str> = ["s", "g", "g*s"].into_iter().filter(|part| part.split('*').all(has)).collect();
+    let over = |name: &str, part: &str| if part.contains('*') { format!("{name}/({part})") } else { format!("{name}/{part}") };
+    let ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
+    let Some(k) = ["k", "k_1"].into_iter().find(|name| has(name)) else {
+        let mut found = Vec::new();
+        for rank in &ranks {
+            found.push(format!("sum r0: {rank}, r1: C_in; x[r1, i1, i2] * w[i0, r0] * w[r0, r1]"));
+        }
+        for part in parts {
+            let (inside, block) = (over("C_in", part), over("C_out", part));
+            let channel = format!("split(quotient(i0, {block}), r0)");
+            found.push(format!("sum r0: {inside}; x[{channel}, i1, i2] * w[remainder(i0, {block}), {channel}]"));
+        }
+        return found;
+    };
+    let windows = format!("r1: {k}, r2: {k}");
+    let mut found = Vec::new();
+    for rank in &ranks {
+        let x = format!("sum r0: C_in, {windows}, r3: {rank}; x[r0, unfold(i1, r1), unfold(i2, r2)]");
+        found.push(format!("{x} * w[i0, r3] * w[r3, r0, r1, r2]"));
+        found.push(format!("{x} * w[i0, r3, r1, r2] * w[r3, r0]"));
+        found.push(format!("{x} * w[i0, r3, r2] * w[r3, r0, r1]"));
+        found.push(format!("{x} * w[i0, r3, r1] * w[r3, r0, r2]"));
+    }
+    for part in &parts {
+        let (inside, block) = (over("C_in", part), over("C_out", part));
+        let channel = format!("split(quotient(i0, {block}), r0)");
+        found.push(format!(
+            "sum r0: {inside}, {windows}; x[{channel}, unfold(i1, r1), unfold(i2, r2)] * w[remainder(i0, {block}), {channel}, r1, r2]"
+        ));
+    }
+    found.push(format!("sum r0: C_in, {windows}; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0] * w[r0, r1, r2]"));
+    found.push(format!("sum r0: C_in, {windows}; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r1, r2] * w[i0, r0]"));
+    found.push(format!("sum r0: C_in, r1: {k}; x[r0, unfold(i1, r1), i2] * w[i0, r0, r1]"));
+    found.push(format!("sum r0: C_in, r1: {k}; x[r0, i1, unfold(i2, r1)] * w[i0, r0, r1]"));
+    found.push("sum r0: C_in; x[r0, i1, i2] * w[i0, r0]".into());
+    if parts.len() == 3 {
+        for named in OPERATORS.iter().filter(|named| named.name.starts_with("operator")) {
+            found.push(named.formula.replace("k_1", k));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

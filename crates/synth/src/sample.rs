@@ -50,7 +50,7 @@ impl Sampler {
 
     /// How many counts are remembered.
     pub fn counts(&self) -> usize {
-        self.completions.len()
+        self.completions.answered()
     }
 
     /// How many sets of sums there are to begin with.
@@ -150,11 +150,4 @@ impl Sampler {
         }
         complete.then_some(state)
     }
-}
-
-/// The steps that made a state.
-pub(crate) fn steps_of(state: &State, explorer: &Explorer<'_>) -> usize {
-    let counts = state.counts(&explorer.coordinates);
-    let views = counts.merges + counts.splits + counts.shifts + counts.strides + counts.unfolds + counts.expands;
-    views + state.sums.len() + state.weights.len()
 }

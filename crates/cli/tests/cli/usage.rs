@@ -3,11 +3,12 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 29] = [
+const COMMANDS: [(&str, &str); 30] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
     ("bench", "--engine"),
+    ("synthesize", "--max-error"),
     ("explain", "report"),
     ("report", "--no-profile"),
     ("farm", "--ray"),

@@ -68,6 +68,7 @@ use std::time::Instant;
 
 use regraft_runtime::Runtime;
 
+pub(crate) use ceiling::measure as measure_ceiling;
 pub use end_to_end::{Effort, EndToEnd, time_end_to_end};
 pub use library::{Choice, Usable, load_library, read_library};
 pub use load::{InModel, clean};

@@ -1,0 +1,179 @@
+//! `regraft synthesize`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regraft::error::Failure;
+use regraft::render::{count, lines, plain_table, seconds};
+use regraft::synthesize::{KindReport, Point, Report, Request, synthesize};
+use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::progress::Progress;
+
+/// Replace layers of a model by other operators that compute nearly the same, faster
+///
+/// The result approximates the input: `regraft check` tells them apart. For each kind of convolution,
+/// linear operators with other sums and weights are searched that run faster on this machine; each is
+/// fitted to what the layer computes when the model runs. Of the choices of operators, the fastest is
+/// written whose outputs are off by at most --max-error; if there is none, the input.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// ONNX model
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Where the result goes
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// The most by which outputs may be off, relative to their size: 1%, 0.01
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
+    max_error: f64,
+    /// Wall time
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+    budget: Duration,
+    /// Size of an input: x:1,3,224,224; once per input
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    shape: Vec<ShapeArg>,
+    /// Value of a symbolic size: N=8
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
+    bind: Vec<(String, i64)>,
+    /// Real inputs to fit to and to measure errors on: INPUT:FILE.npy (or .pb), FILE.npz, or a folder
+    /// with one file per input or test_data_set_* [default: made-up ones]
+    #[arg(long, value_name = "DATA")]
+    data: Vec<String>,
+    /// Threads per operator [default: what the runtime itself uses, one per physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Seed of the search and of made-up inputs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Also write what was found as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The runtime's library file [default: that of the Python package onnxruntime;
+    /// REGRAFT_ONNXRUNTIME names another]
+    #[arg(long, value_name = "FILE")]
+    runtime_library: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regraft synthesize model.onnx -o close.onnx
+  regraft synthesize model.onnx -o close.onnx --max-error 5% --data samples/ --report found.json";
+
+/// `1%` or `0.01`.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 0.01));
+    let share: f64 = number.trim().parse().map_err(|_| format!("`{text}` is no share: 1% or 0.01"))?;
+    let share = share * unit;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("`{text}` is not between 0 and 100%")) }
+}
+
+/// Runs the command.
+pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    console.catch("measuring what was found so far");
+    let request = Request {
+        shapes: args.shape.clone(),
+        binds: args.bind.clone(),
+        data: args.data.clone(),
+        threads: args.threads.map(usize::from),
+        budget: args.budget,
+        max_error: args.max_error,
+        seed: args.seed,
+        runtime_library: args.runtime_library.clone(),
+        ..Request::new(&args.model, &args.output)
+    };
+    let mut others = vec![("the result", request.output.as_path()), ("the model", request.model.as_path())];
+    others.extend(args.report.as_deref().map(|path| ("the report", path)));
+    for (at, (_, path)) in others.iter().enumerate() {
+        if let Some((other, _)) = others[..at].iter().find(|(_, before)| regraft::file::is_same(before, path) || before == path) {
+            return Err(Failure::new(format!("{} is named twice", path.display())).hint(format!("it is {other} already; name another file")));
+        }
+    }
+    let report = {
+        let mut progress = Progress::new(console);
+        synthesize(&request, &mut progress)?
+    };
+    if let Some(path) = &args.report {
+        let text = serde_json::to_string_pretty(&report).map_err(Failure::new)?;
+        regraft::file::write_atomic(path, format!("{text}\n").as_bytes())?;
+    }
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&shown(&report, args, console))?;
+    }
+    Ok(match (console.interrupted(), report.written) {
+        (true, _) => Exit::Interrupted,
+        (false, Some(_)) => Exit::Done,
+        (false, None) => Exit::Unmet,
+    })
+}
+
+fn shown(report: &Report, args: &Args, console: &Console) -> String {
+    let verdict = match report.written.map(|at| &report.front[at]) {
+        Some(point) => format!(
+            "approximates the input: {:.2}x faster [{:.2}, {:.2}], outputs off by {}",
+            point.speedup.median,
+            point.speedup.low,
+            point.speedup.high,
+            percent(point.error)
+        ),
+        None => format!("the input, unchanged: nothing faster is within {}", percent(report.max_error)),
+    };
+    let verdict = format!("verdict: {verdict} · {} · {}", seconds(report.seconds), args.output.display());
+    if console.quiet {
+        return verdict;
+    }
+    let mut kinds = plain_table(&["layer", "count", "time", "operators", "timed", "faster", "least error"], &[1, 2, 3, 4, 5, 6]);
+    for kind in &report.kinds {
+        kinds.add_row(kind_row(kind));
+    }
+    let mut front = plain_table(&["replaced", "outputs off by", "speed-up", "weights", ""], &[0, 1, 2, 3]);
+    for (at, point) in report.front.iter().enumerate() {
+        front.add_row(point_row(point, report.written == Some(at)));
+    }
+    let inputs = if report.real_inputs { "your inputs" } else { "made-up inputs (give yours with --data)" };
+    let conditions = format!("{}, {}, errors on {inputs}", report.runtime, count(report.threads, "thread"));
+    let others = match report.others {
+        0 => String::new(),
+        n => format!("note: {} stride, have groups, or have no known weights, and stay\n", count(n, "other convolution")),
+    };
+    format!("{}\n{}\n{conditions}\n{others}{verdict}", lines(&kinds), lines(&front))
+}
+
+fn kind_row(kind: &KindReport) -> [String; 7] {
+    let fastest = kind.operators.iter().map(|operator| operator.faster).fold(0.0, f64::max);
+    let least = kind.operators.iter().flat_map(|operator| &operator.errors).copied().fold(f64::INFINITY, f64::min);
+    let some = |value: f64, text: String| if value > 0.0 && value.is_finite() { text } else { "-".into() };
+    [
+        kind.layer.clone(),
+        kind.count.to_string(),
+        some(kind.ns, show_ns(kind.ns)),
+        (kind.known + kind.drawn).to_string(),
+        kind.timed.to_string(),
+        some(fastest, format!("{fastest:.2}x")),
+        some(least, percent(least)),
+    ]
+}
+
+fn point_row(point: &Point, written: bool) -> [String; 5] {
+    let speedup = &point.speedup;
+    [
+        point.replaced.to_string(),
+        percent(point.error),
+        format!("{:.3}x [{:.3}, {:.3}]", speedup.median, speedup.low, speedup.high),
+        percent(point.parameters),
+        if written { "written".into() } else { String::new() },
+    ]
+}
+
+fn percent(share: f64) -> String {
+    let share = 100.0 * share;
+    if share >= 10.0 { format!("{share:.0} %") } else { format!("{share:.2} %") }
+}

@@ -1,0 +1,191 @@
+//! An operator at a layer, as something that runs: checked against its definition and against what
+//! the machine can do, then timed.
+
+use std::time::{Duration, Instant};
+
+use regraft_cost::Ceiling;
+use regraft_ir::ops::{arithmetic, conv, reshape};
+use regraft_ir::{Const, DType as IrType, Dim, Graph, Op, SplitMix64, Tensor, ValueId};
+use regraft_runtime::{Feeds, HostTensor, ModelSource, Runtime, Session, SessionOptions, TimingOptions, time_interleaved};
+use regraft_synth::{Coordinates, Dims, Found, Layer as Sizes, Loops, Lowered, Spelling};
+
+use crate::error::Failure;
+use crate::synthesize::layers::Kind;
+use crate::synthesize::standalone::standalone;
+
+/// Outputs of a kernel may differ from those of the definition by this share of the largest.
+const TOLERANCE: f64 = 1e-4;
+/// Terms that a definition may have where a kernel is compared with it.
+const TERMS: usize = 20_000_000;
+/// How long operators are timed beside their layer, for each of them.
+const LASTS: Duration = Duration::from_millis(250);
+/// Heights and widths at which kernels are compared with their definition, odd and even.
+const PLACES: [(usize, usize); 3] = [(5, 5), (6, 4), (7, 8)];
+
+/// Adds an operator with these weights to a graph, in place of a layer that reads `x`.
+pub fn add(
+    graph: &mut Graph,
+    x: ValueId,
+    found: &Found,
+    weights: &[Vec<f32>],
+    dims: &Dims,
+    shapes: &[Vec<usize>],
+    coordinates: &Coordinates<'_>,
+) -> Result<ValueId, Failure> {
+    let constants = weights.iter().zip(shapes).map(|(weight, shape)| {
+        let shape: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+        let constant = Const::from_reals(IrType::F32, &shape, weight.iter().map(|w| f64::from(*w)));
+        constant.map(|constant| graph.add_const(constant)).ok_or_else(|| Failure::new("weights do not fit their shape"))
+    });
+    let constants = constants.collect::<Result<Vec<ValueId>, Failure>>()?;
+    let lowered = Lowered { plan: &found.plan, spelling: Spelling::Convolution, dims };
+    lowered.add_to(graph, &found.operator, x, constants, coordinates).map_err(Failure::new)
+}
+
+/// Adds a number for each channel.
+pub fn add_bias(graph: &mut Graph, y: ValueId, bias: &[f32]) -> Result<ValueId, Failure> {
+    let constant = Const::from_reals(IrType::F32, &[bias.len() as i64, 1, 1], bias.iter().map(|b| f64::from(*b)));
+    let constant = graph.add_const(constant.ok_or_else(|| Failure::new("a bias does not fit its shape"))?);
+    Ok(graph.add(Op::Add(arithmetic::Add {}), &[y, constant]).map_err(Failure::new)?.out())
+}
+
+/// The same of a bias that is a value of the graph.
+pub fn add_bias_value(graph: &mut Graph, y: ValueId, bias: ValueId, outputs: usize) -> Result<ValueId, Failure> {
+    let shape = vec![Dim::from(outputs as i64), Dim::from(1), Dim::from(1)];
+    let bias = graph.add(Op::Reshape(reshape::Reshape { shape }), &[bias]).map_err(Failure::new)?.out();
+    Ok(graph.add(Op::Add(arithmetic::Add {}), &[y, bias]).map_err(Failure::new)?.out())
+}
+
+/// Compares an operator's kernel with its definition, at the layer's channels and three small heights
+/// and widths, as far as the definition can be run in a moment.
+///
+/// # Errors
+///
+/// If they differ: a mistake of ours, or of the runtime.
+pub fn check(found: &Found, kind: &Kind, coordinates: &Coordinates<'_>, runtime: &dyn Runtime) -> Result<usize, Failure> {
+    let mut compared = 0;
+    for (seed, (height, width)) in PLACES.into_iter().enumerate() {
+        let sizes = kind.sizes(coordinates.spec, height, width);
+        let Some(loops) = Loops::at(&found.operator, &sizes, coordinates).filter(|loops| loops.len() <= TERMS) else { continue };
+        let mut random = SplitMix64(seed as u64);
+        let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
+        let x = numbers(loops.input.iter().product());
+        let weights: Vec<Vec<f32>> = loops.weights.iter().map(|shape| numbers(shape.iter().product())).collect();
+        let shape: Vec<usize> = std::iter::once(1).chain(loops.input.iter().copied()).collect();
+        let model = model(found, &sizes, &weights, &loops.weights, &shape, coordinates)?;
+        let y = run(&model, &shape, &x, runtime)?;
+        let real = |shape: &[usize], values: &[f32]| Tensor::new(shape.to_vec(), values.iter().map(|v| f64::from(*v)).collect());
+        let weights: Vec<Tensor<f64>> = loops.weights.iter().zip(&weights).map(|(shape, values)| real(shape, values)).collect();
+        let expected = loops.run(&real(&loops.input, &x), &weights).data;
+        let largest = expected.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
+        let off = expected.iter().zip(&y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest;
+        if expected.len() != y.len() || off > TOLERANCE {
+            let formula = found.operator.show(coordinates);
+            return Err(Failure::new(format!("a kernel differs from its operator by {off:.1e} at {height}x{width}: {formula}")));
+        }
+        compared += 1;
+    }
+    Ok(compared)
+}
+
+fn model(
+    found: &Found,
+    sizes: &Sizes,
+    weights: &[Vec<f32>],
+    shapes: &[Vec<usize>],
+    input: &[usize],
+    coordinates: &Coordinates<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let input: Vec<i64> = input.iter().map(|size| *size as i64).collect();
+    standalone(&input, |graph, x| add(graph, x, found, weights, &Dims::of(sizes), shapes, coordinates))
+}
+
+fn run(model: &[u8], shape: &[usize], x: &[f32], runtime: &dyn Runtime) -> Result<Vec<f64>, Failure> {
+    let mut session = runtime.open(ModelSource::bytes(model), &SessionOptions::default())?;
+    let mut feeds = Feeds::new();
+    feeds.insert("x", HostTensor::from_values(shape.to_vec(), x).map_err(Failure::new)?);
+    Ok(session.run(&feeds)?.first().map(HostTensor::to_f64).unwrap_or_default())
+}
+
+/// A layer and operators in its place, ready to be timed.
+pub struct Bench<'r> {
+    kind: Kind,
+    runtime: &'r dyn Runtime,
+    threads: usize,
+    ceiling: Ceiling,
+    layer: Vec<u8>,
+    feeds: Feeds,
+}
+
+/// What timing found.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    /// A run of the operator, ns.
+    pub ns: f64,
+    /// A run of the layer beside it, ns.
+    pub layer_ns: f64,
+}
+
+impl<'r> Bench<'r> {
+    /// For one kind of layer.
+    pub fn new(kind: Kind, runtime: &'r dyn Runtime, threads: usize, ceiling: Ceiling) -> Result<Bench<'r>, Failure> {
+        let shape = [kind.batch, kind.channels, kind.height, kind.width];
+        let input: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+        let layer = standalone(&input, |graph, x| {
+            let kernel = [kind.outputs, kind.channels, kind.window, kind.window].map(|size| size as i64);
+            let mut random = SplitMix64(1);
+            let count: i64 = kernel.iter().product();
+            let weights: Vec<f64> = (0..count).map(|_| random.normal()).collect();
+            let weights = Const::from_f64(IrType::F32, &kernel, &weights).ok_or_else(|| Failure::new("weights do not fit"))?;
+            let weights = graph.add_const(weights);
+            let half = (kind.window / 2) as i64;
+            let conv = conv::Conv { strides: vec![1, 1], pads: vec![half; 4], dilations: vec![1, 1], group: 1 };
+            Ok(graph.add(Op::Conv(conv), &[x, weights]).map_err(Failure::new)?.out())
+        })?;
+        let mut random = SplitMix64(2);
+        let values: Vec<f32> = (0..shape.iter().product::<usize>()).map(|_| random.normal() as f32).collect();
+        let mut feeds = Feeds::new();
+        feeds.insert("x", HostTensor::from_values(shape.to_vec(), &values).map_err(Failure::new)?);
+        Ok(Bench { kind, runtime, threads, ceiling, layer, feeds })
+    }
+
+    fn open(&self, model: &[u8]) -> Result<Box<dyn Session>, Failure> {
+        let options = SessionOptions { threads: self.threads, ..SessionOptions::default() };
+        let mut session = self.runtime.open(ModelSource::bytes(model), &options)?;
+        session.bind(&self.feeds)?;
+        Ok(session)
+    }
+
+    /// Times an operator beside the layer, in turns.
+    ///
+    /// # Errors
+    ///
+    /// If it takes less time than its multiplications take on this machine at its best: then it
+    /// does not compute what it should.
+    pub fn time(&self, found: &Found, coordinates: &Coordinates<'_>) -> Result<Timed, Failure> {
+        let sizes = Sizes { values: coordinates.spec.layers[0].values.clone(), count: 1 };
+        let loops = Loops::at(&found.operator, &sizes, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
+        let mut random = SplitMix64(3);
+        let weights: Vec<Vec<f32>> =
+            loops.weights.iter().map(|shape| (0..shape.iter().product::<usize>()).map(|_| random.normal() as f32).collect()).collect();
+        let shape = [self.kind.batch, self.kind.channels, self.kind.height, self.kind.width];
+        let model = model(found, &sizes, &weights, &loops.weights, &shape, coordinates)?;
+        let (mut layer, mut operator) = (self.open(&self.layer)?, self.open(&model)?);
+        let until = Instant::now() + LASTS;
+        let timing = TimingOptions { warmup: 2, min_rounds: 6, max_rounds: 200, ..TimingOptions::default() };
+        let samples = time_interleaved(&mut [&mut *layer, &mut *operator], &timing, &mut || Instant::now() < until)?;
+        let median = |at: usize| regraft_runtime::median(&samples.sessions[at]).unwrap_or(f64::INFINITY);
+        let timed = Timed { ns: median(1), layer_ns: median(0) };
+        let least = 2.0 * found.plan.macs / self.ceiling.flops;
+        if timed.ns * BEYOND < least {
+            let formula = found.operator.show(coordinates);
+            let cause = format!("an operator takes {:.0} ns, less than the {least:.0} ns of its multiplications: {formula}", timed.ns);
+            return Err(Failure::new(cause).hint("this is a mistake in its kernel; please report it"));
+        }
+        Ok(timed)
+    }
+}
+
+/// How far below the measured roofline a time may lie: the roofline is measured on products, and
+/// fluctuates.
+const BEYOND: f64 = 1.3;
