@@ -445,6 +445,8 @@ impl Measure<'_, '_> {
     /// The model with some layers replaced.
     fn assembled(&self, choice: &Choice) -> Result<Vec<u8>, Failure> {
         let mut graph: Graph = self.work.model.graph().clone();
+        // All at once, at the end: a layer may read what another one writes.
+        let mut replace = Vec::new();
         for (layer, option) in choice.iter().enumerate() {
             let Some(option) = option else { continue };
             let place = &self.work.layers[layer];
@@ -459,9 +461,9 @@ impl Measure<'_, '_> {
             if let Some(bias) = place.bias {
                 y = kernel::add_bias_value(&mut graph, y, bias, place.kind.outputs)?;
             }
-            let replace = [(place.node.out(), PatchValue::Old(y))].into_iter().collect();
-            graph.apply(&Patch { cause: "synthesize".into(), create: vec![], replace });
+            replace.push((place.node.out(), PatchValue::Old(y)));
         }
+        graph.apply(&Patch { cause: "synthesize".into(), create: vec![], replace: replace.into() });
         let options = WriteOptions { allow_growth: Some(self.work.model.size() + (64 << 20)), ..WriteOptions::default() };
         Ok(self.work.model.write(&graph, &options)?.to_bytes()?)
     }
