@@ -44,7 +44,9 @@ pub struct Progress {
 /// Images of one epoch, and images that are held back.
 const IMAGES: (usize, usize) = (2048, 1024);
 /// Largest step.
-const RATE: f32 = 4e-3;
+const RATE: f32 = 3e-3;
+/// Steps over which the rate rises to that.
+const WARM_UP: f32 = 30.0;
 /// Decay of the running means.
 const DECAY: (f32, f32) = (0.9, 0.99);
 
@@ -83,7 +85,8 @@ impl<'n> Training<'n> {
         let mut loss = 0.0;
         for at in 0..batches {
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
-            let rate = RATE * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
+            let risen = (self.steps as f32 / WARM_UP).min(1.0);
+            let rate = RATE * risen * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
             loss += self.step(&images, at, rate)? / batches as f64;
         }
         self.epochs.0 += 1;
