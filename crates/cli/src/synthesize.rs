@@ -1,32 +1,50 @@
 //! `regraft synthesize`.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regraft::error::Failure;
 use regraft::render::{count, lines, plain_table, seconds};
-use regraft::synthesize::{KindReport, Point, Report, Request, synthesize};
+use regraft::synthesize::{Judge, KindReport, Operated, Point, Report, Request, SearchReport, SearchRequest, search, synthesize};
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
+
+use regraft_synth::{Spec, presets};
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::progress::Progress;
 
-/// Replace layers of a model by other operators that compute nearly the same, faster
+/// Look for operators that do what a layer does, nearly, and faster
 ///
-/// The result approximates the input: `regraft check` tells them apart. For each kind of convolution,
-/// linear operators with other sums and weights are searched that run faster on this machine; each is
-/// fitted to what the layer computes when the model runs. Of the choices of operators, the fastest is
-/// written whose outputs are off by at most --max-error; if there is none, the input.
+/// With a model: the result approximates it; `regraft check` tells them apart. For each kind of
+/// convolution, linear operators with other sums and weights are searched that run faster on this
+/// machine; each is fitted to what the layer computes when the model runs. Of the choices of operators,
+/// the fastest is written whose outputs are off by at most --max-error; if there is none, the input.
+///
+/// With --preset or --spec: operators for layers of these sizes, judged by their time here, their
+/// weights, and the accuracy of a small network with them after training.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// ONNX model
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[arg(value_name = "MODEL", required_unless_present_any = ["preset", "spec"], conflicts_with_all = ["preset", "spec"])]
+    model: Option<PathBuf>,
     /// Where the result goes
-    #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["preset", "spec"], conflicts_with_all = ["preset", "spec"])]
+    output: Option<PathBuf>,
+    /// Layers of a known network: resnet-18-layer
+    #[arg(long, value_name = "NAME", conflicts_with = "spec")]
+    preset: Option<String>,
+    /// Layers, as a specification in TOML
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+    /// A folder for what is found: formulas, ONNX, PyTorch and TVM
+    #[arg(long, value_name = "FOLDER", conflicts_with = "model")]
+    emit: Option<PathBuf>,
+    /// A database of what was trained, which is not trained again
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    store: Option<PathBuf>,
     /// The most by which outputs may be off, relative to their size: 1%, 0.01
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
     max_error: f64,
@@ -64,6 +82,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   regraft synthesize model.onnx -o close.onnx
+  regraft synthesize --preset resnet-18-layer --budget 10m --emit operators/
   regraft synthesize model.onnx -o close.onnx --max-error 5% --data samples/ --report found.json";
 
 /// `1%` or `0.01`.
@@ -77,6 +96,13 @@ fn parse_share(text: &str) -> Result<f64, String> {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     console.catch("measuring what was found so far");
+    match (&args.model, &args.output) {
+        (Some(model), Some(output)) => approximated(args, model, output, console),
+        _ => searched(args, console),
+    }
+}
+
+fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> Result<Exit, Failure> {
     let request = Request {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
@@ -86,7 +112,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         max_error: args.max_error,
         seed: args.seed,
         runtime_library: args.runtime_library.clone(),
-        ..Request::new(&args.model, &args.output)
+        ..Request::new(model, output)
     };
     let mut others = vec![("the result", request.output.as_path()), ("the model", request.model.as_path())];
     others.extend(args.report.as_deref().map(|path| ("the report", path)));
@@ -106,7 +132,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if args.json {
         console.json(&report)?;
     } else {
-        console.print(&shown(&report, args, console))?;
+        console.print(&shown(&report, output, console))?;
     }
     Ok(match (console.interrupted(), report.written) {
         (true, _) => Exit::Interrupted,
@@ -115,7 +141,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     })
 }
 
-fn shown(report: &Report, args: &Args, console: &Console) -> String {
+fn shown(report: &Report, output: &Path, console: &Console) -> String {
     let verdict = match report.written.map(|at| &report.front[at]) {
         Some(point) => format!(
             "approximates the input: {:.2}x faster [{:.2}, {:.2}], outputs off by {}",
@@ -126,7 +152,7 @@ fn shown(report: &Report, args: &Args, console: &Console) -> String {
         ),
         None => format!("the input, unchanged: nothing faster is within {}", percent(report.max_error)),
     };
-    let verdict = format!("verdict: {verdict} · {} · {}", seconds(report.seconds), args.output.display());
+    let verdict = format!("verdict: {verdict} · {} · {}", seconds(report.seconds), output.display());
     if console.quiet {
         return verdict;
     }
@@ -171,6 +197,111 @@ fn point_row(point: &Point, written: bool) -> [String; 5] {
         percent(point.parameters),
         if written { "written".into() } else { String::new() },
     ]
+}
+
+/// `--preset` and `--spec`.
+fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    let request = SearchRequest {
+        spec: specification(args)?,
+        threads: args.threads.map(usize::from),
+        budget: args.budget,
+        seed: args.seed,
+        emit: args.emit.clone(),
+        runtime_library: args.runtime_library.clone(),
+    };
+    let mut trainer = Trainer::find(args.store.clone());
+    let report = {
+        let mut progress = Progress::new(console);
+        search(&request, &mut trainer, &mut progress)?
+    };
+    if let Some(path) = &args.report {
+        let text = serde_json::to_string_pretty(&report).map_err(Failure::new)?;
+        regraft::file::write_atomic(path, format!("{text}\n").as_bytes())?;
+    }
+    if trainer.program.is_none() {
+        console.warn("operators were not trained: build the trainer (cargo build --release -p regraft-train), which is looked for beside this program");
+    }
+    if args.json {
+        console.json(&report)?;
+    } else {
+        console.print(&front_of(&report, console))?;
+    }
+    Ok(match (console.interrupted(), report.front.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, false) => Exit::Done,
+        (false, true) => Exit::Unmet,
+    })
+}
+
+fn specification(args: &Args) -> Result<Spec, Failure> {
+    if let Some(name) = &args.preset {
+        let known = presets::names().collect::<Vec<_>>().join(", ");
+        let preset = presets::find(name).ok_or_else(|| Failure::new(format!("no preset is called `{name}`")).hint(format!("there are {known}")))?;
+        return Ok(preset.spec);
+    }
+    let path = args.spec.as_deref().unwrap_or(Path::new(""));
+    let place = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| place(&e))?;
+    let spec = Spec::parse(&text).map_err(|e| place(&e))?;
+    let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(if spec.name.is_empty() { Spec { name, ..spec } } else { spec })
+}
+
+fn front_of(report: &SearchReport, console: &Console) -> String {
+    let (known, found) = report.judged;
+    let tried = format!("{} known operators and {found} found ones are faster than the layer, {} are not", known, report.slower);
+    let verdict = format!("verdict: {} on the front of time, weights and accuracy · {}", count(report.front.len(), "operator"), seconds(report.seconds));
+    if console.quiet {
+        return verdict;
+    }
+    let mut table = plain_table(&["speed-up", "accuracy", "multiplications", "weights", "operator"], &[0, 1, 2, 3]);
+    let row = |operated: &Operated, what: String| {
+        let accuracy = operated.accuracy.map_or("-".into(), percent);
+        [format!("{:.2}x", operated.faster), accuracy, percent(operated.macs), percent(operated.parameters), what]
+    };
+    table.add_row(row(&report.dense, format!("the layer: {}", report.dense.formula)));
+    for operated in &report.front {
+        table.add_row(row(operated, operated.formula.clone()));
+    }
+    let conditions = format!("{}, {}, layers of {}", report.runtime, count(report.threads, "thread"), report.spec);
+    format!("{}\n{conditions}\n{tried}\n{verdict}", lines(&table))
+}
+
+/// The program that trains small networks with operators in them.
+struct Trainer {
+    program: Option<PathBuf>,
+    store: Option<PathBuf>,
+}
+
+/// Its name.
+const TRAINER: &str = "regraft-train";
+
+impl Trainer {
+    /// The one beside this program, or in the path.
+    fn find(store: Option<PathBuf>) -> Trainer {
+        let name = format!("{TRAINER}{}", std::env::consts::EXE_SUFFIX);
+        let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::env::split_paths(&path).map(|folder| folder.join(&name));
+        Trainer { program: here.into_iter().chain(paths).find(|path| path.is_file()), store }
+    }
+}
+
+impl Judge for Trainer {
+    fn judge(&mut self, formulas: &[String]) -> Result<Vec<Option<f64>>, Failure> {
+        let Some(program) = &self.program else { return Ok(vec![None; formulas.len()]) };
+        let mut command = std::process::Command::new(program);
+        command.arg("--json").args(self.store.iter().flat_map(|store| [OsStr::new("--store"), store.as_os_str()])).args(formulas);
+        let output = command.output().map_err(|e| Failure::new(format!("{}: {e}", program.display())))?;
+        #[derive(serde::Deserialize)]
+        struct Run {
+            formula: String,
+            accuracy: f64,
+        }
+        // An operator that does not fit the small network's layers is not trained.
+        let runs: Vec<Run> = String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        Ok(formulas.iter().map(|formula| runs.iter().find(|run| run.formula == *formula).map(|run| run.accuracy)).collect())
+    }
 }
 
 fn percent(share: f64) -> String {

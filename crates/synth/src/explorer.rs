@@ -179,8 +179,7 @@ impl<'s> Explorer<'s> {
     /// An operator with its key and plan, if it is within the limits.
     pub fn judged(&mut self, operator: Operator) -> Option<Found> {
         let spec = self.spec();
-        let parameters: f64 = operator.parameters(&self.coordinates).iter().zip(&spec.layers).map(|(p, layer)| p * layer.count as f64).sum();
-        if parameters > spec.dense_parameters() * spec.limits.most_parameters {
+        if self.parameters(&operator) > spec.dense_parameters() * spec.limits.most_parameters {
             return None;
         }
         let plan = Plan::of(&operator, &mut self.coordinates)?;
@@ -190,8 +189,19 @@ impl<'s> Explorer<'s> {
         if !fits {
             return None;
         }
+        self.described(operator)
+    }
+
+    /// An operator with its key and plan, whatever the limits say; `None` if it has none.
+    pub fn described(&mut self, operator: Operator) -> Option<Found> {
+        let parameters = self.parameters(&operator);
+        let plan = Plan::of(&operator, &mut self.coordinates)?;
         let key = Key::of(&operator, &self.bindings, &self.coordinates)?;
         Some(Found { operator, key, plan, parameters })
+    }
+
+    fn parameters(&self, operator: &Operator) -> f64 {
+        operator.parameters(&self.coordinates).iter().zip(&self.spec().layers).map(|(p, layer)| p * layer.count as f64).sum()
     }
 
     /// The key of an operator, whatever the limits say.

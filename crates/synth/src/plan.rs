@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::coordinate::{Coord, Coordinate, Coordinates};
 use crate::operator::Operator;
 use crate::size::Size;
+use crate::spec::Layer;
 use crate::state::Coords;
 
 /// One stage: what is done to the tensor that began as the input.
@@ -76,6 +77,47 @@ impl Plan {
         let closure = operator.closure(coordinates);
         let planner = Planner { operator, coordinates, dropped, closure };
         planner.best()
+    }
+}
+
+impl Plan {
+    /// The multiplications that it takes at the sizes of one layer, the batch included.
+    pub fn macs_at(&self, operator: &Operator, layer: &Layer, coordinates: &Coordinates<'_>) -> f64 {
+        let spec = coordinates.spec;
+        let volume = |axes: &Coords| -> f64 {
+            let size: Size = axes.iter().map(|axis| coordinates.size(*axis)).chain(spec.batch.iter().copied()).collect();
+            spec.real(size, layer)
+        };
+        let mut axes = operator.input.clone();
+        let mut macs = 0.0;
+        for stage in &self.stages {
+            match stage {
+                Stage::Open(axis) => {
+                    axes.retain(|other| other != axis);
+                    axes.extend(coordinates.parts(*axis));
+                }
+                Stage::Close(whole, block) => {
+                    let part = |axis: Coord| matches!(coordinates.get(axis), Coordinate::Quotient(a, b) | Coordinate::Remainder(a, b) if a == *whole && b == *block);
+                    axes.retain(|axis| !part(*axis));
+                    axes.push(*whole);
+                }
+                Stage::Repeat(axis) => axes.push(*axis),
+                Stage::Contract { weight, sums } => {
+                    axes.extend(operator.weights[*weight].iter().copied());
+                    axes.sort_unstable();
+                    axes.dedup();
+                    macs += volume(&axes);
+                    axes.retain(|axis| !sums.contains(axis));
+                }
+                Stage::Sum(sums) => {
+                    macs += volume(&axes);
+                    axes.retain(|axis| !sums.contains(axis));
+                }
+            }
+            axes.sort_unstable();
+            axes.dedup();
+        }
+        macs
     }
 }
 

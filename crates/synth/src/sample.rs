@@ -104,6 +104,28 @@ impl Sampler {
         self.on(explorer, state, sums, end, &mut budget)
     }
 
+    /// From a state that so many steps made to a complete operator, with few steps more than it takes.
+    pub fn rollout(&mut self, explorer: &mut Explorer<'_>, state: State, steps: usize) -> Option<State> {
+        let depth = explorer.spec().limits.depth;
+        let opening = state.is_opening(&explorer.coordinates);
+        let mut state = state;
+        let mut steps = steps;
+        // From sums alone the input may be out of reach: some more sums, at random, bring what is missing.
+        while opening && explorer.filter.distance && explorer.distance(&state).is_none_or(|d| steps + 1 + usize::from(d) > depth) {
+            let children = explorer.children(&state);
+            let sums: Vec<usize> = (0..children.len()).filter(|at| children[*at].state.is_opening(&explorer.coordinates)).collect();
+            if sums.is_empty() || steps + 2 >= depth {
+                return None;
+            }
+            state = children[sums[self.random.below(sums.len())]].state.clone();
+            steps += 1;
+        }
+        let needed = explorer.distance(&state).map_or(depth, usize::from);
+        let end = (steps + needed + SLACK + 1).min(depth);
+        let mut budget = EXPANSIONS;
+        self.on(explorer, state, steps, end, &mut budget)
+    }
+
     /// On from a state, to an operator of at most `end` steps.
     fn on(&mut self, explorer: &mut Explorer<'_>, state: State, steps: usize, end: usize, budget: &mut usize) -> Option<State> {
         let windowed = !self.windows || state.counts(&explorer.coordinates).unfolds > 0;

@@ -134,6 +134,8 @@ pub struct Spec {
     pub input: Vec<Axis>,
     /// The output's other axes.
     pub output: Vec<Axis>,
+    /// The layer that operators are to replace, as a formula; empty if nobody said.
+    pub dense: String,
     /// Limits of the search.
     pub limits: Limits,
 }
@@ -150,6 +152,8 @@ struct Text {
     batch: Vec<String>,
     #[serde(default)]
     unordered: Vec<String>,
+    #[serde(default)]
+    dense: String,
     #[serde(default)]
     variables: toml::Table,
     #[serde(default)]
@@ -230,7 +234,8 @@ impl Spec {
             }
             layers.push(Layer { values, count: number("count").unwrap_or(1) });
         }
-        let spec = Spec { name: text.name, variables, layers, batch: vec![], input: vec![], output: vec![], limits: text.limits };
+        let (name, dense, limits) = (text.name, text.dense, text.limits);
+        let spec = Spec { name, variables, layers, batch: vec![], input: vec![], output: vec![], dense, limits };
         let sizes = |texts: &[String]| texts.iter().map(|text| spec.size(text)).collect::<Result<Vec<Size>, _>>();
         let (batch, input, output, unordered) = (sizes(&text.batch)?, sizes(&text.input)?, sizes(&text.output)?, sizes(&text.unordered)?);
         if !input.starts_with(&batch) || !output.starts_with(&batch) {

@@ -35,12 +35,14 @@ input = ["N", "C_in", "H", "H"]
 output = ["N", "C_out", "H", "H"]
 batch = ["N"]
 unordered = ["C_in", "C_out"]
+dense = "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]"
 [variables]
 C_in = 3
 C_out = 4
 [coefficients]
 g = [8, 3]
 k_1 = [3, 2]
+k_2 = [5, 2]
 s = [2, 2]
 [[layers]]
 N = 1

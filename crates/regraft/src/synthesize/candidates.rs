@@ -2,12 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use regraft_cost::Ceiling;
-use regraft_runtime::Runtime;
 use regraft_synth::{Explorer, Filter, Found, Key, Operator, Sampler, presets};
 
 use crate::error::Failure;
-use crate::synthesize::kernel::{Bench, Timed, check};
+use crate::synthesize::kernel::{Bench, Target, Timed, check};
 use crate::synthesize::layers::Kind;
 
 /// An operator that is faster than the layer.
@@ -35,14 +33,13 @@ const FASTER: f64 = 0.9;
 /// Operators that are kept for one kind of layer.
 const KEPT: usize = 12;
 
+/// How long operators are timed beside their layer, for each of them.
+const LASTS: Duration = Duration::from_millis(250);
+
 /// What candidates are looked for with.
 pub struct Hunt<'r> {
-    /// The runtime.
-    pub runtime: &'r dyn Runtime,
-    /// Its threads.
-    pub threads: usize,
-    /// What the machine can do.
-    pub ceiling: Ceiling,
+    /// What they are timed with.
+    pub target: Target<'r>,
     /// Seed of the search.
     pub seed: u64,
 }
@@ -57,7 +54,9 @@ impl Hunt<'_> {
         until: Instant,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Vec<Candidate>, Tried), Failure> {
-        let bench = Bench::new(*kind, self.runtime, self.threads, self.ceiling)?;
+        let dense = dense(explorer)?;
+        let sizes = explorer.spec().layers[0].clone();
+        let bench = Bench::new(self.target, &dense, &sizes, LASTS, &explorer.coordinates)?;
         let (mut kept, mut tried): (Vec<Candidate>, Tried) = (Vec::new(), Tried::default());
         let mut seen: Vec<Key> = Vec::new();
         for formula in presets::families(explorer.spec()) {
@@ -105,7 +104,7 @@ impl Hunt<'_> {
         if candidate.share() > FASTER || kept.iter().any(|other| worse(&candidate, other)) {
             return Ok(());
         }
-        check(&candidate.found, kind, &explorer.coordinates, self.runtime)?;
+        check(&candidate.found, &kind.small(explorer.spec()), &explorer.coordinates, self.target.runtime)?;
         kept.retain(|other| !worse(other, &candidate));
         kept.push(candidate);
         if kept.len() > KEPT {
@@ -116,6 +115,16 @@ impl Hunt<'_> {
         }
         Ok(())
     }
+}
+
+/// The layer itself, as an operator.
+pub fn dense(explorer: &mut Explorer<'_>) -> Result<Found, Failure> {
+    let formula = explorer.spec().dense.clone();
+    let operator = Operator::parse(&formula, &mut explorer.coordinates).map_err(|e| {
+        let hint = "the specification says what operators replace: dense = \"sum r0: C; x[r0] * w[i0, r0]\"";
+        Failure::new(format!("the dense layer `{formula}`: {e}")).hint(hint)
+    })?;
+    explorer.described(operator).ok_or_else(|| Failure::new(format!("the dense layer `{formula}` cannot be computed")))
 }
 
 /// Draws without anything new after which a search ends.

@@ -4,23 +4,18 @@
 use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
-use regraft_ir::ops::{arithmetic, conv, reshape};
+use regraft_ir::ops::{arithmetic, reshape};
 use regraft_ir::{Const, DType as IrType, Dim, Graph, Op, SplitMix64, Tensor, ValueId};
 use regraft_runtime::{Feeds, HostTensor, ModelSource, Runtime, Session, SessionOptions, TimingOptions, time_interleaved};
 use regraft_synth::{Coordinates, Dims, Found, Layer as Sizes, Loops, Lowered, Spelling};
 
 use crate::error::Failure;
-use crate::synthesize::layers::Kind;
 use crate::synthesize::standalone::standalone;
 
 /// Outputs of a kernel may differ from those of the definition by this share of the largest.
 const TOLERANCE: f64 = 1e-4;
 /// Terms that a definition may have where a kernel is compared with it.
 const TERMS: usize = 20_000_000;
-/// How long operators are timed beside their layer, for each of them.
-const LASTS: Duration = Duration::from_millis(250);
-/// Heights and widths at which kernels are compared with their definition, odd and even.
-const PLACES: [(usize, usize); 3] = [(5, 5), (6, 4), (7, 8)];
 
 /// Adds an operator with these weights to a graph, in place of a layer that reads `x`.
 pub fn add(
@@ -56,23 +51,22 @@ pub fn add_bias_value(graph: &mut Graph, y: ValueId, bias: ValueId, outputs: usi
     Ok(graph.add(Op::Add(arithmetic::Add {}), &[y, bias]).map_err(Failure::new)?.out())
 }
 
-/// Compares an operator's kernel with its definition, at the layer's channels and three small heights
-/// and widths, as far as the definition can be run in a moment.
+/// Compares an operator's kernel with its definition at some sizes, as far as the definition can be run
+/// in a moment; how many were compared.
 ///
 /// # Errors
 ///
 /// If they differ: a mistake of ours, or of the runtime.
-pub fn check(found: &Found, kind: &Kind, coordinates: &Coordinates<'_>, runtime: &dyn Runtime) -> Result<usize, Failure> {
+pub fn check(found: &Found, places: &[Sizes], coordinates: &Coordinates<'_>, runtime: &dyn Runtime) -> Result<usize, Failure> {
     let mut compared = 0;
-    for (seed, (height, width)) in PLACES.into_iter().enumerate() {
-        let sizes = kind.sizes(coordinates.spec, height, width);
-        let Some(loops) = Loops::at(&found.operator, &sizes, coordinates).filter(|loops| loops.len() <= TERMS) else { continue };
+    for (seed, sizes) in places.iter().enumerate() {
+        let Some(loops) = Loops::at(&found.operator, sizes, coordinates).filter(|loops| loops.len() <= TERMS) else { continue };
         let mut random = SplitMix64(seed as u64);
         let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
         let x = numbers(loops.input.iter().product());
         let weights: Vec<Vec<f32>> = loops.weights.iter().map(|shape| numbers(shape.iter().product())).collect();
-        let shape: Vec<usize> = std::iter::once(1).chain(loops.input.iter().copied()).collect();
-        let model = model(found, &sizes, &weights, &loops.weights, &shape, coordinates)?;
+        let shape = shape_of(&loops, sizes, coordinates);
+        let model = model(found, sizes, &weights, &loops.weights, &shape, coordinates)?;
         let y = run(&model, &shape, &x, runtime)?;
         let real = |shape: &[usize], values: &[f32]| Tensor::new(shape.to_vec(), values.iter().map(|v| f64::from(*v)).collect());
         let weights: Vec<Tensor<f64>> = loops.weights.iter().zip(&weights).map(|(shape, values)| real(shape, values)).collect();
@@ -81,11 +75,17 @@ pub fn check(found: &Found, kind: &Kind, coordinates: &Coordinates<'_>, runtime:
         let off = expected.iter().zip(&y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest;
         if expected.len() != y.len() || off > TOLERANCE {
             let formula = found.operator.show(coordinates);
-            return Err(Failure::new(format!("a kernel differs from its operator by {off:.1e} at {height}x{width}: {formula}")));
+            return Err(Failure::new(format!("a kernel differs from its operator by {off:.1e} for an input {shape:?}: {formula}")));
         }
         compared += 1;
     }
     Ok(compared)
+}
+
+/// The input's shape with its batch.
+fn shape_of(loops: &Loops, sizes: &Sizes, coordinates: &Coordinates<'_>) -> Vec<usize> {
+    let batch = coordinates.spec.batch.iter().map(|size| coordinates.spec.value(*size, sizes).unwrap_or(1) as usize);
+    batch.chain(loops.input.iter().copied()).collect()
 }
 
 fn model(
@@ -100,6 +100,13 @@ fn model(
     standalone(&input, |graph, x| add(graph, x, found, weights, &Dims::of(sizes), shapes, coordinates))
 }
 
+/// An operator at some sizes as a model, with random weights.
+pub fn standing_alone(found: &Found, sizes: &Sizes, coordinates: &Coordinates<'_>) -> Result<Vec<u8>, Failure> {
+    let loops = Loops::at(&found.operator, sizes, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
+    let shape = shape_of(&loops, sizes, coordinates);
+    model(found, sizes, &random_weights(&loops), &loops.weights, &shape, coordinates)
+}
+
 fn run(model: &[u8], shape: &[usize], x: &[f32], runtime: &dyn Runtime) -> Result<Vec<f64>, Failure> {
     let mut session = runtime.open(ModelSource::bytes(model), &SessionOptions::default())?;
     let mut feeds = Feeds::new();
@@ -109,12 +116,13 @@ fn run(model: &[u8], shape: &[usize], x: &[f32], runtime: &dyn Runtime) -> Resul
 
 /// A layer and operators in its place, ready to be timed.
 pub struct Bench<'r> {
-    kind: Kind,
     runtime: &'r dyn Runtime,
     threads: usize,
     ceiling: Ceiling,
+    sizes: Sizes,
     layer: Vec<u8>,
     feeds: Feeds,
+    lasts: Duration,
 }
 
 /// What timing found.
@@ -126,27 +134,29 @@ pub struct Timed {
     pub layer_ns: f64,
 }
 
+/// What things are timed with.
+#[derive(Clone, Copy)]
+pub struct Target<'r> {
+    /// The runtime.
+    pub runtime: &'r dyn Runtime,
+    /// Its threads.
+    pub threads: usize,
+    /// What the machine can do.
+    pub ceiling: Ceiling,
+}
+
 impl<'r> Bench<'r> {
-    /// For one kind of layer.
-    pub fn new(kind: Kind, runtime: &'r dyn Runtime, threads: usize, ceiling: Ceiling) -> Result<Bench<'r>, Failure> {
-        let shape = [kind.batch, kind.channels, kind.height, kind.width];
-        let input: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
-        let layer = standalone(&input, |graph, x| {
-            let kernel = [kind.outputs, kind.channels, kind.window, kind.window].map(|size| size as i64);
-            let mut random = SplitMix64(1);
-            let count: i64 = kernel.iter().product();
-            let weights: Vec<f64> = (0..count).map(|_| random.normal()).collect();
-            let weights = Const::from_f64(IrType::F32, &kernel, &weights).ok_or_else(|| Failure::new("weights do not fit"))?;
-            let weights = graph.add_const(weights);
-            let half = (kind.window / 2) as i64;
-            let conv = conv::Conv { strides: vec![1, 1], pads: vec![half; 4], dilations: vec![1, 1], group: 1 };
-            Ok(graph.add(Op::Conv(conv), &[x, weights]).map_err(Failure::new)?.out())
-        })?;
+    /// For a layer that is an operator itself, at these sizes; each operator is timed for so long.
+    pub fn new(target: Target<'r>, dense: &Found, sizes: &Sizes, lasts: Duration, coordinates: &Coordinates<'_>) -> Result<Bench<'r>, Failure> {
+        let loops = Loops::at(&dense.operator, sizes, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
+        let shape = shape_of(&loops, sizes, coordinates);
+        let layer = model(dense, sizes, &random_weights(&loops), &loops.weights, &shape, coordinates)?;
         let mut random = SplitMix64(2);
         let values: Vec<f32> = (0..shape.iter().product::<usize>()).map(|_| random.normal() as f32).collect();
         let mut feeds = Feeds::new();
-        feeds.insert("x", HostTensor::from_values(shape.to_vec(), &values).map_err(Failure::new)?);
-        Ok(Bench { kind, runtime, threads, ceiling, layer, feeds })
+        feeds.insert("x", HostTensor::from_values(shape, &values).map_err(Failure::new)?);
+        let Target { runtime, threads, ceiling } = target;
+        Ok(Bench { runtime, threads, ceiling, sizes: sizes.clone(), layer, feeds, lasts })
     }
 
     fn open(&self, model: &[u8]) -> Result<Box<dyn Session>, Failure> {
@@ -163,20 +173,14 @@ impl<'r> Bench<'r> {
     /// If it takes less time than its multiplications take on this machine at its best: then it
     /// does not compute what it should.
     pub fn time(&self, found: &Found, coordinates: &Coordinates<'_>) -> Result<Timed, Failure> {
-        let sizes = Sizes { values: coordinates.spec.layers[0].values.clone(), count: 1 };
-        let loops = Loops::at(&found.operator, &sizes, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
-        let mut random = SplitMix64(3);
-        let weights: Vec<Vec<f32>> =
-            loops.weights.iter().map(|shape| (0..shape.iter().product::<usize>()).map(|_| random.normal() as f32).collect()).collect();
-        let shape = [self.kind.batch, self.kind.channels, self.kind.height, self.kind.width];
-        let model = model(found, &sizes, &weights, &loops.weights, &shape, coordinates)?;
+        let model = standing_alone(found, &self.sizes, coordinates)?;
         let (mut layer, mut operator) = (self.open(&self.layer)?, self.open(&model)?);
-        let until = Instant::now() + LASTS;
+        let until = Instant::now() + self.lasts;
         let timing = TimingOptions { warmup: 2, min_rounds: 6, max_rounds: 200, ..TimingOptions::default() };
         let samples = time_interleaved(&mut [&mut *layer, &mut *operator], &timing, &mut || Instant::now() < until)?;
         let median = |at: usize| regraft_runtime::median(&samples.sessions[at]).unwrap_or(f64::INFINITY);
         let timed = Timed { ns: median(1), layer_ns: median(0) };
-        let least = 2.0 * found.plan.macs / self.ceiling.flops;
+        let least = 2.0 * found.plan.macs_at(&found.operator, &self.sizes, coordinates) / self.ceiling.flops;
         if timed.ns * BEYOND < least {
             let formula = found.operator.show(coordinates);
             let cause = format!("an operator takes {:.0} ns, less than the {least:.0} ns of its multiplications: {formula}", timed.ns);
@@ -184,6 +188,11 @@ impl<'r> Bench<'r> {
         }
         Ok(timed)
     }
+}
+
+fn random_weights(loops: &Loops) -> Vec<Vec<f32>> {
+    let mut random = SplitMix64(3);
+    loops.weights.iter().map(|shape| (0..shape.iter().product::<usize>()).map(|_| random.normal() as f32).collect()).collect()
 }
 
 /// How far below the measured roofline a time may lie: the roofline is measured on products, and

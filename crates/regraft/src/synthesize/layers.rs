@@ -81,6 +81,11 @@ impl Kind {
             "input = [\"N\", \"C_in\", \"H\", \"W\"]\noutput = [\"N\", \"C_out\", \"H\", \"W\"]\nbatch = [\"N\"]\nunordered = [\"C_in\", \"C_out\"]\n\
              [variables]\nC_in = 3\nC_out = 4\n[coefficients]\n",
         );
+        let dense = match self.window {
+            1 => "sum r0: C_in; x[r0, i1, i2] * w[i0, r0]",
+            _ => "sum r0: C_in, r1: k, r2: k; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]",
+        };
+        text = format!("dense = \"{dense}\"\n{text}");
         if self.window > 1 {
             text += &format!("k = [{}, 2]\n", self.window);
         }
@@ -121,6 +126,16 @@ impl Kind {
             other => other,
         });
         Sizes { values: values.collect(), count: 1 }
+    }
+}
+
+/// Heights and widths at which kernels are compared with their definition, odd and even.
+const PLACES: [(usize, usize); 3] = [(5, 5), (6, 4), (7, 8)];
+
+impl Kind {
+    /// The layer's channels at small heights and widths.
+    pub fn small(&self, spec: &Spec) -> Vec<Sizes> {
+        PLACES.iter().map(|(height, width)| self.sizes(spec, *height, *width)).collect()
     }
 }
 

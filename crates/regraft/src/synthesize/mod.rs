@@ -9,6 +9,7 @@ mod candidates;
 mod choose;
 mod kernel;
 mod layers;
+mod search;
 mod standalone;
 mod teach;
 
@@ -32,8 +33,11 @@ use crate::units::ShapeArg;
 
 use candidates::{Candidate, Hunt, Tried};
 use choose::{Choice, Item};
+use kernel::Target;
 use layers::{Kind, Layer};
 use teach::{Activations, taught};
+
+pub use search::{Judge, Operated, SearchReport, SearchRequest, search};
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -269,7 +273,8 @@ impl Work<'_> {
     }
 
     fn hunt(&self, kinds: &[Kind], explorers: &mut [Explorer<'_>], observer: &mut dyn Observer) -> Result<Vec<Hunted>, Failure> {
-        let hunt = Hunt { runtime: self.runtime, threads: self.threads, ceiling: self.ceiling, seed: self.request.seed };
+        let target = Target { runtime: self.runtime, threads: self.threads, ceiling: self.ceiling };
+        let hunt = Hunt { target, seed: self.request.seed };
         let weight = |kind: &Kind| kind.macs() * self.count(kind) as f64;
         let total: f64 = kinds.iter().map(weight).sum();
         let budget = self.request.budget.mul_f64(HUNTING);
