@@ -2,7 +2,7 @@
 //! which another sequence of steps makes as well, or nearly so.
 //!
 //! They are a cheap filter before the exact [`crate::Key`], which decides. What the filter wrongly
-//! rejects or lets pass is measured by [`crate::audit`].
+//! rejects or lets pass is measured by [`crate::audit()`].
 
 use smallvec::{SmallVec, smallvec};
 

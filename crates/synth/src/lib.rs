@@ -18,10 +18,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod canonical;
 mod completions;
 mod coordinate;
 mod distance;
+mod enumerate;
 mod error;
 mod explorer;
 mod front;
@@ -42,9 +44,11 @@ pub mod torch;
 mod tree;
 pub mod tvm;
 
+pub use audit::{Audit, FormAudit, audit};
 pub use canonical::Form;
 pub use coordinate::{Coord, Coordinate, Coordinates, Facts, Values};
 pub use distance::Distances;
+pub use enumerate::{Enumerated, enumerate};
 pub use error::{FormulaError, LowerError, SpecError};
 pub use explorer::{Child, Explorer, Found};
 pub use front::{Front, dominates};
