@@ -118,7 +118,9 @@ fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> 
     others.extend(args.report.as_deref().map(|path| ("the report", path)));
     for (at, (_, path)) in others.iter().enumerate() {
         if let Some((other, _)) = others[..at].iter().find(|(_, before)| regraft::file::is_same(before, path) || before == path) {
-            return Err(Failure::new(format!("{} is named twice", path.display())).hint(format!("it is {other} already; name another file")));
+            return Err(
+                Failure::new(format!("{} is named twice", path.display())).hint(format!("it is {other} already; name another file"))
+            );
         }
     }
     let report = {
@@ -236,7 +238,8 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
 fn specification(args: &Args) -> Result<Spec, Failure> {
     if let Some(name) = &args.preset {
         let known = presets::names().collect::<Vec<_>>().join(", ");
-        let preset = presets::find(name).ok_or_else(|| Failure::new(format!("no preset is called `{name}`")).hint(format!("there are {known}")))?;
+        let preset =
+            presets::find(name).ok_or_else(|| Failure::new(format!("no preset is called `{name}`")).hint(format!("there are {known}")))?;
         return Ok(preset.spec);
     }
     let path = args.spec.as_deref().unwrap_or(Path::new(""));
@@ -250,13 +253,17 @@ fn specification(args: &Args) -> Result<Spec, Failure> {
 fn front_of(report: &SearchReport, console: &Console) -> String {
     let (known, found) = report.judged;
     let tried = format!("{} known operators and {found} found ones are faster than the layer, {} are not", known, report.slower);
-    let verdict = format!("verdict: {} on the front of time, weights and accuracy · {}", count(report.front.len(), "operator"), seconds(report.seconds));
+    let verdict = format!(
+        "verdict: {} on the front of time, weights and accuracy · {}",
+        count(report.front.len(), "operator"),
+        seconds(report.seconds)
+    );
     if console.quiet {
         return verdict;
     }
     let mut table = plain_table(&["speed-up", "accuracy", "multiplications", "weights", "operator"], &[0, 1, 2, 3]);
     let row = |operated: &Operated, what: String| {
-        let accuracy = operated.accuracy.map_or("-".into(), percent);
+        let accuracy = operated.accuracy.map_or("-".into(), |accuracy| format!("{:.1} %", 100.0 * accuracy));
         [format!("{:.2}x", operated.faster), accuracy, percent(operated.macs), percent(operated.parameters), what]
     };
     table.add_row(row(&report.dense, format!("the layer: {}", report.dense.formula)));

@@ -135,10 +135,7 @@ pub fn broken(state: &State, step: &Step, coordinates: &mut Coordinates<'_>) -> 
                 return Some(Form::ViewsFirst);
             }
             let group = coordinates.size(*a) / *block;
-            let inner = match coordinates.get(*a) {
-                Coordinate::Remainder(_, _) => true,
-                _ => false,
-            };
+            let inner = matches!(coordinates.get(*a), Coordinate::Remainder(..));
             let unordered = channels(*a, coordinates).is_some();
             (unordered && !inner && group > *block).then_some(Form::MergeOrder)
         }
@@ -178,7 +175,8 @@ pub fn broken(state: &State, step: &Step, coordinates: &mut Coordinates<'_>) -> 
             if !touches_latest(state, *a, coordinates) {
                 return Some(Form::ViewsFirst);
             }
-            let dropped = state.dropped.iter().any(|other| neighbours(state, *a, *other, coordinates) || neighbours(state, *other, *a, coordinates));
+            let dropped =
+                state.dropped.iter().any(|other| neighbours(state, *a, *other, coordinates) || neighbours(state, *other, *a, coordinates));
             dropped.then_some(Form::ExpandOfNeighbours)
         }
         Step::Contract { shared, added } => {
@@ -189,7 +187,7 @@ pub fn broken(state: &State, step: &Step, coordinates: &mut Coordinates<'_>) -> 
                     }
                 }
             }
-            let Some(last) = state.weights.last() else { return None };
+            let last = state.weights.last()?;
             let new: Coords = shared.iter().chain(added).copied().collect();
             let depends = new.iter().any(|coord| last.iter().any(|before| coordinates.contains(*coord, *before)));
             (!depends && new.iter().min() < last.iter().min()).then_some(Form::WeightOrder)
@@ -214,8 +212,12 @@ fn channels(coord: Coord, coordinates: &Coordinates<'_>) -> Option<Coord> {
     match coordinates.get(coord) {
         Coordinate::Output(axis) => coordinates.spec.output[axis as usize].unordered.then_some(coord),
         Coordinate::Reduce(..) => None,
-        Coordinate::Split(a, b) | Coordinate::Unfold(a, b) => channels(a, coordinates).filter(|scope| channels(b, coordinates) == Some(*scope)),
-        Coordinate::Quotient(a, _) | Coordinate::Remainder(a, _) | Coordinate::Shift(a) | Coordinate::Stride(a, _) => channels(a, coordinates),
+        Coordinate::Split(a, b) | Coordinate::Unfold(a, b) => {
+            channels(a, coordinates).filter(|scope| channels(b, coordinates) == Some(*scope))
+        }
+        Coordinate::Quotient(a, _) | Coordinate::Remainder(a, _) | Coordinate::Shift(a) | Coordinate::Stride(a, _) => {
+            channels(a, coordinates)
+        }
     }
 }
 
@@ -247,7 +249,9 @@ type Blocks = SmallVec<[(usize, End, End); 4]>;
 
 fn blocks(state: &State, coord: Coord, coordinates: &Coordinates<'_>) -> Blocks {
     let mut blocks: Blocks = match coordinates.get(coord) {
-        Coordinate::Output(_) | Coordinate::Shift(_) | Coordinate::Stride(..) | Coordinate::Unfold(..) => smallvec![(0, End::Open, End::Open)],
+        Coordinate::Output(_) | Coordinate::Shift(_) | Coordinate::Stride(..) | Coordinate::Unfold(..) => {
+            smallvec![(0, End::Open, End::Open)]
+        }
         Coordinate::Reduce(..) => smallvec![(0, End::Sum, End::Sum)],
         Coordinate::Quotient(a, block) => {
             blocks(state, a, coordinates).into_iter().map(|(key, left, _)| (key, left, End::Merge(a, block))).collect()

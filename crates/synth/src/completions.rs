@@ -70,8 +70,7 @@ impl Completions {
             Coordinate::Reduce(..) => Kind::Fresh,
             _ => Kind::View,
         };
-        let mut axes: SmallVec<[Axis; 8]> =
-            state.data.iter().map(|coord| (coordinates.size(*coord), kind(*coord))).collect();
+        let mut axes: SmallVec<[Axis; 8]> = state.data.iter().map(|coord| (coordinates.size(*coord), kind(*coord))).collect();
         axes.sort_unstable();
         let window = wanted && counts.unfolds == 0;
         let question = Question { axes, left, weighted: !state.weights.is_empty(), window, steps: steps.min(20) as u8 };
@@ -162,7 +161,8 @@ fn next(question: &Question, sizes: &mut Sizes, coordinates: &mut Coordinates<'_
         let spec = coordinates.spec;
         let can_hold = |size: Size| size.exponents().all(|(v, e)| spec.is_coefficient(v) || spec.variables[v].uses >= i32::from(e));
         let mut can_add = distinct(&question.axes);
-        can_add.retain(|(size, kind)| can_hold(*size) && (*kind == Kind::Output || *kind == Kind::Weighted && can_link(*size, coordinates)));
+        can_add
+            .retain(|(size, kind)| can_hold(*size) && (*kind == Kind::Output || *kind == Kind::Weighted && can_link(*size, coordinates)));
         for (i, &a) in can_add.iter().enumerate() {
             let rest = without(&question.axes, a);
             weighted(rest.clone());

@@ -48,10 +48,8 @@ impl Distances {
         let chain = limits.chain;
         let skipping = state.data.iter().filter(|coord| coordinates.facts(**coord).skips).count();
         let axes = state.data.iter().filter(|coord| !coordinates.facts(**coord).skips);
-        let mut axes: SmallVec<[Axis; 8]> = axes
-            .map(|coord| coordinates.facts(*coord))
-            .map(|facts| (facts.size, u8::from(facts.height < chain)))
-            .collect();
+        let mut axes: SmallVec<[Axis; 8]> =
+            axes.map(|coord| coordinates.facts(*coord)).map(|facts| (facts.size, u8::from(facts.height < chain))).collect();
         axes.sort_unstable();
         if skipping > usize::from(left[3]) {
             return None;
@@ -122,7 +120,8 @@ fn distance(question: &Question, most: u8, coordinates: &mut Coordinates<'_>) ->
     // What primary variables the axes from each on have.
     let mut primaries = vec![Size::ONE];
     for (size, _) in question.axes.iter().rev() {
-        let own: Size = size.exponents().filter(|(v, e)| *e > 0 && !coordinates.spec.is_coefficient(*v)).map(|(v, e)| Size::power(v, e)).collect();
+        let own: Size =
+            size.exponents().filter(|(v, e)| *e > 0 && !coordinates.spec.is_coefficient(*v)).map(|(v, e)| Size::power(v, e)).collect();
         primaries.push(own * primaries[primaries.len() - 1]);
     }
     primaries.reverse();
@@ -154,7 +153,9 @@ impl Search<'_, '_, '_> {
         }
         let coming = self.primaries[at];
         let spec = self.coordinates.spec;
-        let lacks = |group: &Group| group.wanted.exponents().any(|(v, e)| !spec.is_coefficient(v) && group.size.exponent(v) + coming.exponent(v) < e);
+        let lacks = |group: &Group| {
+            group.wanted.exponents().any(|(v, e)| !spec.is_coefficient(v) && group.size.exponent(v) + coming.exponent(v) < e)
+        };
         if self.groups.iter().any(lacks) {
             return;
         }

@@ -31,6 +31,15 @@ pub struct Stencil {
     terms: Vec<u32>,
 }
 
+/// One term: an output channel, an offset, an input channel, and an element of each weight.
+#[derive(Clone, PartialEq)]
+struct Read {
+    row: usize,
+    slot: usize,
+    column: usize,
+    elements: Vec<u32>,
+}
+
 impl Stencil {
     /// The stencil of an operator at the sizes of a layer, with at least these offsets.
     ///
@@ -48,15 +57,18 @@ impl Stencil {
         let channel = |at: &[usize], axes: &[Axis], shape: &[usize]| {
             (0..at.len()).filter(|axis| axes[*axis].unordered).fold(0, |flat, axis| flat * shape[axis] + at[axis])
         };
-        let volume = |axes: &[Axis], shape: &[usize]| -> usize { (0..shape.len()).filter(|axis| axes[*axis].unordered).map(|axis| shape[axis]).product() };
+        let volume = |axes: &[Axis], shape: &[usize]| -> usize {
+            (0..shape.len()).filter(|axis| axes[*axis].unordered).map(|axis| shape[axis]).product()
+        };
         let (rows, channels) = (volume(&spec.output, &loops.output), volume(&spec.input, &loops.input));
         let mut slots: FxHashMap<Offset, usize> = offsets.iter().cloned().zip(0..).collect();
         let mut known: Vec<Offset> = offsets.to_vec();
-        let mut found: Vec<(usize, usize, usize, Vec<u32>)> = Vec::new();
-        let mut first: Option<Vec<(usize, usize, usize, Vec<u32>)>> = None;
+        let mut found: Vec<Read> = Vec::new();
+        let mut first: Option<Vec<Read>> = None;
         // The middle, and one further along each axis.
         for shift in std::iter::once(None).chain((0..outputs.len()).map(Some)) {
-            let place: Vec<usize> = outputs.iter().enumerate().map(|(k, axis)| loops.output[*axis] / 2 + usize::from(shift == Some(k))).collect();
+            let place: Vec<usize> =
+                outputs.iter().enumerate().map(|(k, axis)| loops.output[*axis] / 2 + usize::from(shift == Some(k))).collect();
             if place.iter().zip(&outputs).any(|(at, axis)| *at >= loops.output[*axis]) {
                 return None;
             }
@@ -75,7 +87,7 @@ impl Stencil {
                         known.len() - 1
                     });
                     let column = channel(&x, &spec.input, &loops.input);
-                    found.push((row, slot, column, term.weights.iter().map(|w| *w as u32).collect()));
+                    found.push(Read { row, slot, column, elements: term.weights.iter().map(|w| *w as u32).collect() });
                 });
             }
             match &first {
@@ -86,7 +98,7 @@ impl Stencil {
         }
         let width = known.len() * channels;
         let mut terms = Vec::with_capacity(found.len() * (1 + loops.weights.len()));
-        for (row, slot, column, elements) in first? {
+        for Read { row, slot, column, elements } in first? {
             terms.push((row * width + slot * channels + column) as u32);
             terms.extend(elements);
         }
@@ -188,7 +200,8 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, effort: Effort, seed: u64, go_o
     for patch in teacher.patches.chunks_exact(width) {
         mean.iter_mut().zip(patch).for_each(|(mean, x)| *mean += x / count as f32);
     }
-    let centred: Vec<f32> = teacher.patches.chunks_exact(width).flat_map(|patch| patch.iter().zip(&mean).map(|(x, mean)| x - mean)).collect();
+    let centred: Vec<f32> =
+        teacher.patches.chunks_exact(width).flat_map(|patch| patch.iter().zip(&mean).map(|(x, mean)| x - mean)).collect();
     let square = centred.iter().map(|x| f64::from(x * x)).sum::<f64>() / (count * width).max(1) as f64;
     let metric = Metric { patches: &centred, rows, width, ridge: (RIDGE * square as f32).max(f32::MIN_POSITIVE) };
     let mut random = SplitMix64(seed);
@@ -355,7 +368,21 @@ mod tests {
         let text = "sum r0: C_out/s, r1: C_in, r2: k_1, r3: k_1; \
                     x[r1, unfold(i1, r2), unfold(i2, r3)] * w[i0, r0, r2] * w[r0, r1, r3]";
         let operator = Operator::parse(text, &mut coordinates).unwrap();
-        let layer = Layer { values: spec.variables.iter().map(|v| match v.name.as_str() { "C_in" => 6, "C_out" => 8, "H" => 7, "k_1" => 3, "s" => 2, _ => 1 }).collect(), count: 1 };
+        let layer = Layer {
+            values: spec
+                .variables
+                .iter()
+                .map(|v| match v.name.as_str() {
+                    "C_in" => 6,
+                    "C_out" => 8,
+                    "H" => 7,
+                    "k_1" => 3,
+                    "s" => 2,
+                    _ => 1,
+                })
+                .collect(),
+            count: 1,
+        };
         let stencil = Stencil::of(&operator, &layer, &[], 1 << 20, &coordinates).unwrap();
         assert_eq!((stencil.outputs, stencil.width()), (8, 54));
         let mut random = SplitMix64(3);

@@ -121,7 +121,8 @@ impl Incidence {
         if sizes.len() > CLASSES || sizes.iter().any(|size| *size > usize::from(u16::MAX)) {
             return None;
         }
-        let (x_places, y_places) = (places(&loops.input, &inputs, exchange.map(|e| e.input)), places(&loops.output, &outputs, exchange.map(|e| e.output)));
+        let (x_places, y_places) =
+            (places(&loops.input, &inputs, exchange.map(|e| e.input)), places(&loops.output, &outputs, exchange.map(|e| e.output)));
         let positions = y_places.iter().map(|place| place.1 + 1).max().unwrap_or(1);
         let mut packed: Vec<u128> = Vec::with_capacity(loops.len());
         loops.terms(|term| {
@@ -260,7 +261,9 @@ impl Incidence {
     /// A row's hash: channel axes by position, weights in any order.
     fn row_hash(&self, row: &Row, colours: &[Vec<u64>]) -> u64 {
         let colour = |class: usize| colours[class][row.vertices[class] as usize];
-        let channels = (0..self.channels).fold(mix(u64::from(row.label) << 32 | u64::from(row.count)), |hash, class| mix(hash ^ colour(class).rotate_left(class as u32 + 1)));
+        let channels = (0..self.channels).fold(mix(u64::from(row.label) << 32 | u64::from(row.count)), |hash, class| {
+            mix(hash ^ colour(class).rotate_left(class as u32 + 1))
+        });
         let weights = (self.channels..self.sizes.len()).fold(0u64, |sum, class| sum.wrapping_add(mix(colour(class))));
         mix(channels ^ mix(weights))
     }
@@ -330,9 +333,10 @@ impl Key {
         }
         // The same exchange at both bindings; which one, the first decides where it can.
         let least = variants.iter().map(|variant| variant.0).min()?;
-        let keys = variants.iter().filter(|variant| variant.0 == least).map(|(hash, exchange, incidence, colours)| {
-            Some([incidence.thorough(*hash, colours), at(1, *exchange)?.hash().0])
-        });
+        let keys = variants
+            .iter()
+            .filter(|variant| variant.0 == least)
+            .map(|(hash, exchange, incidence, colours)| Some([incidence.thorough(*hash, colours), at(1, *exchange)?.hash().0]));
         let keys = keys.collect::<Option<Vec<[u64; 2]>>>()?.into_iter().min()?;
         Some(Key(u128::from(keys[0]) << 64 | u128::from(keys[1])))
     }

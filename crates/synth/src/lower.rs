@@ -76,7 +76,13 @@ impl Dims {
 /// # Errors
 ///
 /// If a size is no whole number, or is a symbol where the spelling needs a number.
-pub fn graph(operator: &Operator, plan: &Plan, spelling: Spelling, dims: &Dims, coordinates: &Coordinates<'_>) -> Result<Graph, LowerError> {
+pub fn graph(
+    operator: &Operator,
+    plan: &Plan,
+    spelling: Spelling,
+    dims: &Dims,
+    coordinates: &Coordinates<'_>,
+) -> Result<Graph, LowerError> {
     let mut graph = Graph::new("operator");
     let size = |size: Size| dims.of_size(size).ok_or_else(|| LowerError::Fraction(coordinates.spec.show(size)));
     let shape = |coords: &[Coord]| coords.iter().map(|coord| size(coordinates.size(*coord))).collect::<Result<Vec<Dim>, _>>();
@@ -199,7 +205,9 @@ impl Lowering<'_, '_> {
             }
             Stage::Repeat(coord) => {
                 let partner = match self.coordinates.get(*coord) {
-                    Coordinate::Quotient(a, block) => self.axes.iter().position(|axis| self.coordinates.get(*axis) == Coordinate::Remainder(a, block)),
+                    Coordinate::Quotient(a, block) => {
+                        self.axes.iter().position(|axis| self.coordinates.get(*axis) == Coordinate::Remainder(a, block))
+                    }
                     Coordinate::Remainder(a, block) => {
                         self.axes.iter().position(|axis| self.coordinates.get(*axis) == Coordinate::Quotient(a, block)).map(|at| at + 1)
                     }
@@ -435,7 +443,8 @@ impl Lowering<'_, '_> {
         let added: Vec<Coord> =
             coords.iter().copied().filter(|coord| !self.axes.contains(coord) && !taps.contains(coord) && !sums.contains(coord)).collect();
         // Sums of the weight alone, which no plan that is best has.
-        let alone: Vec<Coord> = coords.iter().copied().filter(|coord| !self.axes.contains(coord) && !taps.contains(coord) && sums.contains(coord)).collect();
+        let alone: Vec<Coord> =
+            coords.iter().copied().filter(|coord| !self.axes.contains(coord) && !taps.contains(coord) && sums.contains(coord)).collect();
         let mut weight_value = self.weights[weight];
         let mut weight_axes: Vec<Coord> = coords.to_vec();
         if !alone.is_empty() {

@@ -48,9 +48,11 @@ impl Operator {
                 .collect();
         }
         let own = |input: &Coords| {
-            let own = |axis: usize, coord: Coord| spec.output.get(axis).is_some_and(|output| {
-                output.size == spec.input[axis].size && coordinates.contains(coord, coordinates.output(axis))
-            });
+            let own = |axis: usize, coord: Coord| {
+                spec.output
+                    .get(axis)
+                    .is_some_and(|output| output.size == spec.input[axis].size && coordinates.contains(coord, coordinates.output(axis)))
+            };
             input.iter().enumerate().filter(|(axis, coord)| own(*axis, **coord)).count()
         };
         let most = orders.iter().map(own).max().unwrap_or(0);
@@ -115,8 +117,12 @@ impl Operator {
     /// The multiplications that it takes as one sum, without intermediate results, in each layer.
     pub fn plain_macs(&self, coordinates: &Coordinates<'_>) -> Vec<f64> {
         let spec = coordinates.spec;
-        let size: Size =
-            coordinates.outputs().chain(self.sums.iter().copied()).map(|coord| coordinates.size(coord)).chain(spec.batch.iter().copied()).collect();
+        let size: Size = coordinates
+            .outputs()
+            .chain(self.sums.iter().copied())
+            .map(|coord| coordinates.size(coord))
+            .chain(spec.batch.iter().copied())
+            .collect();
         spec.layers.iter().map(|layer| spec.real(size, layer) * self.weights.len() as f64).collect()
     }
 

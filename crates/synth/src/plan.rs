@@ -1,7 +1,7 @@
 //! In which order an operator is best computed: views, products with weights, and sums, with the
 //! fewest multiplications.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
@@ -58,16 +58,31 @@ const NODES: usize = 20_000;
 /// How many multiplications moving an element costs, when plans are compared.
 const MOVED: f64 = 0.25;
 
-/// Costs, ordered.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+/// A cost, ordered.
+#[derive(Clone, Copy, PartialEq)]
 struct Cost(f64);
 
 impl Eq for Cost {}
 
 impl Ord for Cost {
-    fn cmp(&self, other: &Cost) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Cost) -> Ordering {
         self.0.total_cmp(&other.0)
     }
+}
+
+impl PartialOrd for Cost {
+    fn partial_cmp(&self, other: &Cost) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The cheapest way to a tensor that is known.
+#[derive(Clone, Debug)]
+struct Way {
+    cost: f64,
+    macs: f64,
+    /// The tensor before, by place, and what was done to it.
+    last: Option<(usize, Stage)>,
 }
 
 impl Plan {
@@ -137,10 +152,10 @@ impl Planner<'_, '_, '_> {
         let goal: Coords = self.coordinates.outputs().collect();
         let mut nodes = vec![start.clone()];
         let mut index: FxHashMap<Node, usize> = FxHashMap::from_iter([(start, 0)]);
-        let mut best: Vec<(f64, f64, Option<(usize, Stage)>)> = vec![(0.0, 0.0, None)];
+        let mut best = vec![Way { cost: 0.0, macs: 0.0, last: None }];
         let mut queue = BinaryHeap::from([(Reverse(Cost(0.0)), 0usize)]);
         while let Some((Reverse(Cost(cost)), at)) = queue.pop() {
-            if cost > best[at].0 {
+            if cost > best[at].cost {
                 continue;
             }
             let node = nodes[at].clone();
@@ -152,14 +167,14 @@ impl Planner<'_, '_, '_> {
                 let total = cost + macs + MOVED * moved;
                 let place = *index.entry(next.clone()).or_insert_with(|| {
                     nodes.push(next);
-                    best.push((f64::INFINITY, 0.0, None));
+                    best.push(Way { cost: f64::INFINITY, macs: 0.0, last: None });
                     nodes.len() - 1
                 });
                 if nodes.len() > NODES {
                     return None;
                 }
-                if total < best[place].0 {
-                    best[place] = (total, best[at].1 + macs, Some((at, stage)));
+                if total < best[place].cost {
+                    best[place] = Way { cost: total, macs: best[at].macs + macs, last: Some((at, stage)) };
                     queue.push((Reverse(Cost(total)), place));
                 }
             }
@@ -167,13 +182,13 @@ impl Planner<'_, '_, '_> {
         None
     }
 
-    fn traced(&self, nodes: &[Node], best: &[(f64, f64, Option<(usize, Stage)>)], mut at: usize) -> Plan {
-        let macs = best[at].1;
+    fn traced(&self, nodes: &[Node], best: &[Way], mut at: usize) -> Plan {
+        let macs = best[at].macs;
         let mut largest: f64 = 0.0;
         let mut stages = Vec::new();
         loop {
             largest = largest.max(self.most(&nodes[at].axes));
-            let Some((before, stage)) = &best[at].2 else { break };
+            let Some((before, stage)) = &best[at].last else { break };
             stages.push(stage.clone());
             at = *before;
         }

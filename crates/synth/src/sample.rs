@@ -45,7 +45,15 @@ impl Sampler {
     pub fn new(explorer: &mut Explorer<'_>, seed: u64, windows: bool) -> Sampler {
         let sizes = Sizes::new(&mut explorer.coordinates);
         let openings = explorer.openings();
-        Sampler { random: SplitMix64(seed), completions: Completions::default(), sizes, openings, fruitful: vec![], seen: FxHashSet::default(), windows }
+        Sampler {
+            random: SplitMix64(seed),
+            completions: Completions::default(),
+            sizes,
+            openings,
+            fruitful: vec![],
+            seen: FxHashSet::default(),
+            windows,
+        }
     }
 
     /// How many counts are remembered.

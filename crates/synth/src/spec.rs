@@ -201,7 +201,8 @@ impl Spec {
         let words = text.input.iter().chain(&text.output).chain(&text.batch).flat_map(|axis| axis.split('*'));
         let names = words.map(|word| word.split('^').next().unwrap_or(word).trim());
         for name in names.chain(text.variables.keys().map(String::as_str)) {
-            if name.parse::<u64>().is_err() && !text.coefficients.contains_key(name) && variables.iter().all(|v: &Variable| v.name != name) {
+            if name.parse::<u64>().is_err() && !text.coefficients.contains_key(name) && variables.iter().all(|v: &Variable| v.name != name)
+            {
                 let uses = text.variables.get(name).map(|v| v.as_integer().ok_or(SpecError::Uses(name.into()))).transpose()?;
                 variables.push(Variable { name: name.into(), primary: true, uses: uses.unwrap_or(0) as i32 });
             }

@@ -84,9 +84,7 @@ fn products(ranges: &[(i8, i8)], coordinates: &mut Coordinates<'_>) -> Vec<Size>
         let more: Vec<(Size, usize)> = found
             .iter()
             .filter(|(_, used)| *used < most)
-            .flat_map(|(size, used)| {
-                (*least..=*largest).filter(|e| *e != 0).map(move |e| (*size * Size::power(variable, e), used + 1))
-            })
+            .flat_map(|(size, used)| (*least..=*largest).filter(|e| *e != 0).map(move |e| (*size * Size::power(variable, e), used + 1)))
             .collect();
         found.extend(more);
     }
@@ -247,14 +245,21 @@ pub(crate) fn can_link(size: Size, coordinates: &mut Coordinates<'_>) -> bool {
 
 /// All ways to give each candidate a role. Of sums alike that nothing has touched, the first ones
 /// are taken.
-fn choose(candidates: &Coords, roles: &mut SmallVec<[Role; 8]>, state: &State, coordinates: &mut Coordinates<'_>, then: &mut dyn FnMut(&[Role])) {
+fn choose(
+    candidates: &Coords,
+    roles: &mut SmallVec<[Role; 8]>,
+    state: &State,
+    coordinates: &mut Coordinates<'_>,
+    then: &mut dyn FnMut(&[Role]),
+) {
     let Some(&coord) = candidates.get(roles.len()) else { return then(roles) };
     let untouched = |coord: Coord, coordinates: &Coordinates<'_>| coordinates.is_reduce(coord) && !state.is_weighted(coord);
     let size = coordinates.size(coord);
     let skipped_alike = untouched(coord, coordinates)
-        && candidates.iter().zip(roles.iter()).any(|(other, role)| {
-            *role == Role::Skip && untouched(*other, coordinates) && coordinates.size(*other) == size
-        });
+        && candidates
+            .iter()
+            .zip(roles.iter())
+            .any(|(other, role)| *role == Role::Skip && untouched(*other, coordinates) && coordinates.size(*other) == size);
     let can_add = match coordinates.get(coord) {
         Coordinate::Output(_) | Coordinate::Quotient(..) | Coordinate::Remainder(..) => true,
         Coordinate::Reduce(size, _) => state.is_weighted(coord) && can_link(size, coordinates),

@@ -94,7 +94,9 @@ impl Tree {
                 if fresh || complete && self.random.below(2) == 0 {
                     break state;
                 }
-                let Some(chosen) = self.choose(&state, &path, &children.iter().map(|child| kind(&child.step, &explorer.coordinates)).collect::<Vec<_>>()) else {
+                let Some(chosen) =
+                    self.choose(&state, &path, &children.iter().map(|child| kind(&child.step, &explorer.coordinates)).collect::<Vec<_>>())
+                else {
                     break state;
                 };
                 steps.push(kind(&children[chosen].step, &explorer.coordinates));
@@ -156,8 +158,10 @@ impl Tree {
     fn choose(&mut self, state: &State, path: &[(State, usize)], kinds: &[u64]) -> Option<usize> {
         // Knowledge of steps comes from the nearest node that was visited often enough.
         let known = std::iter::once(state).chain(path.iter().rev().map(|(state, _)| state));
-        let reference = known.filter_map(|state| self.nodes.get(state)).find(|node| node.visits >= REFERENCE).map(|node| node.below.clone());
-        let elsewhere = |place: usize| reference.as_ref().and_then(|below| below.get(&kinds[place])).map(|(visits, sum)| (*visits, sum / visits));
+        let reference =
+            known.filter_map(|state| self.nodes.get(state)).find(|node| node.visits >= REFERENCE).map(|node| node.below.clone());
+        let elsewhere =
+            |place: usize| reference.as_ref().and_then(|below| below.get(&kinds[place])).map(|(visits, sum)| (*visits, sum / visits));
         let node = self.nodes.get_mut(state)?;
         let open: Vec<usize> = (0..node.edges.len()).filter(|place| !node.edges[*place].exhausted).collect();
         let hidden: Vec<usize> = open.iter().copied().filter(|place| !node.visible.contains(place)).collect();

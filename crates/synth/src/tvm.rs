@@ -32,36 +32,39 @@ pub fn expression(operator: &Operator, plan: &Plan, layer: &Layer, coordinates: 
     let (mut tensor, mut held) = ("x".to_string(), operator.input.to_vec());
     let mut axes = operator.input.to_vec();
     let mut made = 0;
-    let mut finished = |axes: &[Coord], held: &[Coord], tensor: &str, weight: Option<usize>, sums: &[Coord], text: &mut String| -> Option<String> {
-        let mut names: FxHashMap<Coord, String> = axes.iter().enumerate().map(|(at, axis)| (*axis, format!("a{at}"))).collect();
-        for (k, sum) in sums.iter().enumerate() {
-            names.insert(*sum, format!("r{made}_{k}"));
-            let _ = writeln!(text, "    r{made}_{k} = te.reduce_axis((0, {}), name=\"r{made}_{k}\")", value(coordinates.size(*sum))?);
-        }
-        let mut guards = Vec::new();
-        let mut index = |coords: &[Coord]| coords.iter().map(|coord| written(*coord, &names, layer, coordinates, &mut guards)).collect::<Option<Vec<_>>>();
-        let batches: Vec<String> = (0..batch.len()).map(|axis| format!("b{axis}")).collect();
-        let read: Vec<String> = batches.iter().cloned().chain(index(held)?).collect();
-        let mut product = format!("{tensor}[{}]", read.join(", "));
-        if let Some(weight) = weight {
-            let _ = write!(product, " * w{weight}[{}]", index(&operator.weights[weight])?.join(", "));
-        }
-        guards.sort();
-        guards.dedup();
-        if !guards.is_empty() {
-            product = format!("tir.if_then_else(tir.all({}), {product}, 0.0)", guards.join(", "));
-        }
-        if !sums.is_empty() {
-            let sums: Vec<String> = (0..sums.len()).map(|k| format!("r{made}_{k}")).collect();
-            product = format!("te.sum({product}, axis=[{}])", sums.join(", "));
-        }
-        let arguments: Vec<String> = batches.into_iter().chain((0..axes.len()).map(|at| format!("a{at}"))).collect();
-        let name = format!("t{made}");
-        made += 1;
-        let sizes = tuple(&with_batch(shape(axes)?));
-        let _ = writeln!(text, "    {name} = te.compute({sizes}, lambda {}: {product}, name=\"{name}\")", arguments.join(", "));
-        Some(name)
-    };
+    let mut finished =
+        |axes: &[Coord], held: &[Coord], tensor: &str, weight: Option<usize>, sums: &[Coord], text: &mut String| -> Option<String> {
+            let mut names: FxHashMap<Coord, String> = axes.iter().enumerate().map(|(at, axis)| (*axis, format!("a{at}"))).collect();
+            for (k, sum) in sums.iter().enumerate() {
+                names.insert(*sum, format!("r{made}_{k}"));
+                let _ = writeln!(text, "    r{made}_{k} = te.reduce_axis((0, {}), name=\"r{made}_{k}\")", value(coordinates.size(*sum))?);
+            }
+            let mut guards = Vec::new();
+            let mut index = |coords: &[Coord]| {
+                coords.iter().map(|coord| written(*coord, &names, layer, coordinates, &mut guards)).collect::<Option<Vec<_>>>()
+            };
+            let batches: Vec<String> = (0..batch.len()).map(|axis| format!("b{axis}")).collect();
+            let read: Vec<String> = batches.iter().cloned().chain(index(held)?).collect();
+            let mut product = format!("{tensor}[{}]", read.join(", "));
+            if let Some(weight) = weight {
+                let _ = write!(product, " * w{weight}[{}]", index(&operator.weights[weight])?.join(", "));
+            }
+            guards.sort();
+            guards.dedup();
+            if !guards.is_empty() {
+                product = format!("tir.if_then_else(tir.all({}), {product}, 0.0)", guards.join(", "));
+            }
+            if !sums.is_empty() {
+                let sums: Vec<String> = (0..sums.len()).map(|k| format!("r{made}_{k}")).collect();
+                product = format!("te.sum({product}, axis=[{}])", sums.join(", "));
+            }
+            let arguments: Vec<String> = batches.into_iter().chain((0..axes.len()).map(|at| format!("a{at}"))).collect();
+            let name = format!("t{made}");
+            made += 1;
+            let sizes = tuple(&with_batch(shape(axes)?));
+            let _ = writeln!(text, "    {name} = te.compute({sizes}, lambda {}: {product}, name=\"{name}\")", arguments.join(", "));
+            Some(name)
+        };
     for stage in &plan.stages {
         match stage {
             Stage::Open(axis) => {
@@ -102,7 +105,13 @@ pub fn expression(operator: &Operator, plan: &Plan, layer: &Layer, coordinates: 
 }
 
 /// A coordinate in terms of those that have a name, and what has to hold for it.
-fn written(coord: Coord, names: &FxHashMap<Coord, String>, layer: &Layer, coordinates: &Coordinates<'_>, guards: &mut Vec<String>) -> Option<String> {
+fn written(
+    coord: Coord,
+    names: &FxHashMap<Coord, String>,
+    layer: &Layer,
+    coordinates: &Coordinates<'_>,
+    guards: &mut Vec<String>,
+) -> Option<String> {
     if let Some(name) = names.get(&coord) {
         return Some(name.clone());
     }

@@ -35,11 +35,15 @@ fn laid_out(a: &Operator, b: &Operator, coordinates: &Coordinates<'_>) -> Vec<Op
     for (first, second) in a.weights.iter().zip(&b.weights) {
         let wanted: Vec<_> = first.iter().map(|coord| coordinates.size(*coord)).collect();
         let orders = permutations(second);
-        let orders: Vec<&Coords> = orders.iter().filter(|order| order.iter().map(|coord| coordinates.size(*coord)).eq(wanted.iter().copied())).collect();
+        let orders: Vec<&Coords> =
+            orders.iter().filter(|order| order.iter().map(|coord| coordinates.size(*coord)).eq(wanted.iter().copied())).collect();
         found = found
             .iter()
             .flat_map(|operator| {
-                orders.iter().map(|order| Operator { weights: operator.weights.iter().cloned().chain([(*order).clone()]).collect(), ..operator.clone() })
+                orders.iter().map(|order| Operator {
+                    weights: operator.weights.iter().cloned().chain([(*order).clone()]).collect(),
+                    ..operator.clone()
+                })
             })
             .take(64)
             .collect();

@@ -85,9 +85,11 @@ fn step<B: Backend>(graph: &Graph, id: NodeId, known: &HashMap<ValueId, FloatTen
         Op::Reshape(_) | Op::Unsqueeze(_) => reshaped(operand(0)?, &result),
         Op::Transpose(op) => B::float_permute(operand(0)?, &op.perm.iter().map(|axis| *axis as usize).collect::<Vec<_>>()),
         Op::Slice(op) => {
-            let mut slices: Vec<Slice> = shape_of(graph, node.inputs[0])?.into_iter().map(|size| Slice::new(0, Some(size as isize), 1)).collect();
+            let mut slices: Vec<Slice> =
+                shape_of(graph, node.inputs[0])?.into_iter().map(|size| Slice::new(0, Some(size as isize), 1)).collect();
             for (k, axis) in op.axes.iter().enumerate() {
-                let (start, end) = (op.starts[k].known().context("a bound is not known")?, op.ends[k].known().context("a bound is not known")?);
+                let (start, end) =
+                    (op.starts[k].known().context("a bound is not known")?, op.ends[k].known().context("a bound is not known")?);
                 slices[*axis as usize] = Slice::new(start as isize, Some(end as isize), op.steps[k] as isize);
             }
             B::float_slice(operand(0)?, &slices)

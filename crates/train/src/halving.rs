@@ -55,8 +55,7 @@ pub fn train(
                 runs[at] = Some(run);
                 continue;
             }
-            let training =
-                trainings[at].get_or_insert_with(|| Training::new(&networks[at], schedule.batch, last, schedule.task, seed));
+            let training = trainings[at].get_or_insert_with(|| Training::new(&networks[at], schedule.batch, last, schedule.task, seed));
             let start = Instant::now();
             while training.done() < *milestone {
                 if !go_on() {

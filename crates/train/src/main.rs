@@ -43,7 +43,10 @@ fn main() -> Result<()> {
     let schedule = Schedule { milestones: args.milestones, task: Task { noise: args.noise }, ..Schedule::default() };
     for seed in args.seeds {
         let mut each = |run: &regraft_train::Run| {
-            eprintln!("seed {}, epoch {}: {:.3} after {:.1} s, loss {:.3}: {}", run.seed, run.epoch, run.accuracy, run.seconds, run.loss, run.formula);
+            eprintln!(
+                "seed {}, epoch {}: {:.3} after {:.1} s, loss {:.3}: {}",
+                run.seed, run.epoch, run.accuracy, run.seconds, run.loss, run.formula
+            );
         };
         for run in train(&args.formulas, &schedule, seed, &store, &mut coordinates, &mut each, &|| true)?.into_iter().flatten() {
             match args.json {

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use burn_autodiff::Autodiff;
-use burn_backend::tensor::FloatTensor;
 use burn_backend::ops::FloatTensorOps;
+use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::{Flex, FlexDevice};
 use regraft_ir::SplitMix64;

@@ -24,5 +24,6 @@ mod run;
 #[path = "../../../foreign/tests/skipped/mod.rs"]
 mod skipped;
 mod spellings;
+mod synthesize;
 mod usage;
 mod zoo;

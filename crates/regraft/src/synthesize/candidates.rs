@@ -90,7 +90,15 @@ impl Hunt<'_> {
         Ok((kept, tried))
     }
 
-    fn try_one(&self, found: Found, kind: &Kind, bench: &Bench<'_>, explorer: &Explorer<'_>, kept: &mut Vec<Candidate>, tried: &mut Tried) -> Result<(), Failure> {
+    fn try_one(
+        &self,
+        found: Found,
+        kind: &Kind,
+        bench: &Bench<'_>,
+        explorer: &Explorer<'_>,
+        kept: &mut Vec<Candidate>,
+        tried: &mut Tried,
+    ) -> Result<(), Failure> {
         // What has fewer weights and is no faster than another can only be worse: fits are not free.
         let timed = match bench.time(&found, &explorer.coordinates) {
             Ok(timed) => timed,

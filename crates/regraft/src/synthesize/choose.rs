@@ -19,7 +19,9 @@ const STEPS: usize = 60;
 /// that is possible with errors no larger, or nearly (the knapsack's convex hull, by Lagrange
 /// multipliers).
 pub fn choices(items: &[Item], most: usize) -> Vec<Choice> {
-    let ratios = items.iter().flat_map(|item| item.options.iter().filter(|(ns, _)| *ns < 0.0).map(|(ns, e)| -ns / (e * item.sensitivity).max(1e-18)));
+    let ratios = items
+        .iter()
+        .flat_map(|item| item.options.iter().filter(|(ns, _)| *ns < 0.0).map(|(ns, e)| -ns / (e * item.sensitivity).max(1e-18)));
     let (low, high) = ratios.fold((f64::INFINITY, 0.0f64), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
     if high <= 0.0 {
         return vec![];

@@ -147,7 +147,13 @@ pub struct Target<'r> {
 
 impl<'r> Bench<'r> {
     /// For a layer that is an operator itself, at these sizes; each operator is timed for so long.
-    pub fn new(target: Target<'r>, dense: &Found, sizes: &Sizes, lasts: Duration, coordinates: &Coordinates<'_>) -> Result<Bench<'r>, Failure> {
+    pub fn new(
+        target: Target<'r>,
+        dense: &Found,
+        sizes: &Sizes,
+        lasts: Duration,
+        coordinates: &Coordinates<'_>,
+    ) -> Result<Bench<'r>, Failure> {
         let loops = Loops::at(&dense.operator, sizes, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
         let shape = shape_of(&loops, sizes, coordinates);
         let layer = model(dense, sizes, &random_weights(&loops), &loops.weights, &shape, coordinates)?;

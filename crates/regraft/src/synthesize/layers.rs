@@ -94,7 +94,10 @@ impl Kind {
                 text += &format!("{name} = [{value}, 3]\n");
             }
         }
-        text += &format!("[[layers]]\nN = {}\nC_in = {}\nC_out = {}\nH = {}\nW = {}\n", self.batch, self.channels, self.outputs, self.height, self.width);
+        text += &format!(
+            "[[layers]]\nN = {}\nC_in = {}\nC_out = {}\nH = {}\nW = {}\n",
+            self.batch, self.channels, self.outputs, self.height, self.width
+        );
         let mut spec = Spec::parse(&text).unwrap_or_else(|e| unreachable!("{e}: {text}"));
         spec.name = self.show();
         spec.limits = Limits {

@@ -188,7 +188,9 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     let (layers, others) = layers::layers(model.graph(), &sizes.symbols);
     if layers.is_empty() {
         let failure = Failure::new(format!("{}: no layer that an operator could replace", request.model.display()));
-        return Err(failure.hint("that is a convolution with known weights, at least 8 channels, stride 1, no groups, that keeps height and width"));
+        return Err(
+            failure.hint("that is a convolution with known weights, at least 8 channels, stride 1, no groups, that keeps height and width")
+        );
     }
     let given: Vec<Feeds> = data.fitting(&sizes)?.into_iter().map(|(_, feeds)| feeds).collect();
     let real_inputs = !given.is_empty();
@@ -289,7 +291,14 @@ impl Work<'_> {
     }
 
     /// Fits the candidates of each layer's kind to the layer, what matters most first.
-    fn fit(&self, kinds: &[Kind], found: &[Hunted], activations: &Activations, explorers: &[Explorer<'_>], observer: &mut dyn Observer) -> Fits {
+    fn fit(
+        &self,
+        kinds: &[Kind],
+        found: &[Hunted],
+        activations: &Activations,
+        explorers: &[Explorer<'_>],
+        observer: &mut dyn Observer,
+    ) -> Fits {
         let mut fits: Fits = vec![Vec::new(); self.layers.len()];
         let until = self.until(HUNTING + FITTING);
         let most = found.iter().map(|(candidates, _)| candidates.len()).max().unwrap_or(0);
@@ -308,7 +317,11 @@ impl Work<'_> {
                     }
                     observer.phase(Phase::Measure, &format!("fitting {} to {}", candidates.len(), kind.show()));
                     let go_on = || Instant::now() < until;
-                    let effort = if kind.macs() / (kind.height * kind.width) as f64 > 1e6 { Fitting { rounds: 6, steps: 6 } } else { Fitting::default() };
+                    let effort = if kind.macs() / (kind.height * kind.width) as f64 > 1e6 {
+                        Fitting { rounds: 6, steps: 6 }
+                    } else {
+                        Fitting::default()
+                    };
                     let coordinates = &explorers[k].coordinates;
                     if let Some(fit) = taught(layer, self.layers, &candidates[place], activations, coordinates, effort, &go_on) {
                         fits[layer].push((place, fit));
@@ -460,7 +473,8 @@ impl Measure<'_, '_> {
             let coordinates = &self.explorers[kind].coordinates;
             let dims = dims(place, coordinates);
             let numbers = Numbers { values: coordinates.spec.layers[0].values.clone(), count: 1 };
-            let loops = Loops::at(&candidate.found.operator, &numbers, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
+            let loops =
+                Loops::at(&candidate.found.operator, &numbers, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
             let y = kernel::add(&mut graph, place.x, &candidate.found, &fit.weights, &dims, &loops.weights, coordinates)?;
             let mut y = kernel::add_bias(&mut graph, y, &fit.bias)?;
             if let Some(bias) = place.bias {

@@ -1,11 +1,12 @@
 //! Operators for the layers of a specification, without a model: the front of what is fast, small, and
 //! accurate after training.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use regraft_runtime::MachineKey;
-use regraft_synth::{Bindings, Explorer, Filter, Found, Front, Operator, Proposal, Sampler, Spec, Tree, presets, torch, tvm};
+use regraft_synth::{Bindings, Explorer, Filter, Found, Front, Key, Operator, Proposal, Sampler, Spec, Tree, presets, torch, tvm};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -111,29 +112,56 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
     let layers = request.spec.layers.iter();
     let benches = layers.map(|layer| Bench::new(target, &dense, layer, LASTS, &explorer.coordinates)).collect::<Result<Vec<_>, _>>()?;
     let places = Bindings::new(&request.spec).layers().to_vec();
-    let mut judged = Judged { spec: &request.spec, target, benches, places, dense: &dense, front: Front::default(), slower: 0, count: (0, 0), judge };
+    let mut judged = Judged {
+        spec: &request.spec,
+        target,
+        benches,
+        places,
+        dense: &dense,
+        front: Front::default(),
+        slower: 0,
+        count: (0, 0),
+        seen: HashSet::from([dense.key]),
+        judge,
+    };
     let own = judged.described(&dense, &explorer)?;
     let own = Operated { accuracy: judged.judge.judge(std::slice::from_ref(&own.formula))?.pop().flatten(), ..own };
 
     let stop = |observer: &dyn Observer| Instant::now() >= until || observer.interrupted();
-    for formula in presets::families(&request.spec) {
-        if stop(observer) {
-            break;
-        }
-        observer.phase(Phase::Measure, &format!("known: {formula}"));
-        let Ok(operator) = Operator::parse(&formula, &mut explorer.coordinates) else { continue };
-        let Some(found) = explorer.judged(operator).filter(|found| found.key != dense.key) else { continue };
-        judged.take(&found, &explorer, true)?;
-    }
+    // Known families and the search take turns.
+    let mut families = presets::families(&request.spec).into_iter();
     let mut tree = Tree::new(request.seed);
     let mut sampler = Sampler::new(&mut explorer, request.seed, false);
+    let mut searching = true;
     while !stop(observer) {
-        observer.phase(Phase::Search, &format!("{} judged, {} on the front", judged.count.0 + judged.count.1, judged.front.points().len()));
-        let Some(proposal) = tree.propose(&mut explorer, &mut sampler) else { break };
-        let reward = judged.reward(&proposal, &explorer)?;
-        tree.reward(&proposal, reward);
+        let family = families.next();
+        if family.is_none() && !searching {
+            break;
+        }
+        if let Some(formula) = family {
+            observer.phase(Phase::Measure, &format!("known: {formula}"));
+            let operator = Operator::parse(&formula, &mut explorer.coordinates).ok();
+            if let Some(found) = operator.and_then(|operator| explorer.judged(operator)).filter(|found| found.key != dense.key) {
+                judged.take(&found, &explorer, true)?;
+            }
+        }
+        if searching && !stop(observer) {
+            let so_far = format!("{} judged, {} on the front", judged.count.0 + judged.count.1, judged.front.points().len());
+            observer.phase(Phase::Search, &so_far);
+            match tree.propose(&mut explorer, &mut sampler) {
+                Some(proposal) => {
+                    let reward = judged.reward(&proposal, &explorer)?;
+                    tree.reward(&proposal, reward);
+                }
+                None => searching = false,
+            }
+        }
     }
     let (front, slower, count) = (judged.front, judged.slower, judged.count);
+    if count == (0, 0) && slower == 0 && !observer.interrupted() {
+        let failure = Failure::new(format!("{}: no operator is within the limits", request.spec.name));
+        return Err(failure.hint("[limits] of the specification say how many steps, multiplications and weights an operator may take"));
+    }
     let points: Vec<(Operated, Found)> = front.points().into_iter().map(|(_, point)| point.clone()).collect();
     if let Some(folder) = &request.emit {
         observer.phase(Phase::Write, &folder.display().to_string());
@@ -164,6 +192,7 @@ struct Judged<'a, 'j> {
     front: Front<(Operated, Found), 3>,
     slower: usize,
     count: (usize, usize),
+    seen: HashSet<Key>,
     judge: &'j mut dyn Judge,
 }
 
@@ -190,6 +219,9 @@ impl Judged<'_, '_> {
 
     /// Judges an operator; its rank among all.
     fn take(&mut self, found: &Found, explorer: &Explorer<'_>, known: bool) -> Result<f64, Failure> {
+        if !self.seen.insert(found.key) {
+            return Ok(0.0);
+        }
         check(found, &self.places, &explorer.coordinates, self.target.runtime)?;
         let operated = self.described(found, explorer)?;
         if operated.faster < FASTER {

@@ -2,7 +2,9 @@
 
 use regraft_ir::{DType as IrType, Graph, TensorType, ValueId};
 use regraft_onnx::proto::tensor_shape_proto::{Dimension, dimension};
-use regraft_onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
+use regraft_onnx::proto::{
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
+};
 use regraft_onnx::{Model, WriteOptions};
 
 use crate::error::Failure;

@@ -41,7 +41,8 @@ impl Activations {
         let names = layers.iter().map(name).collect::<Result<Vec<String>, Failure>>()?;
         let mut proto = written.proto.clone();
         let graph = proto.graph.get_or_insert_default();
-        let mut wanted: Vec<&String> = names.iter().filter(|name| !graph.output.iter().any(|output| output.name() == name.as_str())).collect();
+        let mut wanted: Vec<&String> =
+            names.iter().filter(|name| !graph.output.iter().any(|output| output.name() == name.as_str())).collect();
         wanted.sort_unstable();
         wanted.dedup();
         // An input of the model cannot be an output under the same name.

@@ -1,0 +1,119 @@
+//! `regraft synthesize`.
+
+use crate::models::{Builder, mlp};
+use crate::run::{Bench, has_runtime};
+
+/// Two convolutions, of which the second repeats 16 channels of 4 kinds: nearly any operator with fewer
+/// weights matches it.
+fn convolutions() -> Builder {
+    Builder::new()
+        .input("x", &["N", "16", "12", "12"])
+        .output("y", &["N", "32", "12", "12"])
+        .weight("v", &[16, 16, 3, 3])
+        .weight("w", &[32, 16, 3, 3])
+        .node("Conv", &["x", "v"], &["a"])
+        .ints("pads", &[1, 1, 1, 1])
+        .node("Relu", &["a"], &["b"])
+        .node("Conv", &["b", "w"], &["y"])
+        .ints("pads", &[1, 1, 1, 1])
+}
+
+#[test]
+fn a_model_is_approximated_and_told_apart() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("m.onnx", convolutions().bytes());
+    // Any error is allowed, so that something is written wherever something is faster.
+    let ended = bench.run("synthesize m.onnx -o close.onnx --budget 6s --threads 1 --max-error 100% --report found.json");
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_slice(&bench.read("found.json")).expect("JSON");
+    assert_eq!(report["kinds"].as_array().map(Vec::len), Some(2), "{report}");
+    assert!(report["kinds"][0]["timed"].as_u64().is_some_and(|n| n > 0), "{report}");
+    let errors: Vec<f64> = report["front"].as_array().expect("a front").iter().filter_map(|point| point["error"].as_f64()).collect();
+    assert!(errors.is_sorted() && errors.iter().all(|error| error.is_finite()), "{errors:?}");
+    match ended.code {
+        Some(0) => {
+            assert!(ended.verdict().contains("approximates the input: "), "{ended:?}");
+            let check = bench.run("check m.onnx close.onnx --bind N=1");
+            assert_eq!(check.code, Some(1), "an approximation passes for an equal model: {check:?}");
+        }
+        _ => {
+            assert!(ended.verdict().contains("the input, unchanged"), "{ended:?}");
+            assert_eq!(bench.read("m.onnx"), bench.read("close.onnx"));
+        }
+    }
+}
+
+#[test]
+fn operators_are_found_for_a_specification() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("layers.toml", SPEC);
+    let report = bench.json("synthesize --spec layers.toml --budget 4s --threads 1 --emit found --json");
+    assert_eq!(report["spec"], "layers", "{report}");
+    let front = report["front"].as_array().expect("a front");
+    for operated in front {
+        assert!(operated["faster"].as_f64().is_some_and(|times| times > 1.0), "{operated}");
+        assert!(operated["formula"].as_str().is_some_and(|formula| formula.contains("x[")), "{operated}");
+    }
+    for at in 1..=front.len() {
+        for suffix in [".txt", "-layer-1.onnx", ".py", "-tvm.py"] {
+            assert!(bench.path(&format!("found/operator-{at:02}{suffix}")).is_file(), "{at}{suffix}");
+        }
+    }
+}
+
+const SPEC: &str = r#"
+input = ["N", "C_in", "H", "H"]
+output = ["N", "C_out", "H", "H"]
+batch = ["N"]
+unordered = ["C_in", "C_out"]
+dense = "sum r0: C_in, r1: k, r2: k; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]"
+[variables]
+C_in = 3
+C_out = 4
+[coefficients]
+k = [3, 2]
+s = [2, 2]
+g = [4, 2]
+[[layers]]
+N = 1
+C_in = 32
+C_out = 32
+H = 16
+"#;
+
+#[test]
+fn mistakes_are_told_in_a_line() {
+    let bench = Bench::new();
+    bench.fails("synthesize m.onnx", &["--output"]);
+    bench.fails("synthesize m.onnx -o c.onnx --max-error 200%", &["200%", "between 0 and 100%"]);
+    bench.fails("synthesize --preset no-such-layer", &["no preset is called `no-such-layer`", "resnet-18-layer"]);
+    bench.fails("synthesize --spec nothing.toml", &["nothing.toml"]);
+    for (from, to, parts) in [
+        ("C_out = 32\n", "", &["layers.toml", "no value for `C_out` in a layer"][..]),
+        ("k = [3, 2]", "k = 3", &["layers.toml", "`k`: a coefficient is `[value, uses]`"]),
+        ("\"H\", \"H\"]\nbatch", "\"H\", \"H/s\"]\nbatch", &["layers.toml", "`H/s` is no size"]),
+    ] {
+        assert!(SPEC.contains(from), "{from}");
+        bench.write("layers.toml", SPEC.replace(from, to));
+        bench.fails("synthesize --spec layers.toml", parts);
+    }
+    if !has_runtime() {
+        return;
+    }
+    bench.write("m.onnx", mlp("4").bytes());
+    bench.fails("synthesize m.onnx -o c.onnx", &["m.onnx: no layer that an operator could replace", "stride 1"]);
+    assert!(!bench.path("c.onnx").exists());
+    bench.write("layers.toml", SPEC.replace("w[i0, r0, r1, r2]", "max(w[i0, r0, r1, r2])"));
+    bench.fails("synthesize --spec layers.toml --budget 1s", &["the dense layer", "expected `[`"]);
+    bench.write("layers.toml", format!("{SPEC}[limits]\nmost-parameters = 0.00001\n"));
+    bench.fails("synthesize --spec layers.toml --budget 2s", &["no operator is within the limits", "[limits]"]);
+    bench.write("layers.toml", SPEC.replace("C_in = 32", "C_in = 17").replace("C_out = 32", "C_out = 19"));
+    let ended = bench.run("synthesize --spec layers.toml --budget 2s --threads 1");
+    assert!(matches!(ended.code, Some(0 | 1)), "sizes without a common factor still have operators: {ended:?}");
+}
