@@ -221,7 +221,7 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
         regraft::file::write_atomic(path, format!("{text}\n").as_bytes())?;
     }
     if trainer.program.is_none() {
-        console.warn("operators were not trained: build the trainer (cargo build --release -p regraft-train), which is looked for beside this program");
+        console.warn("operators were not trained: build the trainer (cargo build --release -p regraft-train), which is looked for beside this program, or name it in REGRAFT_TRAINER");
     }
     if args.json {
         console.json(&report)?;
@@ -280,12 +280,17 @@ struct Trainer {
     store: Option<PathBuf>,
 }
 
-/// Its name.
+/// Its name, and the variable of the environment that may name another.
 const TRAINER: &str = "regraft-train";
+const NAMES_TRAINER: &str = "REGRAFT_TRAINER";
 
 impl Trainer {
-    /// The one beside this program, or in the path.
+    /// The one that the environment names (none, if it names nothing), or else the one beside this
+    /// program, or in the path.
     fn find(store: Option<PathBuf>) -> Trainer {
+        if let Some(named) = std::env::var_os(NAMES_TRAINER) {
+            return Trainer { program: Some(PathBuf::from(named)).filter(|path| !path.as_os_str().is_empty()), store };
+        }
         let name = format!("{TRAINER}{}", std::env::consts::EXE_SUFFIX);
         let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -201,6 +201,9 @@ impl Spec {
         let words = text.input.iter().chain(&text.output).chain(&text.batch).flat_map(|axis| axis.split('*'));
         let names = words.map(|word| word.split('^').next().unwrap_or(word).trim());
         for name in names.chain(text.variables.keys().map(String::as_str)) {
+            if name.parse::<u64>().is_err() && !is_name(name) {
+                return Err(SpecError::Size(name.into()));
+            }
             if name.parse::<u64>().is_err() && !text.coefficients.contains_key(name) && variables.iter().all(|v: &Variable| v.name != name)
             {
                 let uses = text.variables.get(name).map(|v| v.as_integer().ok_or(SpecError::Uses(name.into()))).transpose()?;
@@ -345,6 +348,11 @@ impl Spec {
     pub fn real(&self, size: Size, layer: &Layer) -> f64 {
         size.exponents().map(|(v, e)| (layer.values[v] as f64).powi(i32::from(e))).product()
     }
+}
+
+/// Whether this is a name that a variable may have.
+fn is_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || c == '_') && !text.starts_with(|c: char| c.is_ascii_digit()) && !text.is_empty()
 }
 
 #[cfg(test)]

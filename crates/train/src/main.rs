@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     let spec = spec();
     let mut coordinates = Coordinates::new(&spec);
     let store = args.store.as_deref().map_or_else(Store::in_memory, Store::open)?;
-    let schedule = Schedule { milestones: args.milestones, task: Task { noise: args.noise }, ..Schedule::default() };
+    let schedule = Schedule { milestones: args.milestones, task: Task { noise: args.noise, ..Task::default() }, ..Schedule::default() };
     for seed in args.seeds {
         let mut each = |run: &regraft_train::Run| {
             eprintln!(

@@ -14,11 +14,15 @@ pub const CLASSES: usize = 10;
 pub struct Task {
     /// Size of the noise, relative to the texture.
     pub noise: f32,
+    /// Images of one epoch.
+    pub images: usize,
+    /// Images that are held back.
+    pub held_back: usize,
 }
 
 impl Default for Task {
     fn default() -> Task {
-        Task { noise: 1.0 }
+        Task { noise: 1.0, images: 2048, held_back: 1024 }
     }
 }
 
@@ -77,7 +81,7 @@ mod tests {
 
     #[test]
     fn images_repeat_and_differ_by_class() {
-        let task = Task { noise: 0.0 };
+        let task = Task { noise: 0.0, ..Task::default() };
         let images = task.images(200, 1);
         assert_eq!(images, task.images(200, 1));
         assert_ne!(images, task.images(200, 2));

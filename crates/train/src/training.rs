@@ -41,8 +41,6 @@ pub struct Progress {
     pub accuracy: f64,
 }
 
-/// Images of one epoch, and images that are held back.
-const IMAGES: (usize, usize) = (2048, 1024);
 /// Largest step.
 const RATE: f32 = 3e-3;
 /// Steps over which the rate rises to that.
@@ -80,8 +78,8 @@ impl<'n> Training<'n> {
     ///
     /// If the network has an operator that cannot be computed.
     pub fn epoch(&mut self) -> Result<Progress> {
-        let images = self.task.images(IMAGES.0, self.seed.wrapping_mul(1_000_003).wrapping_add(self.epochs.0 as u64 + 1));
-        let batches = IMAGES.0 / self.batch;
+        let images = self.task.images(self.task.images, self.seed.wrapping_mul(1_000_003).wrapping_add(self.epochs.0 as u64 + 1));
+        let batches = self.task.images / self.batch;
         let mut loss = 0.0;
         for at in 0..batches {
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
@@ -121,12 +119,12 @@ impl<'n> Training<'n> {
     /// Share of held-back images that are told right; the same images for every seed.
     fn accuracy(&self) -> Result<f64> {
         let device = FlexDevice;
-        let images = self.task.images(IMAGES.1, u64::MAX);
+        let images = self.task.images(self.task.held_back, u64::MAX);
         let parameters = self.parameters.iter().zip(&self.network.parameters);
         let parameters: Vec<FloatTensor<Inner>> =
             parameters.map(|([value, ..], parameter)| tensor::<Inner>(value.clone(), &parameter.shape, &device)).collect();
         let (mut right, mut seen) = (0, 0);
-        for at in 0..IMAGES.1 / self.batch {
+        for at in 0..self.task.held_back / self.batch {
             let mut inputs = vec![self.pixels::<Inner>(&images, at)];
             inputs.extend(parameters.iter().cloned());
             let outputs = values::<Inner>(run::<Inner>(&self.network.graph, &inputs, &device)?)?;

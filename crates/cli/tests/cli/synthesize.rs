@@ -110,7 +110,7 @@ fn mistakes_are_told_in_a_line() {
     bench.fails("synthesize m.onnx -o c.onnx", &["m.onnx: no layer that an operator could replace", "stride 1"]);
     assert!(!bench.path("c.onnx").exists());
     bench.write("layers.toml", SPEC.replace("w[i0, r0, r1, r2]", "max(w[i0, r0, r1, r2])"));
-    bench.fails("synthesize --spec layers.toml --budget 1s", &["the dense layer", "expected `[`"]);
+    bench.fails("synthesize --spec layers.toml --budget 1s", &["the dense layer", "expected `w` at `max"]);
     bench.write("layers.toml", format!("{SPEC}[limits]\nmost-parameters = 0.00001\n"));
     bench.fails("synthesize --spec layers.toml --budget 2s", &["no operator is within the limits", "[limits]"]);
     bench.write("layers.toml", SPEC.replace("C_in = 32", "C_in = 17").replace("C_out = 32", "C_out = 19"));

@@ -30,6 +30,8 @@ pub struct Tried {
 
 /// An operator is looked at further if it takes at most this share of the layer's time.
 const FASTER: f64 = 0.9;
+/// Known operators that are tried, however little time there is.
+const FEWEST: usize = 2;
 /// Operators that are kept for one kind of layer.
 const KEPT: usize = 12;
 
@@ -60,7 +62,7 @@ impl Hunt<'_> {
         let (mut kept, mut tried): (Vec<Candidate>, Tried) = (Vec::new(), Tried::default());
         let mut seen: Vec<Key> = Vec::new();
         for formula in presets::families(explorer.spec()) {
-            if stop() {
+            if stop() || Instant::now() >= until && tried.known >= FEWEST {
                 break;
             }
             let Ok(operator) = Operator::parse(&formula, &mut explorer.coordinates) else { continue };

@@ -489,7 +489,7 @@ impl Measure<'_, '_> {
 
     /// What a model computes in the runs on which errors are measured.
     fn outputs(&self, model: &[u8]) -> Result<Vec<Vec<HostTensor>>, Failure> {
-        let folder = self.work.request.model.parent().unwrap_or(Path::new("."));
+        let folder = self.work.request.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut session = self.work.runtime.open(ModelSource::bytes_in(model, folder), &SessionOptions::default())?;
         self.measured.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
     }

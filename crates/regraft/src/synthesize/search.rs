@@ -122,18 +122,20 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
         slower: 0,
         count: (0, 0),
         seen: HashSet::from([dense.key]),
+        longest: Duration::ZERO,
         judge,
     };
     let own = judged.described(&dense, &explorer)?;
     let own = Operated { accuracy: judged.judge.judge(std::slice::from_ref(&own.formula))?.pop().flatten(), ..own };
 
-    let stop = |observer: &dyn Observer| Instant::now() >= until || observer.interrupted();
+    // Nothing is begun that would end too late, if it takes as long as the longest so far.
+    let stop = |longest: Duration, observer: &dyn Observer| Instant::now() + longest >= until || observer.interrupted();
     // Known families and the search take turns.
     let mut families = presets::families(&request.spec).into_iter();
     let mut tree = Tree::new(request.seed);
     let mut sampler = Sampler::new(&mut explorer, request.seed, false);
     let mut searching = true;
-    while !stop(observer) {
+    while !stop(judged.longest, observer) {
         let family = families.next();
         if family.is_none() && !searching {
             break;
@@ -145,7 +147,7 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
                 judged.take(&found, &explorer, true)?;
             }
         }
-        if searching && !stop(observer) {
+        if searching && !stop(judged.longest, observer) {
             let so_far = format!("{} judged, {} on the front", judged.count.0 + judged.count.1, judged.front.points().len());
             observer.phase(Phase::Search, &so_far);
             match tree.propose(&mut explorer, &mut sampler) {
@@ -193,6 +195,7 @@ struct Judged<'a, 'j> {
     slower: usize,
     count: (usize, usize),
     seen: HashSet<Key>,
+    longest: Duration,
     judge: &'j mut dyn Judge,
 }
 
@@ -222,6 +225,13 @@ impl Judged<'_, '_> {
         if !self.seen.insert(found.key) {
             return Ok(0.0);
         }
+        let start = Instant::now();
+        let rank = self.taken(found, explorer, known);
+        self.longest = self.longest.max(start.elapsed());
+        rank
+    }
+
+    fn taken(&mut self, found: &Found, explorer: &Explorer<'_>, known: bool) -> Result<f64, Failure> {
         check(found, &self.places, &explorer.coordinates, self.target.runtime)?;
         let operated = self.described(found, explorer)?;
         if operated.faster < FASTER {
