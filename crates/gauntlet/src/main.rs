@@ -11,6 +11,7 @@
 //! | `engine` | random rewrites of every network: sums of deltas, and undoing |
 //! | `searches` | random graphs and families of rules: the exhaustive searches visit the same states |
 //! | `saturation` | random models and small networks: what e-graphs grow from them is acyclic, proved and equal |
+//! | `operators` | operators drawn for a layer: each computes what its loops say |
 //! | `zoo` | networks with an open batch, rewritten once, run at three other sizes |
 //! | `malformed` | damaged models and rule files: read or refused, without a panic or a runaway allocation |
 //! | `faults` | kills, full disks, broken files, two runs on one store |
@@ -37,6 +38,7 @@ mod generate;
 mod malformed;
 mod memory;
 mod node_tests;
+mod operators;
 mod python;
 mod saturation;
 mod searches;
@@ -76,6 +78,8 @@ enum Campaign {
     Searches(searches::Args),
     /// Random models and small networks: extractions of their e-graphs, replayed and compared
     Saturation(saturation::Args),
+    /// Operators drawn for layers: each computes what its loops say
+    Operators(operators::Args),
     /// Networks with an open batch, rewritten once, run at three other sizes
     Zoo(zoo::Args),
     /// Damaged models and rule files: read or refused
@@ -99,6 +103,7 @@ fn run(campaign: Campaign) -> Result<ExitCode> {
         Campaign::Engine(args) => engine::run(&args),
         Campaign::Searches(args) => searches::run(&args),
         Campaign::Saturation(args) => saturation::run(&args),
+        Campaign::Operators(args) => operators::run(&args),
         Campaign::Zoo(args) => Ok(zoo::run(&args)),
         Campaign::Decoder(args) => decoder::run(&args),
         Campaign::Malformed(args) => malformed::run(&args),

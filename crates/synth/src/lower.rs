@@ -175,8 +175,8 @@ impl Lowering<'_, '_> {
         coords.iter().try_fold(Dim::from(1), |product, coord| Ok(product * self.dim(*coord)?))
     }
 
-    fn place(&self, coord: Coord) -> usize {
-        self.axes.iter().position(|axis| *axis == coord).unwrap_or(usize::MAX)
+    fn place(&self, coord: Coord) -> Result<usize, LowerError> {
+        self.axes.iter().position(|axis| *axis == coord).ok_or(LowerError::Plan)
     }
 
     fn stage(&mut self, stage: &Stage) -> Result<(), LowerError> {
@@ -242,7 +242,10 @@ impl Lowering<'_, '_> {
             return Ok(());
         }
         let batch = self.batch.len();
-        let perm = (0..batch).chain(order.iter().map(|coord| batch + self.place(*coord))).map(|axis| axis as i64).collect();
+        let mut perm: Vec<i64> = (0..batch as i64).collect();
+        for coord in order {
+            perm.push((batch + self.place(*coord)?) as i64);
+        }
         self.value = self.add(Op::Transpose(transpose::Transpose { perm }), &[self.value])?;
         self.axes = order.to_vec();
         Ok(())
@@ -276,10 +279,11 @@ impl Lowering<'_, '_> {
     }
 
     fn open(&mut self, axis: Coord) -> Result<(), LowerError> {
-        if self.windows.iter().any(|window| self.coordinates.contains(axis, *window) || *window == axis) {
+        // What is opened may be what a window that was put off slides over.
+        if self.windows.iter().any(|window| self.coordinates.parts(*window).any(|part| part == axis)) {
             self.open_windows()?;
         }
-        let at = self.place(axis);
+        let at = self.place(axis)?;
         match self.coordinates.get(axis) {
             Coordinate::Split(a, b) => {
                 if self.windows.iter().any(|window| self.coordinates.parts(*window).any(|part| part == a || part == b)) {
@@ -339,7 +343,7 @@ impl Lowering<'_, '_> {
     /// Writes a window out: one slice for each position in it.
     fn unfold(&mut self, axis: Coord) -> Result<(), LowerError> {
         let Coordinate::Unfold(a, b) = self.coordinates.get(axis) else { return Err(LowerError::Plan) };
-        let (at, batch) = (self.place(axis), self.batch.len());
+        let (at, batch) = (self.place(axis)?, self.batch.len());
         let (n, window) = (self.dim(a)?, self.number(b)?);
         let rank = batch + self.axes.len();
         let mut pads = vec![0; 2 * rank];
@@ -371,7 +375,8 @@ impl Lowering<'_, '_> {
     }
 
     fn sum(&mut self, sums: &[Coord]) -> Result<(), LowerError> {
-        let mut axes: Vec<i64> = sums.iter().map(|sum| (self.batch.len() + self.place(*sum)) as i64).collect();
+        let place = |sum: &Coord| Ok((self.batch.len() + self.place(*sum)?) as i64);
+        let mut axes = sums.iter().map(place).collect::<Result<Vec<i64>, LowerError>>()?;
         axes.sort_unstable();
         self.value = self.add(Op::ReduceSum(reduce::ReduceSum { axes, keepdims: false }), &[self.value])?;
         self.axes.retain(|axis| !sums.contains(axis));
@@ -381,7 +386,7 @@ impl Lowering<'_, '_> {
     fn contract(&mut self, weight: usize, sums: &Coords) -> Result<(), LowerError> {
         let coords = self.operator.weights[weight].clone();
         let fused = |window: &Coord| match self.coordinates.get(*window) {
-            Coordinate::Unfold(a, b) => sums.contains(&b) && coords.contains(&b) && !coords.contains(&a),
+            Coordinate::Unfold(a, b) => sums.contains(&b) && coords.contains(&b) && !coords.contains(&a) && !sums.contains(&a),
             _ => false,
         };
         let fused: SmallVec<[Coord; 2]> = self.windows.iter().copied().filter(fused).take(2).collect();

@@ -1,0 +1,182 @@
+//! `operators`: operators drawn for the layers of a network. Every one computes, in both spellings and
+//! at three small bindings, what its loops say; and how many a second there are, with and without the
+//! canonical forms and the distance to the input.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use regraft_ir::eval::{self, NoOpaque};
+use regraft_ir::{SplitMix64, Tensor, Value};
+use regraft_runtime::Clock;
+use regraft_synth::{Dims, Explorer, Filter, Found, Layer, Loops, Sampler, Spec, Spelling, audit, graph, presets};
+use serde::Serialize;
+
+use crate::summary::Summary;
+
+/// Operators drawn for layers: each computes what its loops say; how many a second, with what left out
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Layers: a preset
+    #[arg(long, default_value = "resnet-18-layer")]
+    preset: String,
+    /// Processor time for each way to draw, s
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A few seconds
+    #[arg(long)]
+    short: bool,
+    /// Also compare all operators of at most so many steps for a small layer with those that canonical
+    /// forms leave
+    #[arg(long, value_name = "DEPTH")]
+    audit: Option<usize>,
+    /// Write the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Seconds of the short mode.
+const SHORT: f64 = 2.0;
+/// Kernels may differ from their loops by this much, relative to the largest value.
+const TOLERANCE: f64 = 1e-9;
+/// Terms of loops that are run.
+const TERMS: usize = 400_000;
+
+/// What drawing in one way came to.
+#[derive(Serialize)]
+struct Drawn {
+    way: &'static str,
+    seconds: f64,
+    walks: usize,
+    ended: usize,
+    distinct: usize,
+    windows: usize,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    preset: String,
+    seed: u64,
+    ways: Vec<Drawn>,
+}
+
+/// The ways: what is published as ablations, with equal processor time.
+const WAYS: [(&str, Filter, bool); 5] = [
+    ("with a window", Filter { canonical: true, approximate: false, distance: true }, true),
+    ("any", Filter { canonical: true, approximate: false, distance: true }, false),
+    ("any, approximate forms too", Filter { canonical: true, approximate: true, distance: true }, false),
+    ("any, no canonical forms", Filter { canonical: false, approximate: false, distance: true }, false),
+    ("any, no distance", Filter { canonical: true, approximate: false, distance: false }, false),
+];
+
+/// Runs the campaign.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let spec = presets::find(&args.preset).with_context(|| format!("no preset is called `{}`", args.preset))?.spec;
+    let seconds = if args.short { SHORT } else { args.seconds };
+    let mut summary = Summary::default();
+    let mut ways = Vec::new();
+    println!("{:28} {:>8} {:>8} {:>9} {:>8} {:>12}", "drawn", "walks", "ended", "distinct", "windows", "windows / s");
+    for (way, filter, windows) in WAYS {
+        let (drawn, found) = draw(&spec, way, filter, windows, seconds, args.seed);
+        let rate = drawn.windows as f64 / drawn.seconds;
+        println!("{way:28} {:>8} {:>8} {:>9} {:>8} {rate:>12.2}", drawn.walks, drawn.ended, drawn.distinct, drawn.windows);
+        ways.push(drawn);
+        summary.join(found);
+    }
+    if let Some(depth) = args.audit {
+        println!("{:#?}", audit(&small(), depth));
+    }
+    if let Some(path) = &args.json {
+        let figures = Figures { preset: args.preset.clone(), seed: args.seed, ways };
+        std::fs::write(path, serde_json::to_string_pretty(&figures)? + "\n").with_context(|| path.display().to_string())?;
+    }
+    Ok(summary.conclude("operators", args.seed))
+}
+
+fn draw(spec: &Spec, way: &'static str, filter: Filter, windows: bool, seconds: f64, seed: u64) -> (Drawn, Summary) {
+    let clock = Clock::for_threads(1);
+    let start = clock.now_ns();
+    let elapsed = || (clock.now_ns() - start) as f64 / 1e9;
+    let mut explorer = Explorer::new(spec, filter);
+    let mut sampler = Sampler::new(&mut explorer, seed, windows);
+    let mut all: Vec<Found> = Vec::new();
+    let (mut walks, mut ended) = (0, 0);
+    while elapsed() < seconds {
+        walks += 1;
+        if let Some(found) = sampler.draw(&mut explorer) {
+            ended += 1;
+            all.extend(found);
+        }
+    }
+    let seconds = elapsed();
+    let windows = all.iter().filter(|found| found.operator.has_window(&explorer.coordinates)).count();
+    let mut summary = Summary::default();
+    let bindings = explorer.bindings().layers().to_vec();
+    for (at, found) in all.iter().enumerate() {
+        match compare(found, &bindings[at % bindings.len()], &explorer) {
+            Some(Ok(())) => summary.held += 1,
+            Some(Err(what)) => summary.broken.push(what),
+            None => summary.skipped += 1,
+        }
+    }
+    (Drawn { way, seconds, walks, ended, distinct: all.len(), windows }, summary)
+}
+
+/// Both spellings of an operator against its loops; `None` if these are too many.
+fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Result<(), String>> {
+    let coordinates = &explorer.coordinates;
+    let loops = Loops::at(&found.operator, layer, coordinates).filter(|loops| loops.len() <= TERMS)?;
+    let mut random = SplitMix64(1);
+    let mut tensor = |shape: &[usize]| Tensor::from_fn(shape.to_vec(), |_| random.normal());
+    let x = tensor(&loops.input);
+    let weights: Vec<Tensor<f64>> = loops.weights.iter().map(|shape| tensor(shape)).collect();
+    let expected = loops.run(&x, &weights);
+    let shape = coordinates.spec.batch.iter().map(|_| 1).chain(loops.input.iter().copied()).collect();
+    let mut feeds = HashMap::from([("x".to_string(), Value::real(x.reshaped(shape)))]);
+    feeds.extend(weights.into_iter().enumerate().map(|(w, weight)| (format!("w{w}"), Value::real(weight))));
+    let formula = found.operator.show(coordinates);
+    for spelling in [Spelling::Convolution, Spelling::Einsum] {
+        let graph = match graph(&found.operator, &found.plan, spelling, &Dims::of(layer), coordinates) {
+            Ok(graph) => graph,
+            Err(error) => return Some(Err(format!("{formula}: {spelling:?}: {error}"))),
+        };
+        let found = match eval::run(&graph, &feeds, &mut NoOpaque).map(|mut values| values.remove(0)) {
+            Ok(Value::Real(tensor)) => tensor,
+            Ok(_) => return Some(Err(format!("{formula}: {spelling:?}: no numbers"))),
+            Err(error) => return Some(Err(format!("{formula}: {spelling:?}: {error}"))),
+        };
+        let largest = expected.data.iter().fold(1.0f64, |most, v| most.max(v.abs()));
+        let off = expected.data.iter().zip(&found.data).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest;
+        if off > TOLERANCE || expected.data.len() != found.data.len() {
+            return Some(Err(format!("{formula}: {spelling:?}: off by {off:.1e}")));
+        }
+    }
+    Some(Ok(()))
+}
+
+/// A layer whose operators can all be counted.
+fn small() -> Spec {
+    let text = r#"
+        input = ["C_in", "H", "H"]
+        output = ["C_out", "H", "H"]
+        unordered = ["C_in", "C_out"]
+        [variables]
+        C_in = 2
+        C_out = 2
+        [coefficients]
+        k = [3, 2]
+        s = [2, 2]
+        [[layers]]
+        C_in = 16
+        C_out = 32
+        H = 8
+        [limits]
+        weight = 2
+    "#;
+    Spec::parse(text).unwrap_or_else(|e| unreachable!("{e}"))
+}
