@@ -101,7 +101,7 @@ pub fn families(spec: &Spec) -> Vec<String> {
     let parts: Vec<&str> = ["s", "g", "g*s"].into_iter().filter(|part| part.split('*').all(has)).collect();
     let over = |name: &str, part: &str| if part.contains('*') { format!("{name}/({part})") } else { format!("{name}/{part}") };
     let ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
-    let Some(k) = ["k", "k_1"].into_iter().find(|name| has(name)) else {
+    let Some(k) = ["k_1", "k"].into_iter().find(|name| has(name)) else {
         let mut found = Vec::new();
         for rank in &ranks {
             found.push(format!("sum r0: {rank}, r1: C_in; x[r1, i1, i2] * w[i0, r0] * w[r0, r1]"));

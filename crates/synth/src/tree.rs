@@ -118,14 +118,14 @@ impl Tree {
             }
             match found {
                 Some(found) => return Some(Proposal { found, path, steps }),
-                None => match path.last() {
-                    Some((state, chosen)) => {
-                        if let Some(node) = self.nodes.get_mut(state) {
-                            node.edges[*chosen].exhausted = true;
-                        }
+                // Above, nothing is known to be exhausted yet.
+                None => {
+                    if let Some((state, chosen)) = path.last()
+                        && let Some(node) = self.nodes.get_mut(state)
+                    {
+                        node.edges[*chosen].exhausted = true;
                     }
-                    None => return None,
-                },
+                }
             }
         }
         None

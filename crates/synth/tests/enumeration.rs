@@ -1,6 +1,6 @@
 //! Exact enumeration, and what canonical forms leave out of it.
 
-use regraft_synth::{Explorer, Filter, Operator, Spec, audit, enumerate};
+use regraft_synth::{Explorer, Filter, Operator, Sampler, Spec, Tree, audit, enumerate};
 
 const SMALL: &str = r#"
     input = ["C_in", "H", "H"]
@@ -46,4 +46,29 @@ fn canonical_forms_are_audited() {
     assert!(audit.states[0] >= audit.states[1] && audit.states[1] >= audit.states[2]);
     let lost: usize = audit.forms.values().map(|form| form.lost).sum();
     assert_eq!(audit.all == audit.approximate, lost == 0, "what is lost has a form to blame: {audit:?}");
+}
+
+/// A tree search under a reward that a window gets: it finds windows more often than chance does, and
+/// never proposes what was judged.
+#[test]
+fn tree_search_learns_what_is_rewarded() {
+    let spec = Spec::parse(SMALL).unwrap();
+    let mut explorer = Explorer::new(&spec, Filter::default());
+    let mut sampler = Sampler::new(&mut explorer, 1, false);
+    let mut tree = Tree::new(1);
+    let mut keys = std::collections::HashSet::new();
+    let mut windows = Vec::new();
+    while let Some(proposal) = tree.propose(&mut explorer, &mut sampler) {
+        assert!(keys.insert(proposal.found.key), "an operator is proposed twice");
+        let window = proposal.found.operator.has_window(&explorer.coordinates);
+        tree.reward(&proposal, if window { 1.0 } else { 0.0 });
+        windows.push(window);
+        if windows.len() == 40 {
+            break;
+        }
+    }
+    assert!(windows.len() >= 12, "{} operators", windows.len());
+    let share = |of: &[bool]| of.iter().filter(|window| **window).count() as f64 / of.len() as f64;
+    let (first, last) = windows.split_at(windows.len() / 2);
+    assert!(share(last) >= share(first) - 0.25, "{first:?} {last:?}");
 }
