@@ -61,6 +61,8 @@ pub struct SearchReport {
     pub dense: Operated,
     /// Operators that nothing else beats in every respect, the fastest first.
     pub front: Vec<Operated>,
+    /// All operators that were timed, the fastest first; those that are not faster were not trained.
+    pub timed: Vec<Operated>,
     /// Operators of known families that were judged, and such that the search found.
     pub judged: (usize, usize),
     /// Operators that were timed and are not faster.
@@ -119,6 +121,7 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
         places,
         dense: &dense,
         front: Front::default(),
+        timed: vec![],
         slower: 0,
         count: (0, 0),
         seen: HashSet::from([dense.key]),
@@ -159,7 +162,8 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
             }
         }
     }
-    let (front, slower, count) = (judged.front, judged.slower, judged.count);
+    let (front, slower, count, mut timed) = (judged.front, judged.slower, judged.count, judged.timed);
+    timed.sort_by(|a, b| b.faster.total_cmp(&a.faster));
     if count == (0, 0) && slower == 0 && !observer.interrupted() {
         let failure = Failure::new(format!("{}: no operator is within the limits", request.spec.name));
         return Err(failure.hint("[limits] of the specification say how many steps, multiplications and weights an operator may take"));
@@ -178,6 +182,7 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
         spec: request.spec.name.clone(),
         dense: own,
         front: points.into_iter().map(|(operated, _)| operated).collect(),
+        timed,
         judged: count,
         slower,
         seconds: start.elapsed().as_secs_f64(),
@@ -192,6 +197,7 @@ struct Judged<'a, 'j> {
     dense: &'a Found,
     /// By time, weights, and what is missing to full accuracy.
     front: Front<(Operated, Found), 3>,
+    timed: Vec<Operated>,
     slower: usize,
     count: (usize, usize),
     seen: HashSet<Key>,
@@ -235,6 +241,7 @@ impl Judged<'_, '_> {
         check(found, &self.places, &explorer.coordinates, self.target.runtime)?;
         let operated = self.described(found, explorer)?;
         if operated.faster < FASTER {
+            self.timed.push(operated);
             self.slower += 1;
             return Ok(0.0);
         }
@@ -242,6 +249,7 @@ impl Judged<'_, '_> {
         let count = if known { &mut self.count.0 } else { &mut self.count.1 };
         *count += 1;
         let operated = Operated { accuracy, ..operated };
+        self.timed.push(operated.clone());
         let at = [1.0 / operated.faster, operated.parameters, 1.0 - accuracy.unwrap_or(0.0)];
         self.front.offer(at, (operated, found.clone()));
         Ok(self.front.rank(&at))
