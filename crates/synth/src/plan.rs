@@ -267,8 +267,14 @@ impl Planner<'_, '_, '_> {
             // Reshaping moves nothing, and what is transposed for it depends on the stages around.
             Stage::Open(axis) if matches!(self.coordinates.get(*axis), Coordinate::Split(..)) => (0.0, 0.0),
             Stage::Close(..) => (0.0, 0.0),
+            // A convolution slides its windows itself, but where a window's position is an axis already.
+            Stage::Open(axis) if self.is_free_window(*axis, node) => (0.0, 0.0),
             Stage::Open(_) | Stage::Repeat(_) => (0.0, self.volume(&next.axes)),
         }
+    }
+
+    fn is_free_window(&self, axis: Coord, node: &Node) -> bool {
+        matches!(self.coordinates.get(axis), Coordinate::Unfold(a, b) if !node.axes.contains(&a) && !node.axes.contains(&b))
     }
 
     fn size(&self, axes: &[Coord]) -> Size {

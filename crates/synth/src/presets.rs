@@ -13,7 +13,14 @@ pub struct Preset {
     pub spec: Spec,
 }
 
-const TEXTS: &[(&str, &str)] = &[("resnet-18-layer", include_str!("../presets/resnet-18-layer.toml"))];
+const TEXTS: &[(&str, &str)] = &[
+    ("resnet-18-layer", include_str!("../presets/resnet-18-layer.toml")),
+    ("resnet-34-layer", include_str!("../presets/resnet-34-layer.toml")),
+    ("densenet-121-layer", include_str!("../presets/densenet-121-layer.toml")),
+    ("efficientnet-v2-s-layer", include_str!("../presets/efficientnet-v2-s-layer.toml")),
+    ("gpt-2-qkv", include_str!("../presets/gpt-2-qkv.toml")),
+    ("vit-linear", include_str!("../presets/vit-linear.toml")),
+];
 
 /// Names of all presets.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -100,6 +107,10 @@ pub fn families(spec: &Spec) -> Vec<String> {
     let has = |name: &str| spec.variables.iter().any(|v| v.name == name);
     let parts: Vec<&str> = ["s", "g", "g*s"].into_iter().filter(|part| part.split('*').all(has)).collect();
     let over = |name: &str, part: &str| if part.contains('*') { format!("{name}/({part})") } else { format!("{name}/{part}") };
+    if let [_, features] = spec.input[..] {
+        let Some(output) = spec.output.last() else { return vec![] };
+        return linear(&spec.show(features.size), &spec.show(output.size), spec);
+    }
     let ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
     let Some(k) = ["k_1", "k"].into_iter().find(|name| has(name)) else {
         let mut found = Vec::new();
@@ -142,14 +153,35 @@ pub fn families(spec: &Spec) -> Vec<String> {
     found
 }
 
+/// Families for a product of features: through fewer of them, and in groups.
+fn linear(features: &str, outputs: &str, spec: &Spec) -> Vec<String> {
+    let mut found = Vec::new();
+    for coefficient in spec.variables.iter().filter(|v| !v.primary).map(|v| v.name.as_str()) {
+        found.push(format!("sum r0: {features}/{coefficient}, r1: {features}; x[i0, r1] * w[i1, r0] * w[r0, r1]"));
+        let channel = format!("split(quotient(i1, {outputs}/{coefficient}), r0)");
+        let block = format!("{outputs}/{coefficient}");
+        found.push(format!("sum r0: {features}/{coefficient}; x[i0, {channel}] * w[remainder(i1, {block}), {channel}]"));
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
 
     #[test]
     fn presets_are_specifications() {
         for name in names() {
-            assert_eq!(find(name).unwrap().spec.name, name);
+            let spec = find(name).unwrap().spec;
+            assert_eq!(spec.name, name);
+            let mut coordinates = Coordinates::new(&spec);
+            let dense = Operator::parse(&spec.dense, &mut coordinates).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let plan = Plan::of(&dense, &mut coordinates).unwrap();
+            assert!((plan.macs / spec.dense_macs() - 1.0).abs() < 1e-9, "{name}: {} of {}", plan.macs, spec.dense_macs());
+            let families = families(&spec);
+            let fitting = families.iter().filter(|formula| Operator::parse(formula, &mut coordinates).is_ok()).count();
+            assert!(fitting >= 4, "{name}: {fitting} of {families:?}");
         }
     }
 }
