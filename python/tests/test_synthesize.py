@@ -100,7 +100,8 @@ class Tensor:
 def stand_in(tensors: list[Any]) -> types.ModuleType:
     """The few functions of TVM's tensor expressions that are emitted, on numpy; placeholders take these values, in order."""
     module = types.ModuleType("tvm")
-    waiting, axes = list(tensors), []
+    waiting = list(tensors)
+    axes: list[Any] = []
 
     def placeholder(shape: tuple[int, ...], name: str) -> Tensor:
         values = waiting.pop(0)
@@ -142,9 +143,9 @@ class Emitted(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls._folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls._folder.cleanup)
-        cls.folder = Path(cls._folder.name)
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
         (cls.folder / "layer.toml").write_text(SPEC)
         command = [str(Path(sys.executable).with_name("regraft")), "synthesize", "--spec", "layer.toml", "--budget", "6s", "--threads", "1"]
         ended = subprocess.run(
