@@ -258,14 +258,15 @@ impl Incidence {
         colours
     }
 
-    /// A row's hash: channel axes by position, weights in any order.
+    /// A row's hash: channel axes by position, weights in any order. Colours are well mixed already, so
+    /// that one multiplication for each is enough.
     fn row_hash(&self, row: &Row, colours: &[Vec<u64>]) -> u64 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let colour = |class: usize| colours[class][row.vertices[class] as usize];
-        let channels = (0..self.channels).fold(mix(u64::from(row.label) << 32 | u64::from(row.count)), |hash, class| {
-            mix(hash ^ colour(class).rotate_left(class as u32 + 1))
-        });
-        let weights = (self.channels..self.sizes.len()).fold(0u64, |sum, class| sum.wrapping_add(mix(colour(class))));
-        mix(channels ^ mix(weights))
+        let start = (u64::from(row.label) << 32 | u64::from(row.count)).wrapping_mul(ODD);
+        let channels = (0..self.channels).fold(start, |hash, class| (hash.rotate_left(23) ^ colour(class)).wrapping_mul(ODD));
+        let weights = (self.channels..self.sizes.len()).fold(0u64, |sum, class| sum.wrapping_add(colour(class)));
+        mix(channels ^ weights.rotate_left(31))
     }
 
     fn summary(&self, colours: &[Vec<u64>]) -> u64 {

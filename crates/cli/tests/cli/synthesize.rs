@@ -36,6 +36,8 @@ fn a_model_is_approximated_and_told_apart() {
     match ended.code {
         Some(0) => {
             assert!(ended.verdict().contains("approximates the input: "), "{ended:?}");
+            let named = bench.read("close.onnx").windows(20).any(|bytes| bytes == b"regraft.approximates");
+            assert!(named, "the result does not say that it approximates a model");
             let check = bench.run("check m.onnx close.onnx --bind N=1");
             assert_eq!(check.code, Some(1), "an approximation passes for an equal model: {check:?}");
         }

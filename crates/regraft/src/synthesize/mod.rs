@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
 use regraft_ir::{Dim, Graph, Patch, PatchValue};
+use regraft_onnx::proto::StringStringEntryProto;
 use regraft_onnx::{Model, WriteOptions, Written};
 use regraft_runtime::{Feeds, Fill, HostTensor, MachineKey, ModelSource, Runtime, SessionOptions};
 use regraft_synth::fit::{Effort as Fitting, Fit};
@@ -165,6 +166,10 @@ const HUNTING: f64 = 0.35;
 const FITTING: f64 = 0.4;
 /// Runs of the model on which operators are fitted, and on which the result's error is measured.
 const RUNS: (usize, usize) = (4, 2);
+/// Choices that are measured after an interruption.
+const AFTER_INTERRUPTION: usize = 3;
+/// The entry of a model's metadata that names the model which it approximates, by its file's digest.
+pub const APPROXIMATES: &str = "regraft.approximates";
 /// Choices that are measured as a whole.
 const POINTS: usize = 10;
 
@@ -213,7 +218,17 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     let fits = work.fit(&kinds, &found, &activations, &explorers, observer);
     let reports = work.reports(&kinds, &found, &fits, &explorers);
 
-    let measure = Measure { work: &work, written: &written, fits: &fits, found: &found, kinds: &kinds, explorers: &explorers, measured };
+    let digest = blake3::hash(&std::fs::read(&request.model).map_err(Failure::new)?).to_hex().to_string();
+    let measure = Measure {
+        work: &work,
+        written: &written,
+        fits: &fits,
+        found: &found,
+        kinds: &kinds,
+        explorers: &explorers,
+        measured,
+        digest: &digest,
+    };
     let (points, models) = measure.front(observer)?;
     let within = (0..points.len()).filter(|at| points[*at].error <= request.max_error && points[*at].speedup.low > 1.0);
     let best = within.max_by(|a, b| points[*a].speedup.median.total_cmp(&points[*b].speedup.median));
@@ -373,6 +388,8 @@ struct Measure<'a, 's> {
     kinds: &'a [Kind],
     explorers: &'a [Explorer<'s>],
     measured: &'a [Feeds],
+    /// Of the input's file.
+    digest: &'a str,
 }
 
 impl Measure<'_, '_> {
@@ -385,7 +402,8 @@ impl Measure<'_, '_> {
         self.sensitivities(&mut items, &expected, observer)?;
         let mut made: Vec<(f64, Choice, Vec<u8>)> = Vec::new();
         for choice in choose::choices(&items, POINTS) {
-            if observer.interrupted() {
+            // After an interruption a few choices are still measured: what was found is not lost.
+            if observer.interrupted() && made.len() >= AFTER_INTERRUPTION {
                 break;
             }
             observer.phase(Phase::Check, &format!("{} layers replaced", choice.iter().flatten().count()));
@@ -484,7 +502,11 @@ impl Measure<'_, '_> {
         }
         graph.apply(&Patch { cause: "synthesize".into(), create: vec![], replace: replace.into() });
         let options = WriteOptions { allow_growth: Some(self.work.model.size() + (64 << 20)), ..WriteOptions::default() };
-        Ok(self.work.model.write(&graph, &options)?.to_bytes()?)
+        let mut written = self.work.model.write(&graph, &options)?;
+        let entry = StringStringEntryProto { key: Some(APPROXIMATES.into()), value: Some(self.digest.into()) };
+        written.proto.metadata_props.retain(|other| other.key() != APPROXIMATES);
+        written.proto.metadata_props.push(entry);
+        Ok(written.to_bytes()?)
     }
 
     /// What a model computes in the runs on which errors are measured.
