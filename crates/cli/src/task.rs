@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use regraft::error::Failure;
-use regraft_farm::{Command, Farm, Ran, State, Task, attempt, withdraw};
+use regraft_farm::{Command, Farm, Ran, State, Task, attempt, withdraw_for_good};
 use regraft_runtime::Starter;
 
 use crate::command::call;
@@ -61,7 +61,7 @@ fn end_with_input(farm: Farm, task: Task) {
         let mut input = std::io::stdin().lock();
         let mut bytes = [0; 64];
         while matches!(input.read(&mut bytes), Ok(1..)) {}
-        withdraw(&farm, &task);
+        withdraw_for_good(&farm, &task);
         std::process::exit(Exit::Interrupted as i32);
     });
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -122,8 +123,19 @@ fn check_inputs(farm: &Farm, task: &Task) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Held while an attempt is counted.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+/// Takes back what this process began, and lets it begin nothing any more: it is about to end, with
+/// whoever started it.
+pub fn withdraw_for_good(farm: &Farm, task: &Task) {
+    let counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    withdraw(farm, task);
+    std::mem::forget(counting);
+}
+
 /// Takes back what this process began and somebody ended on purpose: it does not count.
-pub fn withdraw(farm: &Farm, task: &Task) {
+fn withdraw(farm: &Farm, task: &Task) {
     let path = farm.result_folder(&task.id).join(ATTEMPTS);
     let Ok(text) = fs::read_to_string(&path) else { return };
     let own = signature();
@@ -160,6 +172,7 @@ fn begin(folder: &Path) -> Result<usize, Failure> {
         if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.map_err(failed)?;
     }
     let path = folder.join(ATTEMPTS);
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let before = fs::read_to_string(&path).map_or(0, |text| text.lines().count());
     let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
     writeln!(file, "{}", signature()).and_then(|()| file.sync_all()).map_err(failed)?;

@@ -20,7 +20,7 @@ mod table;
 mod task;
 mod work;
 
-pub use attempt::{Command, Ran, attempt, withdraw};
+pub use attempt::{Command, Ran, attempt, withdraw_for_good};
 pub use cores::{Cores, Need};
 pub use crew::{Crew, Ended};
 pub use farm::Farm;

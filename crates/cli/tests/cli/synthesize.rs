@@ -26,7 +26,7 @@ fn a_model_is_approximated_and_told_apart() {
     let bench = Bench::new();
     bench.write("m.onnx", convolutions().bytes());
     // Any error is allowed, so that something is written wherever something is faster.
-    let ended = bench.run("synthesize m.onnx -o close.onnx --budget 6s --threads 1 --max-error 100% --report found.json");
+    let ended = bench.run("synthesize m.onnx -o close.onnx --budget 3s --threads 1 --max-error 100% --report found.json");
     assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let report: serde_json::Value = serde_json::from_slice(&bench.read("found.json")).expect("JSON");
     assert_eq!(report["kinds"].as_array().map(Vec::len), Some(2), "{report}");
@@ -55,7 +55,7 @@ fn operators_are_found_for_a_specification() {
     }
     let bench = Bench::new();
     bench.write("layers.toml", SPEC);
-    let report = bench.json("synthesize --spec layers.toml --budget 4s --threads 1 --emit found --json");
+    let report = bench.json("synthesize --spec layers.toml --budget 3s --threads 1 --emit found --json");
     assert_eq!(report["spec"], "layers", "{report}");
     let front = report["front"].as_array().expect("a front");
     for operated in front {
@@ -114,8 +114,8 @@ fn mistakes_are_told_in_a_line() {
     bench.write("layers.toml", SPEC.replace("w[i0, r0, r1, r2]", "max(w[i0, r0, r1, r2])"));
     bench.fails("synthesize --spec layers.toml --budget 1s", &["the dense layer", "expected `w` at `max"]);
     bench.write("layers.toml", format!("{SPEC}[limits]\nmost-parameters = 0.00001\n"));
-    bench.fails("synthesize --spec layers.toml --budget 2s", &["no operator is within the limits", "[limits]"]);
+    bench.fails("synthesize --spec layers.toml --budget 1s", &["no operator is within the limits", "[limits]"]);
     bench.write("layers.toml", SPEC.replace("C_in = 32", "C_in = 17").replace("C_out = 32", "C_out = 19"));
-    let ended = bench.run("synthesize --spec layers.toml --budget 2s --threads 1");
+    let ended = bench.run("synthesize --spec layers.toml --budget 1s --threads 1");
     assert!(matches!(ended.code, Some(0 | 1)), "sizes without a common factor still have operators: {ended:?}");
 }
