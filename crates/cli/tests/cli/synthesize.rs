@@ -114,7 +114,10 @@ fn mistakes_are_told_in_a_line() {
     bench.write("layers.toml", SPEC.replace("w[i0, r0, r1, r2]", "max(w[i0, r0, r1, r2])"));
     bench.fails("synthesize --spec layers.toml --budget 1s", &["the dense layer", "expected `w` at `max"]);
     bench.write("layers.toml", format!("{SPEC}[limits]\nmost-parameters = 0.00001\n"));
-    bench.fails("synthesize --spec layers.toml --budget 1s", &["no operator is within the limits", "[limits]"]);
+    bench.fails("synthesize --spec layers.toml --budget 1s", &["no operator within the limits was found", "[limits]"]);
+    bench.write("file", "");
+    bench.write("layers.toml", SPEC);
+    bench.fails("synthesize --spec layers.toml --budget 1s --emit file", &["file: ", "--emit names a folder"]);
     bench.write("layers.toml", SPEC.replace("C_in = 32", "C_in = 17").replace("C_out = 32", "C_out = 19"));
     let ended = bench.run("synthesize --spec layers.toml --budget 1s --threads 1");
     assert!(matches!(ended.code, Some(0 | 1)), "sizes without a common factor still have operators: {ended:?}");

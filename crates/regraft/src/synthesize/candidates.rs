@@ -74,9 +74,10 @@ impl Hunt<'_> {
             tried.known += 1;
             self.try_one(found, kind, &bench, explorer, &mut kept, &mut tried)?;
         }
-        let mut sampler = Sampler::new(explorer, self.seed, false);
+        // Preparing to draw takes a while: not where there is no time.
+        let mut sampler = (Instant::now() < until && !stop()).then(|| Sampler::new(explorer, self.seed, false));
         let mut idle = 0;
-        while Instant::now() < until && !stop() && idle < IDLE {
+        while let Some(sampler) = sampler.as_mut().filter(|_| Instant::now() < until && !stop() && idle < IDLE) {
             idle += 1;
             for found in sampler.draw(explorer).unwrap_or_default() {
                 if seen.contains(&found.key) {

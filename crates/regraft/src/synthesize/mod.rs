@@ -166,6 +166,8 @@ const HUNTING: f64 = 0.35;
 const FITTING: f64 = 0.4;
 /// Runs of the model on which operators are fitted, and on which the result's error is measured.
 const RUNS: (usize, usize) = (4, 2);
+/// How long operators are fitted after an interruption.
+const MOMENT: Duration = Duration::from_secs(5);
 /// Choices that are measured after an interruption.
 const AFTER_INTERRUPTION: usize = 3;
 /// The entry of a model's metadata that names the model which it approximates, by its file's digest.
@@ -315,7 +317,9 @@ impl Work<'_> {
         observer: &mut dyn Observer,
     ) -> Fits {
         let mut fits: Fits = vec![Vec::new(); self.layers.len()];
-        let until = self.until(HUNTING + FITTING);
+        // After an interruption there is still a moment for what was found.
+        let hurried = observer.interrupted();
+        let until = if hurried { Instant::now() + MOMENT } else { self.until(HUNTING + FITTING) };
         let most = found.iter().map(|(candidates, _)| candidates.len()).max().unwrap_or(0);
         for at in 0..most {
             for (k, kind) in kinds.iter().enumerate() {
@@ -327,7 +331,7 @@ impl Work<'_> {
                 }
                 let of_kind = (0..self.layers.len()).filter(|layer| self.layers[*layer].kind == *kind);
                 for layer in of_kind {
-                    if Instant::now() >= until || observer.interrupted() {
+                    if Instant::now() >= until || observer.interrupted() && !hurried {
                         return fits;
                     }
                     observer.phase(Phase::Measure, &format!("fitting {} to {}", candidates.len(), kind.show()));

@@ -105,6 +105,9 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
     let start = Instant::now();
     let until = start + request.budget;
     observer.phase(Phase::Load, &request.spec.name);
+    if let Some(folder) = &request.emit {
+        std::fs::create_dir_all(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())).hint("--emit names a folder"))?;
+    }
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let ceiling = measure_ceiling(runtime.as_ref(), threads)?;
@@ -165,8 +168,8 @@ pub fn search(request: &SearchRequest, judge: &mut dyn Judge, observer: &mut dyn
     let (front, slower, count, mut timed) = (judged.front, judged.slower, judged.count, judged.timed);
     timed.sort_by(|a, b| b.faster.total_cmp(&a.faster));
     if count == (0, 0) && slower == 0 && !observer.interrupted() {
-        let failure = Failure::new(format!("{}: no operator is within the limits", request.spec.name));
-        return Err(failure.hint("[limits] of the specification say how many steps, multiplications and weights an operator may take"));
+        let failure = Failure::new(format!("{}: no operator within the limits was found in time", request.spec.name));
+        return Err(failure.hint("give a larger --budget, or wider [limits] in the specification: steps, multiplications, weights"));
     }
     let points: Vec<(Operated, Found)> = front.points().into_iter().map(|(_, point)| point.clone()).collect();
     if let Some(folder) = &request.emit {
@@ -263,7 +266,6 @@ impl Judged<'_, '_> {
 /// Writes what is on the front: for each operator its formula, a model for each layer, a module of
 /// PyTorch and an expression of TVM for the first.
 fn emit(folder: &Path, points: &[(Operated, Found)], explorer: &Explorer<'_>) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())))?;
     let coordinates = &explorer.coordinates;
     for (at, (operated, found)) in points.iter().enumerate() {
         let file = |suffix: &str| folder.join(format!("operator-{:02}{suffix}", at + 1));
