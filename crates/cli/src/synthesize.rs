@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regraft::error::Failure;
+use regraft::file::check_apart;
 use regraft::render::{count, lines, plain_table, seconds};
 use regraft::synthesize::{Judge, KindReport, Operated, Point, Report, Request, SearchReport, SearchRequest, search, synthesize};
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
@@ -115,14 +116,10 @@ fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> 
         runtime_library: args.runtime_library.clone(),
         ..Request::new(model, output)
     };
-    let mut others = vec![("the result", request.output.as_path()), ("the model", request.model.as_path())];
-    others.extend(args.report.as_deref().map(|path| ("the report", path)));
-    for (at, (_, path)) in others.iter().enumerate() {
-        if let Some((other, _)) = others[..at].iter().find(|(_, before)| regraft::file::is_same(before, path) || before == path) {
-            return Err(
-                Failure::new(format!("{} is named twice", path.display())).hint(format!("it is {other} already; name another file"))
-            );
-        }
+    let model_and_result = [("the model", model), ("the result", output)];
+    check_apart(("the result", output, "-o"), &model_and_result[..1])?;
+    if let Some(path) = &args.report {
+        check_apart(("the report", path, "--report"), &model_and_result)?;
     }
     let report = {
         let mut progress = Progress::new(console);

@@ -172,6 +172,24 @@ impl<'s> Coordinates<'s> {
         a.into_iter().chain(b)
     }
 
+    /// These and all that they are made of, ascending: parts come before what they are part of.
+    pub fn with_parts(&self, coords: impl IntoIterator<Item = Coord>) -> Vec<Coord> {
+        let mut all: Vec<Coord> = coords.into_iter().collect();
+        all.sort_unstable();
+        all.dedup();
+        let mut at = 0;
+        while at < all.len() {
+            for part in self.parts(all[at]) {
+                if !all.contains(&part) {
+                    all.push(part);
+                }
+            }
+            at += 1;
+        }
+        all.sort_unstable();
+        all
+    }
+
     /// Whether one coordinate is the other, or part of it.
     pub fn contains(&self, whole: Coord, part: Coord) -> bool {
         whole == part || part < whole && self.parts(whole).any(|inner| self.contains(inner, part))

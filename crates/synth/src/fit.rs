@@ -9,7 +9,7 @@ use regraft_ir::SplitMix64;
 use rustc_hash::FxHashMap;
 
 use crate::coordinate::Coordinates;
-use crate::loops::Loops;
+use crate::loops::{Loops, unflattened};
 use crate::operator::Operator;
 use crate::spec::{Axis, Layer};
 
@@ -136,15 +136,6 @@ impl Stencil {
         });
         factors
     }
-}
-
-fn unflattened(flat: usize, shape: &[usize]) -> Vec<usize> {
-    let (mut rest, mut at) = (flat, vec![0; shape.len()]);
-    for axis in (0..shape.len()).rev() {
-        at[axis] = rest % shape[axis];
-        rest /= shape[axis];
-    }
-    at
 }
 
 /// What is to be matched: a layer, and patches of its inputs.

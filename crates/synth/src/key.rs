@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::coordinate::Coordinates;
-use crate::loops::Loops;
+use crate::loops::{Loops, unflattened};
 use crate::operator::Operator;
 use crate::spec::{Layer, Spec};
 
@@ -280,12 +280,7 @@ impl Incidence {
 fn places(shape: &[usize], channels: &[usize], exchange: Option<(usize, usize)>) -> Vec<(SmallVec<[u16; 2]>, u32)> {
     let volume: usize = shape.iter().product();
     let place = |flat: usize| {
-        let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, shape.len());
-        let mut rest = flat;
-        for axis in (0..shape.len()).rev() {
-            at[axis] = rest % shape[axis];
-            rest /= shape[axis];
-        }
+        let mut at = unflattened(flat, shape);
         if let Some((a, b)) = exchange {
             at.swap(a, b);
         }

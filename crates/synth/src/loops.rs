@@ -112,14 +112,9 @@ impl Loops {
     /// The same, of some outputs only.
     pub fn terms_from(&self, outputs: std::ops::Range<usize>, each: &mut dyn FnMut(Term<'_>)) {
         let mut values = vec![0usize; self.indices.len()];
-        let mut output = vec![0usize; self.output.len()];
         let mut weights = vec![0usize; self.weights.len()];
         for y in outputs {
-            let mut rest = y;
-            for axis in (0..output.len()).rev() {
-                output[axis] = rest % self.output[axis];
-                rest /= self.output[axis];
-            }
+            let output = unflattened(y, &self.output);
             let mut sums = vec![0usize; self.sums.len()];
             'terms: loop {
                 if self.evaluate(&output, &sums, &mut values) {
@@ -176,4 +171,14 @@ impl Loops {
         });
         output
     }
+}
+
+/// The position on each axis of an element, counted row by row.
+pub(crate) fn unflattened(flat: usize, shape: &[usize]) -> Vec<usize> {
+    let (mut rest, mut at) = (flat, vec![0; shape.len()]);
+    for axis in (0..shape.len()).rev() {
+        at[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+    at
 }

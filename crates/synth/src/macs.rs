@@ -29,14 +29,7 @@ impl Game {
         let start = spec.input_volume() * spec.batch.iter().copied().collect::<Size>();
         let mut game = Game { start, ..Game::default() };
         let mut opened: Vec<(crate::coordinate::Coord, u32)> = Vec::new();
-        let mut all: Vec<_> = state.coordinates().collect();
-        let mut at = 0;
-        while at < all.len() {
-            let more: Vec<_> = coordinates.parts(all[at]).filter(|part| !all.contains(part)).collect();
-            all.extend(more);
-            at += 1;
-        }
-        for coord in all {
+        for coord in coordinates.with_parts(state.coordinates()) {
             if let Coordinate::Unfold(_, window) = coordinates.get(coord) {
                 opened.push((coord, 1 << game.increases.len()));
                 game.increases.push(coordinates.size(window));

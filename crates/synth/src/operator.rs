@@ -87,19 +87,7 @@ impl Operator {
 
     /// All coordinates in it, ascending: parts come before what they are part of.
     pub fn closure(&self, coordinates: &Coordinates<'_>) -> Vec<Coord> {
-        let mut all: Vec<Coord> = self.input.iter().chain(self.weights.iter().flatten()).copied().collect();
-        let mut at = 0;
-        while at < all.len() {
-            for part in coordinates.parts(all[at]) {
-                if !all.contains(&part) {
-                    all.push(part);
-                }
-            }
-            at += 1;
-        }
-        all.sort_unstable();
-        all.dedup();
-        all
+        coordinates.with_parts(self.input.iter().chain(self.weights.iter().flatten()).copied())
     }
 
     /// Whether a window slides over an axis.

@@ -106,33 +106,46 @@ impl Plan {
         let mut axes = operator.input.clone();
         let mut macs = 0.0;
         for stage in &self.stages {
-            match stage {
-                Stage::Open(axis) => {
-                    axes.retain(|other| other != axis);
-                    axes.extend(coordinates.parts(*axis));
-                }
-                Stage::Close(whole, block) => {
-                    let part = |axis: Coord| matches!(coordinates.get(axis), Coordinate::Quotient(a, b) | Coordinate::Remainder(a, b) if a == *whole && b == *block);
-                    axes.retain(|axis| !part(*axis));
-                    axes.push(*whole);
-                }
-                Stage::Repeat(axis) => axes.push(*axis),
-                Stage::Contract { weight, sums } => {
-                    axes.extend(operator.weights[*weight].iter().copied());
-                    axes.sort_unstable();
-                    axes.dedup();
-                    macs += volume(&axes);
-                    axes.retain(|axis| !sums.contains(axis));
-                }
-                Stage::Sum(sums) => {
-                    macs += volume(&axes);
-                    axes.retain(|axis| !sums.contains(axis));
-                }
+            axes = stage.at_work(&axes, operator, coordinates);
+            if matches!(stage, Stage::Contract { .. } | Stage::Sum(_)) {
+                macs += volume(&axes);
             }
-            axes.sort_unstable();
-            axes.dedup();
+            axes.retain(|axis| !stage.sums().contains(axis));
         }
         macs
+    }
+}
+
+impl Stage {
+    /// The axes that it works on, ascending, for a tensor with these: those that it leaves, and what it
+    /// sums over.
+    pub fn at_work(&self, axes: &[Coord], operator: &Operator, coordinates: &Coordinates<'_>) -> Coords {
+        let mut axes: Coords = axes.iter().copied().collect();
+        match self {
+            Stage::Open(axis) => {
+                axes.retain(|other| other != axis);
+                axes.extend(coordinates.parts(*axis));
+            }
+            Stage::Close(whole, block) => {
+                let part = |axis: Coord| matches!(coordinates.get(axis), Coordinate::Quotient(a, b) | Coordinate::Remainder(a, b) if a == *whole && b == *block);
+                axes.retain(|axis| !part(*axis));
+                axes.push(*whole);
+            }
+            Stage::Repeat(axis) => axes.push(*axis),
+            Stage::Contract { weight, .. } => axes.extend(operator.weights[*weight].iter().copied()),
+            Stage::Sum(_) => {}
+        }
+        axes.sort_unstable();
+        axes.dedup();
+        axes
+    }
+
+    /// What it sums over.
+    pub fn sums(&self) -> &[Coord] {
+        match self {
+            Stage::Contract { sums, .. } | Stage::Sum(sums) => sums,
+            Stage::Open(_) | Stage::Close(..) | Stage::Repeat(_) => &[],
+        }
     }
 }
 

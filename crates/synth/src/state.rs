@@ -113,20 +113,8 @@ impl State {
     /// How many of each kind of step made this.
     pub fn counts(&self, coordinates: &Coordinates<'_>) -> Counts {
         let mut counts = Counts { expands: self.dropped.len(), ..Counts::default() };
-        let mut seen: SmallVec<[Coord; 32]> = self.coordinates().collect();
-        seen.sort_unstable();
-        seen.dedup();
-        let mut at = 0;
-        while at < seen.len() {
-            for part in coordinates.parts(seen[at]) {
-                if !seen.contains(&part) {
-                    seen.push(part);
-                }
-            }
-            at += 1;
-        }
         let mut merges: SmallVec<[(Coord, Size); 4]> = SmallVec::new();
-        for coord in seen {
+        for coord in coordinates.with_parts(self.coordinates()) {
             match coordinates.get(coord) {
                 Coordinate::Output(_) | Coordinate::Reduce(..) => {}
                 Coordinate::Split(..) => counts.splits += 1,

@@ -30,7 +30,7 @@ pub fn expression(operator: &Operator, plan: &Plan, layer: &Layer, coordinates: 
         let _ = writeln!(text, "    w{w} = te.placeholder({}, name=\"w{w}\")", tuple(&shape(weight)?));
     }
     let (mut tensor, mut held) = ("x".to_string(), operator.input.to_vec());
-    let mut axes = operator.input.to_vec();
+    let mut axes = operator.input.clone();
     let mut made = 0;
     let mut finished =
         |axes: &[Coord], held: &[Coord], tensor: &str, weight: Option<usize>, sums: &[Coord], text: &mut String| -> Option<String> {
@@ -66,34 +66,16 @@ pub fn expression(operator: &Operator, plan: &Plan, layer: &Layer, coordinates: 
             Some(name)
         };
     for stage in &plan.stages {
-        match stage {
-            Stage::Open(axis) => {
-                axes.retain(|other| other != axis);
-                axes.extend(coordinates.parts(*axis));
-            }
-            Stage::Close(whole, block) => {
-                axes.retain(|axis| !matches!(coordinates.get(*axis), Coordinate::Quotient(a, b) | Coordinate::Remainder(a, b) if a == *whole && b == *block));
-                axes.push(*whole);
-            }
-            Stage::Repeat(axis) => axes.push(*axis),
-            Stage::Contract { weight, sums } => {
-                axes.extend(operator.weights[*weight].iter().copied());
-                axes.sort_unstable();
-                axes.dedup();
-                axes.retain(|axis| !sums.contains(axis));
-                tensor = finished(&axes, &held, &tensor, Some(*weight), sums, &mut text)?;
-                held = axes.clone();
-            }
-            Stage::Sum(sums) => {
-                axes.sort_unstable();
-                axes.dedup();
-                axes.retain(|axis| !sums.contains(axis));
-                tensor = finished(&axes, &held, &tensor, None, sums, &mut text)?;
-                held = axes.clone();
-            }
-        }
-        axes.sort_unstable();
-        axes.dedup();
+        axes = stage.at_work(&axes, operator, coordinates);
+        axes.retain(|axis| !stage.sums().contains(axis));
+        let weight = match stage {
+            Stage::Contract { weight, .. } => Some(*weight),
+            Stage::Sum(_) => None,
+            // Views are part of what reads them.
+            Stage::Open(_) | Stage::Close(..) | Stage::Repeat(_) => continue,
+        };
+        tensor = finished(&axes, &held, &tensor, weight, stage.sums(), &mut text)?;
+        held = axes.to_vec();
     }
     let outputs: Vec<Coord> = coordinates.outputs().collect();
     if held != outputs {
