@@ -172,15 +172,16 @@ impl<'r> Bench<'r> {
         Ok(session)
     }
 
-    /// Times an operator beside the layer, in turns.
+    /// Times an operator beside the layer, in turns; `None` if the runtime does not take it.
     ///
     /// # Errors
     ///
     /// If it takes less time than its multiplications take on this machine at its best: then it
     /// does not compute what it should.
-    pub fn time(&self, found: &Found, coordinates: &Coordinates<'_>) -> Result<Timed, Failure> {
+    pub fn time(&self, found: &Found, coordinates: &Coordinates<'_>) -> Result<Option<Timed>, Failure> {
         let model = standing_alone(found, &self.sizes, coordinates)?;
-        let (mut layer, mut operator) = (self.open(&self.layer)?, self.open(&model)?);
+        let Ok(mut operator) = self.open(&model) else { return Ok(None) };
+        let mut layer = self.open(&self.layer)?;
         let until = Instant::now() + self.lasts;
         let timing = TimingOptions { warmup: 2, min_rounds: 6, max_rounds: 200, ..TimingOptions::default() };
         let samples = time_interleaved(&mut [&mut *layer, &mut *operator], &timing, &mut || Instant::now() < until)?;
@@ -192,7 +193,7 @@ impl<'r> Bench<'r> {
             let cause = format!("an operator takes {:.0} ns, less than the {least:.0} ns of its multiplications: {formula}", timed.ns);
             return Err(Failure::new(cause).hint("this is a mistake in its kernel; please report it"));
         }
-        Ok(timed)
+        Ok(Some(timed))
     }
 }
 

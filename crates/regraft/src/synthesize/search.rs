@@ -214,6 +214,8 @@ impl Judged<'_, '_> {
         let (mut ns, mut dense_ns, mut layers) = (0.0, 0.0, vec![]);
         for (bench, layer) in self.benches.iter().zip(&self.spec.layers) {
             let timed = bench.time(found, &explorer.coordinates)?;
+            let timed =
+                timed.ok_or_else(|| Failure::new(format!("the runtime does not take {}", found.operator.show(&explorer.coordinates))))?;
             ns += timed.ns * layer.count as f64;
             dense_ns += timed.layer_ns * layer.count as f64;
             layers.push(timed.layer_ns / timed.ns);
