@@ -186,12 +186,18 @@ class Emitted(unittest.TestCase):
         for name, x, y, weights in self.operators():
             scope: dict[str, Any] = {}
             exec((self.folder / "found" / f"{name}.py").read_text(), scope)
-            module = scope["Operator"]().double()
+            self.assertEqual(scope["FORMULA"], (self.folder / "found" / f"{name}.txt").read_text().strip())
+            ((layer, kind),) = scope["LAYERS"].items()
+            self.assertEqual(layer, (x.shape[1:], y.shape))
+            module = kind().double()
             with torch.no_grad():
                 for parameter, weight in zip(module.parameters(), weights):
                     parameter.copy_(torch.tensor(weight))
                 result = module(torch.tensor(np.concatenate([x, x])))
             np.testing.assert_allclose(result[1].numpy(), y, atol=1e-9, err_msg=name)
+        from regraft.training import operators
+
+        self.assertEqual([one.name for one in operators.load(self.folder / "found")], [name for name, *_ in self.operators()])
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ pub struct Distances {
 
 impl Distances {
     /// How many steps at least lead from here to the input, without the last one, which says which
-    /// axis is which; `None` if none do.
+    /// axis is which; `None` if there are none, or more than the depth leaves.
     pub fn of(&mut self, state: &State, coordinates: &mut Coordinates<'_>) -> Option<u8> {
         let limits = &coordinates.spec.limits;
         let counts = state.counts(coordinates);
@@ -54,7 +54,7 @@ impl Distances {
         if skipping > usize::from(left[3]) {
             return None;
         }
-        let most = limits.depth.min(usize::from(NEVER)) as u8;
+        let most = limits.depth.saturating_sub(state.steps(&counts) + 1).min(usize::from(NEVER) - 1) as u8;
         let distance = self.between(axes, left, most, coordinates);
         // A strided axis ends as a window or a repetition, and some weight has to come.
         let least = u8::from(state.weights.is_empty());

@@ -196,7 +196,7 @@ impl<'s> Explorer<'s> {
     pub fn described(&mut self, operator: Operator) -> Option<Found> {
         let parameters = self.parameters(&operator);
         let plan = Plan::of(&operator, &mut self.coordinates)?;
-        let key = Key::of(&operator, &self.bindings, &self.coordinates)?;
+        let key = self.key(&operator)?;
         Some(Found { operator, key, plan, parameters })
     }
 

@@ -23,6 +23,8 @@ pub struct Key(pub u128);
 const TERMS: usize = 4_000_000;
 /// Rounds of refinement.
 const ROUNDS: usize = 8;
+/// The same for a first look.
+const LOOK: usize = 1;
 
 /// The small bindings of a specification.
 #[derive(Clone, Debug)]
@@ -101,35 +103,39 @@ pub(crate) struct Incidence {
     /// Classes: channel axes first, then weights.
     channels: usize,
     sizes: Vec<usize>,
+    /// Axes of input and output whose positions are labels: those that are no channels.
+    places: [Vec<usize>; 2],
 }
 
 impl Incidence {
-    /// At one binding, with two axes exchanged in input and output or not; `None` if a size is no
-    /// whole number there, or there are too many terms.
-    pub(crate) fn at(operator: &Operator, layer: &Layer, exchange: Option<Exchange>, coordinates: &Coordinates<'_>) -> Option<Incidence> {
+    /// At one binding; `None` if a size is no whole number there, or there are too many terms.
+    pub(crate) fn at(operator: &Operator, layer: &Layer, coordinates: &Coordinates<'_>) -> Option<Incidence> {
         let loops = Loops::at(operator, layer, coordinates).filter(|loops| loops.len() <= TERMS)?;
         let spec = coordinates.spec;
-        let channel = |axes: &[crate::spec::Axis]| -> Vec<usize> { (0..axes.len()).filter(|axis| axes[*axis].unordered).collect() };
-        let (inputs, outputs) = (channel(&spec.input), channel(&spec.output));
-        let sizes: Vec<usize> = inputs
-            .iter()
-            .map(|axis| loops.input[*axis])
-            .chain(outputs.iter().map(|axis| loops.output[*axis]))
-            .chain(loops.weights.iter().map(|shape| shape.iter().product()))
-            .collect();
-        let channels = inputs.len() + outputs.len();
+        let (input, output) = (Places::of(&loops.input, &spec.input), Places::of(&loops.output, &spec.output));
+        let channels = input.channels.iter().chain(&output.channels);
+        let sizes: Vec<usize> = channels.map(|(_, size)| *size).chain(loops.weights.iter().map(|shape| shape.iter().product())).collect();
+        let channels = input.channels.len() + output.channels.len();
         if sizes.len() > CLASSES || sizes.iter().any(|size| *size > usize::from(u16::MAX)) {
             return None;
         }
-        let (x_places, y_places) =
-            (places(&loops.input, &inputs, exchange.map(|e| e.input)), places(&loops.output, &outputs, exchange.map(|e| e.output)));
-        let positions = y_places.iter().map(|place| place.1 + 1).max().unwrap_or(1);
+        // Vertices of the input and the output, and the label, are known for each of their positions.
+        let outputs = output.count();
+        let packed_at = |places: &Places, first: usize, factor: usize| -> Vec<u128> {
+            let packed = places.at.iter().map(|(vertices, place)| {
+                let vertices =
+                    vertices.iter().enumerate().fold(0, |packed, (class, v)| packed | u128::from(*v) << (32 + 16 * (first + class)));
+                vertices | (*place as usize * factor) as u128
+            });
+            packed.collect()
+        };
+        let (x, y) = (packed_at(&input, 0, outputs), packed_at(&output, input.channels.len(), 1));
         let mut packed: Vec<u128> = Vec::with_capacity(loops.len());
         loops.terms(|term| {
-            let ((x_channels, x_place), (y_channels, y_place)) = (&x_places[term.input], &y_places[term.output]);
-            let vertices = x_channels.iter().chain(y_channels).copied().chain(term.weights.iter().map(|w| *w as u16));
-            let vertices = vertices.enumerate().fold(0u128, |packed, (class, v)| packed | u128::from(v) << (16 * class));
-            packed.push(vertices << 32 | u128::from(x_place * positions + y_place));
+            let weights = term.weights.iter().enumerate();
+            let weights = weights.fold(0, |packed, (class, w)| packed | (*w as u128) << (32 + 16 * (channels + class)));
+            // Labels add without a carry into the vertices: there are fewer than 2^32 of them.
+            packed.push((x[term.input] + y[term.output]) | weights);
         });
         packed.sort_unstable();
         let rows = packed
@@ -139,7 +145,27 @@ impl Incidence {
                 Row { vertices, label: alike[0] as u32, count: alike.len() as u32 }
             })
             .collect();
-        Some(Incidence { rows, channels, sizes }.simplified())
+        Some(Incidence { rows, channels, sizes, places: [input.shape, output.shape] }.simplified())
+    }
+
+    /// The same with two axes exchanged in input and output.
+    fn exchanged(&self, exchange: Exchange) -> Incidence {
+        let table = |shape: &[usize], (a, b): (usize, usize)| -> Vec<usize> {
+            let place = |flat| {
+                let mut at = unflattened(flat, shape);
+                at.swap(a, b);
+                at.iter().zip(shape).fold(0, |place, (at, size)| place * size + at)
+            };
+            (0..shape.iter().product()).map(place).collect()
+        };
+        let [input, output] = &self.places;
+        let (x, y) = (table(input, exchange.input), table(output, exchange.output));
+        let mut exchanged = self.clone();
+        for row in &mut exchanged.rows {
+            let label = row.label as usize;
+            row.label = (x[label / y.len()] * y.len() + y[label % y.len()]) as u32;
+        }
+        exchanged
     }
 
     /// Without weights that another one determines, and without elements of a weight that only repeat
@@ -203,95 +229,124 @@ impl Incidence {
         });
     }
 
-    /// A hash that no renaming of vertices changes, and the colours behind it.
-    fn hash(&self) -> (u64, Vec<Vec<u64>>) {
+    /// A hash that no renaming of vertices changes, and the colours behind it: those of each class in
+    /// turn.
+    fn hash(&self, rounds: usize) -> (u64, Vec<u64>) {
         let start = |class: usize| mix(if class < self.channels { class as u64 + 1 } else { 100 });
-        let colours = self.refined(self.sizes.iter().enumerate().map(|(class, size)| vec![start(class); *size]).collect());
+        let start = self.sizes.iter().enumerate().flat_map(|(class, size)| std::iter::repeat_n(start(class), *size));
+        let colours = self.refined(start.collect(), rounds);
         (self.summary(&colours), colours)
     }
 
     /// A hash that tells regular structures apart, too, which refinement alone confuses: each channel
     /// of the input is held fixed in turn.
-    fn thorough(&self, hash: u64, colours: &[Vec<u64>]) -> u64 {
+    fn thorough(&self, hash: u64, colours: &[u64]) -> u64 {
         if self.channels == 0 {
             return hash;
         }
-        let alike = |colour: u64| colours[0].iter().filter(|other| **other == colour).count() > 1;
-        let held = (0..self.sizes[0]).filter(|vertex| alike(colours[0][*vertex])).map(|vertex| {
+        let inputs = &colours[..self.sizes[0]];
+        let alike = |colour: u64| inputs.iter().filter(|other| **other == colour).count() > 1;
+        let held = (0..inputs.len()).filter(|vertex| alike(inputs[*vertex])).map(|vertex| {
             let mut colours = colours.to_vec();
-            colours[0][vertex] = mix(colours[0][vertex] ^ 77);
-            mix(self.summary(&self.refined(colours)))
+            colours[vertex] = mix(colours[vertex] ^ 77);
+            mix(self.summary(&self.refined(colours, ROUNDS)))
         });
         mix(hash ^ held.fold(0u64, u64::wrapping_add))
     }
 
     /// Colours refined until they tell no more vertices apart.
-    fn refined(&self, mut colours: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
-        let distinct = |colours: &[Vec<u64>]| {
-            let mut distinct: Vec<u64> = colours.iter().flatten().copied().collect();
+    fn refined(&self, mut colours: Vec<u64>, rounds: usize) -> Vec<u64> {
+        let mut classes = 0;
+        for _ in 0..rounds {
+            let mut sums = vec![0u64; colours.len()];
+            match self.sizes.len() {
+                1 => self.gather::<1>(&colours, &mut sums),
+                2 => self.gather::<2>(&colours, &mut sums),
+                3 => self.gather::<3>(&colours, &mut sums),
+                4 => self.gather::<4>(&colours, &mut sums),
+                5 => self.gather::<5>(&colours, &mut sums),
+                _ => self.gather::<CLASSES>(&colours, &mut sums),
+            }
+            for (colour, sum) in colours.iter_mut().zip(sums) {
+                // An element that meets nothing is as good as absent.
+                *colour = if sum == 0 { 0 } else { mix(*colour ^ mix(sum)) };
+            }
+            let mut distinct = colours.clone();
             distinct.sort_unstable();
             distinct.dedup();
-            distinct.len()
-        };
-        let mut classes = 0;
-        for _ in 0..ROUNDS {
-            let mut sums: Vec<Vec<u64>> = self.sizes.iter().map(|size| vec![0u64; *size]).collect();
-            for row in &self.rows {
-                let hash = self.row_hash(row, &colours);
-                for (class, vertex) in row.vertices[..self.sizes.len()].iter().enumerate() {
-                    let sum = &mut sums[class][*vertex as usize];
-                    *sum = sum.wrapping_add(hash);
-                }
-            }
-            for (class, sums) in sums.into_iter().enumerate() {
-                for (colour, sum) in colours[class].iter_mut().zip(sums) {
-                    // An element that meets nothing is as good as absent.
-                    *colour = if sum == 0 { 0 } else { mix(*colour ^ mix(sum)) };
-                }
-            }
-            let found = distinct(&colours);
-            if found == classes {
+            if distinct.len() == classes {
                 break;
             }
-            classes = found;
+            classes = distinct.len();
         }
         colours
     }
 
-    /// A row's hash: channel axes by position, weights in any order. Colours are well mixed already, so
-    /// that one multiplication for each is enough.
-    fn row_hash(&self, row: &Row, colours: &[Vec<u64>]) -> u64 {
+    /// Adds to each vertex the hashes of its rows, where there are `N` classes: channel axes by position,
+    /// weights in any order. Colours are well mixed already, so that one multiplication for each is
+    /// enough.
+    fn gather<const N: usize>(&self, colours: &[u64], sums: &mut [u64]) {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let colour = |class: usize| colours[class][row.vertices[class] as usize];
-        let start = (u64::from(row.label) << 32 | u64::from(row.count)).wrapping_mul(ODD);
-        let channels = (0..self.channels).fold(start, |hash, class| (hash.rotate_left(23) ^ colour(class)).wrapping_mul(ODD));
-        let weights = (self.channels..self.sizes.len()).fold(0u64, |sum, class| sum.wrapping_add(colour(class)));
-        mix(channels ^ weights.rotate_left(31))
-    }
-
-    fn summary(&self, colours: &[Vec<u64>]) -> u64 {
-        let rows = self.rows.iter().fold(0u64, |sum, row| sum.wrapping_add(mix(self.row_hash(row, colours))));
-        mix(rows ^ mix(self.sizes.len() as u64))
-    }
-}
-
-/// For each position of a tensor, two axes exchanged or not: its positions on the channel axes, and
-/// its place on the others.
-fn places(shape: &[usize], channels: &[usize], exchange: Option<(usize, usize)>) -> Vec<(SmallVec<[u16; 2]>, u32)> {
-    let volume: usize = shape.iter().product();
-    let place = |flat: usize| {
-        let mut at = unflattened(flat, shape);
-        if let Some((a, b)) = exchange {
-            at.swap(a, b);
+        let mut first = [0; N];
+        for class in 1..N.min(self.sizes.len()) {
+            first[class] = first[class - 1] + self.sizes[class - 1];
         }
-        let others = (0..at.len()).filter(|axis| !channels.contains(axis));
-        let place = others.fold(0, |place, axis| place * shape[axis] + at[axis]);
-        (channels.iter().map(|axis| at[*axis] as u16).collect(), place as u32)
-    };
-    (0..volume).map(place).collect()
+        for row in &self.rows {
+            let at: [usize; N] = std::array::from_fn(|class| first[class] + usize::from(row.vertices[class]));
+            let mut hash = (u64::from(row.label) << 32 | u64::from(row.count)).wrapping_mul(ODD);
+            let mut weights = 0u64;
+            for (class, at) in at.iter().enumerate() {
+                if class < self.channels {
+                    hash = (hash.rotate_left(23) ^ colours[*at]).wrapping_mul(ODD);
+                } else {
+                    weights = weights.wrapping_add(colours[*at]);
+                }
+            }
+            let hash = mix(hash ^ weights.rotate_left(31));
+            for at in at {
+                sums[at] = sums[at].wrapping_add(hash);
+            }
+        }
+    }
+
+    /// A hash of how many vertices have which colour.
+    fn summary(&self, colours: &[u64]) -> u64 {
+        let met = colours.iter().filter(|colour| **colour != 0);
+        mix(met.fold(0u64, |sum, colour| sum.wrapping_add(mix(*colour))) ^ mix(self.sizes.len() as u64))
+    }
 }
 
-/// Two axes that input and output share.
+/// The positions of a tensor: on its channel axes, and on the others.
+struct Places {
+    /// Number and size of each channel axis.
+    channels: SmallVec<[(usize, usize); 2]>,
+    /// Sizes of the other axes.
+    shape: Vec<usize>,
+    /// For each position, that on every channel axis, and the place on the others, row by row.
+    at: Vec<(SmallVec<[u16; 2]>, u32)>,
+}
+
+impl Places {
+    fn of(shape: &[usize], axes: &[crate::spec::Axis]) -> Places {
+        let channels: SmallVec<[(usize, usize); 2]> =
+            (0..axes.len()).filter(|axis| axes[*axis].unordered).map(|axis| (axis, shape[axis])).collect();
+        let others: Vec<usize> = (0..axes.len()).filter(|axis| !axes[*axis].unordered).collect();
+        let place = |flat: usize| {
+            let at = unflattened(flat, shape);
+            let place = others.iter().fold(0, |place, axis| place * shape[*axis] + at[*axis]);
+            (channels.iter().map(|(axis, _)| at[*axis] as u16).collect(), place as u32)
+        };
+        let at = (0..shape.iter().product()).map(place).collect();
+        Places { at, shape: others.iter().map(|axis| shape[*axis]).collect(), channels }
+    }
+
+    /// How many places there are.
+    fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// Two axes that input and output share, by their numbers among those that are no channels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     input: (usize, usize),
@@ -304,37 +359,36 @@ pub(crate) fn exchanges(spec: &Spec) -> Vec<Exchange> {
         let ordered: Vec<usize> = (0..axes.len()).filter(|axis| !axes[*axis].unordered).collect();
         let mut pairs = Vec::new();
         for (i, a) in ordered.iter().enumerate() {
-            pairs.extend(ordered[i + 1..].iter().filter(|b| axes[*a].size == axes[**b].size).map(|b| (*a, *b)));
+            let alike = (i + 1..ordered.len()).filter(|j| axes[*a].size == axes[ordered[*j]].size);
+            pairs.extend(alike.map(|j| ((i, j), axes[*a].size)));
         }
         pairs
     };
     let inputs = pairs(&spec.input);
-    let fits = |input: (usize, usize), output: (usize, usize)| spec.input[input.0].size == spec.output[output.0].size;
-    inputs
-        .into_iter()
-        .filter_map(|input| pairs(&spec.output).into_iter().find(|output| fits(input, *output)).map(|output| Exchange { input, output }))
-        .collect()
+    let exchange =
+        |(input, size)| pairs(&spec.output).into_iter().find(|(_, other)| *other == size).map(|(output, _)| Exchange { input, output });
+    inputs.into_iter().filter_map(exchange).collect()
 }
 
 impl Key {
     /// The key of an operator; `None` if a size of it is no whole number at the small bindings, or it
     /// has too many terms there.
     pub fn of(operator: &Operator, bindings: &Bindings, coordinates: &Coordinates<'_>) -> Option<Key> {
-        let at = |k: usize, exchange| Incidence::at(operator, &bindings.layers[k], exchange, coordinates);
-        let mut variants = Vec::new();
-        for exchange in std::iter::once(None).chain(exchanges(coordinates.spec).into_iter().map(Some)) {
-            let incidence = at(0, exchange)?;
-            let (hash, colours) = incidence.hash();
-            variants.push((hash, exchange, incidence, colours));
+        let at = |k: usize| Incidence::at(operator, &bindings.layers[k], coordinates);
+        let (first, second) = (at(0)?, at(1)?);
+        // The same exchange at both bindings; which one, a first look decides where it can.
+        let mut looks = vec![(first.hash(LOOK).0, first.clone(), None)];
+        for exchange in exchanges(coordinates.spec) {
+            let exchanged = first.exchanged(exchange);
+            looks.push((exchanged.hash(LOOK).0, exchanged, Some(exchange)));
         }
-        // The same exchange at both bindings; which one, the first decides where it can.
-        let least = variants.iter().map(|variant| variant.0).min()?;
-        let keys = variants
-            .iter()
-            .filter(|variant| variant.0 == least)
-            .map(|(hash, exchange, incidence, colours)| Some([incidence.thorough(*hash, colours), at(1, *exchange)?.hash().0]));
-        let keys = keys.collect::<Option<Vec<[u64; 2]>>>()?.into_iter().min()?;
-        Some(Key(u128::from(keys[0]) << 64 | u128::from(keys[1])))
+        let least = looks.iter().map(|look| look.0).min()?;
+        let keys = looks.iter().filter(|look| look.0 == least).map(|(_, first, exchange)| {
+            let (hash, colours) = first.hash(ROUNDS);
+            let second = exchange.map_or_else(|| second.hash(ROUNDS), |exchange| second.exchanged(exchange).hash(ROUNDS));
+            u128::from(first.thorough(hash, &colours)) << 64 | u128::from(second.0)
+        });
+        keys.min().map(Key)
     }
 }
 

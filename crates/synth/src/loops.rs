@@ -33,8 +33,18 @@ pub struct Loops {
     pub weights: Vec<Vec<usize>>,
     sums: Vec<usize>,
     indices: Vec<Index>,
-    input_at: Vec<usize>,
-    weights_at: Vec<Vec<usize>>,
+    /// What is known once the output's position is, and then once each sum's is, outermost first.
+    levels: Vec<Level>,
+}
+
+/// What one more loop settles.
+#[derive(Clone, Debug, Default)]
+struct Level {
+    /// Indices, each after those that it is a function of.
+    indices: Vec<usize>,
+    /// Of the input, then of each weight, the axes whose positions these are: index and distance between
+    /// neighbours.
+    reads: Vec<Vec<(usize, usize)>>,
 }
 
 /// One term: positions in row-major order.
@@ -82,16 +92,14 @@ impl Loops {
             })
             .collect::<Option<Vec<Index>>>()?;
         let sizes = |coords: &[Coord]| coords.iter().map(|coord| size(*coord)).collect::<Option<Vec<usize>>>();
-        let positions = |coords: &[Coord]| coords.iter().map(|coord| at(*coord)).collect::<Vec<usize>>();
-        Some(Loops {
-            output: sizes(&coordinates.outputs().collect::<Vec<_>>())?,
-            input: sizes(&operator.input)?,
-            weights: operator.weights.iter().map(|weight| sizes(weight)).collect::<Option<_>>()?,
-            sums: sizes(&operator.sums)?,
-            indices,
-            input_at: positions(&operator.input),
-            weights_at: operator.weights.iter().map(|weight| positions(weight)).collect(),
-        })
+        let input = sizes(&operator.input)?;
+        let weights: Vec<Vec<usize>> = operator.weights.iter().map(|weight| sizes(weight)).collect::<Option<_>>()?;
+        let sums = sizes(&operator.sums)?;
+        let reads = std::iter::once((&operator.input[..], &input[..]))
+            .chain(operator.weights.iter().map(|w| &w[..]).zip(weights.iter().map(|w| &w[..])));
+        let reads = reads.map(|(coords, shape)| coords.iter().map(|coord| at(*coord)).zip(strides(shape)).collect());
+        let levels = levels(&indices, sums.len(), &reads.collect::<Vec<_>>());
+        Some(Loops { output: sizes(&coordinates.outputs().collect::<Vec<_>>())?, input, weights, sums, indices, levels })
     }
 
     /// How many terms there are, those that windows leave out included.
@@ -111,49 +119,12 @@ impl Loops {
 
     /// The same, of some outputs only.
     pub fn terms_from(&self, outputs: std::ops::Range<usize>, each: &mut dyn FnMut(Term<'_>)) {
-        let mut values = vec![0usize; self.indices.len()];
-        let mut weights = vec![0usize; self.weights.len()];
+        let mut nest = Nest { loops: self, values: vec![0; self.indices.len()], sums: vec![0; self.sums.len()], each };
+        let mut reads = vec![0; (self.weights.len() + 1) * (self.levels.len() + 1)];
         for y in outputs {
             let output = unflattened(y, &self.output);
-            let mut sums = vec![0usize; self.sums.len()];
-            'terms: loop {
-                if self.evaluate(&output, &sums, &mut values) {
-                    let flat = |at: &[usize], shape: &[usize]| at.iter().zip(shape).fold(0, |flat, (at, size)| flat * size + values[*at]);
-                    for (w, weight) in weights.iter_mut().enumerate() {
-                        *weight = flat(&self.weights_at[w], &self.weights[w]);
-                    }
-                    each(Term { output: y, input: flat(&self.input_at, &self.input), weights: &weights });
-                }
-                for k in (0..sums.len()).rev() {
-                    sums[k] += 1;
-                    if sums[k] < self.sums[k] {
-                        continue 'terms;
-                    }
-                    sums[k] = 0;
-                }
-                break;
-            }
+            nest.run(0, y, &output, &mut reads);
         }
-    }
-
-    /// All coordinates of one term; whether no window leaves its axis.
-    fn evaluate(&self, output: &[usize], sums: &[usize], values: &mut [usize]) -> bool {
-        for (at, index) in self.indices.iter().enumerate() {
-            values[at] = match *index {
-                Index::Output(axis) => output[axis],
-                Index::Sum(k) => sums[k],
-                Index::Split(a, b, size) => values[a] * size + values[b],
-                Index::Quotient(a, block) => values[a] / block,
-                Index::Remainder(a, block) => values[a] % block,
-                Index::Shift(a, size) => (values[a] + 1) % size,
-                Index::Stride(a, stride) => values[a] * stride,
-                Index::Unfold(a, b, half, size) => match (values[a] + values[b]).checked_sub(half) {
-                    Some(position) if position < size => position,
-                    _ => return false,
-                },
-            };
-        }
-        true
     }
 
     /// The output for an input and weights, by definition: every term, one by one.
@@ -171,6 +142,91 @@ impl Loops {
         });
         output
     }
+}
+
+/// The loops, as they run.
+struct Nest<'l, 'e> {
+    loops: &'l Loops,
+    values: Vec<usize>,
+    sums: Vec<usize>,
+    each: &'e mut dyn FnMut(Term<'_>),
+}
+
+impl Nest<'_, '_> {
+    /// Runs the loops from a level on. `reads` begins with what is read so far, and has room for what
+    /// each further level makes of it.
+    fn run(&mut self, level: usize, y: usize, output: &[usize], reads: &mut [usize]) {
+        let loops = self.loops;
+        let here = &loops.levels[level];
+        // Where a window leaves its axis, there is no term.
+        for at in &here.indices {
+            match loops.indices[*at].value(output, &self.sums, &self.values) {
+                Some(value) => self.values[*at] = value,
+                None => return,
+            }
+        }
+        let (so_far, rest) = reads.split_at_mut(here.reads.len());
+        for (tensor, axes) in here.reads.iter().enumerate() {
+            rest[tensor] = axes.iter().fold(so_far[tensor], |flat, (at, stride)| flat + self.values[*at] * stride);
+        }
+        match loops.sums.get(level) {
+            None => (self.each)(Term { output: y, input: rest[0], weights: &rest[1..here.reads.len()] }),
+            Some(size) => {
+                for position in 0..*size {
+                    self.sums[level] = position;
+                    self.run(level + 1, y, output, rest);
+                }
+            }
+        }
+    }
+}
+
+impl Index {
+    /// Its value, from those that it is a function of; `None` where a window leaves its axis.
+    fn value(self, output: &[usize], sums: &[usize], values: &[usize]) -> Option<usize> {
+        Some(match self {
+            Index::Output(axis) => output[axis],
+            Index::Sum(k) => sums[k],
+            Index::Split(a, b, size) => values[a] * size + values[b],
+            Index::Quotient(a, block) => values[a] / block,
+            Index::Remainder(a, block) => values[a] % block,
+            Index::Shift(a, size) => (values[a] + 1) % size,
+            Index::Stride(a, stride) => values[a] * stride,
+            Index::Unfold(a, b, half, size) => return (values[a] + values[b]).checked_sub(half).filter(|position| *position < size),
+        })
+    }
+}
+
+/// Which loop settles each index, and so what is read. `reads` has the axes of the input and of each
+/// weight.
+fn levels(indices: &[Index], sums: usize, reads: &[Vec<(usize, usize)>]) -> Vec<Level> {
+    let mut levels = vec![Level { indices: vec![], reads: vec![vec![]; reads.len()] }; sums + 1];
+    let mut settled: Vec<usize> = Vec::with_capacity(indices.len());
+    for (at, index) in indices.iter().enumerate() {
+        let level = match *index {
+            Index::Output(_) => 0,
+            Index::Sum(k) => k + 1,
+            Index::Split(a, b, _) | Index::Unfold(a, b, ..) => settled[a].max(settled[b]),
+            Index::Quotient(a, _) | Index::Remainder(a, _) | Index::Shift(a, _) | Index::Stride(a, _) => settled[a],
+        };
+        settled.push(level);
+        levels[level].indices.push(at);
+    }
+    for (tensor, axes) in reads.iter().enumerate() {
+        for (at, stride) in axes {
+            levels[settled[*at]].reads[tensor].push((*at, *stride));
+        }
+    }
+    levels
+}
+
+/// Distances between neighbours on each axis, row by row.
+fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
 }
 
 /// The position on each axis of an element, counted row by row.

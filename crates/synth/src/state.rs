@@ -132,6 +132,14 @@ impl State {
     }
 }
 
+impl State {
+    /// How many steps made this, of which these are the views.
+    pub fn steps(&self, counts: &Counts) -> usize {
+        let Counts { merges, splits, shifts, strides, unfolds, expands } = counts;
+        self.sums.len() + self.weights.len() + merges + splits + shifts + strides + unfolds + expands
+    }
+}
+
 /// How often each kind of view stands in an operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]

@@ -1,15 +1,33 @@
-//! Operators as modules of PyTorch.
+//! Operators as source of PyTorch.
 
 use std::fmt::Write;
 
 use regraft_ir::{Graph, NodeId, Op, ValueId};
 use rustc_hash::FxHashMap;
 
-/// Source of a module that computes the graph of an operator: its input is the module's, its weights
-/// are parameters. The batch, the first axis, may have any size.
+/// Source of a file with a module for each graph of an operator: the formula as `FORMULA`, and as
+/// `LAYERS` the modules by the shapes, without the batch, of what they read and make.
 ///
-/// `None` if the graph has an operator or a size that [`graph`](crate::graph) does not write.
-pub fn module(graph: &Graph, name: &str) -> Option<String> {
+/// A module's input is its graph's first, its weights are parameters. The batch, the first axis, may
+/// have any size. `None` if a graph has an operator or a size that [`graph`](crate::graph) does not
+/// write.
+pub fn source(formula: &str, graphs: &[Graph]) -> Option<String> {
+    let mut text = String::from("import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n");
+    let _ = writeln!(text, "FORMULA = \"{formula}\"");
+    let mut layers = String::from("\n\nLAYERS = {\n");
+    for (at, graph) in graphs.iter().enumerate() {
+        let name = format!("Layer{}", at + 1);
+        text.push_str("\n\n");
+        text.push_str(&module(graph, &name)?);
+        let shape = |value| Some(tuple(&graph.ty(value)?.known_shape()?[1..]));
+        let (input, output) = (shape(graph.inputs().first()?.out())?, shape(graph.outputs().first()?.value)?);
+        let _ = writeln!(layers, "    ({input}, {output}): {name},");
+    }
+    Some(text + &layers + "}\n")
+}
+
+/// A class that computes a graph.
+fn module(graph: &Graph, name: &str) -> Option<String> {
     let mut names: FxHashMap<ValueId, String> = FxHashMap::default();
     let (mut parameters, mut lines) = (String::new(), String::new());
     for (at, input) in graph.inputs().iter().enumerate() {
@@ -33,13 +51,17 @@ pub fn module(graph: &Graph, name: &str) -> Option<String> {
     }
     let result = names.get(&graph.outputs().first()?.value)?;
     Some(format!(
-        "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\nclass {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n{parameters}        \
+        "class {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n{parameters}        \
          for weight in self.parameters():\n            nn.init.trunc_normal_(weight, std=0.1)\n\n    def forward(self, x):\n{lines}        return {result}\n"
     ))
 }
 
 fn list(sizes: &[i64]) -> String {
     sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn tuple(sizes: &[i64]) -> String {
+    format!("({}{})", list(sizes), if sizes.len() == 1 { "," } else { "" })
 }
 
 /// One operator as an expression.

@@ -265,23 +265,25 @@ impl Judged<'_, '_> {
     }
 }
 
-/// Writes what is on the front: for each operator its formula, a model for each layer, a module of
-/// PyTorch and an expression of TVM for the first.
+/// Writes what is on the front: for each operator its formula, a model and a module of PyTorch for each
+/// layer, and an expression of TVM for the first.
 fn emit(folder: &Path, points: &[(Operated, Found)], explorer: &Explorer<'_>) -> Result<(), Failure> {
     let coordinates = &explorer.coordinates;
     for (at, (operated, found)) in points.iter().enumerate() {
         let file = |suffix: &str| folder.join(format!("operator-{:02}{suffix}", at + 1));
         crate::file::write_atomic(&file(".txt"), format!("{}\n", operated.formula).as_bytes())?;
+        let mut graphs = Vec::new();
         for (layer, sizes) in explorer.spec().layers.iter().enumerate() {
             let model = crate::synthesize::kernel::standing_alone(found, sizes, coordinates)?;
             crate::file::write_atomic(&file(&format!("-layer-{}.onnx", layer + 1)), &model)?;
+            let dims = regraft_synth::Dims::of(sizes);
+            let graph = regraft_synth::graph(&found.operator, &found.plan, regraft_synth::Spelling::Convolution, &dims, coordinates);
+            graphs.push(graph.map_err(Failure::new)?);
+        }
+        if let Some(source) = torch::source(&operated.formula, &graphs) {
+            crate::file::write_atomic(&file(".py"), source.as_bytes())?;
         }
         let first = &explorer.spec().layers[0];
-        let dims = regraft_synth::Dims::of(first);
-        let graph = regraft_synth::graph(&found.operator, &found.plan, regraft_synth::Spelling::Convolution, &dims, coordinates);
-        if let Some(module) = torch::module(&graph.map_err(Failure::new)?, "Operator") {
-            crate::file::write_atomic(&file(".py"), module.as_bytes())?;
-        }
         if let Some(expression) = tvm::expression(&found.operator, &found.plan, first, coordinates) {
             crate::file::write_atomic(&file("-tvm.py"), expression.as_bytes())?;
         }
