@@ -73,6 +73,12 @@ A file of jobs:
   shards = 16                                      # a task each, and one that merges them
   memory = \"2G\"
 
+  [[synthesize]]
+  layers = \"resnet-18-layer\"                       # a preset, or a file with a specification
+  operators = 32                                   # to draw, time and train in each round
+  tasks = 8                                        # that share them
+  rounds = 3                                       # each draws with what the one before found out
+
 Examples:
   regraft farm jobs.toml
   regraft farm jobs.toml --ray auto

@@ -7,7 +7,9 @@ use std::time::Duration;
 use regraft::error::Failure;
 use regraft::file::check_apart;
 use regraft::render::{count, lines, plain_table, seconds};
-use regraft::synthesize::{Judge, KindReport, Operated, Point, Report, Request, SearchReport, SearchRequest, search, synthesize};
+use regraft::synthesize::{
+    KindReport, Operated, Point, Report, Request, SearchReport, SearchRequest, Trained, Trainer, draw, join, judge, search, synthesize,
+};
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape, show_ns};
 
 use regraft_synth::{Spec, presets};
@@ -31,8 +33,8 @@ pub struct Args {
     /// ONNX model
     #[arg(value_name = "MODEL", required_unless_present_any = ["preset", "spec"], conflicts_with_all = ["preset", "spec"])]
     model: Option<PathBuf>,
-    /// Where the result goes
-    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["preset", "spec"], conflicts_with_all = ["preset", "spec"])]
+    /// Where the result goes; with --draw, the formulas
+    #[arg(short, long, value_name = "OUT", required_unless_present_any = ["preset", "spec"])]
     output: Option<PathBuf>,
     /// Layers of a known network: resnet-18-layer, resnet-34-layer, densenet-121-layer,
     /// efficientnet-v2-s-layer, gpt-2-qkv, vit-linear
@@ -47,6 +49,21 @@ pub struct Args {
     /// A database of what was trained, which is not trained again
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     store: Option<PathBuf>,
+    /// Only draw so many operators, and write their formulas to -o: a piece of a search on many machines
+    #[arg(long, value_name = "N", conflicts_with_all = ["model", "emit", "store", "report", "json"])]
+    draw: Option<usize>,
+    /// With --draw: reports of what was judged before, which the search learns from
+    #[arg(long, value_name = "REPORT", requires = "draw", num_args = 1..)]
+    known: Vec<PathBuf>,
+    /// Judge the operators of this file, a formula a line, instead of a search
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "draw"])]
+    operators: Option<PathBuf>,
+    /// With --operators: of N parts this one
+    #[arg(long, value_name = "K/N", requires = "operators", value_parser = parse_part)]
+    part: Option<(usize, usize)>,
+    /// Join these reports instead of a search
+    #[arg(long, value_name = "REPORT", conflicts_with_all = ["model", "draw", "operators"], num_args = 1..)]
+    join: Vec<PathBuf>,
     /// The most by which outputs may be off, relative to their size: 1%, 0.01
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
     max_error: f64,
@@ -95,11 +112,21 @@ fn parse_share(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("`{text}` is not between 0 and 100%")) }
 }
 
+/// `3/8`.
+fn parse_part(text: &str) -> Result<(usize, usize), String> {
+    let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    numbers.filter(|(number, of)| (1..=*of).contains(number)).ok_or_else(|| format!("`{text}` is no part: 3/8"))
+}
+
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     console.catch("measuring what was found so far");
     match (&args.model, &args.output) {
         (Some(model), Some(output)) => approximated(args, model, output, console),
+        (None, Some(output)) if args.draw.is_none() => {
+            let failure = Failure::new(format!("{}: a search without a model has no result", output.display()));
+            Err(failure.hint("--emit FOLDER writes what it finds, --report FILE what it measured"))
+        }
         _ => searched(args, console),
     }
 }
@@ -209,16 +236,23 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
         emit: args.emit.clone(),
         runtime_library: args.runtime_library.clone(),
     };
-    let mut trainer = Trainer::find(args.store.clone());
+    if let Some(count) = args.draw {
+        return drawn(args, &request, count, console);
+    }
+    let mut trainer = Program::find(args.store.clone());
     let report = {
         let mut progress = Progress::new(console);
-        search(&request, &mut trainer, &mut progress)?
+        match (&args.operators, args.join.is_empty()) {
+            (Some(path), _) => judge(&request, &part(&formulas(path)?, args.part), &mut trainer, &mut progress)?,
+            (None, false) => join(&request.spec, reports(&args.join)?, request.emit.as_deref())?,
+            (None, true) => search(&request, &mut trainer, &mut progress)?,
+        }
     };
     if let Some(path) = &args.report {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::new)?;
         regraft::file::write_atomic(path, format!("{text}\n").as_bytes())?;
     }
-    if trainer.program.is_none() {
+    if trainer.program.is_none() && args.join.is_empty() {
         console.warn("operators were not trained: build the trainer (cargo build --release -p regraft-train), which is looked for beside this program, or name it in REGRAFT_TRAINER");
     }
     if args.json {
@@ -226,11 +260,46 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
     } else {
         console.print(&front_of(&report, console))?;
     }
-    Ok(match (console.interrupted(), report.front.is_empty()) {
+    Ok(match (console.interrupted(), report.front.is_empty() && args.operators.is_none()) {
         (true, _) => Exit::Interrupted,
         (false, false) => Exit::Done,
         (false, true) => Exit::Unmet,
     })
+}
+
+/// `--draw`: formulas, one a line.
+fn drawn(args: &Args, request: &SearchRequest, count: usize, console: &Console) -> Result<Exit, Failure> {
+    let Some(output) = &args.output else {
+        return Err(Failure::new("--draw lacks a file for the formulas").hint("-o operators.txt"));
+    };
+    let drawn = {
+        let mut progress = Progress::new(console);
+        draw(&request.spec, count, request.seed, &reports(&args.known)?, &mut progress)?
+    };
+    regraft::file::write_atomic(output, (drawn.join("\n") + "\n").as_bytes())?;
+    console.print(&format!("verdict: {} drawn · {}", self::count(drawn.len(), "operator"), output.display()))?;
+    Ok(if console.interrupted() { Exit::Interrupted } else { Exit::Done })
+}
+
+/// The formulas of a file, one a line.
+fn formulas(path: &Path) -> Result<Vec<String>, Failure> {
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::new(format!("{}: {e}", path.display())).hint("--operators names a file"))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+/// Every so manieth of them.
+fn part(formulas: &[String], part: Option<(usize, usize)>) -> Vec<String> {
+    let (number, of) = part.unwrap_or((1, 1));
+    formulas.iter().skip(number - 1).step_by(of).cloned().collect()
+}
+
+fn reports(paths: &[PathBuf]) -> Result<Vec<SearchReport>, Failure> {
+    let read = |path: &PathBuf| {
+        let place = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display())).hint("name what --report wrote");
+        serde_json::from_slice(&std::fs::read(path).map_err(|e| place(&e))?).map_err(|e| place(&e))
+    };
+    paths.iter().map(read).collect()
 }
 
 fn specification(args: &Args) -> Result<Spec, Failure> {
@@ -249,8 +318,10 @@ fn specification(args: &Args) -> Result<Spec, Failure> {
 }
 
 fn front_of(report: &SearchReport, console: &Console) -> String {
-    let (known, found) = report.judged;
-    let tried = format!("{} known operators and {found} found ones are faster than the layer, {} are not", known, report.slower);
+    let faster = report.timed.iter().filter(|operated| operated.is_faster());
+    let (known, found): (Vec<_>, Vec<_>) = faster.partition(|operated| operated.known);
+    let slower = report.timed.len() - known.len() - found.len();
+    let tried = format!("{} known operators and {} found ones are faster than the layer, {slower} are not", known.len(), found.len());
     let verdict = format!(
         "verdict: {} on the front of time, weights and accuracy · {}",
         count(report.front.len(), "operator"),
@@ -261,7 +332,7 @@ fn front_of(report: &SearchReport, console: &Console) -> String {
     }
     let mut table = plain_table(&["speed-up", "accuracy", "multiplications", "weights", "operator"], &[0, 1, 2, 3]);
     let row = |operated: &Operated, what: String| {
-        let accuracy = operated.accuracy.map_or("-".into(), |accuracy| format!("{:.1} %", 100.0 * accuracy));
+        let accuracy = operated.trained.map_or("-".into(), |trained| format!("{:.1} %", 100.0 * trained.accuracy));
         [format!("{:.2}x", operated.faster), accuracy, percent(operated.macs), percent(operated.parameters), what]
     };
     table.add_row(row(&report.dense, format!("the layer: {}", report.dense.formula)));
@@ -273,7 +344,7 @@ fn front_of(report: &SearchReport, console: &Console) -> String {
 }
 
 /// The program that trains small networks with operators in them.
-struct Trainer {
+struct Program {
     program: Option<PathBuf>,
     store: Option<PathBuf>,
 }
@@ -282,23 +353,23 @@ struct Trainer {
 const TRAINER: &str = "regraft-train";
 const NAMES_TRAINER: &str = "REGRAFT_TRAINER";
 
-impl Trainer {
+impl Program {
     /// The one that the environment names (none, if it names nothing), or else the one beside this
     /// program, or in the path.
-    fn find(store: Option<PathBuf>) -> Trainer {
+    fn find(store: Option<PathBuf>) -> Program {
         if let Some(named) = std::env::var_os(NAMES_TRAINER) {
-            return Trainer { program: Some(PathBuf::from(named)).filter(|path| !path.as_os_str().is_empty()), store };
+            return Program { program: Some(PathBuf::from(named)).filter(|path| !path.as_os_str().is_empty()), store };
         }
         let name = format!("{TRAINER}{}", std::env::consts::EXE_SUFFIX);
         let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
         let path = std::env::var_os("PATH").unwrap_or_default();
         let paths = std::env::split_paths(&path).map(|folder| folder.join(&name));
-        Trainer { program: here.into_iter().chain(paths).find(|path| path.is_file()), store }
+        Program { program: here.into_iter().chain(paths).find(|path| path.is_file()), store }
     }
 }
 
-impl Judge for Trainer {
-    fn judge(&mut self, formulas: &[String]) -> Result<Vec<Option<f64>>, Failure> {
+impl Trainer for Program {
+    fn train(&mut self, formulas: &[String]) -> Result<Vec<Option<Trained>>, Failure> {
         let Some(program) = &self.program else { return Ok(vec![None; formulas.len()]) };
         let mut command = std::process::Command::new(program);
         command.arg("--json").args(self.store.iter().flat_map(|store| [OsStr::new("--store"), store.as_os_str()])).args(formulas);
@@ -306,11 +377,12 @@ impl Judge for Trainer {
         #[derive(serde::Deserialize)]
         struct Run {
             formula: String,
-            accuracy: f64,
+            #[serde(flatten)]
+            trained: Trained,
         }
         // An operator that does not fit the small network's layers is not trained.
         let runs: Vec<Run> = String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        Ok(formulas.iter().map(|formula| runs.iter().find(|run| run.formula == *formula).map(|run| run.accuracy)).collect())
+        Ok(formulas.iter().map(|formula| runs.iter().find(|run| run.formula == *formula).map(|run| run.trained)).collect())
     }
 }
 

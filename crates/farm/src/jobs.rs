@@ -30,6 +30,8 @@ pub struct Jobs {
     bench: Vec<Bench>,
     #[serde(default)]
     generate: Vec<Generate>,
+    #[serde(default)]
+    synthesize: Vec<Synthesize>,
 }
 
 /// One text or several.
@@ -132,6 +134,25 @@ struct Generate {
     common: Common,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+struct Synthesize {
+    /// A preset, or a file with a specification.
+    layers: String,
+    /// Operators to judge in each round.
+    operators: u32,
+    /// Tasks that share those of a round.
+    tasks: u32,
+    /// Rounds; each draws operators with what the one before found out.
+    #[serde(default = "one")]
+    rounds: u32,
+    #[serde(flatten)]
+    common: Common,
+}
+
+fn one() -> u32 {
+    1
+}
+
 impl Jobs {
     /// Reads a file of jobs.
     ///
@@ -182,8 +203,11 @@ impl Jobs {
         self.optimize.iter().try_for_each(|job| plan.optimize(job))?;
         self.bench.iter().try_for_each(|job| plan.bench(job))?;
         self.generate.iter().try_for_each(|job| plan.generate(job))?;
+        self.synthesize.iter().try_for_each(|job| plan.synthesize(job))?;
         if plan.tasks.is_empty() {
-            return Err(Failure::new("the file of jobs has none").hint("add a table [[optimize]], [[bench]] or [[generate]]"));
+            return Err(
+                Failure::new("the file of jobs has none").hint("add a table [[optimize]], [[bench]], [[generate]] or [[synthesize]]")
+            );
         }
         let mut seen = std::collections::BTreeSet::new();
         plan.tasks.retain(|task| seen.insert(task.id.clone()));
@@ -197,7 +221,12 @@ impl Jobs {
         let optimize = self.optimize.iter().map(|job| ("optimize", &job.common));
         let bench = self.bench.iter().map(|job| ("bench", &job.common));
         let generate = self.generate.iter().map(|job| ("generate", &job.common));
-        let unknown = optimize.chain(bench).chain(generate).find_map(|(table, common)| Some((table, common.unknown.keys().next()?)));
+        let synthesize = self.synthesize.iter().map(|job| ("synthesize", &job.common));
+        let unknown = optimize
+            .chain(bench)
+            .chain(generate)
+            .chain(synthesize)
+            .find_map(|(table, common)| Some((table, common.unknown.keys().next()?)));
         unknown.map_or(Ok(()), |(table, key)| {
             Err(Failure::new(format!("[[{table}]] has no key `{key}`")).hint("`regraft farm --help` shows what a file of jobs may say"))
         })
@@ -310,9 +339,7 @@ impl Plan<'_> {
                 arguments.extend(options.clone());
                 arguments
             });
-            if let Some(task) = self.tasks.last_mut() {
-                task.needs = vec![values.clone()];
-            }
+            self.needs(vec![values.clone()]);
             parts.push(id);
         }
         let files: Vec<String> = parts.iter().map(|id| format!("{}/{id}/part", self.farm.results())).collect();
@@ -326,10 +353,81 @@ impl Plan<'_> {
             arguments.extend(files.clone());
             arguments
         });
-        if let Some(merge) = self.tasks.last_mut() {
-            merge.needs = parts;
+        self.needs(parts);
+        Ok(())
+    }
+
+    fn synthesize(&mut self, job: &Synthesize) -> Result<(), Failure> {
+        if !(1..=job.operators).contains(&job.tasks) || job.rounds == 0 {
+            let cause =
+                format!("{} operators in {} tasks, {} rounds: there are none, or fewer than tasks", job.operators, job.tasks, job.rounds);
+            return Err(Failure::new(cause).hint("`operators` are judged in each round, in `tasks` equal parts"));
+        }
+        if job.common.budget.is_some() {
+            return Err(Failure::new("[[synthesize]] has no budget").hint("`operators` and `rounds` say how much is done"));
+        }
+        // A preset has no file.
+        let is_file = self.farm.base().join(&job.layers).is_file();
+        let named: Vec<&String> = if is_file { vec![&job.layers] } else { Vec::new() };
+        let inputs = self.inputs(&named, &job.common)?;
+        let layers = if is_file { format!("--spec={}", job.layers) } else { format!("--preset={}", job.layers) };
+        let [threads] = threads(&job.common)?[..] else {
+            return Err(Failure::new("[[synthesize]] has several numbers of threads").hint("give one"));
+        };
+        let options = job.common.options.list();
+        let subject = stem(&job.layers);
+        let labels = |sizes: String| Labels { subject: subject.clone(), sizes, threads, target: String::new() };
+        let made = |id: &String, file: &str, farm: &Farm| format!("{}/{id}/{file}", farm.results());
+        let made_input = |path: &String| Input { path: path.clone(), digest: String::new() };
+        let mut before: Option<String> = None;
+        for round in 1..=job.rounds {
+            let known: Vec<String> = before.iter().map(|id| made(id, "front.json", self.farm)).collect();
+            let mut reads = inputs.clone();
+            reads.extend(known.iter().map(made_input));
+            let draw = self.add(Kind::Draw, labels(format!("round {round}")), &job.common, reads, Some("operators.txt".into()), |folder| {
+                let mut arguments = vec!["synthesize".into(), layers.clone(), format!("--draw={}", job.operators)];
+                arguments.extend([format!("--seed={round}"), format!("--output={folder}/operators.txt")]);
+                arguments.extend(known.iter().map(|path| format!("--known={path}")));
+                arguments
+            });
+            self.needs(before.iter().cloned().collect());
+            let drawn = made(&draw, "operators.txt", self.farm);
+            let mut reads = inputs.clone();
+            reads.push(made_input(&drawn));
+            let mut parts = Vec::new();
+            for part in 1..=job.tasks {
+                let labels = labels(format!("round {round} {part}/{}", job.tasks));
+                parts.push(self.add(Kind::Judge, labels, &job.common, reads.clone(), Some("part.json".into()), |folder| {
+                    let mut arguments = vec!["synthesize".into(), layers.clone(), format!("--operators={drawn}")];
+                    arguments.extend([format!("--part={part}/{}", job.tasks), format!("--report={folder}/part.json")]);
+                    arguments.push(format!("--store={folder}/runs.db"));
+                    arguments.extend(threads.map(|threads| format!("--threads={threads}")));
+                    arguments.extend(options.iter().cloned());
+                    arguments
+                }));
+                self.needs(vec![draw.clone()]);
+            }
+            let mut joined: Vec<String> = parts.iter().map(|id| made(id, "part.json", self.farm)).collect();
+            joined.extend(known);
+            let mut reads = inputs.clone();
+            reads.extend(joined.iter().map(made_input));
+            let join = self.add(Kind::Join, labels(format!("round {round}")), &job.common, reads, Some("front.json".into()), |folder| {
+                let mut arguments = vec!["synthesize".into(), layers.clone(), format!("--report={folder}/front.json")];
+                arguments.push(format!("--emit={folder}/operators"));
+                arguments.extend(joined.iter().map(|path| format!("--join={path}")));
+                arguments
+            });
+            self.needs(parts.into_iter().chain(before.take()).collect());
+            before = Some(join);
         }
         Ok(())
+    }
+
+    /// Says what the task that was added last needs.
+    fn needs(&mut self, needs: Vec<String>) {
+        if let Some(task) = self.tasks.last_mut() {
+            task.needs = needs;
+        }
     }
 
     fn add(
@@ -341,7 +439,7 @@ impl Plan<'_> {
         output: Option<String>,
         arguments: impl Fn(&str) -> Vec<String>,
     ) -> String {
-        let is_timed = matches!(kind, Kind::Optimize | Kind::Bench) && !is_untimed(common);
+        let is_timed = matches!(kind, Kind::Optimize | Kind::Bench | Kind::Judge) && !is_untimed(common);
         let threads = labels.threads.map(usize::from);
         let cores = Need { cores: common.cores.or(if is_timed { threads } else { Some(threads.unwrap_or(1)) }), whole: is_timed };
         let version = env!("CARGO_PKG_VERSION").to_owned();

@@ -201,7 +201,7 @@ fn report(farm: &Farm, task: &Task, outcome: &Outcome) -> Option<Value> {
             serde_json::from_str(&text).ok()
         }
         Kind::Bench => serde_json::from_str::<Value>(&outcome.output).ok()?.pointer("/models/1").cloned(),
-        Kind::Values | Kind::Generate | Kind::Merge => None,
+        _ => None,
     }
 }
 

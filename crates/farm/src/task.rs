@@ -18,6 +18,12 @@ pub enum Kind {
     Generate,
     /// Merges what the shards found.
     Merge,
+    /// Draws operators for a layer.
+    Draw,
+    /// Times and trains some of them.
+    Judge,
+    /// Joins what was judged.
+    Join,
 }
 
 impl Kind {
@@ -29,6 +35,9 @@ impl Kind {
             Kind::Values => "values",
             Kind::Generate => "generate",
             Kind::Merge => "merge",
+            Kind::Draw => "draw",
+            Kind::Judge => "judge",
+            Kind::Join => "join",
         }
     }
 }

@@ -28,34 +28,33 @@ impl Default for Schedule {
     }
 }
 
-/// Trains operators from one seed; the last run of each, in their order. Runs that the store knows are
+/// Trains networks from one seed; the last run of each, in their order. Runs that the store knows are
 /// not repeated, unless a later milestone asks for the network itself. `go_on` is asked before each
 /// epoch; what was trained until then stays.
 ///
 /// # Errors
 ///
-/// If a formula is no operator of the specification, or the store cannot be used.
+/// If a network cannot be computed, or the store cannot be used.
 pub fn train(
-    formulas: &[String],
+    operators: &[(String, Network)],
     schedule: &Schedule,
     seed: u64,
     store: &Store,
-    coordinates: &mut Coordinates<'_>,
     each: &mut dyn FnMut(&Run),
     go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<Option<Run>>> {
-    let networks = formulas.iter().map(|formula| network(formula, schedule.batch, coordinates)).collect::<Result<Vec<Network>>>()?;
     let last = schedule.milestones.last().copied().unwrap_or(1);
-    let mut trainings: Vec<Option<Training<'_>>> = networks.iter().map(|_| None).collect();
-    let mut runs: Vec<Option<Run>> = vec![None; formulas.len()];
-    let mut alive: Vec<usize> = (0..formulas.len()).collect();
+    let mut trainings: Vec<Option<Training<'_>>> = operators.iter().map(|_| None).collect();
+    let mut runs: Vec<Option<Run>> = vec![None; operators.len()];
+    let mut alive: Vec<usize> = (0..operators.len()).collect();
     for milestone in &schedule.milestones {
         for &at in &alive {
-            if let Some(run) = store.get(&formulas[at], seed, last, *milestone)? {
+            let (formula, network) = &operators[at];
+            if let Some(run) = store.get(formula, seed, last, *milestone)? {
                 runs[at] = Some(run);
                 continue;
             }
-            let training = trainings[at].get_or_insert_with(|| Training::new(&networks[at], schedule.batch, last, schedule.task, seed));
+            let training = trainings[at].get_or_insert_with(|| Training::new(network, schedule.batch, last, schedule.task, seed));
             let start = Instant::now();
             while training.done() < *milestone {
                 if !go_on() {
@@ -63,7 +62,7 @@ pub fn train(
                 }
                 let progress = training.epoch()?;
                 let run = Run {
-                    formula: formulas[at].clone(),
+                    formula: formula.clone(),
                     seed,
                     planned: last,
                     epoch: progress.epoch,

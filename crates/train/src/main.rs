@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Parser;
 use regraft_synth::Coordinates;
-use regraft_train::halving::{Schedule, train};
+use regraft_train::halving::{Schedule, network, train};
 use regraft_train::{Store, Task, spec};
 
 /// Train small networks with operators in them, and print how accurate they become
@@ -41,6 +41,21 @@ fn main() -> Result<()> {
     let mut coordinates = Coordinates::new(&spec);
     let store = args.store.as_deref().map_or_else(Store::in_memory, Store::open)?;
     let schedule = Schedule { milestones: args.milestones, task: Task { noise: args.noise, ..Task::default() }, ..Schedule::default() };
+    // Those that do not fit the network's layers are told, and left out.
+    let mut operators = Vec::new();
+    let mut unfit = None;
+    for formula in &args.formulas {
+        match network(formula, schedule.batch, &mut coordinates) {
+            Ok(network) => operators.push((formula.clone(), network)),
+            Err(error) => {
+                eprintln!("regraft-train: {error:#}");
+                unfit = Some(error);
+            }
+        }
+    }
+    if let Some(error) = unfit.filter(|_| operators.is_empty()) {
+        return Err(error);
+    }
     for seed in args.seeds {
         let mut each = |run: &regraft_train::Run| {
             eprintln!(
@@ -48,7 +63,7 @@ fn main() -> Result<()> {
                 run.seed, run.epoch, run.accuracy, run.seconds, run.loss, run.formula
             );
         };
-        for run in train(&args.formulas, &schedule, seed, &store, &mut coordinates, &mut each, &|| true)?.into_iter().flatten() {
+        for run in train(&operators, &schedule, seed, &store, &mut each, &|| true)?.into_iter().flatten() {
             match args.json {
                 true => println!("{}", serde_json::to_string(&run)?),
                 false => println!("{:6.2} %  epoch {}  seed {}  {}", 100.0 * run.accuracy, run.epoch, run.seed, run.formula),

@@ -20,9 +20,11 @@ fn schedule(milestones: &[usize]) -> Schedule {
 fn trained(formulas: &[&str], milestones: &[usize], store: &Store) -> (Vec<Option<Run>>, usize) {
     let spec = spec();
     let mut coordinates = Coordinates::new(&spec);
-    let formulas: Vec<String> = formulas.iter().map(|formula| (*formula).to_string()).collect();
+    let schedule = schedule(milestones);
+    let operators = formulas.iter().map(|formula| (formula.to_string(), network(formula, schedule.batch, &mut coordinates).unwrap()));
+    let operators: Vec<_> = operators.collect();
     let mut epochs = 0;
-    let runs = train(&formulas, &schedule(milestones), 3, store, &mut coordinates, &mut |_| epochs += 1, &|| true).unwrap();
+    let runs = train(&operators, &schedule, 3, store, &mut |_| epochs += 1, &|| true).unwrap();
     (runs, epochs)
 }
 

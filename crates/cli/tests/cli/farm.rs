@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::models::{convolutional, mlp};
 use crate::run::{Bench, Ended, has_runtime};
+use crate::synthesize::SPEC;
 
 /// Two models, one that is none, and the jobs to simplify them.
 fn planted() -> Bench {
@@ -148,6 +149,43 @@ fn a_killed_farm_goes_on() {
     let merged = bench.read(rows[7]["output"].as_str().expect("the pairs"));
     bench.ok("rules generate taso --size 2 -o whole.pairs");
     assert_eq!(merged, bench.read("whole.pairs"), "shards find what one enumeration finds");
+}
+
+/// Operators are drawn in rounds and judged in parts; a farm that is killed meanwhile loses nothing.
+#[test]
+fn operators_are_synthesized_in_rounds() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("layers.toml", SPEC);
+    bench.write("jobs.toml", "[[synthesize]]\nlayers = \"layers.toml\"\noperators = 3\ntasks = 2\nrounds = 2\nthreads = 1\n");
+    let mut child = bench.command(&["farm", "jobs.toml", "--quiet"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
+    // Killed once something is drawn: while a part is judged, or soon after.
+    let until = Instant::now() + Duration::from_secs(60);
+    let drawn = || -> Vec<Vec<u8>> {
+        let results = std::fs::read_dir(bench.path("jobs/results")).into_iter().flatten().flatten();
+        let draws = results.filter(|entry| entry.file_name().to_string_lossy().starts_with("draw-"));
+        draws.filter_map(|entry| std::fs::read(entry.path().join("outcome.json")).ok()).collect()
+    };
+    while drawn().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    let before = drawn();
+    assert_eq!(before.len(), 1, "nothing was drawn in a minute");
+
+    let rows = rows(&bench, "farm jobs.toml --json", 0);
+    let kinds: Vec<&str> = rows.iter().filter_map(|row| row["kind"].as_str()).collect();
+    assert_eq!(kinds, ["draw", "judge", "judge", "join", "draw", "judge", "judge", "join"]);
+    assert!(drawn().contains(&before[0]), "what was drawn is not drawn again");
+    let output = rows[7]["output"].as_str().expect("a report was made");
+    let report: serde_json::Value = serde_json::from_slice(&bench.read(output)).expect("JSON");
+    assert_eq!(report["timed"].as_array().map(Vec::len), Some(6), "two rounds of three operators, none twice");
+    bench.write("jobs.toml", "[[synthesize]]\nlayers = \"layers.toml\"\noperators = 3\ntasks = 4\n");
+    bench.fails("farm jobs.toml", &["3 operators in 4 tasks", "equal parts"]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn operators_are_found_for_a_specification() {
     }
 }
 
-const SPEC: &str = r#"
+pub const SPEC: &str = r#"
 input = ["N", "C_in", "H", "H"]
 output = ["N", "C_out", "H", "H"]
 batch = ["N"]
@@ -88,6 +88,40 @@ C_in = 32
 C_out = 32
 H = 16
 "#;
+
+/// The pieces that a farm makes of a search, by hand.
+#[test]
+fn a_search_can_be_cut_into_pieces() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    bench.write("layers.toml", SPEC);
+    bench.ok("synthesize --spec layers.toml --draw 3 -o drawn.txt");
+    let drawn = |file: &str| String::from_utf8(bench.read(file)).expect("text").lines().map(str::to_owned).collect::<Vec<_>>();
+    let first = drawn("drawn.txt");
+    assert_eq!(first.len(), 3);
+    for part in 1..=2 {
+        bench.ok(&format!("synthesize --spec layers.toml --operators drawn.txt --part {part}/2 --threads 1 --report part-{part}.json"));
+    }
+    let report = bench.json("synthesize --spec layers.toml --join part-1.json part-2.json --emit found --json");
+    let timed: std::collections::BTreeSet<&str> =
+        report["timed"].as_array().expect("a list").iter().filter_map(|operated| operated["formula"].as_str()).collect();
+    assert_eq!(timed, first.iter().map(String::as_str).collect());
+    let front = report["front"].as_array().expect("a front").len();
+    assert_eq!((1..=3).filter(|at| bench.path(&format!("found/operator-{at:02}.py")).is_file()).count(), front);
+    // What was judged is not drawn again.
+    bench.ok("synthesize --spec layers.toml --draw 3 -o more.txt --known part-1.json part-2.json");
+    let more = drawn("more.txt");
+    assert!(more.len() == 3 && more.iter().all(|formula| !first.contains(formula)), "{more:?}");
+
+    bench.fails("synthesize --spec layers.toml -o x", &["a search without a model has no result", "--emit"]);
+    bench.fails("synthesize --spec layers.toml --draw 2", &["--draw lacks a file", "-o operators.txt"]);
+    bench.fails("synthesize --spec layers.toml --operators drawn.txt --part 3/2", &["`3/2` is no part"]);
+    bench.fails("synthesize --spec layers.toml --operators none.txt", &["none.txt"]);
+    bench.fails("synthesize --spec layers.toml --join drawn.txt", &["drawn.txt", "--report"]);
+    bench.fails("synthesize --preset vit-linear --join part-1.json", &["the reports are of layers, not of vit-linear"]);
+}
 
 #[test]
 fn mistakes_are_told_in_a_line() {

@@ -7,8 +7,11 @@
 
 mod candidates;
 mod choose;
+mod emit;
+mod judging;
 mod kernel;
 mod layers;
+mod pieces;
 mod search;
 mod standalone;
 mod teach;
@@ -38,7 +41,9 @@ use kernel::Target;
 use layers::{Kind, Layer};
 use teach::{Activations, taught};
 
-pub use search::{Judge, Operated, SearchReport, SearchRequest, search};
+pub use judging::{Operated, SearchReport, Trained, Trainer};
+pub use pieces::{draw, join};
+pub use search::{SearchRequest, judge, search};
 
 /// What to do.
 #[derive(Clone, Debug)]

@@ -1,0 +1,40 @@
+//! Files of operators, for use elsewhere.
+
+use std::path::Path;
+
+use regraft_synth::{Dims, Explorer, Operator, Spelling, graph, torch, tvm};
+
+use crate::error::Failure;
+use crate::synthesize::judging::Operated;
+use crate::synthesize::kernel::standing_alone;
+
+/// Writes, for each operator, its formula, a model and a module of PyTorch for each layer, and an
+/// expression of TVM for the first.
+///
+/// # Errors
+///
+/// If a file cannot be written, or a formula is no operator of the specification.
+pub fn emit(folder: &Path, operators: &[Operated], explorer: &mut Explorer<'_>) -> Result<(), Failure> {
+    for (at, operated) in operators.iter().enumerate() {
+        let formula = &operated.formula;
+        let operator = Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))?;
+        let found = explorer.described(operator).ok_or_else(|| Failure::new(format!("{formula}: it cannot be computed")))?;
+        let coordinates = &explorer.coordinates;
+        let file = |suffix: &str| folder.join(format!("operator-{:02}{suffix}", at + 1));
+        let write = |suffix: &str, bytes: &[u8]| crate::file::write_atomic(&file(suffix), bytes);
+        write(".txt", format!("{formula}\n").as_bytes())?;
+        let mut graphs = Vec::new();
+        for (layer, sizes) in explorer.spec().layers.iter().enumerate() {
+            write(&format!("-layer-{}.onnx", layer + 1), &standing_alone(&found, sizes, coordinates)?)?;
+            let graph = graph(&found.operator, &found.plan, Spelling::Convolution, &Dims::of(sizes), coordinates);
+            graphs.push(graph.map_err(Failure::new)?);
+        }
+        if let Some(source) = torch::source(formula, &graphs) {
+            write(".py", source.as_bytes())?;
+        }
+        if let Some(expression) = tvm::expression(&found.operator, &found.plan, &explorer.spec().layers[0], coordinates) {
+            write("-tvm.py", expression.as_bytes())?;
+        }
+    }
+    Ok(())
+}
