@@ -40,6 +40,15 @@ fn ready<F: Future>(future: F) -> Result<F::Output> {
 ///
 /// If the graph has an operator that networks here do not need, or a size that is not known.
 pub fn run<B: Backend>(graph: &Graph, inputs: &[FloatTensor<B>], device: &Device<B>) -> Result<FloatTensor<B>> {
+    run_all::<B>(graph, inputs, device)?.into_iter().next().context("a graph without output")
+}
+
+/// The same, all its outputs.
+///
+/// # Errors
+///
+/// As for [`run`].
+pub fn run_all<B: Backend>(graph: &Graph, inputs: &[FloatTensor<B>], device: &Device<B>) -> Result<Vec<FloatTensor<B>>> {
     let mut known: HashMap<ValueId, FloatTensor<B>> = HashMap::new();
     for (input, value) in graph.inputs().iter().zip(inputs) {
         known.insert(input.out(), value.clone());
@@ -55,8 +64,7 @@ pub fn run<B: Backend>(graph: &Graph, inputs: &[FloatTensor<B>], device: &Device
         let value = step::<B>(graph, id, &known, device).with_context(|| format!("{:?}", graph.node(id).op.kind()))?;
         known.insert(id.out(), value);
     }
-    let output = graph.outputs().first().context("a graph without output")?;
-    known.remove(&output.value).context("the output was not computed")
+    graph.outputs().iter().map(|output| known.get(&output.value).cloned().context("an output was not computed")).collect()
 }
 
 fn shape_of(graph: &Graph, value: ValueId) -> Result<Vec<usize>> {
@@ -146,7 +154,8 @@ fn step<B: Backend>(graph: &Graph, id: NodeId, known: &HashMap<ValueId, FloatTen
                 dilation: pair(&op.dilations),
                 groups: op.group as usize,
             };
-            B::conv2d(operand(0)?, operand(1)?, None, options)
+            let bias = (node.inputs.len() > 2).then(|| operand(2)).transpose()?;
+            B::conv2d(operand(0)?, operand(1)?, bias, options)
         }
         _ => bail!("no network here has this operator"),
     })

@@ -8,16 +8,19 @@
 //! | a graph of Regraft's operators on tensors that know their gradients (`burn`) | [`executor`] |
 //! | training, repeatable from a seed | [`Training`] |
 //! | many operators, the worse half dropped at each milestone | [`halving`] |
+//! | a ResNet-18, and what it learned as a model of ONNX | [`ResNet`] |
 //! | every run a row, so that what was done is not done again | [`Store`] |
 
 pub mod executor;
 pub mod halving;
 mod network;
+mod resnet;
 mod store;
 mod task;
 mod training;
 
 pub use network::{Network, Parameter, SPEC, spec};
+pub use resnet::{ResNet, Shape, onnx};
 pub use store::{Run, Store};
-pub use task::{CLASSES, Images, SIDE, Task};
-pub use training::{Progress, Training};
+pub use task::{CLASSES, Images, Task};
+pub use training::{HELD_BACK, Progress, Training, told_right};

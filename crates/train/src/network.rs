@@ -4,7 +4,7 @@ use regraft_ir::ops::{activation, arithmetic, conv, matmul, reduce, reshape, una
 use regraft_ir::{Const, DType, Dim, Graph, Op, TensorType, ValueId};
 use regraft_synth::{Coordinates, Dims, Layer, Lowered, Operator, Plan, Spec, Spelling};
 
-use crate::task::{CLASSES, SIDE};
+use crate::task::CLASSES;
 
 /// What training changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +75,8 @@ pub fn spec() -> Spec {
     Spec::parse(SPEC).unwrap_or_else(|e| unreachable!("{e}"))
 }
 
+/// Height and width of its images.
+const SIDE: usize = 16;
 /// For images without color.
 const CHANNELS: usize = 1;
 const WIDTHS: [usize; 2] = [32, 64];

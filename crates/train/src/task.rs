@@ -4,14 +4,14 @@ use std::f32::consts::{PI, TAU};
 
 use regraft_ir::SplitMix64;
 
-/// Height and width of an image.
-pub const SIDE: usize = 16;
 /// Number of classes: gratings of four directions in two widths, checks, and rings.
 pub const CLASSES: usize = 10;
 
 /// How images are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Task {
+    /// Height and width of an image.
+    pub side: usize,
     /// Size of the noise, relative to the texture.
     pub noise: f32,
     /// Images of one epoch.
@@ -22,7 +22,7 @@ pub struct Task {
 
 impl Default for Task {
     fn default() -> Task {
-        Task { noise: 1.0, images: 2048, held_back: 1024 }
+        Task { side: 16, noise: 1.0, images: 2048, held_back: 1024 }
     }
 }
 
@@ -39,7 +39,7 @@ impl Task {
     /// So many images; the same for the same seed.
     pub fn images(&self, count: usize, seed: u64) -> Images {
         let mut random = SplitMix64(seed);
-        let mut images = Images { pixels: Vec::with_capacity(count * SIDE * SIDE), classes: Vec::with_capacity(count) };
+        let mut images = Images { pixels: Vec::with_capacity(count * self.side * self.side), classes: Vec::with_capacity(count) };
         for _ in 0..count {
             let class = random.below(CLASSES);
             self.draw(class, &mut random, &mut images.pixels);
@@ -64,11 +64,12 @@ impl Task {
                 (TAU / 4.0 * distance + phase).sin()
             }
         };
-        for at in 0..SIDE * SIDE {
-            let texture = contrast * value((at / SIDE) as f32, (at % SIDE) as f32);
+        let side = self.side;
+        for at in 0..side * side {
+            let texture = contrast * value((at / side) as f32, (at % side) as f32);
             pixels.push(texture);
         }
-        let start = pixels.len() - SIDE * SIDE;
+        let start = pixels.len() - side * side;
         for pixel in &mut pixels[start..] {
             *pixel += self.noise * random.normal() as f32;
         }

@@ -6,11 +6,11 @@ use burn_backend::ops::FloatTensorOps;
 use burn_backend::tensor::FloatTensor;
 use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::{Flex, FlexDevice};
-use regraft_ir::SplitMix64;
+use regraft_ir::{Graph, SplitMix64};
 
 use crate::executor::{run, tensor, values};
 use crate::network::Network;
-use crate::task::{CLASSES, Images, SIDE, Task};
+use crate::task::{CLASSES, Images, Task};
 
 /// What is computed with, without gradients and with them.
 type Inner = Flex;
@@ -41,6 +41,8 @@ pub struct Progress {
     pub accuracy: f64,
 }
 
+/// Seed of the images that are held back.
+pub const HELD_BACK: u64 = u64::MAX;
 /// Largest step.
 const RATE: f32 = 3e-3;
 /// Steps over which the rate rises to that.
@@ -118,30 +120,40 @@ impl<'n> Training<'n> {
 
     /// Share of held-back images that are told right; the same images for every seed.
     fn accuracy(&self) -> Result<f64> {
-        let device = FlexDevice;
-        let images = self.task.images(self.task.held_back, u64::MAX);
+        let images = self.task.images(self.task.held_back, HELD_BACK);
         let parameters = self.parameters.iter().zip(&self.network.parameters);
         let parameters: Vec<FloatTensor<Inner>> =
-            parameters.map(|([value, ..], parameter)| tensor::<Inner>(value.clone(), &parameter.shape, &device)).collect();
-        let (mut right, mut seen) = (0, 0);
-        for at in 0..self.task.held_back / self.batch {
-            let mut inputs = vec![self.pixels::<Inner>(&images, at)];
-            inputs.extend(parameters.iter().cloned());
-            let outputs = values::<Inner>(run::<Inner>(&self.network.graph, &inputs, &device)?)?;
-            for (scores, class) in outputs.chunks_exact(CLASSES).zip(&images.classes[at * self.batch..]) {
-                let told = (0..CLASSES).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
-                right += usize::from(told == Some(*class));
-                seen += 1;
-            }
-        }
-        Ok(right as f64 / seen.max(1) as f64)
+            parameters.map(|([value, ..], parameter)| tensor::<Inner>(value.clone(), &parameter.shape, &FlexDevice)).collect();
+        told_right(&self.network.graph, &parameters, &images, &[self.batch, 1, self.task.side, self.task.side])
     }
 
     fn pixels<B: Backend<Device = FlexDevice>>(&self, images: &Images, at: usize) -> FloatTensor<B> {
-        let size = SIDE * SIDE;
+        let side = self.task.side;
+        let size = side * side;
         let pixels = images.pixels[at * self.batch * size..][..self.batch * size].to_vec();
-        tensor::<B>(pixels, &[self.batch, 1, SIDE, SIDE], &FlexDevice)
+        tensor::<B>(pixels, &[self.batch, 1, side, side], &FlexDevice)
     }
+}
+
+/// Share of images of which a graph says the right class: its first input takes batches of this shape,
+/// the others are these.
+///
+/// # Errors
+///
+/// If the graph cannot be computed.
+pub fn told_right(graph: &Graph, others: &[FloatTensor<Inner>], images: &Images, shape: &[usize]) -> Result<f64> {
+    let (mut right, mut seen) = (0, 0);
+    for (pixels, classes) in images.pixels.chunks_exact(shape.iter().product()).zip(images.classes.chunks_exact(shape[0])) {
+        let mut inputs = vec![tensor::<Inner>(pixels.to_vec(), shape, &FlexDevice)];
+        inputs.extend(others.iter().cloned());
+        let outputs = values::<Inner>(run::<Inner>(graph, &inputs, &FlexDevice)?)?;
+        for (scores, class) in outputs.chunks_exact(CLASSES).zip(classes) {
+            let told = (0..CLASSES).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+            right += usize::from(told == Some(*class));
+            seen += 1;
+        }
+    }
+    Ok(right as f64 / seen.max(1) as f64)
 }
 
 /// The mean of `log(sum(exp(scores))) - score` of each image's class.

@@ -7,14 +7,14 @@ use regraft_ir::eval::{self, NoOpaque};
 use regraft_ir::{SplitMix64, Tensor, Value};
 use regraft_synth::{Coordinates, presets};
 use regraft_train::halving::{Schedule, network, train};
-use regraft_train::{Run, Store, Task, executor, spec};
+use regraft_train::{ResNet, Run, Shape, Store, Task, Training, executor, onnx, spec};
 
 const POINTWISE: &str = "sum r0: C_in; x[r0, i1, i2] * w[i0, r0]";
 const SEPARABLE: &str = "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0] * w[r0, r1, r2]";
 
 /// As little as shows anything.
 fn schedule(milestones: &[usize]) -> Schedule {
-    Schedule { milestones: milestones.to_vec(), batch: 16, task: Task { noise: 0.2, images: 160, held_back: 64 } }
+    Schedule { milestones: milestones.to_vec(), batch: 16, task: Task { side: 16, noise: 0.2, images: 160, held_back: 64 } }
 }
 
 fn trained(formulas: &[&str], milestones: &[usize], store: &Store) -> (Vec<Option<Run>>, usize) {
@@ -79,4 +79,27 @@ fn the_executor_agrees_with_the_reference() {
         let off = expected.iter().zip(&found).map(|(a, b)| (a - f64::from(*b)).abs()).fold(0.0, f64::max) / largest;
         assert!(off < 1e-3, "{}: off by {off}", named.name);
     }
+}
+
+/// What is written of a trained ResNet computes what training computed, where means and variances are
+/// those of one batch.
+#[test]
+fn a_resnet_is_folded_for_inference() {
+    let shape = Shape { side: 8, width: 4, blocks: 1 };
+    let task = Task { side: 8, noise: 0.2, images: 16, held_back: 16 };
+    let resnet = ResNet::new(shape, 16).unwrap();
+    let mut training = Training::new(&resnet.network, 16, 2, task, 1);
+    training.epoch().unwrap();
+    let parameters: Vec<Vec<f32>> = training.parameters().map(<[f32]>::to_vec).collect();
+    let images = task.images(16, 9);
+    let graph = resnet.inferring(&parameters, &images, 16).unwrap();
+    let pixels = || executor::tensor::<Flex>(images.pixels.clone(), &[16, 1, 8, 8], &FlexDevice);
+    let mut inputs = vec![pixels()];
+    let given = parameters.iter().zip(&resnet.network.parameters);
+    inputs.extend(given.map(|(value, parameter)| executor::tensor::<Flex>(value.clone(), &parameter.shape, &FlexDevice)));
+    let run = |graph, inputs: &[_]| executor::values::<Flex>(executor::run::<Flex>(graph, inputs, &FlexDevice).unwrap()).unwrap();
+    let (trained, folded) = (run(&resnet.network.graph, &inputs), run(&graph, &[pixels()]));
+    let off = trained.iter().zip(&folded).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(off < 1e-4 * trained.iter().fold(1.0, |most, v| v.abs().max(most)), "off by {off}");
+    assert!(!onnx(&graph).unwrap().is_empty());
 }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
 use regraft_ir::ops::{arithmetic, reshape};
-use regraft_ir::{Const, DType as IrType, Dim, Graph, Op, SplitMix64, Tensor, ValueId};
+use regraft_ir::{Const, DType as IrType, Dim, Graph, Op, SplitMix64, Tensor, TensorType, ValueId};
+use regraft_onnx::{Model, WriteOptions, frame};
 use regraft_runtime::{Feeds, HostTensor, ModelSource, Runtime, Session, SessionOptions, TimingOptions, time_interleaved};
 use regraft_synth::{Coordinates, Dims, Found, Layer as Sizes, Loops, Lowered, Spelling};
 
 use crate::error::Failure;
-use crate::synthesize::standalone::standalone;
 
 /// Outputs of a kernel may differ from those of the definition by this share of the largest.
 const TOLERANCE: f64 = 1e-4;
@@ -96,8 +96,13 @@ fn model(
     input: &[usize],
     coordinates: &Coordinates<'_>,
 ) -> Result<Vec<u8>, Failure> {
-    let input: Vec<i64> = input.iter().map(|size| *size as i64).collect();
-    standalone(&input, |graph, x| add(graph, x, found, weights, &Dims::of(sizes), shapes, coordinates))
+    let mut graph = Graph::new("layer");
+    let x = graph.add_input("x", TensorType::new(IrType::F32, input.iter().map(|size| *size as i64)));
+    let y = add(&mut graph, x, found, weights, &Dims::of(sizes), shapes, coordinates)?;
+    graph.add_output("y", y);
+    let frame = frame(&graph).ok_or_else(|| Failure::new("a layer's result has no known shape"))?;
+    let options = WriteOptions { allow_growth: Some(u64::MAX / 2), ..WriteOptions::default() };
+    Ok(Model::from_proto(frame)?.write(&graph, &options)?.to_bytes()?)
 }
 
 /// An operator at some sizes as a model, with random weights.

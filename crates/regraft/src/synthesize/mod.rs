@@ -13,7 +13,6 @@ mod kernel;
 mod layers;
 mod pieces;
 mod search;
-mod standalone;
 mod teach;
 
 use std::path::{Path, PathBuf};
