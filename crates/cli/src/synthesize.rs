@@ -195,7 +195,7 @@ fn shown(report: &Report, output: &Path, console: &Console) -> String {
     let conditions = format!("{}, {}, errors on {inputs}", report.runtime, count(report.threads, "thread"));
     let others = match report.others {
         0 => String::new(),
-        n => format!("note: {} stride, have groups, or have no known weights, and stay\n", count(n, "other convolution")),
+        n => format!("note: {} stride, have groups or no known weights, or are small, and stay\n", count(n, "other layer")),
     };
     format!("{}\n{}\n{conditions}\n{others}{verdict}", lines(&kinds), lines(&front))
 }

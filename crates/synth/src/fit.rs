@@ -143,7 +143,9 @@ impl Stencil {
 pub struct Teacher {
     /// The layer's matrix, a row for each output, in the stencil's layout.
     pub matrix: Vec<f32>,
-    /// Patches, one after another, in the stencil's layout.
+    /// Patches that the layer reads, one after another, in the stencil's layout.
+    pub taught: Vec<f32>,
+    /// What the operator reads in their place: the same, unless what comes before was replaced, too.
     pub patches: Vec<f32>,
 }
 
@@ -177,32 +179,29 @@ impl Default for Effort {
 /// near the layer's own matrix.
 const RIDGE: f32 = 1e-3;
 
-/// Fits an operator to a layer. The same seed gives the same weights. `go_on` is asked before each
-/// round.
+/// Fits an operator to a layer, from these weights or random ones. The same seed gives the same weights.
+/// `go_on` is asked before each round.
 ///
 /// # Panics
 ///
 /// If the teacher's layout is not that of the stencil.
-pub fn fit(stencil: &Stencil, teacher: &Teacher, effort: Effort, seed: u64, go_on: &dyn Fn() -> bool) -> Fit {
+pub fn fit(stencil: &Stencil, teacher: &Teacher, start: Option<Vec<Vec<f32>>>, effort: Effort, seed: u64, go_on: &dyn Fn() -> bool) -> Fit {
     let (rows, width) = (stencil.outputs, stencil.width());
     assert_eq!(teacher.matrix.len(), rows * width, "the layer's matrix");
-    let count = teacher.patches.len() / width;
-    let mut mean = vec![0.0f32; width];
-    for patch in teacher.patches.chunks_exact(width) {
-        mean.iter_mut().zip(patch).for_each(|(mean, x)| *mean += x / count as f32);
-    }
-    let centred: Vec<f32> =
-        teacher.patches.chunks_exact(width).flat_map(|patch| patch.iter().zip(&mean).map(|(x, mean)| x - mean)).collect();
-    let square = centred.iter().map(|x| f64::from(x * x)).sum::<f64>() / (count * width).max(1) as f64;
-    let metric = Metric { patches: &centred, rows, width, ridge: (RIDGE * square as f32).max(f32::MIN_POSITIVE) };
+    assert_eq!(teacher.patches.len(), teacher.taught.len(), "patches before and now");
+    let (taught_mean, taught) = centred(&teacher.taught, width);
+    let (mean, patches) = centred(&teacher.patches, width);
+    let square = patches.iter().map(|x| f64::from(x * x)).sum::<f64>() / patches.len().max(1) as f64;
+    let metric = Metric { patches: &patches, rows, width, ridge: (RIDGE * square as f32).max(f32::MIN_POSITIVE) };
+    let goal = Metric { patches: &taught, ..metric }.outputs(&teacher.matrix);
     let mut random = SplitMix64(seed);
     // Terms that meet in one place add up: weights begin so that the matrix is of the layer's size.
     let size = (teacher.matrix.iter().map(|k| f64::from(k * k)).sum::<f64>() / teacher.matrix.len() as f64).sqrt().max(1e-12);
     let meet = (stencil.terms.len() / (1 + stencil.weights.len())) as f64 / (rows * width) as f64;
     let scale = (size / meet.max(1.0).sqrt()).powf(1.0 / stencil.weights.len() as f64);
-    let mut weights: Vec<Vec<f32>> =
-        stencil.weights.iter().map(|elements| (0..*elements).map(|_| (random.normal() * scale) as f32).collect()).collect();
-    let wanted = metric.times(&teacher.matrix);
+    let mut drawn = |elements: &usize| -> Vec<f32> { (0..*elements).map(|_| (random.normal() * scale) as f32).collect() };
+    let mut weights = start.unwrap_or_else(|| stencil.weights.iter().map(&mut drawn).collect());
+    let wanted = metric.back(&goal, &teacher.matrix);
     for round in 0..effort.rounds {
         if round > 0 && !go_on() {
             break;
@@ -232,10 +231,25 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, effort: Effort, seed: u64, go_o
         // The same product with weights of equal size, so that no factor grows out of bounds.
         balance(&mut weights);
     }
-    let difference: Vec<f32> = stencil.matrix(&weights).iter().zip(&teacher.matrix).map(|(ours, theirs)| theirs - ours).collect();
-    let bias = difference.chunks_exact(width).map(|row| row.iter().zip(&mean).map(|(k, mean)| k * mean).sum()).collect();
-    let error = (metric.size(&difference) / metric.size(&teacher.matrix).max(f64::MIN_POSITIVE)).sqrt();
+    let matrix = stencil.matrix(&weights);
+    let dot = |row: &[f32], mean: &[f32]| row.iter().zip(mean).map(|(k, mean)| k * mean).sum::<f32>();
+    let rows = teacher.matrix.chunks_exact(width).zip(matrix.chunks_exact(width));
+    let bias = rows.map(|(theirs, ours)| dot(theirs, &taught_mean) - dot(ours, &mean)).collect();
+    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|y| f64::from(y) * f64::from(y)).sum::<f64>();
+    let off = square(&mut metric.outputs(&matrix).iter().zip(&goal).map(|(ours, theirs)| ours - theirs));
+    let error = (off / square(&mut goal.iter().copied()).max(f64::MIN_POSITIVE)).sqrt();
     Fit { weights, bias, error }
+}
+
+/// The mean of patches, and what they are without it.
+fn centred(patches: &[f32], width: usize) -> (Vec<f32>, Vec<f32>) {
+    let count = patches.len() / width;
+    let mut mean = vec![0.0f32; width];
+    for patch in patches.chunks_exact(width) {
+        mean.iter_mut().zip(patch).for_each(|(mean, x)| *mean += x / count as f32);
+    }
+    let centred = patches.chunks_exact(width).flat_map(|patch| patch.iter().zip(&mean).map(|(x, mean)| x - mean)).collect();
+    (mean, centred)
 }
 
 fn balance(weights: &mut [Vec<f32>]) {
@@ -286,8 +300,12 @@ struct Metric<'p> {
 impl Metric<'_> {
     /// `matrix * (patches^T * patches / count + ridge)`.
     fn times(&self, matrix: &[f32]) -> Vec<f32> {
+        self.back(&self.outputs(matrix), matrix)
+    }
+
+    /// `outputs * patches / count + ridge * matrix`.
+    fn back(&self, outputs: &[f32], matrix: &[f32]) -> Vec<f32> {
         let count = self.patches.len() / self.width;
-        let outputs = self.outputs(matrix);
         let mut result: Vec<f32> = matrix.iter().map(|k| k * self.ridge).collect();
         // SAFETY: pointers and strides describe the slices: outputs [rows, count], patches [count,
         // width], result [rows, width], all row-major.
@@ -339,11 +357,6 @@ impl Metric<'_> {
         }
         outputs
     }
-
-    /// The mean square of what a matrix makes of the patches.
-    fn size(&self, matrix: &[f32]) -> f64 {
-        self.outputs(matrix).iter().map(|y| f64::from(*y) * f64::from(*y)).sum()
-    }
 }
 
 #[cfg(test)]
@@ -379,11 +392,18 @@ mod tests {
         let mut random = SplitMix64(3);
         let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
         let truth: Vec<Vec<f32>> = stencil.weights.iter().map(|n| numbers(*n)).collect();
-        let teacher = Teacher { matrix: stencil.matrix(&truth), patches: numbers(54 * 200) };
-        let found = fit(&stencil, &teacher, Effort { rounds: 60, steps: 20 }, 1, &|| true);
+        let patches = numbers(54 * 200);
+        let teacher = Teacher { matrix: stencil.matrix(&truth), taught: patches.clone(), patches };
+        let found = fit(&stencil, &teacher, None, Effort { rounds: 60, steps: 20 }, 1, &|| true);
         assert!(found.error < 1e-2, "{}", found.error);
+        // What comes before is off by a factor: the weights make up for it, from where they are.
+        let patches = teacher.taught.iter().map(|x| 1.5 * x + 0.5).collect();
+        let scaled = Teacher { patches, ..teacher.clone() };
+        let before = fit(&stencil, &scaled, Some(found.weights.clone()), Effort { rounds: 0, steps: 0 }, 1, &|| true);
+        let after = fit(&stencil, &scaled, Some(found.weights), Effort { rounds: 20, steps: 10 }, 1, &|| true);
+        assert!(before.error > 0.4 && after.error < 2e-2, "{} {}", before.error, after.error);
         let teacher = Teacher { matrix: numbers(8 * 54), ..teacher };
-        let found = fit(&stencil, &teacher, Effort::default(), 1, &|| true);
+        let found = fit(&stencil, &teacher, None, Effort::default(), 1, &|| true);
         assert!(found.error > 0.2, "{}", found.error);
     }
 

@@ -2,7 +2,7 @@
 
 use regraft_ir::dim::Dim;
 use regraft_ir::op::Op;
-use regraft_ir::ops::{arithmetic, concat, conv, einsum, expand, gather, pad, reduce, reshape, slice, transpose, unsqueeze};
+use regraft_ir::ops::{arithmetic, concat, conv, einsum, expand, gather, matmul, pad, reduce, reshape, slice, transpose, unsqueeze};
 use regraft_ir::{Const, DType, Graph, TensorType, TypeError, ValueId};
 use smallvec::SmallVec;
 
@@ -462,6 +462,9 @@ impl Lowering<'_, '_> {
         if windows.is_empty() && summed.is_empty() && added.is_empty() {
             return self.scaled(weight_value, &weight_axes);
         }
+        if windows.is_empty() && !summed.is_empty() && self.axes.ends_with(&summed) {
+            return self.product_of(weight_value, &weight_axes, [rest, group, summed, added]);
+        }
         // With two windows nothing else fits into the space: it joins the batch.
         let (outer, inner) = if parts.len() == 2 { (rest, vec![]) } else { (vec![], rest) };
         let order: Vec<Coord> = outer.iter().chain(&group).chain(&summed).chain(&window_axes).chain(&inner).copied().collect();
@@ -501,6 +504,43 @@ impl Lowering<'_, '_> {
         let spaces: Vec<Coord> = parts.iter().map(|(_, a, _)| *a).collect();
         self.axes = outer.iter().chain(&group).chain(&added).chain(&spaces).chain(&inner).copied().collect();
         self.reshape()
+    }
+
+    /// As a product of matrices: what is summed are the last axes.
+    fn product_of(
+        &mut self,
+        mut weight: ValueId,
+        weight_axes: &[Coord],
+        [rest, group, summed, added]: [Vec<Coord>; 4],
+    ) -> Result<(), LowerError> {
+        let batch = self.batch.len();
+        let order: Vec<Coord> = group.iter().chain(&rest).chain(&summed).copied().collect();
+        self.arrange(&order)?;
+        // Each group is a matrix with all the rest as its rows.
+        let mut shape: Vec<Dim> = self.shape()?[..batch].to_vec();
+        match group.is_empty() {
+            true => shape.extend(rest.iter().map(|axis| self.dim(*axis)).collect::<Result<Vec<_>, _>>()?),
+            false => shape.extend([self.product(&group)?, self.product(&rest)?]),
+        }
+        shape.push(self.product(&summed)?);
+        if shape != self.shape()? {
+            self.value = self.add(Op::Reshape(reshape::Reshape { shape }), &[self.value])?;
+        }
+        let weight_order: Vec<Coord> = group.iter().chain(&summed).chain(&added).copied().collect();
+        let perm: Vec<i64> =
+            weight_order.iter().map(|coord| weight_axes.iter().position(|axis| axis == coord).unwrap_or(0) as i64).collect();
+        if perm.iter().enumerate().any(|(to, from)| to as i64 != *from) {
+            weight = self.add(Op::Transpose(transpose::Transpose { perm }), &[weight])?;
+        }
+        let mut matrix = if group.is_empty() { vec![] } else { vec![self.product(&group)?] };
+        matrix.extend([self.product(&summed)?, self.product(&added)?]);
+        weight = self.add(Op::Reshape(reshape::Reshape { shape: matrix }), &[weight])?;
+        self.value = self.add(Op::MatMul(matmul::MatMul {}), &[self.value, weight])?;
+        self.axes = group.iter().chain(&rest).chain(&added).copied().collect();
+        match group.is_empty() && added.len() == 1 {
+            true => Ok(()),
+            false => self.reshape(),
+        }
     }
 
     /// Multiplies elementwise.

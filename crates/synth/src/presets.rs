@@ -107,8 +107,7 @@ pub fn families(spec: &Spec) -> Vec<String> {
     let has = |name: &str| spec.variables.iter().any(|v| v.name == name);
     let parts: Vec<&str> = ["s", "g", "g*s"].into_iter().filter(|part| part.split('*').all(has)).collect();
     let over = |name: &str, part: &str| if part.contains('*') { format!("{name}/({part})") } else { format!("{name}/{part}") };
-    if let [_, features] = spec.input[..] {
-        let Some(output) = spec.output.last() else { return vec![] };
+    if let ([.., features], [.., output], 1 | 2) = (&spec.input[..], &spec.output[..], spec.input.len()) {
         return linear(&spec.show(features.size), &spec.show(output.size), spec);
     }
     let ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
@@ -153,14 +152,19 @@ pub fn families(spec: &Spec) -> Vec<String> {
     found
 }
 
-/// Families for a product of features: through fewer of them, and in groups.
+/// Families for a product of features, the last axis: through fewer of them, and in groups.
 fn linear(features: &str, outputs: &str, spec: &Spec) -> Vec<String> {
+    let (before, i) = if spec.input.len() == 1 { ("", "i0") } else { ("i0, ", "i1") };
+    let coefficients: Vec<&str> = spec.variables.iter().filter(|v| !v.primary).map(|v| v.name.as_str()).collect();
+    let pairs = coefficients.iter().enumerate().flat_map(|(at, a)| coefficients[at + 1..].iter().map(move |b| format!("({a}*{b})")));
     let mut found = Vec::new();
-    for coefficient in spec.variables.iter().filter(|v| !v.primary).map(|v| v.name.as_str()) {
-        found.push(format!("sum r0: {features}/{coefficient}, r1: {features}; x[i0, r1] * w[i1, r0] * w[r0, r1]"));
-        let channel = format!("split(quotient(i1, {outputs}/{coefficient}), r0)");
-        let block = format!("{outputs}/{coefficient}");
-        found.push(format!("sum r0: {features}/{coefficient}; x[i0, {channel}] * w[remainder(i1, {block}), {channel}]"));
+    for part in coefficients.iter().map(|c| (*c).to_string()).chain(pairs) {
+        for size in [outputs, features] {
+            found.push(format!("sum r0: {size}/{part}, r1: {features}; x[{before}r1] * w[{i}, r0] * w[r0, r1]"));
+        }
+        let block = format!("{outputs}/{part}");
+        let channel = format!("split(quotient({i}, {block}), r0)");
+        found.push(format!("sum r0: {features}/{part}; x[{before}{channel}] * w[remainder({i}, {block}), {channel}]"));
     }
     found
 }

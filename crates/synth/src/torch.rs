@@ -100,6 +100,7 @@ fn expression(graph: &Graph, id: NodeId, names: &FxHashMap<ValueId, String>) -> 
         Op::Gather(op) => format!("{}.index_select({}, {})", operands[0], op.axis, operands[1]),
         Op::ReduceSum(op) => format!("{}.sum(({},))", operands[0], list(&op.axes)),
         Op::Mul(_) => format!("{} * {}", operands[0], operands[1]),
+        Op::MatMul(_) => format!("{} @ {}", operands[0], operands[1]),
         Op::Einsum(op) => format!("torch.einsum(\"{}\", {}, {})", op.equation, operands[0], operands[1]),
         Op::Conv(op) => format!("F.conv2d({}, {}, padding=({}), groups={})", operands[0], operands[1], list(&op.pads[..2]), op.group),
         _ => return None,

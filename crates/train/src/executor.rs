@@ -144,7 +144,7 @@ fn step<B: Backend>(graph: &Graph, id: NodeId, known: &HashMap<ValueId, FloatTen
         Op::Div(_) => B::float_div(aligned(0)?, aligned(1)?),
         Op::Sqrt(_) => B::float_sqrt(operand(0)?),
         Op::Relu(_) => B::relu(operand(0)?),
-        Op::MatMul(_) => B::float_matmul(operand(0)?, operand(1)?),
+        Op::MatMul(_) => B::float_matmul(aligned(0)?, aligned(1)?),
         Op::Conv(op) => {
             let pads: Vec<usize> = op.pads.iter().map(|pad| *pad as usize).collect();
             let pair = |values: &[i64]| [values[0] as usize, values[1] as usize];

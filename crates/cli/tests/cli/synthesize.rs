@@ -48,6 +48,45 @@ fn a_model_is_approximated_and_told_apart() {
     }
 }
 
+/// Products of features in three spellings, each with its bias.
+#[test]
+fn products_are_approximated() {
+    if !has_runtime() {
+        return;
+    }
+    let bench = Bench::new();
+    let model = Builder::new()
+        .input("x", &["N", "24", "96"])
+        .output("y", &["r", "64"])
+        .weight("v", &[96, 128])
+        .weight("b", &[128])
+        .node("MatMul", &["x", "v"], &["a"])
+        .node("Add", &["a", "b"], &["c"])
+        .node("Relu", &["c"], &["d"])
+        .indices("rows", &[-1, 128])
+        .node("Reshape", &["d", "rows"], &["e"])
+        .weight("w", &[96, 128])
+        .weight("g", &[96])
+        .node("Gemm", &["e", "w", "g"], &["f"])
+        .int("transB", 1)
+        .weight("u", &[96, 64])
+        .node("MatMul", &["f", "u"], &["y"]);
+    bench.write("m.onnx", model.bytes());
+    let ended = bench.run("synthesize m.onnx -o close.onnx --bind N=4 --budget 4s --threads 1 --max-error 100% --report found.json");
+    assert!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_slice(&bench.read("found.json")).expect("JSON");
+    let kinds: Vec<&str> = report["kinds"].as_array().expect("kinds").iter().filter_map(|kind| kind["layer"].as_str()).collect();
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
+    assert!(kinds.iter().all(|kind| kind.ends_with(", 96 rows")), "{kinds:?}");
+    let fitted = report["kinds"].as_array().expect("kinds").iter().flat_map(|kind| kind["operators"].as_array().expect("a list"));
+    assert!(fitted.flat_map(|operator| operator["errors"].as_array().expect("errors")).all(|e| e.as_f64().is_some_and(|e| e < 1.0)));
+    if ended.code == Some(0) {
+        // What is written takes other batches, too.
+        let other = bench.run("check m.onnx close.onnx --bind N=7");
+        assert_eq!(other.code, Some(1), "{other:?}");
+    }
+}
+
 #[test]
 fn operators_are_found_for_a_specification() {
     if !has_runtime() {

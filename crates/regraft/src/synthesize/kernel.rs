@@ -11,6 +11,7 @@ use regraft_runtime::{Feeds, HostTensor, ModelSource, Runtime, Session, SessionO
 use regraft_synth::{Coordinates, Dims, Found, Layer as Sizes, Loops, Lowered, Spelling};
 
 use crate::error::Failure;
+use crate::synthesize::layers::{Form, Kind};
 
 /// Outputs of a kernel may differ from those of the definition by this share of the largest.
 const TOLERANCE: f64 = 1e-4;
@@ -37,18 +38,22 @@ pub fn add(
     lowered.add_to(graph, &found.operator, x, constants, coordinates).map_err(Failure::new)
 }
 
-/// Adds a number for each channel.
-pub fn add_bias(graph: &mut Graph, y: ValueId, bias: &[f32]) -> Result<ValueId, Failure> {
-    let constant = Const::from_reals(IrType::F32, &[bias.len() as i64, 1, 1], bias.iter().map(|b| f64::from(*b)));
+/// Adds a number for each channel, and what the layer itself adds.
+pub fn add_bias(graph: &mut Graph, y: ValueId, bias: &[f32], own: Option<ValueId>, kind: &Kind) -> Result<ValueId, Failure> {
+    let space: &[i64] = if matches!(kind.form, Form::Convolution { .. }) { &[1, 1] } else { &[] };
+    let known = own.and_then(|own| graph.constant(own)?.map_f64(|v| v)).filter(|own| own.len() == bias.len());
+    let both = bias.iter().enumerate().map(|(at, b)| f64::from(*b) + known.as_ref().map_or(0.0, |own| own[at]));
+    let constant = Const::from_reals(IrType::F32, &[&[bias.len() as i64], space].concat(), both.collect::<Vec<f64>>().into_iter());
     let constant = graph.add_const(constant.ok_or_else(|| Failure::new("a bias does not fit its shape"))?);
-    Ok(graph.add(Op::Add(arithmetic::Add {}), &[y, constant]).map_err(Failure::new)?.out())
-}
-
-/// The same of a bias that is a value of the graph.
-pub fn add_bias_value(graph: &mut Graph, y: ValueId, bias: ValueId, outputs: usize) -> Result<ValueId, Failure> {
-    let shape = vec![Dim::from(outputs as i64), Dim::from(1), Dim::from(1)];
-    let bias = graph.add(Op::Reshape(reshape::Reshape { shape }), &[bias]).map_err(Failure::new)?.out();
-    Ok(graph.add(Op::Add(arithmetic::Add {}), &[y, bias]).map_err(Failure::new)?.out())
+    let mut y = graph.add(Op::Add(arithmetic::Add {}), &[y, constant]).map_err(Failure::new)?.out();
+    if let Some(mut own) = own.filter(|_| known.is_none()) {
+        if !space.is_empty() {
+            let shape = vec![Dim::from(kind.outputs as i64), Dim::from(1), Dim::from(1)];
+            own = graph.add(Op::Reshape(reshape::Reshape { shape }), &[own]).map_err(Failure::new)?.out();
+        }
+        y = graph.add(Op::Add(arithmetic::Add {}), &[y, own]).map_err(Failure::new)?.out();
+    }
+    Ok(y)
 }
 
 /// Compares an operator's kernel with its definition at some sizes, as far as the definition can be run
@@ -63,14 +68,15 @@ pub fn check(found: &Found, places: &[Sizes], coordinates: &Coordinates<'_>, run
         let Some(loops) = Loops::at(&found.operator, sizes, coordinates).filter(|loops| loops.len() <= TERMS) else { continue };
         let mut random = SplitMix64(seed as u64);
         let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
-        let x = numbers(loops.input.iter().product());
-        let weights: Vec<Vec<f32>> = loops.weights.iter().map(|shape| numbers(shape.iter().product())).collect();
         let shape = shape_of(&loops, sizes, coordinates);
+        let x = numbers(shape.iter().product());
+        let weights: Vec<Vec<f32>> = loops.weights.iter().map(|shape| numbers(shape.iter().product())).collect();
         let model = model(found, sizes, &weights, &loops.weights, &shape, coordinates)?;
         let y = run(&model, &shape, &x, runtime)?;
         let real = |shape: &[usize], values: &[f32]| Tensor::new(shape.to_vec(), values.iter().map(|v| f64::from(*v)).collect());
         let weights: Vec<Tensor<f64>> = loops.weights.iter().zip(&weights).map(|(shape, values)| real(shape, values)).collect();
-        let expected = loops.run(&real(&loops.input, &x), &weights).data;
+        let rows = x.chunks_exact(loops.input.iter().product::<usize>().max(1));
+        let expected: Vec<f64> = rows.flat_map(|row| loops.run(&real(&loops.input, row), &weights).data).collect();
         let largest = expected.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
         let off = expected.iter().zip(&y).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest;
         if expected.len() != y.len() || off > TOLERANCE {

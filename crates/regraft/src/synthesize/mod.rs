@@ -11,34 +11,33 @@ mod emit;
 mod judging;
 mod kernel;
 mod layers;
+mod measure;
 mod pieces;
 mod search;
 mod teach;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use regraft_cost::Ceiling;
-use regraft_ir::{Dim, Graph, Patch, PatchValue};
-use regraft_onnx::proto::StringStringEntryProto;
-use regraft_onnx::{Model, WriteOptions, Written};
-use regraft_runtime::{Feeds, Fill, HostTensor, MachineKey, ModelSource, Runtime, SessionOptions};
+use regraft_onnx::{Model, WriteOptions};
+use regraft_runtime::{Feeds, Fill, MachineKey, ModelSource, Runtime};
 use regraft_synth::fit::{Effort as Fitting, Fit};
-use regraft_synth::{Coordinates, Dims, Explorer, Layer as Numbers, Loops, Spec};
+use regraft_synth::{Explorer, Spec};
 use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
 use crate::error::Failure;
-use crate::optimize::{Effort, Observer, Phase, measure_ceiling, time_end_to_end};
+use crate::optimize::{Observer, Phase, measure_ceiling};
 use crate::report::{SCHEMA, Speedup};
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
 use candidates::{Candidate, Hunt, Tried};
-use choose::{Choice, Item};
 use kernel::Target;
 use layers::{Kind, Layer};
-use teach::{Activations, taught};
+use measure::Measure;
+use teach::{Activations, Lesson};
 
 pub use judging::{Operated, SearchReport, Trained, Trainer};
 pub use pieces::{draw, join};
@@ -102,7 +101,8 @@ pub struct Report {
     pub threads: usize,
     /// The model.
     pub model: String,
-    /// Convolutions that no operator can replace: they stride, have groups, or have no known weights.
+    /// Convolutions and products that no operator can replace: they stride, have groups or no known weights,
+    /// or are small.
     pub others: usize,
     /// What was tried for each kind of layer.
     pub kinds: Vec<KindReport>,
@@ -172,12 +172,8 @@ const FITTING: f64 = 0.4;
 const RUNS: (usize, usize) = (4, 2);
 /// How long operators are fitted after an interruption.
 const MOMENT: Duration = Duration::from_secs(5);
-/// Choices that are measured after an interruption.
-const AFTER_INTERRUPTION: usize = 3;
 /// The entry of a model's metadata that names the model which it approximates, by its file's digest.
 pub const APPROXIMATES: &str = "regraft.approximates";
-/// Choices that are measured as a whole.
-const POINTS: usize = 10;
 
 /// Looks for operators, fits them, chooses, and writes the fastest model within the error.
 ///
@@ -200,7 +196,7 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     if layers.is_empty() {
         let failure = Failure::new(format!("{}: no layer that an operator could replace", request.model.display()));
         return Err(
-            failure.hint("that is a convolution with known weights, at least 8 channels, stride 1, no groups, that keeps height and width")
+            failure.hint("that is a product with known weights and at least 8 features, or such a convolution with stride 1 and no groups that keeps height and width")
         );
     }
     let given: Vec<Feeds> = data.fitting(&sizes)?.into_iter().map(|(_, feeds)| feeds).collect();
@@ -220,7 +216,8 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     let found = work.hunt(&kinds, &mut explorers, observer)?;
 
     let written = model.write(model.graph(), &WriteOptions::default())?;
-    let activations = Activations::of(&written, &layers, fitted, runtime.as_ref())?;
+    let values = work.layers.iter().map(|layer| layer.x).collect::<Vec<_>>();
+    let activations = Activations::of(&written, &values, fitted, runtime.as_ref())?;
     let fits = work.fit(&kinds, &found, &activations, &explorers, observer);
     let reports = work.reports(&kinds, &found, &fits, &explorers);
 
@@ -232,6 +229,8 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
         found: &found,
         kinds: &kinds,
         explorers: &explorers,
+        activations: &activations,
+        fitted,
         measured,
         digest: &digest,
     };
@@ -340,13 +339,9 @@ impl Work<'_> {
                     }
                     observer.phase(Phase::Measure, &format!("fitting {} to {}", candidates.len(), kind.show()));
                     let go_on = || Instant::now() < until;
-                    let effort = if kind.macs() / (kind.height * kind.width) as f64 > 1e6 {
-                        Fitting { rounds: 6, steps: 6 }
-                    } else {
-                        Fitting::default()
-                    };
-                    let coordinates = &explorers[k].coordinates;
-                    if let Some(fit) = taught(layer, self.layers, &candidates[place], activations, coordinates, effort, &go_on) {
+                    let effort = if kind.parameters() > 1e6 { Fitting { rounds: 6, steps: 6 } } else { Fitting::default() };
+                    let lesson = Lesson { layer, of: &self.layers[layer], activations, read: activations, effort };
+                    if let Some(fit) = lesson.taught(&candidates[place], None, &explorers[k].coordinates, &go_on) {
                         fits[layer].push((place, fit));
                     }
                 }
@@ -365,7 +360,7 @@ impl Work<'_> {
                     formula: candidate.found.operator.show(&explorers[k].coordinates),
                     faster: 1.0 / candidate.share(),
                     macs: candidate.found.plan.macs / kind.macs(),
-                    parameters: candidate.found.parameters / kind_parameters(kind),
+                    parameters: candidate.found.parameters / kind.parameters(),
                     errors,
                 }
             };
@@ -381,173 +376,4 @@ impl Work<'_> {
         };
         kinds.iter().enumerate().map(report).collect()
     }
-}
-
-fn kind_parameters(kind: &Kind) -> f64 {
-    (kind.channels * kind.outputs * kind.window * kind.window) as f64
-}
-
-/// Measures choices as whole models.
-struct Measure<'a, 's> {
-    work: &'a Work<'a>,
-    written: &'a Written,
-    fits: &'a Fits,
-    found: &'a [Hunted],
-    kinds: &'a [Kind],
-    explorers: &'a [Explorer<'s>],
-    measured: &'a [Feeds],
-    /// Of the input's file.
-    digest: &'a str,
-}
-
-impl Measure<'_, '_> {
-    /// Choices for a series of errors, measured; the smallest error first, each faster than those
-    /// before. With each, its model.
-    fn front(&self, observer: &mut dyn Observer) -> Result<(Vec<Point>, Vec<Vec<u8>>), Failure> {
-        let input = self.written.to_bytes()?;
-        let expected = self.outputs(&input)?;
-        let mut items = self.items();
-        self.sensitivities(&mut items, &expected, observer)?;
-        let mut made: Vec<(f64, Choice, Vec<u8>)> = Vec::new();
-        for choice in choose::choices(&items, POINTS) {
-            // After an interruption a few choices are still measured: what was found is not lost.
-            if observer.interrupted() && made.len() >= AFTER_INTERRUPTION {
-                break;
-            }
-            observer.phase(Phase::Check, &format!("{} layers replaced", choice.iter().flatten().count()));
-            let bytes = self.assembled(&choice)?;
-            let error = difference(&expected, &self.outputs(&bytes)?);
-            made.push((error, choice, bytes));
-        }
-        made.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if made.is_empty() {
-            return Ok((vec![], vec![]));
-        }
-        observer.phase(Phase::Choose, &format!("{} models, interleaved", made.len()));
-        let sources: Vec<ModelSource<'_>> =
-            std::iter::once(ModelSource::bytes(&input)).chain(made.iter().map(|(_, _, bytes)| ModelSource::bytes(bytes))).collect();
-        let effort = Effort { sittings: 4, rounds: (3, 60), until: self.work.until(1.0).max(Instant::now() + Duration::from_secs(5)) };
-        let observed: &dyn Observer = observer;
-        let (work, seed) = (self.work, self.work.request.seed);
-        let timed = time_end_to_end(work.runtime, &sources, &self.measured[0], work.threads, effort, seed, &|| observed.interrupted())?;
-        let whole: f64 = work.layers.iter().map(|layer| kind_parameters(&layer.kind)).sum();
-        let mut points = Vec::new();
-        let mut models = Vec::new();
-        for ((error, choice, bytes), ratio) in made.into_iter().zip(timed.ratios.into_iter().skip(1)) {
-            let speedup = ratio.map_or(Speedup::NONE, Speedup::from);
-            if points.last().is_some_and(|before: &Point| before.speedup.median >= speedup.median) {
-                continue;
-            }
-            let kept = |(layer, option): (usize, &Option<usize>)| match option {
-                Some(option) => self.candidate(layer, *option).0.found.parameters,
-                None => kind_parameters(&work.layers[layer].kind),
-            };
-            let parameters = choice.iter().enumerate().map(kept).sum::<f64>() / whole;
-            points.push(Point { error, speedup, parameters, replaced: choice.iter().flatten().count() });
-            models.push(bytes);
-        }
-        Ok((points, models))
-    }
-
-    fn kind(&self, layer: usize) -> usize {
-        self.kinds.iter().position(|kind| *kind == self.work.layers[layer].kind).unwrap_or_default()
-    }
-
-    /// The candidate and fit that are a layer's option.
-    fn candidate(&self, layer: usize, option: usize) -> (&Candidate, &Fit) {
-        let (place, fit) = &self.fits[layer][option];
-        (&self.found[self.kind(layer)].0[*place], fit)
-    }
-
-    fn items(&self) -> Vec<Item> {
-        let item = |layer: usize| {
-            let options = (0..self.fits[layer].len()).map(|option| {
-                let (candidate, fit) = self.candidate(layer, option);
-                (candidate.timed.ns - candidate.timed.layer_ns, fit.error * fit.error)
-            });
-            Item { options: options.collect(), sensitivity: 1.0 }
-        };
-        (0..self.work.layers.len()).map(item).collect()
-    }
-
-    /// How much an error of each layer moves the outputs, by trying its most accurate operator.
-    fn sensitivities(&self, items: &mut [Item], expected: &[Vec<HostTensor>], observer: &mut dyn Observer) -> Result<(), Failure> {
-        let until = self.work.until(0.9);
-        for layer in 0..items.len() {
-            let best = (0..items[layer].options.len()).min_by(|a, b| items[layer].options[*a].1.total_cmp(&items[layer].options[*b].1));
-            let Some(best) = best.filter(|_| Instant::now() < until && !observer.interrupted()) else { continue };
-            observer.phase(Phase::Check, &format!("how much layer {} of {} matters", layer + 1, items.len()));
-            let mut choice = vec![None; items.len()];
-            choice[layer] = Some(best);
-            let error = difference(expected, &self.outputs(&self.assembled(&choice)?)?);
-            let own = items[layer].options[best].1.max(1e-12);
-            items[layer].sensitivity = error * error / own;
-        }
-        Ok(())
-    }
-
-    /// The model with some layers replaced.
-    fn assembled(&self, choice: &Choice) -> Result<Vec<u8>, Failure> {
-        let mut graph: Graph = self.work.model.graph().clone();
-        // All at once, at the end: a layer may read what another one writes.
-        let mut replace = Vec::new();
-        for (layer, option) in choice.iter().enumerate() {
-            let Some(option) = option else { continue };
-            let place = &self.work.layers[layer];
-            let kind = self.kind(layer);
-            let (candidate, fit) = self.candidate(layer, *option);
-            let coordinates = &self.explorers[kind].coordinates;
-            let dims = dims(place, coordinates);
-            let numbers = Numbers { values: coordinates.spec.layers[0].values.clone(), count: 1 };
-            let loops =
-                Loops::at(&candidate.found.operator, &numbers, coordinates).ok_or_else(|| Failure::new("a size is no whole number"))?;
-            let y = kernel::add(&mut graph, place.x, &candidate.found, &fit.weights, &dims, &loops.weights, coordinates)?;
-            let mut y = kernel::add_bias(&mut graph, y, &fit.bias)?;
-            if let Some(bias) = place.bias {
-                y = kernel::add_bias_value(&mut graph, y, bias, place.kind.outputs)?;
-            }
-            replace.push((place.node.out(), PatchValue::Old(y)));
-        }
-        graph.apply(&Patch { cause: "synthesize".into(), create: vec![], replace: replace.into() });
-        let options = WriteOptions { allow_growth: Some(self.work.model.size() + (64 << 20)), ..WriteOptions::default() };
-        let mut written = self.work.model.write(&graph, &options)?;
-        let entry = StringStringEntryProto { key: Some(APPROXIMATES.into()), value: Some(self.digest.into()) };
-        written.proto.metadata_props.retain(|other| other.key() != APPROXIMATES);
-        written.proto.metadata_props.push(entry);
-        Ok(written.to_bytes()?)
-    }
-
-    /// What a model computes in the runs on which errors are measured.
-    fn outputs(&self, model: &[u8]) -> Result<Vec<Vec<HostTensor>>, Failure> {
-        let folder = self.work.request.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut session = self.work.runtime.open(ModelSource::bytes_in(model, folder), &SessionOptions::default())?;
-        self.measured.iter().map(|feeds| Ok(session.run(feeds)?)).collect()
-    }
-}
-
-/// The variables' sizes where a layer stands.
-fn dims(layer: &Layer, coordinates: &Coordinates<'_>) -> Dims {
-    let numbers = coordinates.spec.variables.iter().zip(&coordinates.spec.layers[0].values);
-    let dim = |name: &str, own: u64| match name {
-        "N" => layer.shape[0].clone(),
-        "H" => layer.shape[2].clone(),
-        "W" => layer.shape[3].clone(),
-        _ => Dim::from(own as i64),
-    };
-    Dims::new(numbers.map(|(variable, own)| dim(&variable.name, *own)).collect())
-}
-
-/// The largest error of an output, relative to its size, over all runs.
-fn difference(expected: &[Vec<HostTensor>], found: &[Vec<HostTensor>]) -> f64 {
-    let outputs = expected.first().map_or(0, Vec::len);
-    let error = |output: usize| {
-        let (mut off, mut size) = (0.0, 0.0);
-        for (expected, found) in expected.iter().zip(found) {
-            let (expected, found) = (expected[output].to_f64(), found[output].to_f64());
-            off += expected.iter().zip(&found).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-            size += expected.iter().map(|a| a * a).sum::<f64>();
-        }
-        (off / size.max(f64::MIN_POSITIVE)).sqrt()
-    };
-    (0..outputs).map(error).fold(0.0, f64::max)
 }
