@@ -6,137 +6,9 @@
 //! gradients, with the error measured on patches of the layer's own inputs.
 
 use regraft_ir::SplitMix64;
-use rustc_hash::FxHashMap;
 
-use crate::coordinate::Coordinates;
-use crate::loops::{Loops, unflattened};
-use crate::operator::Operator;
-use crate::spec::{Axis, Layer};
-
-/// Where an input lies, as seen from an output: one distance for each axis that is not a channel.
-pub type Offset = Vec<i32>;
-
-/// An operator at one position of the output: what it multiplies with what.
-#[derive(Clone, Debug)]
-pub struct Stencil {
-    /// Channels of the output.
-    pub outputs: usize,
-    /// Channels of the input.
-    pub channels: usize,
-    /// Offsets that are read; a patch holds all channels of the first, then of the second, ..
-    pub offsets: Vec<Offset>,
-    /// Elements of each weight.
-    pub weights: Vec<usize>,
-    /// For each term its place in the matrix, then an element of each weight.
-    terms: Vec<u32>,
-}
-
-/// One term: an output channel, an offset, an input channel, and an element of each weight.
-#[derive(Clone, PartialEq)]
-struct Read {
-    row: usize,
-    slot: usize,
-    column: usize,
-    elements: Vec<u32>,
-}
-
-impl Stencil {
-    /// The stencil of an operator at the sizes of a layer, with at least these offsets.
-    ///
-    /// `None` if a size is no whole number there, if it does not treat all positions alike, or if it
-    /// has more than `most` terms.
-    pub fn of(operator: &Operator, layer: &Layer, offsets: &[Offset], most: usize, coordinates: &Coordinates<'_>) -> Option<Stencil> {
-        let loops = Loops::at(operator, layer, coordinates)?;
-        let spec = coordinates.spec;
-        let ordered = |axes: &[Axis]| -> Vec<usize> { (0..axes.len()).filter(|axis| !axes[*axis].unordered).collect() };
-        let (inputs, outputs) = (ordered(&spec.input), ordered(&spec.output));
-        let places: usize = outputs.iter().map(|axis| loops.output[*axis]).product();
-        if inputs.len() != outputs.len() || loops.len() / places > most {
-            return None;
-        }
-        let channel = |at: &[usize], axes: &[Axis], shape: &[usize]| {
-            (0..at.len()).filter(|axis| axes[*axis].unordered).fold(0, |flat, axis| flat * shape[axis] + at[axis])
-        };
-        let volume = |axes: &[Axis], shape: &[usize]| -> usize {
-            (0..shape.len()).filter(|axis| axes[*axis].unordered).map(|axis| shape[axis]).product()
-        };
-        let (rows, channels) = (volume(&spec.output, &loops.output), volume(&spec.input, &loops.input));
-        let mut slots: FxHashMap<Offset, usize> = offsets.iter().cloned().zip(0..).collect();
-        let mut known: Vec<Offset> = offsets.to_vec();
-        let mut found: Vec<Read> = Vec::new();
-        let mut first: Option<Vec<Read>> = None;
-        // The middle, and one further along each axis.
-        for shift in std::iter::once(None).chain((0..outputs.len()).map(Some)) {
-            let place: Vec<usize> =
-                outputs.iter().enumerate().map(|(k, axis)| loops.output[*axis] / 2 + usize::from(shift == Some(k))).collect();
-            if place.iter().zip(&outputs).any(|(at, axis)| *at >= loops.output[*axis]) {
-                return None;
-            }
-            found.clear();
-            for y in 0..loops.output.iter().product() {
-                let at = unflattened(y, &loops.output);
-                if outputs.iter().zip(&place).any(|(axis, wanted)| at[*axis] != *wanted) {
-                    continue;
-                }
-                let row = channel(&at, &spec.output, &loops.output);
-                loops.terms_from(y..y + 1, &mut |term| {
-                    let x = unflattened(term.input, &loops.input);
-                    let offset: Offset = inputs.iter().zip(&place).map(|(axis, at)| x[*axis] as i32 - *at as i32).collect();
-                    let slot = *slots.entry(offset.clone()).or_insert_with(|| {
-                        known.push(offset);
-                        known.len() - 1
-                    });
-                    let column = channel(&x, &spec.input, &loops.input);
-                    found.push(Read { row, slot, column, elements: term.weights.iter().map(|w| *w as u32).collect() });
-                });
-            }
-            match &first {
-                None => first = Some(found.clone()),
-                Some(first) if *first != found => return None,
-                Some(_) => {}
-            }
-        }
-        let width = known.len() * channels;
-        let mut terms = Vec::with_capacity(found.len() * (1 + loops.weights.len()));
-        for Read { row, slot, column, elements } in first? {
-            terms.push((row * width + slot * channels + column) as u32);
-            terms.extend(elements);
-        }
-        let weights = loops.weights.iter().map(|shape| shape.iter().product()).collect();
-        Some(Stencil { outputs: rows, channels, offsets: known, weights, terms })
-    }
-
-    /// Elements of a patch.
-    pub fn width(&self) -> usize {
-        self.offsets.len() * self.channels
-    }
-
-    /// The matrix for some weights, a row for each output.
-    pub fn matrix(&self, weights: &[Vec<f32>]) -> Vec<f32> {
-        let mut matrix = vec![0.0; self.outputs * self.width()];
-        self.each(|place, elements| {
-            let product: f32 = elements.iter().zip(weights).map(|(at, weight)| weight[*at as usize]).product();
-            matrix[place] += product;
-        });
-        matrix
-    }
-
-    fn each(&self, mut then: impl FnMut(usize, &[u32])) {
-        for term in self.terms.chunks_exact(1 + self.weights.len()) {
-            then(term[0] as usize, &term[1..]);
-        }
-    }
-
-    /// What each term multiplies one weight's element with.
-    fn factors(&self, weight: usize, weights: &[Vec<f32>]) -> Vec<f32> {
-        let mut factors = Vec::with_capacity(self.terms.len() / (1 + self.weights.len()));
-        self.each(|_, elements| {
-            let others = elements.iter().enumerate().filter(|(w, _)| *w != weight);
-            factors.push(others.map(|(w, at)| weights[w][*at as usize]).product());
-        });
-        factors
-    }
-}
+use crate::matrix::{Matrix, add_product};
+use crate::stencil::Stencil;
 
 /// What is to be matched: a layer, and patches of its inputs.
 #[derive(Clone, Debug)]
@@ -197,7 +69,7 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, start: Option<Vec<Vec<f32>>>, e
     let mut random = SplitMix64(seed);
     // Terms that meet in one place add up: weights begin so that the matrix is of the layer's size.
     let size = (teacher.matrix.iter().map(|k| f64::from(k * k)).sum::<f64>() / teacher.matrix.len() as f64).sqrt().max(1e-12);
-    let meet = (stencil.terms.len() / (1 + stencil.weights.len())) as f64 / (rows * width) as f64;
+    let meet = stencil.terms() as f64 / (rows * width) as f64;
     let scale = (size / meet.max(1.0).sqrt()).powf(1.0 / stencil.weights.len() as f64);
     let mut drawn = |elements: &usize| -> Vec<f32> { (0..*elements).map(|_| (random.normal() * scale) as f32).collect() };
     let mut weights = start.unwrap_or_else(|| stencil.weights.iter().map(&mut drawn).collect());
@@ -207,26 +79,18 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, start: Option<Vec<Vec<f32>>>, e
             break;
         }
         for weight in 0..weights.len() {
-            let factors = stencil.factors(weight, &weights);
-            let forward = |elements: &[f32]| {
-                let (mut matrix, mut at) = (vec![0.0; rows * width], 0);
-                stencil.each(|place, term| {
-                    matrix[place] += factors[at] * elements[term[weight] as usize];
-                    at += 1;
-                });
-                matrix
+            let with = |elements: &[f32]| {
+                let mut all = weights.clone();
+                all[weight] = elements.to_vec();
+                all
             };
-            let backward = |matrix: &[f32]| {
-                let (mut elements, mut at) = (vec![0.0; stencil.weights[weight]], 0);
-                stencil.each(|place, term| {
-                    elements[term[weight] as usize] += factors[at] * matrix[place];
-                    at += 1;
-                });
-                elements
-            };
+            let forward = |elements: &[f32]| stencil.matrix(&with(elements));
+            let backward = |matrix: &[f32]| stencil.gradient(weight, &weights, matrix);
             let right = backward(&wanted);
             let apply = |elements: &[f32]| backward(&metric.times(&forward(elements)));
-            conjugate_gradients(&mut weights[weight], &right, &apply, effort.steps);
+            let mut elements = weights[weight].clone();
+            conjugate_gradients(&mut elements, &right, &apply, effort.steps);
+            weights[weight] = elements;
         }
         // The same product with weights of equal size, so that no factor grows out of bounds.
         balance(&mut weights);
@@ -307,27 +171,9 @@ impl Metric<'_> {
     fn back(&self, outputs: &[f32], matrix: &[f32]) -> Vec<f32> {
         let count = self.patches.len() / self.width;
         let mut result: Vec<f32> = matrix.iter().map(|k| k * self.ridge).collect();
-        // SAFETY: pointers and strides describe the slices: outputs [rows, count], patches [count,
-        // width], result [rows, width], all row-major.
-        unsafe {
-            let (r, n, w) = (self.rows, count, self.width);
-            matrixmultiply::sgemm(
-                r,
-                n,
-                w,
-                1.0 / count.max(1) as f32,
-                outputs.as_ptr(),
-                n as isize,
-                1,
-                self.patches.as_ptr(),
-                w as isize,
-                1,
-                1.0,
-                result.as_mut_ptr(),
-                w as isize,
-                1,
-            );
-        }
+        let share = 1.0 / count.max(1) as f32;
+        let outputs: Vec<f32> = outputs.iter().map(|y| y * share).collect();
+        add_product(Matrix::new(&outputs, self.rows, count), Matrix::new(self.patches, count, self.width), &mut result);
         result
     }
 
@@ -335,26 +181,8 @@ impl Metric<'_> {
     fn outputs(&self, matrix: &[f32]) -> Vec<f32> {
         let count = self.patches.len() / self.width;
         let mut outputs = vec![0.0; self.rows * count];
-        // SAFETY: matrix is [rows, width] and patches, read transposed, [width, count].
-        unsafe {
-            let (r, n, w) = (self.rows, count, self.width);
-            matrixmultiply::sgemm(
-                r,
-                w,
-                n,
-                1.0,
-                matrix.as_ptr(),
-                w as isize,
-                1,
-                self.patches.as_ptr(),
-                1,
-                w as isize,
-                0.0,
-                outputs.as_mut_ptr(),
-                n as isize,
-                1,
-            );
-        }
+        let patches = Matrix::new(self.patches, count, self.width).transposed();
+        add_product(Matrix::new(matrix, self.rows, self.width), patches, &mut outputs);
         outputs
     }
 }
@@ -363,6 +191,7 @@ impl Metric<'_> {
 mod tests {
     use super::*;
     use crate::presets;
+    use crate::{Coordinates, Layer, Operator};
 
     /// A layer whose kernel has exactly the form of an operator is matched; one of full rank is not.
     #[test]

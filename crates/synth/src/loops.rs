@@ -102,6 +102,13 @@ impl Loops {
         Some(Loops { output: sizes(&coordinates.outputs().collect::<Vec<_>>())?, input, weights, sums, indices, levels })
     }
 
+    /// The same loops, some sums at their first position only.
+    pub(crate) fn held(&self, held: &dyn Fn(usize) -> bool) -> Loops {
+        let mut loops = self.clone();
+        loops.sums.iter_mut().enumerate().filter(|(sum, _)| held(*sum)).for_each(|(_, size)| *size = 1);
+        loops
+    }
+
     /// How many terms there are, those that windows leave out included.
     pub fn len(&self) -> usize {
         self.output.iter().chain(&self.sums).product()

@@ -110,7 +110,10 @@ pub fn families(spec: &Spec) -> Vec<String> {
     if let ([.., features], [.., output], 1 | 2) = (&spec.input[..], &spec.output[..], spec.input.len()) {
         return linear(&spec.show(features.size), &spec.show(output.size), spec);
     }
-    let ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
+    let mut ranks: Vec<String> = parts.iter().flat_map(|part| [over("C_out", part), over("C_in", part)]).collect();
+    if parts.len() == 3 {
+        ranks.extend(["C_out*s/g".into(), "C_in*s/g".into()]);
+    }
     let Some(k) = ["k_1", "k"].into_iter().find(|name| has(name)) else {
         let mut found = Vec::new();
         for rank in &ranks {

@@ -2,8 +2,7 @@
 
 use regraft_ir::ops::conv::Conv;
 use regraft_ir::{Bindings, Const, Dim, Graph, NodeId, Op, TensorType, ValueId};
-use regraft_synth::fit::Offset;
-use regraft_synth::{Dims, Layer as Sizes, Limits, Spec};
+use regraft_synth::{Dims, Layer as Sizes, Limits, Offset, Spec};
 
 /// A convolution that keeps height and width, or a product of features, with known weights.
 #[derive(Clone, Debug)]

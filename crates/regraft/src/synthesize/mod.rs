@@ -170,6 +170,8 @@ const HUNTING: f64 = 0.35;
 const FITTING: f64 = 0.4;
 /// Runs of the model on which operators are fitted, and on which the result's error is measured.
 const RUNS: (usize, usize) = (4, 2);
+/// A layer whose last fits, so many, have errors above this is not fitted any more.
+const HOPELESS: (usize, f64) = (3, 0.5);
 /// How long operators are fitted after an interruption.
 const MOMENT: Duration = Duration::from_secs(5);
 /// The entry of a model's metadata that names the model which it approximates, by its file's digest.
@@ -327,13 +329,16 @@ impl Work<'_> {
         for at in 0..most {
             for (k, kind) in kinds.iter().enumerate() {
                 let (candidates, _) = &found[k];
-                // From both ends of the front alternately: fast ones, and accurate ones.
-                let place = if at % 2 == 0 { at / 2 } else { candidates.len().wrapping_sub(1 + at / 2) };
-                if at >= candidates.len() {
-                    continue;
-                }
+                // Those with many weights first: what is fast is worth nothing where it is far off.
+                let mut order: Vec<usize> = (0..candidates.len()).collect();
+                order.sort_by(|a, b| candidates[*b].found.parameters.total_cmp(&candidates[*a].found.parameters));
+                let Some(&place) = order.get(at) else { continue };
                 let of_kind = (0..self.layers.len()).filter(|layer| self.layers[*layer].kind == *kind);
                 for layer in of_kind {
+                    let last = fits[layer].iter().rev().take(HOPELESS.0);
+                    if last.filter(|(_, fit)| fit.error > HOPELESS.1).count() == HOPELESS.0 {
+                        continue;
+                    }
                     if Instant::now() >= until || observer.interrupted() && !hurried {
                         return fits;
                     }

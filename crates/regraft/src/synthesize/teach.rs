@@ -4,8 +4,8 @@ use regraft_ir::{SplitMix64, ValueId};
 use regraft_onnx::Written;
 use regraft_onnx::proto::ValueInfoProto;
 use regraft_runtime::{Feeds, HostTensor, ModelSource, Runtime, SessionOptions};
-use regraft_synth::Coordinates;
-use regraft_synth::fit::{Effort, Fit, Stencil, Teacher, fit};
+use regraft_synth::fit::{Effort, Fit, Teacher, fit};
+use regraft_synth::{Coordinates, Stencil};
 
 use crate::error::Failure;
 use crate::synthesize::candidates::Candidate;
@@ -65,15 +65,28 @@ impl Activations {
     /// Patches of what a layer reads, in a stencil's layout, at random places.
     fn patches(&self, layer: usize, kind: &Kind, stencil: &Stencil, seed: u64) -> Vec<f32> {
         let count = if stencil.width() >= LONG { FEW_PATCHES } else { PATCHES };
-        let mut random = SplitMix64(seed);
         let tensors = &self.inputs[layer];
+        let places = |tensor: &HostTensor| -> usize {
+            let shape = tensor.shape();
+            if matches!(kind.form, Form::Convolution { .. }) {
+                shape[0] * shape[2] * shape[3]
+            } else {
+                shape[..shape.len() - 1].iter().product()
+            }
+        };
         let mut patches = Vec::with_capacity(count * stencil.width());
-        for _ in 0..count {
-            let tensor = &tensors[random.below(tensors.len())];
+        for mut at in chosen(tensors.iter().map(places).sum(), count, seed) {
+            let Some(tensor) = tensors.iter().find(|tensor| {
+                let (all, here) = (places(tensor), at);
+                at = here.wrapping_sub(if here < all { 0 } else { all });
+                here < all
+            }) else {
+                continue;
+            };
             let Some(values) = tensor.values::<f32>() else { continue };
             match (kind.form, tensor.shape()) {
-                (Form::Convolution { .. }, &[batch, channels, height, width]) => {
-                    let (n, h, w) = (random.below(batch), random.below(height), random.below(width));
+                (Form::Convolution { .. }, &[_, channels, height, width]) => {
+                    let (n, h, w) = (at / (height * width), at / width % height, at % width);
                     for offset in &stencil.offsets {
                         let (row, column) = (h as i64 + i64::from(offset[0]), w as i64 + i64::from(offset[1]));
                         let inside = (0..height as i64).contains(&row) && (0..width as i64).contains(&column);
@@ -81,15 +94,27 @@ impl Activations {
                         patches.extend((0..channels).map(|channel| if inside { values[at(channel)] } else { 0.0 }));
                     }
                 }
-                (Form::Product { .. }, shape) => {
-                    let row = random.below(shape[..shape.len() - 1].iter().product());
-                    patches.extend(&values[row * kind.channels..][..kind.channels]);
-                }
+                (Form::Product { .. }, _) => patches.extend(&values[at * kind.channels..][..kind.channels]),
                 _ => {}
             }
         }
         patches
     }
+}
+
+/// So many of some places: all different where there are few, at random.
+fn chosen(places: usize, count: usize, seed: u64) -> Vec<usize> {
+    let mut random = SplitMix64(seed);
+    if places > 2 * count {
+        return (0..count).map(|_| random.below(places)).collect();
+    }
+    let mut all: Vec<usize> = (0..places).collect();
+    for at in 0..places.min(count) {
+        let other = at + random.below(places - at);
+        all.swap(at, other);
+    }
+    all.truncate(count);
+    all
 }
 
 /// A layer that operators are fitted to.
