@@ -7,6 +7,7 @@
 
 use regraft_ir::SplitMix64;
 
+use crate::factored::Side;
 use crate::matrix::{Matrix, add_product};
 use crate::stencil::Stencil;
 
@@ -47,6 +48,10 @@ impl Default for Effort {
     }
 }
 
+/// A fit ends where a round leaves more than this share of the error before it.
+const SETTLED: f64 = 0.985;
+/// After so many rounds a fit with an error above this ends.
+const HOPELESS: (usize, f64) = (3, 0.6);
 /// Share of the patches' mean square that is added to the diagonal: what patches do not show is kept
 /// near the layer's own matrix.
 const RIDGE: f32 = 1e-3;
@@ -72,12 +77,30 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, start: Option<Vec<Vec<f32>>>, e
     let meet = stencil.terms() as f64 / (rows * width) as f64;
     let scale = (size / meet.max(1.0).sqrt()).powf(1.0 / stencil.weights.len() as f64);
     let mut drawn = |elements: &usize| -> Vec<f32> { (0..*elements).map(|_| (random.normal() * scale) as f32).collect() };
-    let mut weights = start.unwrap_or_else(|| stencil.weights.iter().map(&mut drawn).collect());
+    let factored = if start.is_none() { stencil.factored() } else { None };
+    let mut weights = match (start, &factored) {
+        (Some(weights), _) => weights,
+        (None, Some(factored)) => stencil.of_factors(factored, factored.start(&teacher.matrix, stencil, &goal, &patches, seed)),
+        (None, None) => stencil.weights.iter().map(&mut drawn).collect(),
+    };
+    balance(&mut weights);
+    // The principal components of the outputs are the best factors that there are.
+    let rounds = if factored.is_some_and(|factored| factored.side == Side::Outputs) { 0 } else { effort.rounds };
+    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|y| f64::from(y) * f64::from(y)).sum::<f64>();
+    let size = square(&mut goal.iter().copied()).max(f64::MIN_POSITIVE);
+    let error = |matrix: &[f32]| {
+        let off = square(&mut metric.outputs(matrix).iter().zip(&goal).map(|(ours, theirs)| ours - theirs));
+        (off / size).sqrt()
+    };
+    let mut before = f64::INFINITY;
     let wanted = metric.back(&goal, &teacher.matrix);
-    for round in 0..effort.rounds {
-        if round > 0 && !go_on() {
+    for round in 0..rounds {
+        let now = error(&stencil.matrix(&weights));
+        let settled = now > before * SETTLED || round >= HOPELESS.0 && now > HOPELESS.1;
+        if round > 0 && (settled || !go_on()) {
             break;
         }
+        before = now;
         for weight in 0..weights.len() {
             let with = |elements: &[f32]| {
                 let mut all = weights.clone();
@@ -99,9 +122,7 @@ pub fn fit(stencil: &Stencil, teacher: &Teacher, start: Option<Vec<Vec<f32>>>, e
     let dot = |row: &[f32], mean: &[f32]| row.iter().zip(mean).map(|(k, mean)| k * mean).sum::<f32>();
     let rows = teacher.matrix.chunks_exact(width).zip(matrix.chunks_exact(width));
     let bias = rows.map(|(theirs, ours)| dot(theirs, &taught_mean) - dot(ours, &mean)).collect();
-    let square = |values: &mut dyn Iterator<Item = f32>| values.map(|y| f64::from(y) * f64::from(y)).sum::<f64>();
-    let off = square(&mut metric.outputs(&matrix).iter().zip(&goal).map(|(ours, theirs)| ours - theirs));
-    let error = (off / square(&mut goal.iter().copied()).max(f64::MIN_POSITIVE)).sqrt();
+    let error = error(&matrix);
     Fit { weights, bias, error }
 }
 
@@ -234,6 +255,33 @@ mod tests {
         let teacher = Teacher { matrix: numbers(8 * 54), ..teacher };
         let found = fit(&stencil, &teacher, None, Effort::default(), 1, &|| true);
         assert!(found.error > 0.2, "{}", found.error);
+    }
+
+    /// Factors that begin at principal components need no rounds, or few.
+    #[test]
+    fn factors_begin_near_the_end() {
+        let spec = presets::find("resnet-18-layer").unwrap().spec;
+        let mut coordinates = Coordinates::new(&spec);
+        let x = "sum r0: C_in, r1: k_1, r2: k_1, r3: C_out/s; x[r0, unfold(i1, r1), unfold(i2, r2)]";
+        let sizes = [("C_in", 10), ("C_out", 8), ("H", 7), ("k_1", 3), ("s", 2)];
+        let value = |name: &str| sizes.iter().find(|(known, _)| *known == name).map_or(1, |(_, value)| *value);
+        let layer = Layer { values: spec.variables.iter().map(|v| value(&v.name)).collect(), count: 1 };
+        for (text, rounds) in [
+            (format!("{x} * w[i0, r3] * w[r3, r0, r1, r2]"), 0),
+            (format!("{x} * w[r3, r0, r1, r2] * w[i0, r3]"), 0),
+            (format!("{x} * w[i0, r3, r1, r2] * w[r3, r0]"), 4),
+        ] {
+            let operator = Operator::parse(&text, &mut coordinates).unwrap();
+            let stencil = Stencil::of(&operator, &layer, &[], 1 << 20, &coordinates).unwrap();
+            assert!(stencil.factored().is_some(), "{text}");
+            let mut random = SplitMix64(3);
+            let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| random.normal() as f32).collect() };
+            let truth: Vec<Vec<f32>> = stencil.weights.iter().map(|n| numbers(*n)).collect();
+            let patches = numbers(stencil.width() * 300);
+            let teacher = Teacher { matrix: stencil.matrix(&truth), taught: patches.clone(), patches };
+            let found = fit(&stencil, &teacher, None, Effort { rounds, steps: 20 }, 1, &|| true);
+            assert!(found.error < 1e-2, "{text}: {}", found.error);
+        }
     }
 
     #[test]

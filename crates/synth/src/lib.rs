@@ -26,6 +26,7 @@ mod distance;
 mod enumerate;
 mod error;
 mod explorer;
+mod factored;
 pub mod fit;
 mod front;
 mod key;

@@ -17,6 +17,20 @@ impl<'m> Matrix<'m> {
         Matrix { elements, rows, columns, strides: [columns, 1] }
     }
 
+    pub(crate) fn rows(self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn columns(self) -> usize {
+        self.columns
+    }
+
+    /// Its elements, row by row.
+    pub(crate) fn to_rows(self) -> Vec<f32> {
+        let row = |row: usize| (0..self.columns).map(move |column| self.elements[row * self.strides[0] + column * self.strides[1]]);
+        (0..self.rows).flat_map(row).collect()
+    }
+
     pub(crate) fn transposed(self) -> Matrix<'m> {
         Matrix { elements: self.elements, rows: self.columns, columns: self.rows, strides: [self.strides[1], self.strides[0]] }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::coordinate::{Coord, Coordinate, Coordinates};
+use crate::factored::{Factored, Side};
 use crate::loops::{Loops, unflattened};
 use crate::matrix::{Matrix, add_product};
 use crate::operator::Operator;
@@ -192,6 +193,64 @@ impl Stencil {
             gradient[elements[weight] as usize] += product * matrix[place];
         });
         gradient
+    }
+
+    /// The two weights as factors of one matrix, if they are that: every element of each is in it once.
+    pub(crate) fn factored(&self) -> Option<Factored> {
+        let [block] = &self.blocks[..] else { return None };
+        let rank = self.inner.len() / 2;
+        for weight in 0..2 {
+            let mut seen = vec![false; self.weights[weight]];
+            let all = block.elements[weight].iter().flat_map(|element| self.inner.chunks_exact(2).map(move |step| element + step[weight]));
+            for element in all {
+                if std::mem::replace(&mut seen[element as usize], true) {
+                    return None;
+                }
+            }
+            if seen.contains(&false) {
+                return None;
+            }
+        }
+        let sizes = [0, 1].map(|weight| block.elements[weight].len());
+        let (width, channels) = (self.width() as u32, self.channels as u32);
+        // With the weights as they are, or exchanged.
+        [[0, 1], [1, 0]].into_iter().find_map(|weights| {
+            let (rows, columns) = (sizes[weights[0]], sizes[weights[1]]);
+            let place = |row: usize, column: usize| match weights {
+                [0, 1] => block.places[row * columns + column],
+                _ => block.places[column * rows + row],
+            };
+            let places: Vec<u32> = (0..rows).flat_map(|row| (0..columns).map(move |column| place(row, column))).collect();
+            // What depends on the row alone, and on the column alone.
+            let fits = |of_row: &dyn Fn(u32) -> u32, of_column: &dyn Fn(u32) -> u32| {
+                places.iter().enumerate().all(|(at, place)| {
+                    of_row(*place) == of_row(places[at / columns * columns]) && of_column(*place) == of_column(places[at % columns])
+                })
+            };
+            let side = if rows == self.outputs && fits(&|place| place / width, &|place| place % width) {
+                Side::Outputs
+            } else if columns == self.channels && fits(&|place| place / channels, &|place| place % channels) {
+                Side::OutputsAtOffsets
+            } else {
+                return None;
+            };
+            // Columns are channels in their order.
+            let ordered = side == Side::Outputs || (0..columns).all(|column| places[column] % channels == column as u32);
+            ordered.then_some(Factored { weights, places, rows, columns, rank, side })
+        })
+    }
+
+    /// Weights from the factors of [`Self::factored`].
+    pub(crate) fn of_factors(&self, factored: &Factored, factors: [Vec<f32>; 2]) -> Vec<Vec<f32>> {
+        let mut weights: Vec<Vec<f32>> = self.weights.iter().map(|size| vec![0.0; *size]).collect();
+        for (weight, factor) in factored.weights.into_iter().zip(factors) {
+            for (element, row) in self.blocks[0].elements[weight].iter().zip(factor.chunks_exact(factored.rank)) {
+                for (step, value) in self.inner.chunks_exact(2).zip(row) {
+                    weights[weight][(element + step[weight]) as usize] = *value;
+                }
+            }
+        }
+        weights
     }
 
     /// Elements of one of two weights that a block multiplies, a row for each, over the sums apart.

@@ -33,7 +33,10 @@ const FASTER: f64 = 0.9;
 /// Known operators that are tried, however little time there is.
 const FEWEST: usize = 2;
 /// Operators that are kept for one kind of layer.
-const KEPT: usize = 12;
+const KEPT: usize = 24;
+/// How many times slower another operator with as many weights has to be to be given up: which of two can
+/// be fitted better is not known yet.
+const CLEARLY: f64 = 1.1;
 
 /// How long operators are timed beside their layer, for each of them.
 const LASTS: Duration = Duration::from_millis(250);
@@ -106,7 +109,7 @@ impl Hunt<'_> {
         let Some(timed) = bench.time(&found, &explorer.coordinates)? else { return Ok(()) };
         tried.timed += 1;
         let candidate = Candidate { found, timed };
-        let worse = |a: &Candidate, b: &Candidate| a.share() >= b.share() && a.found.parameters <= b.found.parameters;
+        let worse = |a: &Candidate, b: &Candidate| a.share() >= b.share() * CLEARLY && a.found.parameters <= b.found.parameters;
         if candidate.share() > FASTER || kept.iter().any(|other| worse(&candidate, other)) {
             return Ok(());
         }

@@ -166,7 +166,7 @@ pub struct Point {
 }
 
 /// Shares of the budget: for finding operators, and for fitting them.
-const HUNTING: f64 = 0.35;
+const HUNTING: f64 = 0.25;
 const FITTING: f64 = 0.4;
 /// Runs of the model on which operators are fitted, and on which the result's error is measured.
 const RUNS: (usize, usize) = (4, 2);
