@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use regraft_ir::eval::{self, NoOpaque};
 use regraft_ir::{SplitMix64, Tensor, Value};
 use regraft_runtime::Clock;
-use regraft_synth::{Dims, Explorer, Filter, Found, Layer, Loops, Sampler, Spec, Spelling, audit, graph, presets};
+use regraft_synth::{Dims, Explorer, Filter, Found, Key, Layer, Loops, Operator, Sampler, Spec, Spelling, audit, graph, presets};
 use serde::Serialize;
 
 use crate::summary::Summary;
@@ -35,6 +35,9 @@ pub struct Args {
     /// forms leave
     #[arg(long, value_name = "DEPTH")]
     audit: Option<usize>,
+    /// Also draw so many operators for a small layer, and key them once more by their formulas: all differ
+    #[arg(long, value_name = "N")]
+    distinct: Option<usize>,
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -56,7 +59,12 @@ struct Drawn {
     ended: usize,
     distinct: usize,
     windows: usize,
+    /// The last two, at each of some equal parts of the time.
+    over_time: Vec<[usize; 2]>,
 }
+
+/// Parts of the time.
+const PARTS: usize = 10;
 
 #[derive(Serialize)]
 struct Figures {
@@ -91,6 +99,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(depth) = args.audit {
         println!("{:#?}", audit(&small(), depth));
     }
+    if let Some(count) = args.distinct {
+        summary.join(distinct(count, args.seed));
+    }
     if let Some(path) = &args.json {
         let figures = Figures { preset: args.preset.clone(), seed: args.seed, ways };
         std::fs::write(path, serde_json::to_string_pretty(&figures)? + "\n").with_context(|| path.display().to_string())?;
@@ -105,8 +116,14 @@ fn draw(spec: &Spec, way: &'static str, filter: Filter, windows: bool, seconds: 
     let mut explorer = Explorer::new(spec, filter);
     let mut sampler = Sampler::new(&mut explorer, seed, windows);
     let mut all: Vec<Found> = Vec::new();
-    let (mut walks, mut ended) = (0, 0);
+    let (mut walks, mut ended, mut over_time) = (0, 0, Vec::new());
+    let of = |all: &[Found], explorer: &Explorer<'_>| {
+        [all.len(), all.iter().filter(|found| found.operator.has_window(&explorer.coordinates)).count()]
+    };
     while elapsed() < seconds {
+        while over_time.len() < (elapsed() / seconds * PARTS as f64) as usize {
+            over_time.push(of(&all, &explorer));
+        }
         walks += 1;
         if let Some(found) = sampler.draw(&mut explorer) {
             ended += 1;
@@ -114,7 +131,8 @@ fn draw(spec: &Spec, way: &'static str, filter: Filter, windows: bool, seconds: 
         }
     }
     let seconds = elapsed();
-    let windows = all.iter().filter(|found| found.operator.has_window(&explorer.coordinates)).count();
+    let [distinct, windows] = of(&all, &explorer);
+    over_time.resize(PARTS, [distinct, windows]);
     let mut summary = Summary::default();
     let bindings = explorer.bindings().layers().to_vec();
     for (at, found) in all.iter().enumerate() {
@@ -124,7 +142,7 @@ fn draw(spec: &Spec, way: &'static str, filter: Filter, windows: bool, seconds: 
             None => summary.skipped += 1,
         }
     }
-    (Drawn { way, seconds, walks, ended, distinct: all.len(), windows }, summary)
+    (Drawn { way, seconds, walks, ended, distinct, windows, over_time }, summary)
 }
 
 /// Both spellings of an operator against its loops; `None` if these are too many.
@@ -157,6 +175,64 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
         }
     }
     Some(Ok(()))
+}
+
+/// Draws operators until there are so many, or hardly any new ones; those whose formulas have a key that
+/// another one has, too, are broken.
+fn distinct(count: usize, seed: u64) -> Summary {
+    let spec = narrow();
+    let mut explorer = Explorer::new(&spec, Filter::default());
+    let mut sampler = Sampler::new(&mut explorer, seed, false);
+    let mut all: Vec<Found> = Vec::new();
+    let mut idle = 0;
+    while all.len() < count && idle < IDLE {
+        idle += 1;
+        let found = sampler.draw(&mut explorer).unwrap_or_default();
+        idle = if found.is_empty() { idle } else { 0 };
+        all.extend(found);
+    }
+    let mut summary = Summary::default();
+    let mut seen: HashMap<Key, String> = HashMap::new();
+    for found in &all {
+        let formula = found.operator.show(&explorer.coordinates);
+        let key = Operator::parse(&formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
+        match key.map(|key| seen.insert(key, formula.clone())) {
+            Some(None) => summary.held += 1,
+            Some(Some(other)) => summary.broken.push(format!("{formula} is {other}")),
+            None => summary.broken.push(format!("{formula} has no key")),
+        }
+    }
+    println!("{} operators drawn for a small layer, {} keys", all.len(), seen.len());
+    summary
+}
+
+/// Draws without anything new after which no more are made.
+const IDLE: usize = 20_000;
+
+/// A layer with one axis beside its channels: keys of its operators take little time.
+fn narrow() -> Spec {
+    let text = r#"
+        input = ["C_in", "H"]
+        output = ["C_out", "H"]
+        unordered = ["C_in", "C_out"]
+        dense = "sum r0: C_in, r1: k; x[r0, unfold(i1, r1)] * w[i0, r0, r1]"
+        [variables]
+        C_in = 3
+        C_out = 4
+        [coefficients]
+        k = [3, 2]
+        s = [2, 2]
+        g = [4, 2]
+        [[layers]]
+        C_in = 32
+        C_out = 64
+        H = 7
+        [limits]
+        most-macs = 8.0
+        most-parameters = 8.0
+        weight = 2
+    "#;
+    Spec::parse(text).unwrap_or_else(|e| unreachable!("{e}"))
 }
 
 /// A layer whose operators can all be counted.

@@ -21,6 +21,8 @@ pub struct Key(pub u128);
 
 /// Terms that an operator may have at a small binding; operators with more have no key.
 const TERMS: usize = 4_000_000;
+/// What heights and widths may have to be divisible by at a small binding.
+const SPACE: u64 = 6;
 /// Rounds of refinement.
 const ROUNDS: usize = 8;
 /// The same for a first look.
@@ -66,9 +68,10 @@ fn small(spec: &Spec, variant: usize) -> Layer {
         let mut demand = 1;
         let mut rest: Vec<u64> = spec.layers.iter().map(|layer| layer.values[v]).collect();
         for c in (0..values.len()).filter(|c| !spec.variables[*c].primary) {
-            let powers = spec.variables[c].uses.min(2);
-            for _ in 0..if spec.variables[v].uses > 0 { 1 } else { powers } {
-                if spec.layers.iter().zip(&rest).all(|(layer, rest)| rest % layer.values[c] == 0) {
+            let channels = spec.variables[v].uses > 0;
+            for _ in 0..if channels { 1 } else { spec.variables[c].uses.min(2) } {
+                let is_small = channels || demand * values[c] <= SPACE;
+                if is_small && spec.layers.iter().zip(&rest).all(|(layer, rest)| rest % layer.values[c] == 0) {
                     demand *= values[c];
                     rest.iter_mut().zip(&spec.layers).for_each(|(rest, layer)| *rest /= layer.values[c]);
                 }

@@ -155,3 +155,20 @@ fn a_convolution_is_proved_to_be_one() {
         [Spelling::Einsum, Spelling::Convolution].map(|spelling| graph(&conv, &plan, spelling, &dims, &coordinates).unwrap());
     assert!(equal(&written, &fused).is_proved());
 }
+
+/// Sizes with many divisors have keys, too.
+#[test]
+fn large_images_have_keys() {
+    for side in [120, 128, 144, 360] {
+        let text = format!(
+            "dense = \"sum r0: C_in, r1: k, r2: k; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]\"\n\
+             input = [\"N\", \"C_in\", \"H\", \"W\"]\noutput = [\"N\", \"C_out\", \"H\", \"W\"]\nbatch = [\"N\"]\n\
+             unordered = [\"C_in\", \"C_out\"]\n[variables]\nC_in = 3\nC_out = 4\n[coefficients]\nk = [3, 2]\ns = [2, 3]\ng = [8, 3]\n\
+             [[layers]]\nN = 1\nC_in = 96\nC_out = 24\nH = {side}\nW = {side}\n"
+        );
+        let spec = Spec::parse(&text).unwrap();
+        let mut explorer = Explorer::new(&spec, Filter::default());
+        let dense = Operator::parse(&spec.dense, &mut explorer.coordinates).unwrap();
+        assert!(explorer.key(&dense).is_some(), "{side}");
+    }
+}
