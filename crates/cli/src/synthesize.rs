@@ -36,8 +36,8 @@ pub struct Args {
     /// Where the result goes; with --draw, the formulas
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["preset", "spec"])]
     output: Option<PathBuf>,
-    /// Layers of a known network: resnet-18-layer, resnet-34-layer, densenet-121-layer,
-    /// efficientnet-v2-s-layer, gpt-2-qkv, vit-linear
+    /// Layers of a known network: resnet-18-layer, resnet-34-layer, resnext-29-layer,
+    /// densenet-121-layer, efficientnet-v2-s-layer, gpt-2-qkv, vit-linear
     #[arg(long, value_name = "NAME", conflicts_with = "spec")]
     preset: Option<String>,
     /// Layers, as a specification in TOML

@@ -220,17 +220,21 @@ fn narrow() -> Spec {
         C_in = 3
         C_out = 4
         [coefficients]
-        k = [3, 2]
-        s = [2, 2]
-        g = [4, 2]
+        k = [3, 3]
+        s = [2, 3]
+        g = [4, 3]
         [[layers]]
         C_in = 32
         C_out = 64
         H = 7
         [limits]
-        most-macs = 8.0
-        most-parameters = 8.0
+        most-macs = 16.0
+        most-parameters = 16.0
         weight = 2
+        weights = 3
+        merges = 2
+        strides = 1
+        window-ratio = 1.0
     "#;
     Spec::parse(text).unwrap_or_else(|e| unreachable!("{e}"))
 }

@@ -16,6 +16,7 @@ pub struct Preset {
 const TEXTS: &[(&str, &str)] = &[
     ("resnet-18-layer", include_str!("../presets/resnet-18-layer.toml")),
     ("resnet-34-layer", include_str!("../presets/resnet-34-layer.toml")),
+    ("resnext-29-layer", include_str!("../presets/resnext-29-layer.toml")),
     ("densenet-121-layer", include_str!("../presets/densenet-121-layer.toml")),
     ("efficientnet-v2-s-layer", include_str!("../presets/efficientnet-v2-s-layer.toml")),
     ("gpt-2-qkv", include_str!("../presets/gpt-2-qkv.toml")),

@@ -86,6 +86,8 @@ pub struct Limits {
     pub memory: u64,
     /// The dense layer's windows: elements of one of its kernels.
     pub dense_window: u64,
+    /// The dense layer's groups: each output sums over its share of the channels.
+    pub dense_groups: u64,
 }
 
 impl Default for Limits {
@@ -115,6 +117,7 @@ impl Default for Limits {
             most_parameters: f64::INFINITY,
             memory: 4 << 30,
             dense_window: 9,
+            dense_groups: 1,
         }
     }
 }
@@ -325,14 +328,19 @@ impl Spec {
     pub fn dense_macs(&self) -> f64 {
         let channels = self.summed();
         let size: Size = self.output.iter().map(|axis| axis.size).chain(self.batch.iter().copied()).chain(channels).collect();
-        self.layers.iter().map(|layer| self.real(size, layer) * self.limits.dense_window as f64 * layer.count as f64).sum()
+        self.layers.iter().map(|layer| self.real(size, layer) * self.dense_terms() * layer.count as f64).sum()
     }
 
     /// Weights of the dense layer, in all layers together.
     pub fn dense_parameters(&self) -> f64 {
         let added = self.output.iter().filter(|axis| !self.input.iter().any(|other| other.size == axis.size && !axis.unordered));
         let size: Size = added.map(|axis| axis.size).chain(self.summed()).collect();
-        self.layers.iter().map(|layer| self.real(size, layer) * self.limits.dense_window as f64 * layer.count as f64).sum()
+        self.layers.iter().map(|layer| self.real(size, layer) * self.dense_terms() * layer.count as f64).sum()
+    }
+
+    /// Terms of an output of the dense layer, for each channel of the input.
+    fn dense_terms(&self) -> f64 {
+        self.limits.dense_window as f64 / self.limits.dense_groups.max(1) as f64
     }
 
     fn summed(&self) -> Vec<Size> {
