@@ -331,6 +331,12 @@ impl Spec {
         self.layers.iter().map(|layer| self.real(size, layer) * self.dense_terms() * layer.count as f64).sum()
     }
 
+    /// Terms that the dense layer has at some sizes, without the batch.
+    pub(crate) fn dense_terms_at(&self, layer: &Layer) -> f64 {
+        let size: Size = self.output.iter().map(|axis| axis.size).chain(self.summed()).collect();
+        self.real(size, layer) * self.dense_terms()
+    }
+
     /// Weights of the dense layer, in all layers together.
     pub fn dense_parameters(&self) -> f64 {
         let added = self.output.iter().filter(|axis| !self.input.iter().any(|other| other.size == axis.size && !axis.unordered));
