@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["preset", "spec"])]
     output: Option<PathBuf>,
     /// Layers of a known network: resnet-18-layer, resnet-34-layer, resnext-29-layer,
-    /// densenet-121-layer, efficientnet-v2-s-layer, gpt-2-qkv, vit-linear
+    /// densenet-121-layer, efficientnet-v2-s-layer, gpt-2-qkv, vit-linear, small-network
     #[arg(long, value_name = "NAME", conflicts_with = "spec")]
     preset: Option<String>,
     /// Layers, as a specification in TOML
@@ -50,8 +50,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     store: Option<PathBuf>,
     /// Only draw so many operators, and write their formulas to -o: a piece of a search on many machines
-    #[arg(long, value_name = "N", conflicts_with_all = ["model", "emit", "store", "report", "json"])]
-    draw: Option<usize>,
+    #[arg(long, value_name = "N", conflicts_with_all = ["model", "emit", "store", "report", "json"], value_parser = clap::value_parser!(u32).range(1..))]
+    draw: Option<u32>,
     /// With --draw: reports of what was judged before, which the search learns from
     #[arg(long, value_name = "REPORT", requires = "draw", num_args = 1..)]
     known: Vec<PathBuf>,
@@ -237,7 +237,7 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
         runtime_library: args.runtime_library.clone(),
     };
     if let Some(count) = args.draw {
-        return drawn(args, &request, count, console);
+        return drawn(args, &request, count as usize, console);
     }
     let mut trainer = Program::find(args.store.clone());
     let report = {
@@ -331,8 +331,13 @@ fn front_of(report: &SearchReport, console: &Console) -> String {
         return verdict;
     }
     let mut table = plain_table(&["speed-up", "accuracy", "multiplications", "weights", "operator"], &[0, 1, 2, 3]);
+    // The worse half is dropped after each milestone: then less training went in.
+    let longest = report.timed.iter().chain([&report.dense]).filter_map(|operated| Some(operated.trained?.epoch)).max();
     let row = |operated: &Operated, what: String| {
-        let accuracy = operated.trained.map_or("-".into(), |trained| format!("{:.1} %", 100.0 * trained.accuracy));
+        let accuracy = operated.trained.map_or("-".into(), |trained| {
+            let early = longest.filter(|longest| trained.epoch < *longest).map_or(String::new(), |_| format!(", epoch {}", trained.epoch));
+            format!("{:.1} %{early}", 100.0 * trained.accuracy)
+        });
         [format!("{:.2}x", operated.faster), accuracy, percent(operated.macs), percent(operated.parameters), what]
     };
     table.add_row(row(&report.dense, format!("the layer: {}", report.dense.formula)));

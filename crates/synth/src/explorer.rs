@@ -50,14 +50,16 @@ pub struct Explorer<'s> {
     bindings: Bindings,
     children: FxHashMap<State, Rc<[Child]>>,
     finals: FxHashMap<State, Rc<[Found]>>,
+    /// How many of both are remembered.
+    remembered: [usize; 2],
     volumes: Volumes<'s>,
     most_macs: f64,
 }
 
 /// Shares are compared with this much to spare, as sums of floating-point numbers.
 const ROUNDING: f64 = 1.0 + 1e-9;
-/// Children that are remembered; beyond, all are forgotten.
-const REMEMBERED: usize = 200_000;
+/// Children that are remembered, and operators; beyond, all are forgotten.
+const REMEMBERED: [usize; 2] = [2_000_000, 200_000];
 
 impl<'s> Explorer<'s> {
     /// Nothing seen yet.
@@ -72,6 +74,7 @@ impl<'s> Explorer<'s> {
             bindings: Bindings::new(spec),
             children: FxHashMap::default(),
             finals: FxHashMap::default(),
+            remembered: [0; 2],
             volumes: Volumes::new(spec),
             most_macs: spec.dense_macs() * spec.limits.most_macs * ROUNDING,
         }
@@ -118,8 +121,10 @@ impl<'s> Explorer<'s> {
             children.push(Child { step, state: next, distance });
         }
         let children: Rc<[Child]> = children.into();
-        if self.children.len() >= REMEMBERED {
+        self.remembered[0] += children.len();
+        if self.remembered[0] > REMEMBERED[0] {
             self.children.clear();
+            self.remembered[0] = children.len();
         }
         self.children.insert(state.clone(), children.clone());
         children
@@ -172,6 +177,11 @@ impl<'s> Explorer<'s> {
             }
         }
         let found: Rc<[Found]> = found.into();
+        self.remembered[1] += found.len();
+        if self.remembered[1] > REMEMBERED[1] {
+            self.finals.clear();
+            self.remembered[1] = found.len();
+        }
         self.finals.insert(state.clone(), found.clone());
         found
     }

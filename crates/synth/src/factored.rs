@@ -11,12 +11,13 @@ use crate::stencil::Stencil;
 pub(crate) struct Factored {
     /// The weights of rows and of columns.
     pub(crate) weights: [usize; 2],
-    /// For each row, the outputs or the outputs with their offsets; for each column, the rest: places in
-    /// the layer's matrix.
+    /// Where the elements of their product lie in the layer's matrix, row by row.
     pub(crate) places: Vec<u32>,
+    /// Rows of their product.
     pub(crate) rows: usize,
+    /// Columns of their product.
     pub(crate) columns: usize,
-    /// Their product's rank, at most.
+    /// Its rank, at most.
     pub(crate) rank: usize,
     /// What a row is.
     pub(crate) side: Side,

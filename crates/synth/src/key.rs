@@ -21,9 +21,11 @@ pub struct Key(pub u128);
 
 /// Terms that an operator may have at a small binding; operators with more have no key.
 const TERMS: usize = 4_000_000;
-/// What heights and widths may at most have to be divisible by at a small binding: the first for which
-/// the dense layer has not too many terms there.
-const SPACES: [u64; 4] = [64, 16, 9, 6];
+/// What heights and widths, and what channels may at most have to be divisible by at a small binding: the
+/// first for which a dense layer through half of its channels has not too many terms there.
+const DIVISORS: [[u64; 2]; 4] = [[64, u64::MAX], [16, 36], [9, 18], [6, 12]];
+/// Windows may have so many times more elements at a small binding than those of the dense layer.
+const WINDOWS: f64 = 3.0;
 /// Rounds of refinement.
 const ROUNDS: usize = 8;
 /// The same for a first look.
@@ -39,10 +41,10 @@ impl Bindings {
     /// Coefficients become small primes, windows odd ones; every size of a layer is divisible by the
     /// coefficients by which it is in the specification's layers.
     pub fn new(spec: &Spec) -> Bindings {
-        let at = |space: u64| -> Vec<Layer> { (0..3).map(|variant| small(spec, variant, space)).collect() };
-        let fits = |layers: &Vec<Layer>| layers[..2].iter().all(|layer| spec.dense_terms_at(layer) <= TERMS as f64 / 4.0);
-        let [.., least] = SPACES;
-        Bindings { layers: SPACES.into_iter().map(at).find(fits).unwrap_or_else(|| at(least)) }
+        let at = |most: [u64; 2]| -> Vec<Layer> { (0..3).map(|variant| small(spec, variant, most)).collect() };
+        let fits = |layers: &Vec<Layer>| layers[..2].iter().all(|layer| spec.half_rank_terms_at(layer) <= TERMS as f64 / WINDOWS);
+        let [.., least] = DIVISORS;
+        Bindings { layers: DIVISORS.into_iter().map(at).find(fits).unwrap_or_else(|| at(least)) }
     }
 
     /// The bindings: two for keys, and one more to check them.
@@ -51,7 +53,7 @@ impl Bindings {
     }
 }
 
-fn small(spec: &Spec, variant: usize, space: u64) -> Layer {
+fn small(spec: &Spec, variant: usize, [space, most_channels]: [u64; 2]) -> Layer {
     const EVEN: [[u64; 4]; 3] = [[2, 3, 5, 7], [3, 2, 7, 5], [2, 5, 3, 7]];
     const ODD: [[u64; 4]; 3] = [[3, 5, 7, 9], [5, 3, 9, 7], [3, 7, 5, 9]];
     let (mut evens, mut odds) = (0, 0);
@@ -74,7 +76,7 @@ fn small(spec: &Spec, variant: usize, space: u64) -> Layer {
         for c in (0..values.len()).filter(|c| !spec.variables[*c].primary) {
             let channels = spec.variables[v].uses > 0;
             for _ in 0..if channels { 1 } else { spec.variables[c].uses.min(2) } {
-                let is_small = channels || demand * values[c] <= space;
+                let is_small = demand * values[c] <= if channels { most_channels } else { space };
                 if is_small && spec.layers.iter().zip(&rest).all(|(layer, rest)| rest % layer.values[c] == 0) {
                     demand *= values[c];
                     rest.iter_mut().zip(&spec.layers).for_each(|(rest, layer)| *rest /= layer.values[c]);

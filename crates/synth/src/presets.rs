@@ -21,6 +21,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("efficientnet-v2-s-layer", include_str!("../presets/efficientnet-v2-s-layer.toml")),
     ("gpt-2-qkv", include_str!("../presets/gpt-2-qkv.toml")),
     ("vit-linear", include_str!("../presets/vit-linear.toml")),
+    ("small-network", include_str!("../presets/small-network.toml")),
 ];
 
 /// Names of all presets.

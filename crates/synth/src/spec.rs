@@ -331,10 +331,22 @@ impl Spec {
         self.layers.iter().map(|layer| self.real(size, layer) * self.dense_terms() * layer.count as f64).sum()
     }
 
-    /// Terms that the dense layer has at some sizes, without the batch.
-    pub(crate) fn dense_terms_at(&self, layer: &Layer) -> f64 {
+    /// Terms that the dense layer has at some sizes, without the batch, if it goes through half of the
+    /// channels.
+    pub(crate) fn half_rank_terms_at(&self, layer: &Layer) -> f64 {
         let size: Size = self.output.iter().map(|axis| axis.size).chain(self.summed()).collect();
-        self.real(size, layer) * self.dense_terms()
+        let channels = self.input.iter().chain(&self.output).filter(|axis| axis.unordered);
+        let rank = channels.map(|axis| self.real(axis.size, layer)).fold(1.0, f64::max) / 2.0;
+        self.real(size, layer) * self.dense_terms() * rank.max(1.0)
+    }
+
+    /// Elements of the input or the output of a layer, whichever is larger.
+    pub fn largest_tensor(&self, layer: &Layer) -> f64 {
+        let elements = |axes: &[Axis]| {
+            let size: Size = axes.iter().map(|axis| axis.size).chain(self.batch.iter().copied()).collect();
+            self.real(size, layer)
+        };
+        elements(&self.input).max(elements(&self.output))
     }
 
     /// Weights of the dense layer, in all layers together.

@@ -234,8 +234,11 @@ impl Stencil {
             } else {
                 return None;
             };
-            // Columns are channels in their order.
-            let ordered = side == Side::Outputs || (0..columns).all(|column| places[column] % channels == column as u32);
+            // Rows are outputs, or columns are channels, in their order.
+            let ordered = match side {
+                Side::Outputs => (0..rows).all(|row| places[row * columns] / width == row as u32),
+                Side::OutputsAtOffsets => (0..columns).all(|column| places[column] % channels == column as u32),
+            };
             ordered.then_some(Factored { weights, places, rows, columns, rank, side })
         })
     }

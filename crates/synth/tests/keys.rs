@@ -159,7 +159,7 @@ fn a_convolution_is_proved_to_be_one() {
 /// Sizes with many divisors have keys, too.
 #[test]
 fn large_images_have_keys() {
-    for side in [120, 128, 144, 360] {
+    for side in [28, 120, 128, 144, 360] {
         let text = format!(
             "dense = \"sum r0: C_in, r1: k, r2: k; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]\"\n\
              input = [\"N\", \"C_in\", \"H\", \"W\"]\noutput = [\"N\", \"C_out\", \"H\", \"W\"]\nbatch = [\"N\"]\n\
@@ -170,5 +170,9 @@ fn large_images_have_keys() {
         let mut explorer = Explorer::new(&spec, Filter::default());
         let dense = Operator::parse(&spec.dense, &mut explorer.coordinates).unwrap();
         assert!(explorer.key(&dense).is_some(), "{side}");
+        for formula in presets::families(&spec) {
+            let Ok(operator) = Operator::parse(&formula, &mut explorer.coordinates) else { continue };
+            assert!(!formula.contains("/s; x") && !formula.contains("/g; x") || explorer.key(&operator).is_some(), "{side}: {formula}");
+        }
     }
 }

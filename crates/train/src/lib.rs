@@ -19,7 +19,7 @@ mod store;
 mod task;
 mod training;
 
-pub use network::{Network, Parameter, SPEC, spec};
+pub use network::{Network, Parameter, spec};
 pub use resnet::{ResNet, Shape, onnx};
 pub use store::{Run, Store};
 pub use task::{CLASSES, Images, Task};

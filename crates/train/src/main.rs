@@ -57,25 +57,25 @@ struct Resnet {
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     /// Height and width of the images
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one)]
     side: usize,
     /// Channels of the first stage
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     width: usize,
     /// Residual blocks of each stage
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = at_least_one)]
     blocks: usize,
     /// Epochs
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     epochs: usize,
     /// Images of an epoch
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
     images: usize,
     /// Images at once in the model
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     batch: usize,
     /// Images that are written, in files of one batch each
-    #[arg(long, value_name = "N", default_value_t = 24)]
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = at_least_one)]
     samples: usize,
     /// Size of the noise, relative to the textures
     #[arg(long, value_name = "SIZE", default_value_t = 1.0)]
@@ -83,6 +83,10 @@ struct Resnet {
     /// Seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is no number from 1 on"))
 }
 
 fn main() -> Result<()> {
@@ -94,6 +98,7 @@ fn main() -> Result<()> {
 }
 
 fn trained_operators(args: Operators) -> Result<()> {
+    anyhow::ensure!(args.milestones.is_sorted_by(|a, b| a < b) && args.milestones.first() > Some(&0), "milestones are not ascending");
     let spec = spec();
     let mut coordinates = Coordinates::new(&spec);
     let store = args.store.as_deref().map_or_else(Store::in_memory, Store::open)?;
@@ -136,6 +141,8 @@ const BATCH: usize = 32;
 fn trained_resnet(args: &Resnet) -> Result<()> {
     let task = Task { side: args.side, noise: args.noise, images: args.images, held_back: 256 };
     let shape = Shape { side: args.side, width: args.width, blocks: args.blocks };
+    std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
+    anyhow::ensure!(args.images >= BATCH, "an epoch has at least {BATCH} images");
     let resnet = ResNet::new(shape, BATCH).context("the images are too small: each of three stages halves them")?;
     let mut training = Training::new(&resnet.network, BATCH, args.epochs, task, args.seed);
     for _ in 0..args.epochs {
@@ -147,7 +154,6 @@ fn trained_resnet(args: &Resnet) -> Result<()> {
     let held_back = task.images(task.held_back, HELD_BACK);
     let accuracy = told_right(&resnet.inferring(&parameters, &seen, BATCH)?, &[], &held_back, &[BATCH, 1, args.side, args.side])?;
     let model = resnet.inferring(&parameters, &seen, args.batch)?;
-    std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     write(&args.output.join("model.onnx"), &onnx(&model)?)?;
     samples(&args.output.join("data"), &task.images(args.samples, args.seed.wrapping_add(1)), &[args.batch, 1, args.side, args.side])?;
     println!("{:.1} % of held-back images are told right: {}", 100.0 * accuracy, args.output.join("model.onnx").display());

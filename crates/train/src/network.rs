@@ -2,7 +2,7 @@
 
 use regraft_ir::ops::{activation, arithmetic, conv, matmul, reduce, reshape, unary};
 use regraft_ir::{Const, DType, Dim, Graph, Op, TensorType, ValueId};
-use regraft_synth::{Coordinates, Dims, Layer, Lowered, Operator, Plan, Spec, Spelling};
+use regraft_synth::{Coordinates, Dims, Layer, Lowered, Operator, Plan, Spec, Spelling, presets};
 
 use crate::task::CLASSES;
 
@@ -27,52 +27,13 @@ pub struct Network {
     pub parameters: Vec<Parameter>,
 }
 
-/// The specification of the network's layers, as Syno's are written: `[C_in, H, H]` to `[C_out, H,
-/// H]`, at two widths.
-pub const SPEC: &str = r#"
-name = "small-network"
-input = ["N", "C_in", "H", "H"]
-output = ["N", "C_out", "H", "H"]
-batch = ["N"]
-unordered = ["C_in", "C_out"]
-dense = "sum r0: C_in, r1: k_1, r2: k_1; x[r0, unfold(i1, r1), unfold(i2, r2)] * w[i0, r0, r1, r2]"
-[variables]
-C_in = 3
-C_out = 4
-[coefficients]
-g = [8, 3]
-k = [3, 2]
-k_1 = [3, 2]
-k_2 = [5, 2]
-s = [2, 2]
-[[layers]]
-N = 1
-C_in = 32
-C_out = 32
-H = 16
-count = 2
-[[layers]]
-N = 1
-C_in = 32
-C_out = 64
-H = 8
-[[layers]]
-N = 1
-C_in = 64
-C_out = 64
-H = 8
-[limits]
-weight = 16
-window-ratio = 2.0
-"#;
-
-/// The specification, read.
+/// The specification of the network's layers, a preset: `[C_in, H, H]` to `[C_out, H, H]`, at two widths.
 ///
 /// # Panics
 ///
-/// Never: the tests read it.
+/// Never: the preset is there.
 pub fn spec() -> Spec {
-    Spec::parse(SPEC).unwrap_or_else(|e| unreachable!("{e}"))
+    presets::find("small-network").unwrap_or_else(|| unreachable!("a preset that is shipped")).spec
 }
 
 /// Height and width of its images.
@@ -84,7 +45,7 @@ const WIDTHS: [usize; 2] = [32, 64];
 const EPSILON: f64 = 1e-5;
 
 impl Network {
-    /// The network for so many images at once, with an operator of [`SPEC`] in its layers; `None` if
+    /// The network for so many images at once, with an operator of [`spec`] in its layers; `None` if
     /// the operator cannot be written.
     pub fn new(operator: &Operator, plan: &Plan, batch: usize, coordinates: &Coordinates<'_>) -> Option<Network> {
         let mut graph = Graph::new("small-network");

@@ -15,6 +15,13 @@ use crate::synthesize::kernel::standing_alone;
 ///
 /// If a file cannot be written, or a formula is no operator of the specification.
 pub fn emit(folder: &Path, operators: &[Operated], explorer: &mut Explorer<'_>) -> Result<(), Failure> {
+    // What an earlier search left there is not what this one found.
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_emitted) {
+            let path = entry.path();
+            std::fs::remove_file(&path).map_err(|e| Failure::new(format!("cannot replace {}: {e}", path.display())))?;
+        }
+    }
     for (at, operated) in operators.iter().enumerate() {
         let formula = &operated.formula;
         let operator = Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))?;
@@ -37,4 +44,12 @@ pub fn emit(folder: &Path, operators: &[Operated], explorer: &mut Explorer<'_>) 
         }
     }
     Ok(())
+}
+
+/// Whether a file has a name that is given here.
+fn is_emitted(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("operator-") else { return false };
+    let suffix = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let layer = |suffix: &str| Some(suffix.strip_prefix("-layer-")?.strip_suffix(".onnx")?.bytes().all(|b| b.is_ascii_digit()));
+    rest.len() > suffix.len() && ([".txt", ".py", "-tvm.py"].contains(&suffix) || layer(suffix) == Some(true))
 }

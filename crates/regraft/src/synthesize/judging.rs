@@ -135,6 +135,12 @@ impl<'a, 't> Judging<'a, 't> {
         explorer: &mut Explorer<'_>,
         trainer: &'t mut dyn Trainer,
     ) -> Result<Judging<'a, 't>, Failure> {
+        let start = Instant::now();
+        if let Some(at) = spec.layers.iter().position(|layer| spec.largest_tensor(layer) * 4.0 > spec.limits.memory as f64) {
+            let bytes = crate::units::show_bytes((spec.largest_tensor(&spec.layers[at]) * 4.0) as u64);
+            let failure = Failure::new(format!("{}: what layer {} reads or makes takes {bytes}", spec.name, at + 1));
+            return Err(failure.hint("smaller sizes, or more `memory` in [limits]"));
+        }
         let threads = threads.unwrap_or_else(|| runtime.default_threads());
         let ceiling = measure_ceiling(runtime, threads)?;
         let dense = dense(explorer)?;
@@ -146,17 +152,19 @@ impl<'a, 't> Judging<'a, 't> {
         let own = Operated { trained, ..own };
         let places = Bindings::new(spec).layers().to_vec();
         let seen = HashSet::from([dense.key]);
-        Ok(Judging { spec, target, benches, places, dense, own, timed: vec![], seen, longest: Duration::ZERO, trainer })
+        Ok(Judging { spec, target, benches, places, dense, own, timed: vec![], seen, longest: start.elapsed(), trainer })
     }
 
-    /// How many more can be judged until then, if each takes as long as the longest so far: one, if
-    /// none was yet.
+    /// How many more can be judged until then, if each takes as long as the longest so far, the dense layer
+    /// included.
     pub fn room(&self, until: Instant) -> usize {
         let left = until.saturating_duration_since(Instant::now());
-        match self.longest {
-            Duration::ZERO => usize::from(!left.is_zero()),
-            longest => (left.as_secs_f64() / longest.as_secs_f64()) as usize,
-        }
+        (left.as_secs_f64() / self.longest.as_secs_f64().max(1e-3)) as usize
+    }
+
+    /// The longest that one took.
+    pub fn longest(&self) -> Duration {
+        self.longest
     }
 
     /// How far it is, for people.

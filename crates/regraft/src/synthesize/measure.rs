@@ -67,8 +67,8 @@ impl Assembled {
 }
 
 impl Measure<'_, '_> {
-    /// Choices for a series of errors, measured; the smallest error first, each faster than those
-    /// before. With each, its model.
+    /// Choices for a series of errors, measured; the smallest error first, each faster than the input and
+    /// those before. With each, its model.
     pub fn front(&self, observer: &mut dyn Observer) -> Result<(Vec<Point>, Vec<Vec<u8>>), Failure> {
         let input = self.written.to_bytes()?;
         let expected = self.outputs(&input, self.measured)?;
@@ -103,7 +103,7 @@ impl Measure<'_, '_> {
         let mut models = Vec::new();
         for ((error, choice, bytes), ratio) in made.into_iter().zip(timed.ratios.into_iter().skip(1)) {
             let speedup = ratio.map_or(Speedup::NONE, Speedup::from);
-            if points.last().is_some_and(|before: &Point| before.speedup.median >= speedup.median) {
+            if speedup.median <= points.last().map_or(1.0, |before: &Point| before.speedup.median) {
                 continue;
             }
             let kept = |(layer, option): (usize, &Option<usize>)| match option {

@@ -203,12 +203,14 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     }
     let given: Vec<Feeds> = data.fitting(&sizes)?.into_iter().map(|(_, feeds)| feeds).collect();
     let real_inputs = !given.is_empty();
+    if given.len() == 1 {
+        let failure = Failure::new("--data has one input: operators cannot be fitted to it and measured on it, too");
+        return Err(failure.hint("give several; of three, one is held back to measure on. Without --data, inputs are made up"));
+    }
     let made = |seed: usize| sizes.feeds(Fill::Normal, request.seed + seed as u64);
     let runs = if real_inputs { given } else { (0..RUNS.0 + RUNS.1).map(made).collect::<Result<_, _>>()? };
-    // What errors are measured on was not fitted to, where there is enough.
-    let held_back = if runs.len() > 1 { (runs.len() / 3).max(1) } else { 0 };
-    let (fitted, measured) = runs.split_at(runs.len() - held_back);
-    let measured = if measured.is_empty() { fitted } else { measured };
+    // What errors are measured on was not fitted to.
+    let (fitted, measured) = runs.split_at(runs.len() - (runs.len() / 3).max(1));
     let ceiling = measure_ceiling(runtime.as_ref(), threads)?;
     let work = Work { request, model: &model, runtime: runtime.as_ref(), threads, ceiling, layers: &layers, start };
 

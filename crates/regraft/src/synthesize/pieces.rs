@@ -10,8 +10,8 @@ use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
 use crate::synthesize::judging::{SearchReport, front};
 
-/// Formulas of so many operators that none of the reports has: known families first, then what a tree
-/// search proposes that knows what these found. The same for the same seed and reports.
+/// Formulas of so many operators that none of the reports has: of known families, and what a tree search
+/// proposes that knows what the reports found. The same for the same seed and reports.
 ///
 /// # Errors
 ///
@@ -31,19 +31,31 @@ pub fn draw(spec: &Spec, count: usize, seed: u64, reports: &[SearchReport], obse
         rewards.extend(explorer.key(&dense).map(|key| (key, 0.0)));
     }
     let mut drawn = Vec::new();
-    for formula in presets::families(spec) {
-        let operator = Operator::parse(&formula, &mut explorer.coordinates).ok();
-        let family = operator.and_then(|operator| explorer.judged(operator)).filter(|family| !rewards.contains_key(&family.key));
-        if let Some(family) = family.filter(|_| drawn.len() < count) {
-            rewards.insert(family.key, 0.0);
-            drawn.push(family.operator.show(&explorer.coordinates));
-        }
-    }
+    let mut families = presets::families(spec).into_iter();
     let mut tree = Tree::new(seed);
     let mut sampler = Sampler::new(&mut explorer, seed, false);
+    let mut searching = true;
+    // Known families and the search take turns.
     while drawn.len() < count && !observer.interrupted() {
         observer.phase(Phase::Search, &format!("{} of {count}", drawn.len()));
-        let Some(proposal) = tree.propose(&mut explorer, &mut sampler) else { break };
+        let family = families.next();
+        if family.is_none() && !searching {
+            break;
+        }
+        let operator = family.and_then(|formula| Operator::parse(&formula, &mut explorer.coordinates).ok());
+        if let Some(found) = operator.and_then(|operator| explorer.judged(operator))
+            && !rewards.contains_key(&found.key)
+        {
+            rewards.insert(found.key, 0.0);
+            drawn.push(found.operator.show(&explorer.coordinates));
+        }
+        if !searching || drawn.len() == count {
+            continue;
+        }
+        let Some(proposal) = tree.propose(&mut explorer, &mut sampler) else {
+            searching = false;
+            continue;
+        };
         // What waits for its judgement counts as bad meanwhile, so that the search looks elsewhere.
         let reward = rewards.get(&proposal.found.key).copied();
         tree.reward(&proposal, reward.unwrap_or(0.0));

@@ -1,6 +1,7 @@
 //! Operators for the layers of a specification, without a model: the front of what is fast, small, and
 //! accurate after training.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -101,8 +102,14 @@ pub fn judge(
             let lacks = || Failure::new(format!("{formula}: it cannot be computed for the layers of {}", request.spec.name));
             all.push(explorer.described(operator).ok_or_else(lacks)?);
         }
+        let mut families = HashSet::new();
+        for formula in presets::families(&request.spec) {
+            let operator = Operator::parse(&formula, &mut explorer.coordinates).ok();
+            families.extend(operator.and_then(|operator| explorer.key(&operator)));
+        }
         observer.phase(Phase::Measure, &format!("{} operators", all.len()));
-        judging.take(&all.iter().map(|found| (found, false)).collect::<Vec<_>>(), explorer).map(|_| ())
+        let all: Vec<(&Found, bool)> = all.iter().map(|found| (found, families.contains(&found.key))).collect();
+        judging.take(&all, explorer).map(|_| ())
     })
 }
 
@@ -121,10 +128,14 @@ fn judged<'a>(
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     let mut judging = Judging::new(&request.spec, runtime.as_ref(), request.threads, explorer, trainer)?;
     work(&mut judging, explorer, observer)?;
+    let longest = judging.longest();
     let report = judging.report(start.elapsed());
     if report.timed.is_empty() && !observer.interrupted() {
         let failure = Failure::new(format!("{}: no operator within the limits was found in time", request.spec.name));
-        return Err(failure.hint("give a larger --budget, or wider [limits] in the specification: steps, multiplications, weights"));
+        let took = longest.as_secs_f64();
+        return Err(failure.hint(format!(
+            "the layer itself took {took:.0} s, and an operator takes as long: give a larger --budget, or wider [limits] in the specification"
+        )));
     }
     if let Some(folder) = &request.emit {
         observer.phase(Phase::Write, &folder.display().to_string());
