@@ -135,7 +135,6 @@ impl<'a, 't> Judging<'a, 't> {
         explorer: &mut Explorer<'_>,
         trainer: &'t mut dyn Trainer,
     ) -> Result<Judging<'a, 't>, Failure> {
-        let start = Instant::now();
         if let Some(at) = spec.layers.iter().position(|layer| spec.largest_tensor(layer) * 4.0 > spec.limits.memory as f64) {
             let bytes = crate::units::show_bytes((spec.largest_tensor(&spec.layers[at]) * 4.0) as u64);
             let failure = Failure::new(format!("{}: what layer {} reads or makes takes {bytes}", spec.name, at + 1));
@@ -147,6 +146,7 @@ impl<'a, 't> Judging<'a, 't> {
         let target = Target { runtime, threads, ceiling };
         let bench = |layer| Bench::new(target, &dense, layer, LASTS, &explorer.coordinates);
         let benches = spec.layers.iter().map(bench).collect::<Result<Vec<_>, _>>()?;
+        let start = Instant::now();
         let own = timed(&benches, &dense, &dense, true, spec, explorer)?;
         let trained = trainer.train(std::slice::from_ref(&own.formula))?.pop().flatten();
         let own = Operated { trained, ..own };
