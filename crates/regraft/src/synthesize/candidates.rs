@@ -136,6 +136,15 @@ pub fn dense(explorer: &mut Explorer<'_>) -> Result<Found, Failure> {
     explorer.described(operator).ok_or_else(|| Failure::new(format!("the dense layer `{formula}` cannot be computed")))
 }
 
+/// The operator with this formula.
+///
+/// # Errors
+///
+/// If it is no operator of the specification.
+pub fn parsed(formula: &str, explorer: &mut Explorer<'_>) -> Result<Operator, Failure> {
+    Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))
+}
+
 /// Draws without anything new after which a search ends.
 const IDLE: usize = 400;
 

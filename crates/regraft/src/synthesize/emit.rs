@@ -2,11 +2,21 @@
 
 use std::path::Path;
 
-use regraft_synth::{Dims, Explorer, Operator, Spelling, graph, torch, tvm};
+use regraft_synth::{Dims, Explorer, Spelling, graph, torch, tvm};
 
 use crate::error::Failure;
+use crate::synthesize::candidates::parsed;
 use crate::synthesize::judging::Operated;
 use crate::synthesize::kernel::standing_alone;
+
+/// Makes the folder that operators are written to.
+///
+/// # Errors
+///
+/// If it cannot be made.
+pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())).hint("--emit names a folder"))
+}
 
 /// Writes, for each operator, its formula, a model and a module of PyTorch for each layer, and an
 /// expression of TVM for the first.
@@ -24,7 +34,7 @@ pub fn emit(folder: &Path, operators: &[Operated], explorer: &mut Explorer<'_>) 
     }
     for (at, operated) in operators.iter().enumerate() {
         let formula = &operated.formula;
-        let operator = Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))?;
+        let operator = parsed(formula, explorer)?;
         let found = explorer.described(operator).ok_or_else(|| Failure::new(format!("{formula}: it cannot be computed")))?;
         let coordinates = &explorer.coordinates;
         let file = |suffix: &str| folder.join(format!("operator-{:02}{suffix}", at + 1));

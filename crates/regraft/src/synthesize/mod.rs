@@ -327,14 +327,18 @@ impl Work<'_> {
         // After an interruption there is still a moment for what was found.
         let hurried = observer.interrupted();
         let until = if hurried { Instant::now() + MOMENT } else { self.until(HUNTING + FITTING) };
-        let most = found.iter().map(|(candidates, _)| candidates.len()).max().unwrap_or(0);
+        // Those with many weights first: what is fast is worth nothing where it is far off.
+        let order = |(candidates, _): &Hunted| {
+            let mut order: Vec<usize> = (0..candidates.len()).collect();
+            order.sort_by(|a, b| candidates[*b].found.parameters.total_cmp(&candidates[*a].found.parameters));
+            order
+        };
+        let orders: Vec<Vec<usize>> = found.iter().map(order).collect();
+        let most = orders.iter().map(Vec::len).max().unwrap_or(0);
         for at in 0..most {
             for (k, kind) in kinds.iter().enumerate() {
                 let (candidates, _) = &found[k];
-                // Those with many weights first: what is fast is worth nothing where it is far off.
-                let mut order: Vec<usize> = (0..candidates.len()).collect();
-                order.sort_by(|a, b| candidates[*b].found.parameters.total_cmp(&candidates[*a].found.parameters));
-                let Some(&place) = order.get(at) else { continue };
+                let Some(&place) = orders[k].get(at) else { continue };
                 let of_kind = (0..self.layers.len()).filter(|layer| self.layers[*layer].kind == *kind);
                 for layer in of_kind {
                     let last = fits[layer].iter().rev().take(HOPELESS.0);

@@ -8,6 +8,7 @@ use regraft_synth::{Explorer, Filter, Operator, Sampler, Spec, Tree, presets};
 
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
+use crate::synthesize::candidates::parsed;
 use crate::synthesize::judging::{SearchReport, front};
 
 /// Formulas of so many operators that none of the reports has: of known families, and what a tree search
@@ -23,7 +24,7 @@ pub fn draw(spec: &Spec, count: usize, seed: u64, reports: &[SearchReport], obse
     let mut rewards = HashMap::new();
     for operated in &timed {
         let formula = &operated.formula;
-        let operator = Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))?;
+        let operator = parsed(formula, &mut explorer)?;
         let rank = if operated.is_faster() { found.rank(&operated.point()) } else { 0.0 };
         rewards.extend(explorer.key(&operator).map(|key| (key, rank)));
     }
@@ -92,7 +93,7 @@ pub fn join(spec: &Spec, reports: Vec<SearchReport>, emit: Option<&Path>) -> Res
     }
     let all = all.sorted();
     if let Some(folder) = emit {
-        std::fs::create_dir_all(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())).hint("--emit names a folder"))?;
+        crate::synthesize::emit::make_folder(folder)?;
         crate::synthesize::emit::emit(folder, &all.front, &mut Explorer::new(spec, Filter::default()))?;
     }
     Ok(all)

@@ -9,6 +9,7 @@ use regraft_synth::{Explorer, Filter, Found, Operator, Proposal, Sampler, Spec, 
 
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
+use crate::synthesize::candidates::parsed;
 use crate::synthesize::judging::{Judging, SearchReport, Trainer};
 
 /// What to search.
@@ -98,7 +99,7 @@ pub fn judge(
     judged(request, &mut explorer, trainer, observer, |judging, explorer, observer| {
         let mut all = Vec::new();
         for formula in formulas {
-            let operator = Operator::parse(formula, &mut explorer.coordinates).map_err(|e| Failure::new(format!("{formula}: {e}")))?;
+            let operator = parsed(formula, explorer)?;
             let lacks = || Failure::new(format!("{formula}: it cannot be computed for the layers of {}", request.spec.name));
             all.push(explorer.described(operator).ok_or_else(lacks)?);
         }
@@ -123,7 +124,7 @@ fn judged<'a>(
     let start = Instant::now();
     observer.phase(Phase::Load, &request.spec.name);
     if let Some(folder) = &request.emit {
-        std::fs::create_dir_all(folder).map_err(|e| Failure::new(format!("{}: {e}", folder.display())).hint("--emit names a folder"))?;
+        crate::synthesize::emit::make_folder(folder)?;
     }
     let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
     let mut judging = Judging::new(&request.spec, runtime.as_ref(), request.threads, explorer, trainer)?;
