@@ -329,7 +329,7 @@ impl Plan<'_> {
         });
         let file = format!("{}/{values}/values", self.farm.results());
         let mut shared = inputs.clone();
-        shared.push(Input { path: file.clone(), digest: String::new() });
+        shared.push(Input::made(&file));
         let mut parts = Vec::new();
         for shard in 1..=job.shards {
             let labels = labels(format!("{shard}/{}", job.shards));
@@ -344,7 +344,7 @@ impl Plan<'_> {
         }
         let files: Vec<String> = parts.iter().map(|id| format!("{}/{id}/part", self.farm.results())).collect();
         let mut inputs = inputs;
-        inputs.extend(files.iter().map(|path| Input { path: path.clone(), digest: String::new() }));
+        inputs.extend(files.iter().map(|path| Input::made(path)));
         let output = format!("{}.pairs", stem(&job.spec));
         self.add(Kind::Merge, labels("all".into()), &job.common, inputs, Some(output.clone()), |folder| {
             let mut arguments = vec!["rules".into(), "generate".into(), spec.clone(), format!("--output={folder}/{output}")];
@@ -378,12 +378,11 @@ impl Plan<'_> {
         let subject = stem(&job.layers);
         let labels = |sizes: String| Labels { subject: subject.clone(), sizes, threads, target: String::new() };
         let made = |id: &String, file: &str, farm: &Farm| format!("{}/{id}/{file}", farm.results());
-        let made_input = |path: &String| Input { path: path.clone(), digest: String::new() };
         let mut before: Option<String> = None;
         for round in 1..=job.rounds {
             let known: Vec<String> = before.iter().map(|id| made(id, "front.json", self.farm)).collect();
             let mut reads = inputs.clone();
-            reads.extend(known.iter().map(made_input));
+            reads.extend(known.iter().map(|path| Input::made(path)));
             let draw = self.add(Kind::Draw, labels(format!("round {round}")), &job.common, reads, Some("operators.txt".into()), |folder| {
                 let mut arguments = vec!["synthesize".into(), layers.clone(), format!("--draw={}", job.operators)];
                 arguments.extend([format!("--seed={round}"), format!("--output={folder}/operators.txt")]);
@@ -393,7 +392,7 @@ impl Plan<'_> {
             self.needs(before.iter().cloned().collect());
             let drawn = made(&draw, "operators.txt", self.farm);
             let mut reads = inputs.clone();
-            reads.push(made_input(&drawn));
+            reads.push(Input::made(&drawn));
             let mut parts = Vec::new();
             for part in 1..=job.tasks {
                 let labels = labels(format!("round {round} {part}/{}", job.tasks));
@@ -410,7 +409,7 @@ impl Plan<'_> {
             let mut joined: Vec<String> = parts.iter().map(|id| made(id, "part.json", self.farm)).collect();
             joined.extend(known);
             let mut reads = inputs.clone();
-            reads.extend(joined.iter().map(made_input));
+            reads.extend(joined.iter().map(|path| Input::made(path)));
             let join = self.add(Kind::Join, labels(format!("round {round}")), &job.common, reads, Some("front.json".into()), |folder| {
                 let mut arguments = vec!["synthesize".into(), layers.clone(), format!("--report={folder}/front.json")];
                 arguments.push(format!("--emit={folder}/operators"));

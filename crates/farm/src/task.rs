@@ -65,6 +65,13 @@ pub struct Input {
     pub digest: String,
 }
 
+impl Input {
+    /// A file that another task makes.
+    pub(crate) fn made(path: &str) -> Input {
+        Input { path: path.to_owned(), digest: String::new() }
+    }
+}
+
 /// One command and what it needs. Carried out again, it gives the same, up to measured times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
