@@ -60,10 +60,11 @@ impl Evaluator for Listed<'_> {
         Ok(never)
     }
 
-    /// The whole must gain; and where it cannot be run, every single rewrite.
+    /// The whole must gain; and where it cannot be run, every single rewrite. A body is rewritten only
+    /// where it gains, which the price of the graph around it does not show.
     fn wins(&self, candidate: &Candidate) -> bool {
         let input = self.prices.total(&self.job.input.graph);
-        let cheaper = if candidate.script.is_empty() { candidate.predicted <= input } else { candidate.predicted < input };
+        let cheaper = if candidate.script.main.is_empty() { candidate.predicted <= input } else { candidate.predicted < input };
         cheaper && (self.untouched.is_none() || candidate.script.applied().all(|step| step.gain_ns > 0))
     }
 
