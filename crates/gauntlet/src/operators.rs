@@ -2,7 +2,7 @@
 //! at three small bindings, what its loops say; and how many a second there are, with and without the
 //! canonical forms and the distance to the input.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use clap::Args as ClapArgs;
 use regraft_ir::eval::{self, NoOpaque};
 use regraft_ir::{SplitMix64, Tensor, Value};
 use regraft_runtime::Clock;
-use regraft_synth::{Dims, Explorer, Filter, Found, Key, Layer, Loops, Operator, Sampler, Spec, Spelling, audit, graph, presets};
+use regraft_synth::{Dims, Explorer, Filter, Found, Key, Layer, Loops, Operator, Sampler, Spec, Spelling, State, audit, graph, presets};
 use serde::Serialize;
 
 use crate::summary::Summary;
@@ -35,7 +35,7 @@ pub struct Args {
     /// forms leave
     #[arg(long, value_name = "DEPTH")]
     audit: Option<usize>,
-    /// Also draw so many operators for a small layer, and key them once more by their formulas: all differ
+    /// Also make so many operators for a small layer, and key them once more by their formulas: all differ
     #[arg(long, value_name = "N")]
     distinct: Option<usize>,
     /// Write the figures as JSON
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         println!("{:#?}", audit(&small(), depth));
     }
     if let Some(count) = args.distinct {
-        summary.join(distinct(count, args.seed));
+        summary.join(distinct(count));
     }
     if let Some(path) = &args.json {
         let figures = Figures { preset: args.preset.clone(), seed: args.seed, ways };
@@ -177,37 +177,54 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
     Some(Ok(()))
 }
 
-/// Draws operators until there are so many, or hardly any new ones; those whose formulas have a key that
-/// another one has, too, are broken.
-fn distinct(count: usize, seed: u64) -> Summary {
+/// Makes operators until there are so many, or no more; those whose formulas have a key that another
+/// one has, too, are broken.
+fn distinct(count: usize) -> Summary {
     let spec = narrow();
     let mut explorer = Explorer::new(&spec, Filter::default());
-    let mut sampler = Sampler::new(&mut explorer, seed, false);
-    let mut all: Vec<Found> = Vec::new();
-    let mut idle = 0;
-    while all.len() < count && idle < IDLE {
-        idle += 1;
-        let found = sampler.draw(&mut explorer).unwrap_or_default();
-        idle = if found.is_empty() { idle } else { 0 };
-        all.extend(found);
+    let mut formulas: HashMap<Key, String> = HashMap::new();
+    for opening in explorer.openings().into_iter().flatten() {
+        below(&mut explorer, opening, count.min(formulas.len() + count / SHARES), &mut formulas);
     }
     let mut summary = Summary::default();
-    let mut seen: HashMap<Key, String> = HashMap::new();
-    for found in &all {
-        let formula = found.operator.show(&explorer.coordinates);
-        let key = Operator::parse(&formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
-        match key.map(|key| seen.insert(key, formula.clone())) {
+    let mut seen: HashMap<Key, &str> = HashMap::new();
+    for formula in formulas.values() {
+        let key = Operator::parse(formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
+        match key.map(|key| seen.insert(key, formula)) {
             Some(None) => summary.held += 1,
             Some(Some(other)) => summary.broken.push(format!("{formula} is {other}")),
             None => summary.broken.push(format!("{formula} has no key")),
         }
     }
-    println!("{} operators drawn for a small layer, {} keys", all.len(), seen.len());
+    println!("{} operators made for a small layer, {} keys", formulas.len(), seen.len());
     summary
 }
 
-/// Draws without anything new after which no more are made.
-const IDLE: usize = 20_000;
+/// At least so many sets of sums begin the operators.
+const SHARES: usize = 20;
+
+/// Steps that an operator may have beyond those that its sums need.
+const SLACK: usize = 2;
+
+/// Adds the operators that begin with some sums, until there are so many.
+fn below(explorer: &mut Explorer<'_>, opening: State, count: usize, formulas: &mut HashMap<Key, String>) {
+    let Some(distance) = explorer.distance(&opening) else { return };
+    let depth = explorer.spec().limits.depth.min(opening.sums.len() + usize::from(distance) + SLACK + 1);
+    let mut seen = HashSet::from([opening.clone()]);
+    let mut open = vec![(opening.sums.len(), opening)];
+    while let Some((steps, state)) = open.pop().filter(|_| formulas.len() < count) {
+        for found in explorer.finals(&state).iter() {
+            formulas.entry(found.key).or_insert_with(|| found.operator.show(&explorer.coordinates));
+        }
+        for child in explorer.children(&state).iter() {
+            // More sums are another opening.
+            let is_on = !child.state.is_opening(&explorer.coordinates) && steps + 2 + usize::from(child.distance) <= depth;
+            if is_on && seen.insert(child.state.clone()) {
+                open.push((steps + 1, child.state.clone()));
+            }
+        }
+    }
+}
 
 /// A layer with one axis beside its channels: keys of its operators take little time.
 fn narrow() -> Spec {
