@@ -61,4 +61,4 @@ pub use matcher::{Found, Join, accept, joins_at, matches_at, sources_at, sources
 pub use monotone::{Reach, reaches};
 pub use parse::parse;
 pub use proof::{Proof, Proofs};
-pub use rule::{Numeric, Rule};
+pub use rule::{NodePattern, Numeric, Pattern, Rule, Target};

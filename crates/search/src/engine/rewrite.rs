@@ -71,7 +71,7 @@ impl Move {
     }
 
     /// Nodes that the edit reads or puts in the place of others.
-    pub(super) fn reads(&self) -> impl Iterator<Item = NodeId> + '_ {
+    pub fn reads(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.template.reads(&self.place)
     }
 

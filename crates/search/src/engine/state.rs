@@ -64,6 +64,11 @@ impl<'a> Engine<'a> {
         self.cost
     }
 
+    /// What one node of it costs where it is.
+    pub fn price(&self, id: NodeId) -> Ns {
+        self.facts[id].price
+    }
+
     /// The commutative 128-bit key of the current state: the same for every order of independent
     /// moves, and restored by inverse moves.
     pub fn key(&self) -> u128 {

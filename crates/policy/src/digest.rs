@@ -1,0 +1,56 @@
+//! What weights were trained for: they mean nothing for other numbers or other rules.
+
+use std::fmt;
+
+use regraft_ir::OpKind;
+use regraft_rules::Library;
+
+use crate::features::VERSION;
+
+/// A digest of what the numbers of nodes mean, and of the rules that weights were trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest {
+    features: u64,
+    rules: u64,
+}
+
+impl Digest {
+    /// Of the features of this build, and the rules of a library.
+    pub fn of(library: &Library) -> Digest {
+        let rules = library.rules().iter().fold(0u64, |sum, rule| {
+            let digest = rule.digest();
+            sum.wrapping_add((digest >> 64) as u64 ^ digest as u64)
+        });
+        let names = OpKind::ALL.iter().flat_map(|kind| kind.name().bytes().chain([0]));
+        let features = VERSION.to_le_bytes().into_iter().chain(names);
+        let features = features.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        Digest { features, rules }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.features.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.rules.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Digest {
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[at + k]));
+        Digest { features: number(0), rules: number(8) }
+    }
+
+    /// What differs between what weights were trained for and what is there; `None` if nothing does.
+    pub fn differs(self, there: Digest) -> Option<&'static str> {
+        match () {
+            () if self.features != there.features => Some("it was trained with other features of nodes"),
+            () if self.rules != there.rules => Some("it was trained with other rules"),
+            () => None,
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:016x}", self.features, self.rules)
+    }
+}

@@ -1,0 +1,163 @@
+//! What the network knows of each node, kept up to date while an engine goes from state to state.
+
+use regraft_ir::{Graph, NodeId};
+use regraft_search::Engine;
+use rustc_hash::FxHashSet;
+
+use crate::features;
+use crate::linear::{add_product, add_scaled, normalize, relu};
+use crate::weights::{Part, ROUNDS, Side, WIDTH, Weights};
+
+/// One row for a node.
+pub(crate) type Row = [f32; WIDTH];
+
+/// The rows of all nodes of a state, after each round.
+///
+/// A node learns from its operands and its readers, once a round; what depends on constants alone has
+/// nothing to learn. After a move, only what is near it changes: [`Embedding::follow`] computes that
+/// anew, and [`Embedding::back`] puts it back.
+#[derive(Clone, Debug)]
+pub struct Embedding<'w> {
+    weights: &'w Weights,
+    /// Rows by node, of the features and after each round.
+    layers: [Vec<Row>; ROUNDS + 1],
+    /// Rows that moves replaced, with the layer.
+    log: Vec<(usize, NodeId, Row)>,
+    /// Where the rows of each move begin in it.
+    marks: Vec<usize>,
+}
+
+impl<'w> Embedding<'w> {
+    /// Of the engine's current state.
+    pub fn new(weights: &'w Weights, engine: &Engine<'_>) -> Embedding<'w> {
+        let graph = engine.graph();
+        let mut layers: [Vec<Row>; ROUNDS + 1] = std::array::from_fn(|_| vec![[0.0; WIDTH]; graph.capacity()]);
+        for id in graph.ids() {
+            layers[0][at(id)] = features_of(weights, engine, id);
+        }
+        let mut embedding = Embedding { weights, layers, log: Vec::new(), marks: Vec::new() };
+        for layer in 1..=ROUNDS {
+            for id in graph.ids() {
+                embedding.layers[layer][at(id)] = embedding.round(graph, layer, id);
+            }
+        }
+        embedding
+    }
+
+    /// The rows of a node after the last round.
+    pub fn row(&self, id: NodeId) -> &[f32; WIDTH] {
+        &self.layers[ROUNDS][at(id)]
+    }
+
+    /// After the engine applied a move.
+    pub fn follow(&mut self, engine: &Engine<'_>) {
+        let graph = engine.graph();
+        self.marks.push(self.log.len());
+        self.layers.iter_mut().for_each(|layer| layer.resize(graph.capacity().max(layer.len()), [0.0; WIDTH]));
+        let mut moved: Vec<NodeId> = engine.dirty().into_iter().filter(|id| graph.get(*id).is_some()).collect();
+        // What a node costs depends on its neighbours' kinds and readers, two edges from what changed.
+        let around = ball(graph, &ball(graph, &moved));
+        let mut changed = Vec::new();
+        for id in around {
+            let row = features_of(self.weights, engine, id);
+            self.put(0, id, row, &mut changed);
+        }
+        for layer in 1..=ROUNDS {
+            moved.extend(&changed);
+            moved.sort_unstable();
+            moved.dedup();
+            changed.clear();
+            for id in ball(graph, &moved) {
+                let row = self.round(graph, layer, id);
+                self.put(layer, id, row, &mut changed);
+            }
+        }
+    }
+
+    /// After the engine undid its latest move.
+    pub fn back(&mut self) {
+        let Some(mark) = self.marks.pop() else { return };
+        for (layer, id, row) in self.log.drain(mark..).rev() {
+            self.layers[layer][at(id)] = row;
+        }
+    }
+
+    fn put(&mut self, layer: usize, id: NodeId, row: Row, changed: &mut Vec<NodeId>) {
+        let place = &mut self.layers[layer][at(id)];
+        if *place != row {
+            self.log.push((layer, id, std::mem::replace(place, row)));
+            changed.push(id);
+        }
+    }
+
+    /// The row of a node after a round, from those before it.
+    fn round(&self, graph: &Graph, layer: usize, id: NodeId) -> Row {
+        let node = graph.node(id);
+        let before = &self.layers[layer - 1];
+        let own = before[at(id)];
+        if node.constant {
+            return own;
+        }
+        let part = |side: Side| self.weights.part(Part::Round(layer - 1, side));
+        let mut sum: Row = [0.0; WIDTH];
+        sum.copy_from_slice(self.weights.part(Part::RoundBias(layer - 1)));
+        add_product(&mut sum, &own, part(Side::Itself));
+        if let Some(first) = node.inputs.first() {
+            add_product(&mut sum, &before[at(first.node)], part(Side::First));
+        }
+        let others = node.inputs.iter().skip(1).map(|value| value.node);
+        add_mean(&mut sum, others, before, part(Side::Others));
+        // Readers come in any order: sums of them must not depend on it.
+        let mut readers: Vec<NodeId> = node.users.iter().map(|(user, _)| *user).collect();
+        readers.sort_unstable();
+        add_mean(&mut sum, readers.into_iter(), before, part(Side::Readers));
+        relu(&mut sum);
+        sum.iter_mut().zip(&own).for_each(|(sum, own)| *sum += own);
+        normalize(&mut sum);
+        sum
+    }
+
+    /// The mean of the rows of what is computed in a run.
+    pub fn mean(&self, graph: &Graph) -> [f32; WIDTH] {
+        let mut mean = [0.0; WIDTH];
+        let nodes: Vec<NodeId> = graph.ids().filter(|id| !graph.node(*id).constant).collect();
+        for id in &nodes {
+            add_scaled(&mut mean, 1.0 / nodes.len() as f32, self.row(*id));
+        }
+        mean
+    }
+}
+
+fn at(id: NodeId) -> usize {
+    id.0 as usize
+}
+
+fn features_of(weights: &Weights, engine: &Engine<'_>, id: NodeId) -> Row {
+    let kind = features::kind(engine.graph().node(id).op.kind());
+    let mut row: Row = [0.0; WIDTH];
+    row.copy_from_slice(weights.part(Part::NodeBias));
+    add_scaled(&mut row, 1.0, &weights.part(Part::Kind)[kind * WIDTH..][..WIDTH]);
+    add_product(&mut row, &features::node(engine, id), weights.part(Part::Node));
+    normalize(&mut row);
+    row
+}
+
+fn add_mean(sum: &mut Row, nodes: impl ExactSizeIterator<Item = NodeId>, rows: &[Row], matrix: &[f32]) {
+    let count = nodes.len();
+    let mut mean: Row = [0.0; WIDTH];
+    nodes.for_each(|id| add_scaled(&mut mean, 1.0 / count as f32, &rows[at(id)]));
+    add_product(sum, &mean, matrix);
+}
+
+/// Nodes and their neighbours, but for those that depend on constants alone.
+fn ball(graph: &Graph, nodes: &[NodeId]) -> Vec<NodeId> {
+    let mut ball: FxHashSet<NodeId> = nodes.iter().copied().collect();
+    for id in nodes {
+        let node = graph.node(*id);
+        let near = node.inputs.iter().map(|value| value.node).chain(node.users.iter().map(|(user, _)| *user));
+        ball.extend(near.filter(|id| !graph.node(*id).constant));
+    }
+    let mut ball: Vec<NodeId> = ball.into_iter().collect();
+    ball.sort_unstable();
+    ball
+}

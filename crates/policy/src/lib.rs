@@ -1,0 +1,19 @@
+//! Learned search: which rewrite to try next, from the graph around it.
+//!
+//! A small graph network scores each pair of a rule and a place. It was trained to imitate strong
+//! searches on small graphs; here it is only computed, in plain loops, and nothing depends on a
+//! framework.
+
+pub mod descriptor;
+mod digest;
+mod embedding;
+pub mod features;
+mod linear;
+mod policy;
+mod weights;
+
+pub use digest::Digest;
+pub use embedding::Embedding;
+pub use linear::EPSILON;
+pub use policy::Policy;
+pub use weights::{Among, HIDDEN, Part, ROUNDS, Side, WIDTH, Weights, WeightsError};
