@@ -50,7 +50,7 @@ fn an_output_declared_with_a_wrong_rank_is_no_obstacle() {
     for declared in [&["N", "2", "4"][..], &["N", "8"], &["1"], &["1", "length"], &["N", "M", "K", "4"]] {
         let bench = Bench::new();
         bench.write("m.onnx", reshaped(declared).bytes());
-        let ended = bench.run(&format!("optimize m.onnx -o f.onnx --shape x:3,8 --report f.json --untimed"));
+        let ended = bench.run("optimize m.onnx -o f.onnx --shape x:3,8 --report f.json --untimed");
         assert_eq!(ended.code, Some(0), "{declared:?}: {ended:?}");
         assert!(!ended.err.contains("dropped") && !ended.err.contains("to blame"), "{declared:?}: {ended:?}");
         let report: serde_json::Value = serde_json::from_slice(&bench.read("f.json")).expect("a report");
