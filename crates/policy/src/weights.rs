@@ -108,10 +108,7 @@ impl Part {
     }
 
     fn is_bias(self) -> bool {
-        matches!(
-            self,
-            Part::NodeBias | Part::RoundBias(_) | Part::MoveBias | Part::MoveHiddenBias | Part::StateBias | Part::ValueBias
-        )
+        matches!(self, Part::NodeBias | Part::RoundBias(_) | Part::MoveBias | Part::MoveHiddenBias | Part::StateBias | Part::ValueBias)
     }
 }
 
