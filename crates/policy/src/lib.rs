@@ -4,16 +4,22 @@
 //! searches on small graphs; here it is only computed, in plain loops, and nothing depends on a
 //! framework.
 
+mod block;
 pub mod descriptor;
 mod digest;
 mod embedding;
 pub mod features;
 mod linear;
 mod policy;
+mod sample;
+mod teacher;
 mod weights;
 
+pub use block::{block, cut};
 pub use digest::Digest;
 pub use embedding::Embedding;
 pub use linear::EPSILON;
 pub use policy::Policy;
+pub use sample::{Sample, SampleMove, SampleNode};
+pub use teacher::{STEP, Teacher};
 pub use weights::{Among, HIDDEN, Part, ROUNDS, Side, WIDTH, Weights, WeightsError};

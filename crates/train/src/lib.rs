@@ -14,6 +14,7 @@
 pub mod executor;
 pub mod halving;
 mod network;
+pub mod policy;
 mod resnet;
 mod store;
 mod task;

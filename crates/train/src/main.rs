@@ -1,5 +1,7 @@
 //! `regraft-train`: how accurate small networks with these operators become; and networks to try them on.
 
+mod policy_command;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -49,6 +51,9 @@ struct Operators {
 enum Command {
     /// Train a ResNet-18 on the same textures, and write it as a model with some images
     Resnet(Resnet),
+    /// Learn which rewrite to try next
+    #[command(subcommand)]
+    Policy(policy_command::Command),
 }
 
 #[derive(Debug, clap::Args)]
@@ -93,6 +98,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     match &args.command {
         Some(Command::Resnet(resnet)) => trained_resnet(resnet),
+        Some(Command::Policy(command)) => policy_command::run(command),
         None => trained_operators(args.operators),
     }
 }

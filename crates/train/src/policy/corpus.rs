@@ -1,0 +1,230 @@
+//! Samples in an embedded database, and how they are made.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use anyhow::{Context, Result};
+use regraft_cost::{Machine, Roofline};
+use regraft_ir::{Bindings, Graph, OpKind, SplitMix64, Steps, normal};
+use regraft_policy::{Digest, Sample, Teacher, block};
+use regraft_rules::{Anything, Library};
+use regraft_search::{Engine, Matcher, RandomWalk, Strategy};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// A database of samples.
+pub struct Corpus(Connection);
+
+/// What a network mostly consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Products of two values that a run computes.
+    Attention,
+    /// Convolutions.
+    Convolutional,
+    /// Neither.
+    Recurrent,
+}
+
+impl Family {
+    /// Of a graph.
+    pub fn of(graph: &Graph) -> Family {
+        let varies = |id: &regraft_ir::ValueId| !graph.node(id.node).constant;
+        let nodes = || graph.ids().map(|id| graph.node(id));
+        if nodes().any(|node| node.op.kind() == OpKind::MatMul && node.inputs.iter().all(varies)) {
+            Family::Attention
+        } else if nodes().any(|node| node.op.kind() == OpKind::Conv) {
+            Family::Convolutional
+        } else {
+            Family::Recurrent
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Attention => "attention",
+            Family::Convolutional => "convolutional",
+            Family::Recurrent => "recurrent",
+        }
+    }
+}
+
+/// What samples are made of.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Networks of the zoo.
+    pub models: Vec<String>,
+    /// Blocks of each.
+    pub blocks: usize,
+    /// Random moves that are made before a block is looked at, at most: many of them make it worse, and
+    /// the way back is known to exist.
+    pub detours: usize,
+    /// Seed.
+    pub seed: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The search that is imitated.
+    pub teacher: Teacher,
+}
+
+/// A network of the zoo, in normal form and without weights.
+///
+/// # Errors
+///
+/// If there is none of this name.
+pub fn network(name: &str) -> Result<Graph> {
+    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
+    let model = regraft_onnx::Model::from_proto(regraft_zoo::build(name, &options)?)?;
+    let mut graph = model.graph().clone();
+    normal::dce(&mut graph);
+    normal::cse(&mut graph);
+    Ok(graph)
+}
+
+/// A machine whose speeds are up to twice or half those of another: what is learned on many of them
+/// holds on one that was not there.
+pub fn machine(random: &mut SplitMix64) -> Machine {
+    let mut vary = |speed: f64| speed * 2f64.powf(2.0 * random.unit() - 1.0);
+    let usual = Machine::default();
+    Machine {
+        dense: vary(usual.dense),
+        thin: vary(usual.thin),
+        elementwise: vary(usual.elementwise),
+        transcendental: vary(usual.transcendental),
+        window: vary(usual.window),
+        bandwidth: vary(usual.bandwidth),
+        launch: vary(usual.launch),
+    }
+}
+
+/// A block of a network, some random moves away from what was cut, and the prices that it has: the same
+/// for the same seed.
+pub fn problem(graph: &Graph, library: &Library, detours: usize, random: &mut SplitMix64) -> Option<(Graph, Roofline)> {
+    let block = block(graph, random)?;
+    let prices = Roofline { bindings: Bindings::new(), machine: machine(random) };
+    let steps = random.below(detours + 1);
+    let mut engine = Engine::new(block, &prices);
+    let mut matcher = Matcher::new(library, &Anything);
+    let walk = RandomWalk { steps, seed: random.word() }.search(&mut engine, &mut matcher, &mut Steps(1000));
+    walk.scripts[0].moves.iter().for_each(|step| engine.apply(step));
+    let mut graph = engine.into_graph();
+    normal::dce(&mut graph);
+    normal::cse(&mut graph);
+    Some((graph, prices))
+}
+
+impl Corpus {
+    /// Opens a database, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If the file is no database, or holds samples for other rules.
+    pub fn open(path: &Path, digest: Digest) -> Result<Corpus> {
+        let connection = Connection::open(path).with_context(|| path.display().to_string())?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+             CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+             CREATE TABLE IF NOT EXISTS blocks (
+               model TEXT NOT NULL, number INTEGER NOT NULL, family TEXT NOT NULL, samples INTEGER NOT NULL,
+               PRIMARY KEY (model, number)) STRICT;
+             CREATE TABLE IF NOT EXISTS samples (
+               model TEXT NOT NULL, number INTEGER NOT NULL, place INTEGER NOT NULL, sample BLOB NOT NULL,
+               PRIMARY KEY (model, number, place)) STRICT;",
+        )?;
+        let known: Option<String> =
+            connection.query_row("SELECT value FROM about WHERE name = 'digest'", [], |row| row.get(0)).optional()?;
+        match known {
+            Some(known) if known != digest.to_string() => anyhow::bail!("{}: its samples are for other rules or features", path.display()),
+            Some(_) => {}
+            None => {
+                connection.execute("INSERT INTO about VALUES ('digest', ?1)", [digest.to_string()])?;
+            }
+        }
+        Ok(Corpus(connection))
+    }
+
+    /// Makes what is not there yet; `told` hears of each block, and of how many there are.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such network, or the database cannot be written.
+    pub fn fill(&mut self, plan: &Plan, library: &Library, told: &mut dyn FnMut(usize, usize)) -> Result<()> {
+        let mut jobs = Vec::new();
+        let graphs = plan.models.iter().map(|name| network(name)).collect::<Result<Vec<_>>>()?;
+        for number in 0..plan.blocks {
+            for (model, name) in plan.models.iter().enumerate() {
+                let query = "SELECT 1 FROM blocks WHERE model = ?1 AND number = ?2";
+                if !self.0.prepare_cached(query)?.exists(params![name, number as i64])? {
+                    jobs.push((model, number));
+                }
+            }
+        }
+        let (next, total) = (AtomicUsize::new(0), jobs.len());
+        let (send, receive) = mpsc::channel();
+        std::thread::scope(|scope| -> Result<()> {
+            for _ in 0..plan.threads.max(1) {
+                let (send, next, jobs, graphs) = (send.clone(), &next, &jobs, &graphs);
+                scope.spawn(move || {
+                    while let Some(&(model, number)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let mut random =
+                            SplitMix64(plan.seed ^ hash(&plan.models[model]) ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                        let problem = problem(&graphs[model], library, plan.detours, &mut random);
+                        let teach =
+                            |(graph, prices): (Graph, Roofline)| plan.teacher.teach(graph, &prices, library, &Anything, random.word());
+                        if send.send((model, number, problem.map(teach).unwrap_or_default())).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(send);
+            for (done, (model, number, samples)) in receive.iter().enumerate() {
+                self.put(&plan.models[model], number, Family::of(&graphs[model]), &samples)?;
+                told(done + 1, total);
+            }
+            Ok(())
+        })
+    }
+
+    fn put(&mut self, model: &str, number: usize, family: Family, samples: &[Sample]) -> Result<()> {
+        let transaction = self.0.transaction()?;
+        let row = params![model, number as i64, family.name(), samples.len() as i64];
+        transaction.execute("INSERT INTO blocks VALUES (?1, ?2, ?3, ?4)", row)?;
+        for (place, sample) in samples.iter().enumerate() {
+            let row = params![model, number as i64, place as i64, sample.to_bytes()];
+            transaction.execute("INSERT INTO samples VALUES (?1, ?2, ?3, ?4)", row)?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Samples of the families and models that are wanted, apart: to learn from, and, of every so manieth
+    /// block, held back.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be read.
+    pub fn split(&self, wanted: &dyn Fn(&str, &str) -> bool, held_back: usize) -> Result<[Vec<Sample>; 2]> {
+        let mut query = self.0.prepare(
+            "SELECT samples.model, family, samples.number, sample FROM samples
+             JOIN blocks ON blocks.model = samples.model AND blocks.number = samples.number
+             ORDER BY samples.number, samples.model, place",
+        )?;
+        let mut rows = query.query([])?;
+        let mut split = [Vec::new(), Vec::new()];
+        while let Some(row) = rows.next()? {
+            let (model, family): (String, String) = (row.get(0)?, row.get(1)?);
+            let (number, bytes): (i64, Vec<u8>) = (row.get(2)?, row.get(3)?);
+            if wanted(&model, &family) {
+                let sample = Sample::from_bytes(&bytes).context("a sample is cut off")?;
+                split[usize::from(number as usize % held_back == held_back - 1)].push(sample);
+            }
+        }
+        Ok(split)
+    }
+}
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

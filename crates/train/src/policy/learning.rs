@@ -1,0 +1,128 @@
+//! Training of a policy, repeatable from a seed, and stopped and resumed at any epoch.
+
+use anyhow::Result;
+use burn_autodiff::Autodiff;
+use burn_backend::ops::FloatTensorOps;
+use burn_backend::{AutodiffBackend, tensor::FloatTensor};
+use burn_flex::Flex;
+use regraft_ir::SplitMix64;
+use regraft_policy::descriptor::DESCRIPTOR;
+use regraft_policy::{Digest, Sample, Weights};
+
+use super::network::{Batch, Quality, tensors};
+use crate::executor::values;
+
+type Outer = Autodiff<Flex>;
+
+/// A policy in training.
+pub struct Learning {
+    digest: Digest,
+    /// Weights, and the running means of their gradients and of the squares of these.
+    parts: Vec<[Vec<f32>; 3]>,
+    steps: i32,
+    /// Epochs that are done, and that are planned.
+    epochs: (usize, usize),
+    seed: u64,
+}
+
+/// States of a step.
+const BATCH: usize = 64;
+/// Largest step.
+const RATE: f32 = 2e-3;
+/// Steps over which the rate rises to that.
+const WARM_UP: f32 = 50.0;
+/// Decay of the running means.
+const DECAY: (f32, f32) = (0.9, 0.99);
+/// What weights shrink by in a step, relative to the rate.
+const SHRINK: f32 = 0.01;
+
+impl Learning {
+    /// At its beginning.
+    pub fn new(digest: Digest, epochs: usize, seed: u64) -> Learning {
+        let start = Weights::random(digest, seed);
+        let parts = start.parts().map(|(_, values)| [values.to_vec(), vec![0.0; values.len()], vec![0.0; values.len()]]);
+        Learning { digest, parts: parts.collect(), steps: 0, epochs: (0, epochs), seed }
+    }
+
+    /// Epochs done.
+    pub fn done(&self) -> usize {
+        self.epochs.0
+    }
+
+    /// What was learned.
+    pub fn weights(&self) -> Weights {
+        Weights::of(self.digest, self.parts.iter().map(|[values, ..]| values.clone()).collect())
+    }
+
+    /// One pass over the samples; the mean loss.
+    ///
+    /// # Errors
+    ///
+    /// If the backend has no numbers.
+    pub fn epoch(&mut self, samples: &[Sample], rules: &[[f32; DESCRIPTOR]], go_on: &dyn Fn() -> bool) -> Result<Option<f64>> {
+        let mut order: Vec<&Sample> = samples.iter().collect();
+        let mut random = SplitMix64(self.seed.wrapping_mul(1_000_003).wrapping_add(self.epochs.0 as u64));
+        for at in (1..order.len()).rev() {
+            order.swap(at, random.below(at + 1));
+        }
+        let batches = order.len().div_ceil(BATCH);
+        let mut sum = 0.0;
+        for (at, some) in order.chunks(BATCH).enumerate() {
+            if !go_on() {
+                return Ok(None);
+            }
+            let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
+            let risen = (self.steps as f32 / WARM_UP).min(1.0);
+            let rate = RATE * risen * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
+            sum += self.step(&Batch::new(some, rules), rate)?;
+        }
+        self.epochs.0 += 1;
+        Ok(Some(sum / batches.max(1) as f64))
+    }
+
+    /// One step down the gradient; the loss before it.
+    fn step(&mut self, batch: &Batch, rate: f32) -> Result<f64> {
+        let values_of: Vec<Vec<f32>> = self.parts.iter().map(|[values, ..]| values.clone()).collect();
+        let weights: Vec<FloatTensor<Outer>> =
+            tensors::<Outer>(&values_of).into_iter().map(|weight| Outer::float_set_require_grad(weight, true)).collect();
+        let loss = batch.loss::<Outer>(batch.outputs::<Outer>(&weights))?;
+        let value = values::<Outer>(loss.clone())?.first().copied().unwrap_or(f32::NAN);
+        let gradients = Outer::backward(loss);
+        self.steps += 1;
+        let corrections = (1.0 - DECAY.0.powi(self.steps), 1.0 - DECAY.1.powi(self.steps));
+        for ([value, mean, square], weight) in self.parts.iter_mut().zip(&weights) {
+            let Some(gradient) = Outer::grad(weight, &gradients) else { continue };
+            for (k, g) in values::<Flex>(gradient)?.into_iter().enumerate() {
+                mean[k] = DECAY.0 * mean[k] + (1.0 - DECAY.0) * g;
+                square[k] = DECAY.1 * square[k] + (1.0 - DECAY.1) * g * g;
+                value[k] -= rate * ((mean[k] / corrections.0) / ((square[k] / corrections.1).sqrt() + 1e-8) + SHRINK * value[k]);
+            }
+        }
+        Ok(f64::from(value))
+    }
+
+    /// How good it is on samples.
+    ///
+    /// # Errors
+    ///
+    /// If the backend has no numbers.
+    pub fn quality(&self, samples: &[Sample], rules: &[[f32; DESCRIPTOR]]) -> Result<Quality> {
+        quality(&self.weights(), samples, rules)
+    }
+}
+
+/// How good weights are on samples.
+///
+/// # Errors
+///
+/// If the backend has no numbers.
+pub fn quality(weights: &Weights, samples: &[Sample], rules: &[[f32; DESCRIPTOR]]) -> Result<Quality> {
+    let parts: Vec<Vec<f32>> = weights.parts().map(|(_, values)| values.to_vec()).collect();
+    let weights = tensors::<Flex>(&parts);
+    let mut sum = Quality::default();
+    for some in samples.chunks(BATCH) {
+        let batch = Batch::new(&some.iter().collect::<Vec<_>>(), rules);
+        sum = sum.and(batch.quality::<Flex>(batch.outputs::<Flex>(&weights))?);
+    }
+    Ok(sum)
+}
