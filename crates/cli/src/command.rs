@@ -11,7 +11,7 @@ use regraft::Failure;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::host::{Call, Caller, Host};
-use crate::{bench, check, compare, cost, egraph, explain, farm, optimize, report, rules, shell, synthesize, task, usage, zoo};
+use crate::{bench, check, compare, cost, egraph, explain, farm, optimize, policy, report, rules, shell, synthesize, task, usage, zoo};
 
 /// Makes ONNX models faster without changing what they compute.
 ///
@@ -52,6 +52,7 @@ enum Command {
     Bench(Box<bench::Args>),
     Compare(Box<compare::Args>),
     Synthesize(Box<synthesize::Args>),
+    Policy(policy::Args),
     Explain(explain::Args),
     Report(report::Args),
     Farm(farm::Args),
@@ -136,6 +137,7 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Bench(args) => bench::run(&args, console),
         Command::Compare(args) => compare::run(&args, console),
         Command::Synthesize(args) => synthesize::run(&args, console),
+        Command::Policy(args) => policy::run(&args),
         Command::Explain(args) => explain::run(&args, console),
         Command::Report(args) => report::run(&args, console),
         Command::Farm(args) => farm::run(&args, console),

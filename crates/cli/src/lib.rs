@@ -17,6 +17,7 @@ mod host;
 mod interrupt;
 mod junit;
 mod optimize;
+mod policy;
 mod priced;
 mod progress;
 mod report;
@@ -25,6 +26,7 @@ mod search;
 mod shell;
 mod synthesize;
 mod task;
+mod trainer;
 mod usage;
 mod zoo;
 

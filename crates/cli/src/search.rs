@@ -34,6 +34,8 @@ pub enum Search {
     Saturate,
     /// One rule after the other in an e-graph, chosen by Monte Carlo tree search (PACT 2024).
     Mcts,
+    /// What a policy finds most promising first, which was trained on blocks of other networks.
+    Prior,
 }
 
 impl Search {
@@ -54,6 +56,7 @@ impl Search {
             Search::Sample => SearchKind::Sample,
             Search::Saturate => SearchKind::Saturate,
             Search::Mcts => SearchKind::Mcts,
+            Search::Prior => SearchKind::Prior,
         };
         regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }

@@ -17,6 +17,7 @@ use regraft_synth::{Spec, presets};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::trainer;
 
 /// Look for operators that do what a layer does, nearly, and faster
 ///
@@ -354,22 +355,9 @@ struct Program {
     store: Option<PathBuf>,
 }
 
-/// Its name, and the variable of the environment that may name another.
-const TRAINER: &str = "regraft-train";
-const NAMES_TRAINER: &str = "REGRAFT_TRAINER";
-
 impl Program {
-    /// The one that the environment names (none, if it names nothing), or else the one beside this
-    /// program, or in the path.
     fn find(store: Option<PathBuf>) -> Program {
-        if let Some(named) = std::env::var_os(NAMES_TRAINER) {
-            return Program { program: Some(PathBuf::from(named)).filter(|path| !path.as_os_str().is_empty()), store };
-        }
-        let name = format!("{TRAINER}{}", std::env::consts::EXE_SUFFIX);
-        let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(&name)));
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let paths = std::env::split_paths(&path).map(|folder| folder.join(&name));
-        Program { program: here.into_iter().chain(paths).find(|path| path.is_file()), store }
+        Program { program: trainer::find(), store }
     }
 }
 

@@ -6,10 +6,10 @@ use regraft_rules::{Numeric, Pattern, Rule, Target};
 /// Numbers that describe a rule.
 pub const DESCRIPTOR: usize = 2 * CLASSES + 8;
 /// Classes of operators.
-const CLASSES: usize = 12;
+pub(crate) const CLASSES: usize = 12;
 
 /// What kind of work an operator does, roughly.
-fn class(kind: OpKind) -> usize {
+pub(crate) fn class(kind: OpKind) -> usize {
     match kind {
         OpKind::Conv | OpKind::ConvTranspose => 0,
         OpKind::MatMul | OpKind::Gemm | OpKind::Einsum => 1,

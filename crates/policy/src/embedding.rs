@@ -25,6 +25,8 @@ pub struct Embedding<'w> {
     log: Vec<(usize, NodeId, Row)>,
     /// Where the rows of each move begin in it.
     marks: Vec<usize>,
+    /// Nodes whose last rows the latest move changed, while nothing was undone since.
+    changed: FxHashSet<NodeId>,
 }
 
 impl<'w> Embedding<'w> {
@@ -35,7 +37,7 @@ impl<'w> Embedding<'w> {
         for id in graph.ids() {
             layers[0][at(id)] = features_of(weights, engine, id);
         }
-        let mut embedding = Embedding { weights, layers, log: Vec::new(), marks: Vec::new() };
+        let mut embedding = Embedding { weights, layers, log: Vec::new(), marks: Vec::new(), changed: FxHashSet::default() };
         for layer in 1..=ROUNDS {
             for id in graph.ids() {
                 embedding.layers[layer][at(id)] = embedding.round(graph, layer, id);
@@ -72,11 +74,18 @@ impl<'w> Embedding<'w> {
                 self.put(layer, id, row, &mut changed);
             }
         }
+        self.changed = changed.into_iter().collect();
+    }
+
+    /// Whether the latest move, which was not undone since, changed what is known of a node.
+    pub fn is_changed(&self, id: NodeId) -> bool {
+        self.changed.contains(&id)
     }
 
     /// After the engine undid its latest move.
     pub fn back(&mut self) {
         let Some(mark) = self.marks.pop() else { return };
+        self.changed.clear();
         for (layer, id, row) in self.log.drain(mark..).rev() {
             self.layers[layer][at(id)] = row;
         }

@@ -7,10 +7,12 @@ use regraft_cost::Ns;
 use regraft_ir::{Attr, NodeId, OpKind};
 use regraft_search::{Engine, Move};
 
+use crate::descriptor::{CLASSES, class};
+
 /// Kinds of operators that can be told apart.
 pub const KINDS: usize = 128;
 /// Numbers of a node, besides its kind.
-pub const NODE: usize = 32;
+pub const NODE: usize = 32 + CLASSES;
 /// Numbers of a move, besides its rule and its nodes.
 pub const MOVE: usize = 16;
 /// Numbers of a state, besides its nodes.
@@ -23,10 +25,15 @@ pub const VERSION: u32 = 1;
 const SIZES: (usize, usize) = (8, 4);
 /// Where the numbers of attributes begin: each adds to some of them.
 const ATTRIBUTES: usize = SIZES.0 + SIZES.1;
+/// Where they end: then there is a number for each class of operators.
+const CLASS: usize = NODE - CLASSES;
+
+/// The kind of operators that were not there in training.
+pub const UNKNOWN: usize = KINDS - 1;
 
 /// A node's kind, as a number below [`KINDS`].
 pub fn kind(kind: OpKind) -> usize {
-    (kind as usize).min(KINDS - 1)
+    (kind as usize).min(UNKNOWN)
 }
 
 /// The numbers of a node.
@@ -53,8 +60,9 @@ pub fn node(engine: &Engine<'_>, id: NodeId) -> [f32; NODE] {
             *number = size.known().map_or(-0.5, |size| log(size) / 8.0);
         }
     }
+    numbers[CLASS + class(node.op.kind())] = 1.0;
     for (name, value) in node.op.attrs() {
-        let mut add = |place: usize, value: f32| numbers[ATTRIBUTES + hash(name, place) % (NODE - ATTRIBUTES)] += value;
+        let mut add = |place: usize, value: f32| numbers[ATTRIBUTES + hash(name, place) % (CLASS - ATTRIBUTES)] += value;
         let signed = |value: i64| value.signum() as f32 * log(value.abs()) / 3.0;
         match value {
             Attr::Int(value) => add(0, signed(value) + 0.3),
@@ -76,7 +84,7 @@ pub struct Known {
     pub delta: i64,
     /// Whether the latest move made it possible.
     pub is_new: bool,
-    /// Whether the latest move raised the cost.
+    /// Whether that move raised the cost.
     pub after_rise: bool,
     /// How many moves of its kind there are.
     pub alike: usize,

@@ -11,7 +11,9 @@ mod embedding;
 pub mod features;
 mod linear;
 mod policy;
+pub mod prior;
 mod sample;
+mod shipped;
 mod teacher;
 mod weights;
 
@@ -20,6 +22,8 @@ pub use digest::Digest;
 pub use embedding::Embedding;
 pub use linear::EPSILON;
 pub use policy::Policy;
+pub use prior::{Guide, Prior};
 pub use sample::{Sample, SampleMove, SampleNode};
+pub use shipped::{Learned, shipped};
 pub use teacher::{STEP, Teacher};
 pub use weights::{Among, HIDDEN, Part, ROUNDS, Side, WIDTH, Weights, WeightsError};

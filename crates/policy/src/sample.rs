@@ -22,7 +22,7 @@ pub struct Sample {
 }
 
 /// A node of a [`Sample`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SampleNode {
     /// Its kind.
     pub kind: u8,

@@ -223,14 +223,11 @@ pub(crate) fn known_of(
     let kinds: Vec<u64> = moves.iter().map(|step| engine.kind_of(step)).collect();
     let mut alike: FxHashMap<u64, usize> = FxHashMap::default();
     kinds.iter().for_each(|kind| *alike.entry(*kind).or_default() += 1);
-    let new = moves.len() - moves.known().count();
-    let from = moves.len() - new;
+    let old = moves.known().count();
     let each = moves.iter().zip(&kinds).enumerate();
-    each.map(|(at, (step, kind))| Known {
-        delta: delta(at, step, *kind),
-        is_new: at >= from && engine.depth() > 0,
-        after_rise,
-        alike: alike[kind],
-    })
-    .collect()
+    let known = each.map(|(at, (step, kind))| {
+        let is_new = at >= old && engine.depth() > 0;
+        Known { delta: delta(at, step, *kind), is_new, after_rise: is_new && after_rise, alike: alike[kind] }
+    });
+    known.collect()
 }

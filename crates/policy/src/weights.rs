@@ -142,7 +142,7 @@ impl Weights {
             let [inputs, outputs] = part.shape();
             let scale = match part {
                 part if part.is_bias() => 0.0,
-                Part::Kind => 0.5,
+                Part::Kind => 0.2,
                 Part::Score | Part::Value => 0.1 / (inputs as f64).sqrt(),
                 Part::Round(..) => 0.5 / (inputs as f64).sqrt(),
                 _ => 1.0 / (inputs as f64).sqrt(),

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use regraft_cost::Roofline;
-use regraft_ir::{Bindings, Graph, NodeId, Op, SplitMix64, ValueId, normal};
-use regraft_policy::{Digest, Embedding, Policy, Weights, WeightsError, features::Known};
+use regraft_ir::{Bindings, Graph, NodeId, Op, SplitMix64, Steps, ValueId, normal};
+use regraft_policy::{Digest, Embedding, Guide, Policy, Prior, Weights, WeightsError, block, features::Known};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Matcher, Move, Moves, all_moves, next_moves};
+use regraft_search::{Engine, Greedy, Matcher, Move, Moves, Strategy, all_moves, next_moves};
 
 fn network(name: &str) -> Graph {
     let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
@@ -143,4 +143,56 @@ fn weights_are_written_and_read_and_tell_what_they_are_for() {
     assert_eq!(weights.digest.differs(Digest::of(&library)), None);
     let fewer = Digest::of(&shipped().filter(|rule| &*rule.name != "neg-neg"));
     assert_eq!(weights.digest.differs(fewer), Some("it was trained with other rules"));
+}
+
+/// Even weights that mean nothing find what prices alone find, with twice the states.
+#[test]
+fn a_policy_is_never_much_worse_than_prices_alone() {
+    let (library, prices) = (shipped(), Roofline::new(Bindings::new()));
+    let mut found = 0;
+    for name in ["squeezenet-1.1", "gpt2-block", "sru"] {
+        let graph = network(name);
+        for seed in 0..4 {
+            let Some(block) = block(&graph, &mut SplitMix64(seed)) else { continue };
+            let search = |guide: Guide<'_>, expansions: usize| {
+                let mut engine = Engine::new(block.clone(), &prices);
+                let mut matcher = Matcher::new(&library, &Anything);
+                let found = Prior { expansions, ..Prior::new(guide) }.search(&mut engine, &mut matcher, &mut Steps(u64::MAX));
+                assert_eq!(engine.depth(), 0);
+                let best = &found.scripts[0];
+                best.moves.iter().for_each(|step| engine.apply(step));
+                assert_eq!((engine.cost(), engine.key()), (best.cost, best.key));
+                best.cost
+            };
+            let price = search(Guide::Delta, 30);
+            for weights in [1, 2].map(|seed| Weights::random(Digest::of(&library), seed)) {
+                let policy = search(Guide::Policy(&weights), 60);
+                // What it finds first changes which of equally cheap states are looked at.
+                assert!(policy as f64 <= price as f64 * 1.001, "{name}, block {seed}: {policy} and {price}");
+            }
+            found += usize::from(price < Engine::new(block.clone(), &prices).cost());
+        }
+    }
+    assert!(found > 3, "{found}");
+}
+
+/// Two products of a value with weights are one product with a product of weights, which is computed
+/// once and for all: prices alone find that (X-RLflow, MLSys 2023, whose gain on its vision transformer it
+/// is).
+#[test]
+fn folded_weights_are_found_without_learning() {
+    let (library, prices) = (shipped(), Roofline::new(Bindings::new()));
+    let text = "graph (x: f32[64,768]) { const v: f32[768,3072] const w: f32[3072,768] a = MatMul(x, v) y = MatMul(a, w) output y }";
+    let graph = regraft_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let mut engine = Engine::new(graph, &prices);
+    let found = Greedy::default().search(&mut engine, &mut Matcher::new(&library, &Anything), &mut Steps(1000));
+    assert!(found.scripts[0].cost * 3 < engine.cost(), "{} of {}", found.scripts[0].cost, engine.cost());
+}
+
+#[test]
+fn the_policy_that_is_shipped_can_be_used_or_says_why_not() {
+    match regraft_policy::shipped() {
+        Ok(weights) => assert_eq!(weights.digest.differs(Digest::of(&shipped())), None),
+        Err(why) => assert!(why.contains("it was trained with other"), "{why}"),
+    }
 }

@@ -1,90 +1,129 @@
 //! `regraft-train policy`: what `regraft policy` does.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
-use regraft_policy::{Digest, Teacher};
+use anyhow::{Context, Result, ensure};
+use regraft_policy::{Digest, Teacher, Weights};
 use regraft_rules::Library;
+use regraft_train::policy::comparison::{Comparison, Row, Totals};
 use regraft_train::policy::corpus::{Corpus, Plan};
+use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::Learning;
 use regraft_train::policy::network::{Quality, descriptors};
+use regraft_train::policy::problem::NETWORKS;
+use serde::Serialize;
 
 /// Learn which rewrite to try next
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Make samples: strong searches on blocks of networks
+    ///
+    /// Each block is cut from a network of the zoo, taken some random moves away, and searched at the
+    /// prices of a machine that is drawn. What is in the database is not made again, and an interrupted
+    /// run goes on where it was.
     Data(Data),
-    /// Train a policy on samples
+    /// Train a policy on samples, which are made first where they are missing
+    ///
+    /// The same weights for the same samples and seed. After each epoch what was learned is kept: an
+    /// interrupted training goes on from there.
     Train(Train),
+    /// Compare searches that a policy guides with those by price alone
+    ///
+    /// On blocks that no training sees. A block counts by how many states are expanded until one is
+    /// within 1 % of the cheapest that any search found.
+    Eval(Eval),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Blocks {
+    /// Networks of the zoo that blocks are cut from
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values = NETWORKS)]
+    models: Vec<String>,
+    /// Random moves made before a block is looked at, at most
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    detours: usize,
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct Data {
-    /// Database of samples; what is in it is not made again
+    /// Database of samples
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Networks of the zoo
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_values = MODELS)]
-    models: Vec<String>,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    from: Blocks,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Making {
     /// Blocks of each network
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 300)]
     blocks: usize,
-    /// Random moves made before a block is looked at, at most
-    #[arg(long, value_name = "N", default_value_t = 6)]
-    detours: usize,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 2)]
     threads: usize,
-    /// Seed
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
 }
-
-/// Networks that blocks are cut from: real ones of all families.
-const MODELS: [&str; 15] = [
-    "squeezenet-1.1",
-    "resnet-50",
-    "resnext-50-branches",
-    "inception-v3",
-    "mobilenet-v2",
-    "mobilenet-v3-large",
-    "nasnet-a",
-    "vdcnn-29",
-    "sample-cnn",
-    "nasrnn",
-    "sru",
-    "bert-base",
-    "vit-base",
-    "gpt2-block",
-    "bert-large-layers",
-];
 
 #[derive(Debug, clap::Args)]
 pub struct Train {
-    /// Databases of samples
-    #[arg(required = true, value_name = "FILE")]
-    corpus: PathBuf,
-    /// Where the weights go
+    /// Where the weights go; beside them the epochs and, unless --samples names others, the samples
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Leave out these families or networks
+    /// Database of samples; only what is in it is learned from
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["models", "detours", "blocks", "threads"])]
+    samples: Option<PathBuf>,
+    /// Leave out these families (attention, convolutional, recurrent) or networks, and tell how good the
+    /// policy is there
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     without: Vec<String>,
     /// Epochs
-    #[arg(long, value_name = "N", default_value_t = 12)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     epochs: usize,
-    /// Seed
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// Draw the curves of training
+    #[arg(long, value_name = "SVG")]
+    curves: Option<PathBuf>,
+    #[command(flatten)]
+    making: Making,
+    #[command(flatten)]
+    from: Blocks,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Eval {
+    /// Weights, as `train` writes them
+    #[arg(value_name = "FILE")]
+    weights: PathBuf,
+    /// Blocks of each network
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    blocks: usize,
+    /// States expanded at most
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    expansions: usize,
+    /// Write all figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    from: Blocks,
 }
 
 /// Of so many blocks, one is held back.
 const HELD_BACK: usize = 10;
 
 pub fn run(command: &Command) -> Result<()> {
+    static STOPPED: AtomicBool = AtomicBool::new(false);
+    ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed))?;
+    let go_on = || !STOPPED.load(Ordering::Relaxed);
     match command {
-        Command::Data(args) => data(args),
-        Command::Train(args) => train(args),
+        Command::Data(args) => data(&args.output, &args.making, &args.from, &go_on),
+        Command::Train(args) => train(args, &go_on),
+        Command::Eval(args) => eval(args, &go_on),
     }
 }
 
@@ -92,64 +131,123 @@ fn shipped() -> Result<Library> {
     Library::shipped().ok().context("the shipped rules cannot be read")
 }
 
-fn data(args: &Data) -> Result<()> {
+fn data(output: &Path, making: &Making, from: &Blocks, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     let library = shipped()?;
-    let mut corpus = Corpus::open(&args.output, Digest::of(&library))?;
-    let plan = Plan {
-        models: args.models.clone(),
-        blocks: args.blocks,
-        detours: args.detours,
-        seed: args.seed,
-        threads: args.threads,
-        teacher: Teacher::default(),
-    };
-    corpus.fill(&plan, &library, &mut |done, total| {
-        if done % 50 == 0 || done == total {
+    let mut corpus = Corpus::open(output, Digest::of(&library))?;
+    let Blocks { models, detours, seed } = from.clone();
+    let plan = Plan { models, blocks: making.blocks, detours, seed, threads: making.threads, teacher: Teacher::default() };
+    let mut told = |done: usize, total: usize| {
+        if done % 100 == 0 || done == total {
             eprintln!("{done} of {total} blocks");
         }
-    })
+    };
+    corpus.fill(&plan, &library, &mut told, go_on)?;
+    ensure!(go_on(), "interrupted: the same command goes on from here");
+    Ok(())
 }
 
-fn train(args: &Train) -> Result<()> {
+fn train(args: &Train, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+    let samples = args.samples.clone().unwrap_or_else(|| args.output.with_extension("samples.sqlite"));
+    if args.samples.is_none() {
+        data(&samples, &args.making, &args.from, go_on)?;
+    }
     let digest = Digest::of(&shipped()?);
-    let corpus = Corpus::open(&args.corpus, digest)?;
-    let wanted = |model: &str, family: &str| args.without.iter().all(|out| out != model && out != family);
-    let [samples, held_back] = corpus.split(&wanted, HELD_BACK)?;
-    let [out, more] = corpus.split(&|model, family| !wanted(model, family), HELD_BACK)?;
-    let left_out: Vec<_> = out.into_iter().chain(more).collect();
+    let corpus = Corpus::open(&samples, digest)?;
+    let out = |model: &str, family: &str| args.without.iter().any(|out| out == model || out == family);
+    let [learned, held_back] = corpus.split(&|model, family| !out(model, family), HELD_BACK)?;
+    let [left_out, more] = corpus.split(&|model, family| out(model, family), HELD_BACK)?;
+    let left_out = [left_out, more].concat();
+    ensure!(!learned.is_empty(), "{}: no samples to learn from", samples.display());
+    eprintln!("{} samples to learn from, {} held back, {} left out", learned.len(), held_back.len(), left_out.len());
     let rules = descriptors()?;
-    let mut learning = Learning::new(digest, args.epochs, args.seed);
-    let start = std::time::Instant::now();
-    eprintln!("{} samples, {} held back, {} left out", samples.len(), held_back.len(), left_out.len());
-    let tell = |learning: &Learning, loss: f64| -> Result<()> {
-        let shown = |quality: Quality| {
-            let share = |sum: f64| 100.0 * sum / quality.states.max(1.0);
-            format!(
-                "first {:.1} %, third {:.1} %, chance {:.1} %, loss {:.3}, value off {:.3}",
-                share(quality.first),
-                share(quality.third),
-                share(quality.chance),
-                quality.loss / quality.states.max(1.0),
-                quality.off / quality.states.max(1.0)
-            )
-        };
-        eprintln!(
-            "epoch {}, {:.0} s: loss {loss:.3}; held back: {}",
-            learning.done(),
-            start.elapsed().as_secs_f64(),
-            shown(learning.quality(&held_back, &rules)?)
-        );
-        if !left_out.is_empty() {
-            eprintln!("  left out: {}", shown(learning.quality(&left_out[..left_out.len().min(3000)], &rules)?));
-        }
-        Ok(())
+    let (epochs, seed) = (args.epochs, args.from.seed);
+    let training = format!("{digest} {} samples without {:?} for {epochs} epochs seed {seed}", learned.len(), args.without);
+    let mut history = History::open(&args.output.with_extension("epochs.sqlite"))?;
+    let mut learning = match history.state(&training)? {
+        Some(state) => Learning::from_bytes(&state, digest, epochs, seed).context("what was learned before is cut off")?,
+        None => Learning::new(digest, epochs, seed),
     };
-    tell(&learning, f64::NAN)?;
-    for _ in 0..args.epochs {
-        if let Some(loss) = learning.epoch(&samples, &rules, &|| true)? {
-            tell(&learning, loss)?;
-        }
-        std::fs::write(&args.output, learning.weights().to_bytes())?;
+    let mut begun = Instant::now();
+    loop {
+        let loss = match learning.done() {
+            done if done == epochs && !history.epochs(&training)?.is_empty() => break,
+            0 if history.epochs(&training)?.is_empty() => f64::NAN,
+            _ => learning.epoch(&learned, &rules, go_on)?.context("interrupted: the same command goes on after the last whole epoch")?,
+        };
+        let quality = learning.quality(&held_back, &rules)?.means();
+        let epoch = Epoch {
+            epoch: learning.done(),
+            loss,
+            first: quality.first,
+            third: quality.third,
+            off: quality.off,
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        history.put(&training, &epoch, &learning)?;
+        eprintln!("epoch {:2}: {}", epoch.epoch, shown(&quality));
+        begun = Instant::now();
+    }
+    if !left_out.is_empty() {
+        eprintln!("left out: {}", shown(&learning.quality(&left_out, &rules)?.means()));
+    }
+    write(&args.output, &learning.weights().to_bytes())?;
+    if let Some(path) = &args.curves {
+        write(path, curves(&history.epochs(&training)?).as_bytes())?;
+    }
+    let seconds: f64 = history.epochs(&training)?.iter().map(|epoch| epoch.seconds).sum();
+    println!("{}: trained for {epochs} epochs in {seconds:.0} s", args.output.display());
+    Ok(())
+}
+
+fn shown(quality: &Quality) -> String {
+    format!(
+        "a best move first {:.1} %, among three {:.1} % (by chance {:.1} %), values off by {:.3}",
+        100.0 * quality.first,
+        100.0 * quality.third,
+        100.0 * quality.chance,
+        quality.off
+    )
+}
+
+/// Writes a file whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_extension("part");
+    std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).with_context(|| path.display().to_string())
+}
+
+#[derive(Serialize)]
+struct Figures {
+    expansions: usize,
+    totals: BTreeMap<String, Totals>,
+    rows: Vec<Row>,
+}
+
+fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
+    let library = shipped()?;
+    let bytes = std::fs::read(&args.weights).with_context(|| args.weights.display().to_string())?;
+    let weights = Weights::from_bytes(&bytes).with_context(|| args.weights.display().to_string())?;
+    if let Some(why) = weights.digest.differs(Digest::of(&library)) {
+        eprintln!("regraft-train: {}: {why}", args.weights.display());
+    }
+    let comparison = Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, seed: args.from.seed };
+    let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), rows: Vec::new() };
+    println!("blocks of                blocks  fewer  at most  sooner  within 1 %: price  policy  exact   cost: price  policy  exact");
+    let line = |name: &str, totals: &Totals| {
+        let Totals { blocks, fewer, bound, sooner, reached: [delta, prior, exact], costs: [a, b, c] } = totals;
+        println!("{name:24} {blocks:6} {fewer:5.2}x {bound:7.2}x {sooner:6.2}x {delta:18} {prior:7} {exact:6} {a:12.4} {b:7.4} {c:6.4}");
+    };
+    for model in args.from.models.iter().take_while(|_| go_on()) {
+        let rows = comparison.run(model, &weights, &library)?;
+        let totals = Totals::of(&rows, args.expansions);
+        line(model, &totals);
+        figures.totals.insert(model.clone(), totals);
+        figures.rows.extend(rows);
+    }
+    let totals = Totals::of(&figures.rows, args.expansions);
+    line("all", &totals);
+    figures.totals.insert("all".into(), totals);
+    if let Some(path) = &args.json {
+        write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
     }
     Ok(())
 }

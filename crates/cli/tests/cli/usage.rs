@@ -3,12 +3,13 @@
 use crate::run::Bench;
 
 /// Every command, and a word that its help must hold.
-const COMMANDS: [(&str, &str); 30] = [
+const COMMANDS: [(&str, &str); 31] = [
     ("", "Exit codes:"),
     ("optimize", "--min-speedup"),
     ("check", "--tolerance"),
     ("bench", "--engine"),
     ("synthesize", "--max-error"),
+    ("policy", "regraft-train"),
     ("explain", "report"),
     ("report", "--no-profile"),
     ("farm", "--ray"),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use regraft_policy::Learned;
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
 use regraft_saturate::{Mcts, Saturate};
@@ -47,6 +48,8 @@ pub enum SearchKind {
     Saturate,
     /// One rule after the other in an e-graph, chosen by looking ahead at random.
     Mcts,
+    /// What a policy finds most promising first, which was trained on other networks.
+    Prior,
 }
 
 /// How to search.
@@ -107,6 +110,7 @@ impl Search {
             // Its steps are no rewrites: there is no limit on them.
             SearchKind::Saturate => Box::new(Saturate::default()),
             SearchKind::Mcts => Box::new(Mcts::default()),
+            SearchKind::Prior => Box::new(Learned { steps: limit }),
         }
     }
 }

@@ -5,50 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use anyhow::{Context, Result};
-use regraft_cost::{Machine, Roofline};
-use regraft_ir::{Bindings, Graph, OpKind, SplitMix64, Steps, normal};
-use regraft_policy::{Digest, Sample, Teacher, block};
+use regraft_cost::Roofline;
+use regraft_ir::Graph;
+use regraft_policy::{Digest, Sample, Teacher};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Matcher, RandomWalk, Strategy};
 use rusqlite::{Connection, OptionalExtension, params};
+
+use super::problem::{Family, network, problem, seeded};
 
 /// A database of samples.
 pub struct Corpus(Connection);
-
-/// What a network mostly consists of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// Products of two values that a run computes.
-    Attention,
-    /// Convolutions.
-    Convolutional,
-    /// Neither.
-    Recurrent,
-}
-
-impl Family {
-    /// Of a graph.
-    pub fn of(graph: &Graph) -> Family {
-        let varies = |id: &regraft_ir::ValueId| !graph.node(id.node).constant;
-        let nodes = || graph.ids().map(|id| graph.node(id));
-        if nodes().any(|node| node.op.kind() == OpKind::MatMul && node.inputs.iter().all(varies)) {
-            Family::Attention
-        } else if nodes().any(|node| node.op.kind() == OpKind::Conv) {
-            Family::Convolutional
-        } else {
-            Family::Recurrent
-        }
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Family::Attention => "attention",
-            Family::Convolutional => "convolutional",
-            Family::Recurrent => "recurrent",
-        }
-    }
-}
 
 /// What samples are made of.
 #[derive(Clone, Debug)]
@@ -66,52 +32,6 @@ pub struct Plan {
     pub threads: usize,
     /// The search that is imitated.
     pub teacher: Teacher,
-}
-
-/// A network of the zoo, in normal form and without weights.
-///
-/// # Errors
-///
-/// If there is none of this name.
-pub fn network(name: &str) -> Result<Graph> {
-    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
-    let model = regraft_onnx::Model::from_proto(regraft_zoo::build(name, &options)?)?;
-    let mut graph = model.graph().clone();
-    normal::dce(&mut graph);
-    normal::cse(&mut graph);
-    Ok(graph)
-}
-
-/// A machine whose speeds are up to twice or half those of another: what is learned on many of them
-/// holds on one that was not there.
-pub fn machine(random: &mut SplitMix64) -> Machine {
-    let mut vary = |speed: f64| speed * 2f64.powf(2.0 * random.unit() - 1.0);
-    let usual = Machine::default();
-    Machine {
-        dense: vary(usual.dense),
-        thin: vary(usual.thin),
-        elementwise: vary(usual.elementwise),
-        transcendental: vary(usual.transcendental),
-        window: vary(usual.window),
-        bandwidth: vary(usual.bandwidth),
-        launch: vary(usual.launch),
-    }
-}
-
-/// A block of a network, some random moves away from what was cut, and the prices that it has: the same
-/// for the same seed.
-pub fn problem(graph: &Graph, library: &Library, detours: usize, random: &mut SplitMix64) -> Option<(Graph, Roofline)> {
-    let block = block(graph, random)?;
-    let prices = Roofline { bindings: Bindings::new(), machine: machine(random) };
-    let steps = random.below(detours + 1);
-    let mut engine = Engine::new(block, &prices);
-    let mut matcher = Matcher::new(library, &Anything);
-    let walk = RandomWalk { steps, seed: random.word() }.search(&mut engine, &mut matcher, &mut Steps(1000));
-    walk.scripts[0].moves.iter().for_each(|step| engine.apply(step));
-    let mut graph = engine.into_graph();
-    normal::dce(&mut graph);
-    normal::cse(&mut graph);
-    Some((graph, prices))
 }
 
 impl Corpus {
@@ -144,12 +64,19 @@ impl Corpus {
         Ok(Corpus(connection))
     }
 
-    /// Makes what is not there yet; `told` hears of each block, and of how many there are.
+    /// Makes what is not there yet, while `go_on` says so; `told` hears of each block, and of how many
+    /// there are to make.
     ///
     /// # Errors
     ///
     /// If there is no such network, or the database cannot be written.
-    pub fn fill(&mut self, plan: &Plan, library: &Library, told: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    pub fn fill(
+        &mut self,
+        plan: &Plan,
+        library: &Library,
+        told: &mut dyn FnMut(usize, usize),
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
         let mut jobs = Vec::new();
         let graphs = plan.models.iter().map(|name| network(name)).collect::<Result<Vec<_>>>()?;
         for number in 0..plan.blocks {
@@ -166,9 +93,8 @@ impl Corpus {
             for _ in 0..plan.threads.max(1) {
                 let (send, next, jobs, graphs) = (send.clone(), &next, &jobs, &graphs);
                 scope.spawn(move || {
-                    while let Some(&(model, number)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let mut random =
-                            SplitMix64(plan.seed ^ hash(&plan.models[model]) ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                    while let Some(&(model, number)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| go_on()) {
+                        let mut random = seeded(plan.seed, &plan.models[model], number);
                         let problem = problem(&graphs[model], library, plan.detours, &mut random);
                         let teach =
                             |(graph, prices): (Graph, Roofline)| plan.teacher.teach(graph, &prices, library, &Anything, random.word());
@@ -198,7 +124,7 @@ impl Corpus {
         Ok(transaction.commit()?)
     }
 
-    /// Samples of the families and models that are wanted, apart: to learn from, and, of every so manieth
+    /// Samples of the models and families that are wanted, apart: to learn from, and, of every so manieth
     /// block, held back.
     ///
     /// # Errors
@@ -222,9 +148,4 @@ impl Corpus {
         }
         Ok(split)
     }
-}
-
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -7,7 +7,8 @@ use burn_backend::{AutodiffBackend, tensor::FloatTensor};
 use burn_flex::Flex;
 use regraft_ir::SplitMix64;
 use regraft_policy::descriptor::DESCRIPTOR;
-use regraft_policy::{Digest, Sample, Weights};
+use regraft_policy::features::{KINDS, UNKNOWN};
+use regraft_policy::{Digest, Sample, WIDTH, Weights};
 
 use super::network::{Batch, Quality, tensors};
 use crate::executor::values;
@@ -19,6 +20,8 @@ pub struct Learning {
     digest: Digest,
     /// Weights, and the running means of their gradients and of the squares of these.
     parts: Vec<[Vec<f32>; 3]>,
+    /// Kinds of operators that occurred.
+    seen: [bool; KINDS],
     steps: i32,
     /// Epochs that are done, and that are planned.
     epochs: (usize, usize),
@@ -33,6 +36,9 @@ const RATE: f32 = 2e-3;
 const WARM_UP: f32 = 50.0;
 /// Decay of the running means.
 const DECAY: (f32, f32) = (0.9, 0.99);
+/// Share of the kinds of operators in a sample that are made unknown, so that those which are unknown can
+/// be told by what else is known of them.
+const HIDDEN_KINDS: f64 = 0.15;
 /// What weights shrink by in a step, relative to the rate.
 const SHRINK: f32 = 0.01;
 
@@ -41,7 +47,33 @@ impl Learning {
     pub fn new(digest: Digest, epochs: usize, seed: u64) -> Learning {
         let start = Weights::random(digest, seed);
         let parts = start.parts().map(|(_, values)| [values.to_vec(), vec![0.0; values.len()], vec![0.0; values.len()]]);
-        Learning { digest, parts: parts.collect(), steps: 0, epochs: (0, epochs), seed }
+        Learning { digest, parts: parts.collect(), seen: [false; KINDS], steps: 0, epochs: (0, epochs), seed }
+    }
+
+    /// All that the next epoch begins with.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend((self.epochs.0 as u32).to_le_bytes());
+        bytes.extend(self.steps.to_le_bytes());
+        bytes.extend(self.seen.map(u8::from));
+        bytes.extend(self.parts.iter().flatten().flatten().flat_map(|value| value.to_le_bytes()));
+        bytes
+    }
+
+    /// From [`Learning::to_bytes`]; `None` if it is cut off.
+    pub fn from_bytes(bytes: &[u8], digest: Digest, epochs: usize, seed: u64) -> Option<Learning> {
+        let mut learning = Learning::new(digest, epochs, seed);
+        let (done, rest) = bytes.split_first_chunk()?;
+        let (steps, rest) = rest.split_first_chunk()?;
+        let (seen, rest) = rest.split_first_chunk::<KINDS>()?;
+        learning.epochs.0 = u32::from_le_bytes(*done) as usize;
+        learning.steps = i32::from_le_bytes(*steps);
+        learning.seen = seen.map(|seen| seen != 0);
+        let mut values = rest.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]));
+        for value in learning.parts.iter_mut().flatten().flatten() {
+            *value = values.next()?;
+        }
+        values.next().is_none().then_some(learning)
     }
 
     /// Epochs done.
@@ -49,9 +81,17 @@ impl Learning {
         self.epochs.0
     }
 
-    /// What was learned.
+    /// What was learned; kinds of operators that did not occur are as good as any unknown one.
     pub fn weights(&self) -> Weights {
-        Weights::of(self.digest, self.parts.iter().map(|[values, ..]| values.clone()).collect())
+        let mut parts: Vec<Vec<f32>> = self.parts.iter().map(|[values, ..]| values.clone()).collect();
+        let kinds = &mut parts[0];
+        let unknown = kinds[UNKNOWN * WIDTH..][..WIDTH].to_vec();
+        for (row, seen) in kinds.chunks_exact_mut(WIDTH).zip(&self.seen) {
+            if !seen {
+                row.copy_from_slice(&unknown);
+            }
+        }
+        Weights::of(self.digest, parts)
     }
 
     /// One pass over the samples; the mean loss.
@@ -65,6 +105,7 @@ impl Learning {
         for at in (1..order.len()).rev() {
             order.swap(at, random.below(at + 1));
         }
+        samples.iter().flat_map(|sample| &sample.nodes).for_each(|node| self.seen[usize::from(node.kind)] = true);
         let batches = order.len().div_ceil(BATCH);
         let mut sum = 0.0;
         for (at, some) in order.chunks(BATCH).enumerate() {
@@ -74,7 +115,9 @@ impl Learning {
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
             let risen = (self.steps as f32 / WARM_UP).min(1.0);
             let rate = RATE * risen * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
-            sum += self.step(&Batch::new(some, rules), rate)?;
+            let hidden = random.word();
+            let hides = |sample: usize, kind: u8| SplitMix64(hidden ^ (sample as u64) << 32 ^ u64::from(kind)).unit() < HIDDEN_KINDS;
+            sum += self.step(&Batch::new(some, rules, &hides), rate)?;
         }
         self.epochs.0 += 1;
         Ok(Some(sum / batches.max(1) as f64))
@@ -121,7 +164,7 @@ pub fn quality(weights: &Weights, samples: &[Sample], rules: &[[f32; DESCRIPTOR]
     let weights = tensors::<Flex>(&parts);
     let mut sum = Quality::default();
     for some in samples.chunks(BATCH) {
-        let batch = Batch::new(&some.iter().collect::<Vec<_>>(), rules);
+        let batch = Batch::new(&some.iter().collect::<Vec<_>>(), rules, &|_, _| false);
         sum = sum.and(batch.quality::<Flex>(batch.outputs::<Flex>(&weights))?);
     }
     Ok(sum)

@@ -5,7 +5,7 @@ use burn_backend::tensor::{FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, Shape, TensorData};
 use burn_flex::FlexDevice;
 use regraft_policy::descriptor::DESCRIPTOR;
-use regraft_policy::features::{MOVE, NODE, STATE};
+use regraft_policy::features::{MOVE, NODE, STATE, UNKNOWN};
 use regraft_policy::{Among, EPSILON, HIDDEN, Part, ROUNDS, STEP, Sample, Side, WIDTH};
 
 use crate::executor::{tensor, values};
@@ -79,8 +79,9 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of these samples; the numbers of rules by their index.
-    pub fn new(samples: &[&Sample], rules: &[[f32; DESCRIPTOR]]) -> Batch {
+    /// Of these samples; the numbers of rules by their index. Some kinds of operators are made unknown, as
+    /// `hides` says of a sample and a kind.
+    pub fn new(samples: &[&Sample], rules: &[[f32; DESCRIPTOR]], hides: &dyn Fn(usize, u8) -> bool) -> Batch {
         let mut batch = Batch {
             states: samples.len(),
             kinds: vec![],
@@ -102,16 +103,16 @@ impl Batch {
             values: vec![],
         };
         for (at, sample) in samples.iter().enumerate() {
-            batch.add(at, sample, rules);
+            batch.add(at, sample, rules, hides);
         }
         batch
     }
 
-    fn add(&mut self, at: usize, sample: &Sample, rules: &[[f32; DESCRIPTOR]]) {
+    fn add(&mut self, at: usize, sample: &Sample, rules: &[[f32; DESCRIPTOR]], hides: &dyn Fn(usize, u8) -> bool) {
         let base = self.kinds.len();
         let mut readers = vec![Vec::new(); sample.nodes.len()];
         for (place, node) in sample.nodes.iter().enumerate() {
-            self.kinds.push(i32::from(node.kind));
+            self.kinds.push(if hides(at, node.kind) { UNKNOWN as i32 } else { i32::from(node.kind) });
             self.nodes.extend(node.numbers);
             self.learns.push(f32::from(u8::from(!node.constant)));
             let operands: Vec<usize> = node.operands.iter().map(|operand| base + usize::from(*operand)).collect();
@@ -245,6 +246,13 @@ pub struct Quality {
 }
 
 impl Quality {
+    /// Means over states.
+    pub fn means(self) -> Quality {
+        let mean = |sum: f64| sum / self.states.max(1.0);
+        let Quality { first, third, loss, off, chance, .. } = self;
+        Quality { states: self.states, first: mean(first), third: mean(third), loss: mean(loss), off: mean(off), chance: mean(chance) }
+    }
+
     /// Both together.
     pub fn and(self, other: Quality) -> Quality {
         Quality {

@@ -1,0 +1,136 @@
+//! A policy: what is trained is what is computed elsewhere; training learns, repeats, and goes on where
+//! it was.
+
+use std::sync::Arc;
+
+use burn_flex::Flex;
+use regraft_ir::SplitMix64;
+use regraft_policy::features::Known;
+use regraft_policy::{Digest, Embedding, Policy, Sample, Teacher, Weights};
+use regraft_rules::{Anything, Library};
+use regraft_search::{Engine, Matcher, Move, all_moves};
+use regraft_train::executor::values;
+use regraft_train::policy::comparison::{Comparison, Totals};
+use regraft_train::policy::corpus::{Corpus, Plan};
+use regraft_train::policy::history::{Epoch, History, curves};
+use regraft_train::policy::learning::{Learning, quality};
+use regraft_train::policy::network::{Batch, descriptors, tensors};
+use regraft_train::policy::problem::{network, problem, seeded};
+
+fn library() -> Library {
+    Library::shipped().unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A few samples of two networks.
+fn samples(library: &Library) -> [Vec<Sample>; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let mut corpus = Corpus::open(&folder.path().join("samples.sqlite"), Digest::of(library)).unwrap();
+    let teacher = Teacher { expansions: 60, steps: 500, ..Teacher::default() };
+    let models = ["squeezenet-1.1", "gpt2-block"].map(str::to_string).to_vec();
+    let plan = Plan { models, blocks: 12, detours: 3, seed: 5, threads: 2, teacher };
+    let mut made = 0;
+    corpus.fill(&plan, library, &mut |_, _| made += 1, &|| true).unwrap();
+    assert_eq!(made, 24);
+    corpus.fill(&plan, library, &mut |_, _| panic!("nothing is made twice"), &|| true).unwrap();
+    corpus.split(&|_, _| true, 4).unwrap()
+}
+
+#[test]
+fn what_is_trained_is_what_searches_compute() {
+    let library = library();
+    let weights = Weights::random(Digest::of(&library), 3);
+    let policy = Policy::new(&weights, &library);
+    let parts: Vec<Vec<f32>> = weights.parts().map(|(_, values)| values.to_vec()).collect();
+    for model in ["squeezenet-1.1", "gpt2-block", "sru"] {
+        let (graph, prices) = problem(&network(model).unwrap(), &library, 4, &mut seeded(1, model, 2)).unwrap();
+        let mut engine = Engine::new(graph, &prices);
+        let moves = all_moves(&mut engine, &mut Matcher::new(&library, &Anything));
+        let nodes = Embedding::new(&weights, &engine);
+        let mut random = SplitMix64(4);
+        let each: Vec<(Arc<Move>, Known, f32)> = moves
+            .iter()
+            .map(|step| {
+                (
+                    step.clone(),
+                    Known { delta: random.below(90) as i64 - 40, is_new: random.below(2) == 0, after_rise: false, alike: 2 },
+                    0.0,
+                )
+            })
+            .collect();
+        let known: Vec<Known> = each.iter().map(|(_, known, _)| *known).collect();
+        let sample = Sample::of(&engine, &each, 0.0);
+        let batch = Batch::new(&[&sample], &descriptors().unwrap(), &|_, _| false);
+        let [scores, value] = batch.outputs::<Flex>(&tensors::<Flex>(&parts)).map(|tensor| values::<Flex>(tensor).unwrap());
+        assert!(scores.len() > 1, "{model}");
+        for ((step, known, _), found) in each.iter().zip(scores) {
+            let expected = policy.score(&engine, &nodes, step, *known);
+            assert!((expected - found).abs() < 1e-4, "{model}: {expected} and {found}");
+        }
+        assert!((policy.value(&engine, &nodes, &known) - value[0]).abs() < 1e-4, "{model}");
+        let read = Sample::from_bytes(&sample.to_bytes()).unwrap();
+        assert_eq!((read.nodes.len(), read.moves.len()), (sample.nodes.len(), sample.moves.len()));
+        assert_eq!(read.to_bytes(), sample.to_bytes());
+        assert!(Sample::from_bytes(&sample.to_bytes()[..sample.to_bytes().len() - 1]).is_none());
+    }
+}
+
+#[test]
+fn training_learns_repeats_and_goes_on_where_it_was() {
+    let library = library();
+    let digest = Digest::of(&library);
+    let ([learned, held_back], rules) = (samples(&library), descriptors().unwrap());
+    assert!(learned.len() > 60 && held_back.len() > 20, "{} and {}", learned.len(), held_back.len());
+    let epochs = 30;
+    let folder = tempfile::tempdir().unwrap();
+    let mut history = History::open(&folder.path().join("epochs.sqlite")).unwrap();
+    let run = |learning: &mut Learning, history: &mut History, name: &str| {
+        while learning.done() < epochs {
+            let loss = learning.epoch(&learned, &rules, &|| true).unwrap().unwrap();
+            let means = learning.quality(&held_back, &rules).unwrap().means();
+            let epoch = Epoch { epoch: learning.done(), loss, first: means.first, third: means.third, off: means.off, seconds: 0.0 };
+            history.put(name, &epoch, learning).unwrap();
+        }
+    };
+    let mut first = Learning::new(digest, epochs, 9);
+    let start = first.quality(&held_back, &rules).unwrap().means();
+    run(&mut first, &mut history, "first");
+    let end = quality(&first.weights(), &held_back, &rules).unwrap().means();
+    assert!(end.loss < 0.9 * start.loss && end.first > start.first && end.off < start.off, "{start:?} {end:?}");
+
+    // The same for the same seed; interrupted within an epoch, it goes on after the last whole one.
+    let mut second = Learning::new(digest, epochs, 9);
+    second.epoch(&learned, &rules, &|| true).unwrap().unwrap();
+    history.put("second", &Epoch { epoch: 1, loss: 0.0, first: 0.0, third: 0.0, off: 0.0, seconds: 0.0 }, &second).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let once = || asked.replace(asked.get() + 1) < 1;
+    assert_eq!(second.epoch(&learned, &rules, &once).unwrap(), None);
+    let mut resumed = Learning::from_bytes(&history.state("second").unwrap().unwrap(), digest, epochs, 9).unwrap();
+    assert_eq!(resumed.done(), 1);
+    run(&mut resumed, &mut history, "second");
+    assert_eq!(resumed.weights().to_bytes(), first.weights().to_bytes());
+    assert_ne!(Learning::new(digest, epochs, 8).weights().to_bytes(), Learning::new(digest, epochs, 9).weights().to_bytes());
+
+    let told = history.epochs("first").unwrap();
+    assert_eq!(told.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>(), (1..=epochs).collect::<Vec<_>>());
+    let drawing = curves(&told);
+    assert!(drawing.starts_with("<svg") && drawing.matches("<polyline").count() == 3, "{drawing}");
+}
+
+#[test]
+fn searches_are_compared_on_what_no_training_sees() {
+    let library = library();
+    let weights = Weights::random(Digest::of(&library), 3);
+    let comparison = Comparison { blocks: 3, detours: 4, expansions: 40, seed: 0 };
+    let rows = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
+    let again = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
+    let counts = |rows: &[regraft_train::policy::comparison::Row]| -> Vec<_> {
+        rows.iter().map(|row| (row.delta.expansions, row.prior.expansions, row.fewest)).collect()
+    };
+    assert_eq!(counts(&rows), counts(&again));
+    for row in &rows {
+        assert!(row.start >= 1.0 && row.exact >= 1.0 && row.delta.cost >= 1.0, "{row:?}");
+        assert!(row.delta.expansions.is_none_or(|taken| taken >= row.fewest), "no search is faster than the shortest way: {row:?}");
+    }
+    let totals = Totals::of(&rows, 40);
+    assert!(totals.bound >= totals.fewer * 0.999, "{totals:?}");
+}
