@@ -94,6 +94,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         frozen: args.frozen,
         ..CompareRequest::new(&args.priced.model, args.search.iter().map(|search| search.limited(args.steps)).collect())
     };
+    request.searches.iter().filter_map(|search| search.warning()).for_each(|warning| console.warn(&warning));
     let comparison = {
         let mut progress = Progress::new(console);
         regraft::compare(&request, &interrupt::requested, &mut |search| progress.step("search", search))?

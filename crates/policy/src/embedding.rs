@@ -57,10 +57,11 @@ impl<'w> Embedding<'w> {
         self.marks.push(self.log.len());
         self.layers.iter_mut().for_each(|layer| layer.resize(graph.capacity().max(layer.len()), [0.0; WIDTH]));
         let mut moved: Vec<NodeId> = engine.dirty().into_iter().filter(|id| graph.get(*id).is_some()).collect();
-        // What a node costs depends on its neighbours' kinds and readers, two edges from what changed.
-        let around = ball(graph, &ball(graph, &moved));
+        let mut told: Vec<NodeId> = engine.disturbed().filter(|id| graph.get(*id).is_some()).chain(moved.iter().copied()).collect();
+        told.sort_unstable();
+        told.dedup();
         let mut changed = Vec::new();
-        for id in around {
+        for id in told {
             let row = features_of(self.weights, engine, id);
             self.put(0, id, row, &mut changed);
         }
@@ -75,6 +76,25 @@ impl<'w> Embedding<'w> {
             }
         }
         self.changed = changed.into_iter().collect();
+    }
+
+    /// What the latest move changed, to be done again by [`Embedding::redo`].
+    pub fn latest(&self) -> Changes {
+        let mark = self.marks.last().copied().unwrap_or(self.log.len());
+        Changes(self.log[mark..].iter().map(|(layer, id, _)| (*layer, *id, self.layers[*layer][at(*id)])).collect())
+    }
+
+    /// The same as [`Embedding::follow`], after a move that was followed before in this very state, and
+    /// has changed this.
+    pub fn redo(&mut self, engine: &Engine<'_>, changes: &Changes) {
+        self.marks.push(self.log.len());
+        let capacity = engine.graph().capacity();
+        self.layers.iter_mut().for_each(|layer| layer.resize(capacity.max(layer.len()), [0.0; WIDTH]));
+        for (layer, id, row) in &changes.0 {
+            let before = std::mem::replace(&mut self.layers[*layer][at(*id)], *row);
+            self.log.push((*layer, *id, before));
+        }
+        self.changed = changes.0.iter().filter(|(layer, ..)| *layer == ROUNDS).map(|(_, id, _)| *id).collect();
     }
 
     /// Whether the latest move, which was not undone since, changed what is known of a node.
@@ -136,6 +156,10 @@ impl<'w> Embedding<'w> {
         mean
     }
 }
+
+/// Rows that a move changed, with the layer and the node.
+#[derive(Clone, Debug, Default)]
+pub struct Changes(Vec<(usize, NodeId, Row)>);
 
 fn at(id: NodeId) -> usize {
     id.0 as usize

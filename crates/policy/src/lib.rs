@@ -19,7 +19,7 @@ mod weights;
 
 pub use block::{block, cut};
 pub use digest::Digest;
-pub use embedding::Embedding;
+pub use embedding::{Changes, Embedding};
 pub use linear::EPSILON;
 pub use policy::Policy;
 pub use prior::{Guide, Prior};

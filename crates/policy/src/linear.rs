@@ -1,12 +1,17 @@
 //! Products of vectors and matrices in plain loops, in a fixed order: the same to the bit everywhere.
 
 /// Adds to `sum` what each input, times its row of `matrix`, gives.
-pub(crate) fn add_product(sum: &mut [f32], inputs: &[f32], matrix: &[f32]) {
-    for (input, row) in inputs.iter().zip(matrix.chunks_exact(sum.len())) {
+pub(crate) fn add_product<const N: usize>(sum: &mut [f32; N], inputs: &[f32], matrix: &[f32]) {
+    let (rows, _) = matrix.as_chunks::<N>();
+    let mut total = *sum;
+    for (input, row) in inputs.iter().zip(rows) {
         if *input != 0.0 {
-            add_scaled(sum, *input, row);
+            for (total, value) in total.iter_mut().zip(row) {
+                *total += input * value;
+            }
         }
     }
+    *sum = total;
 }
 
 /// Adds `scale` times a row.

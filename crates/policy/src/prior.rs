@@ -9,7 +9,7 @@ use regraft_ir::Budget;
 use regraft_search::{Engine, Matcher, Move, Moves, Outcome, Script, Strategy, all_moves, next_moves};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::embedding::Embedding;
+use crate::embedding::{Changes, Embedding};
 use crate::features::Known;
 use crate::policy::Policy;
 use crate::teacher::known_of;
@@ -69,8 +69,16 @@ impl<'w> Prior<'w> {
             Guide::Delta => None,
         };
         let nodes = policy.as_ref().map(|policy| Embedding::new(policy.weights, engine));
-        let root =
-            State { parent: None, cost: engine.cost(), key: engine.key(), depth: 0, penalty: 0.0, unlikely: Vec::new(), moves: None };
+        let root = State {
+            parent: None,
+            cost: engine.cost(),
+            key: engine.key(),
+            depth: 0,
+            penalty: 0.0,
+            changes: Changes::default(),
+            unlikely: Vec::new(),
+            moves: None,
+        };
         let seen = FxHashSet::from_iter([root.key]);
         let mut search = Searching {
             prior: self,
@@ -116,6 +124,8 @@ struct State {
     depth: usize,
     /// How unlikely the way here is, from the state on it that was the cheapest then: a logarithm.
     penalty: f64,
+    /// What the latest move changed of what is known of nodes.
+    changes: Changes,
     /// How unlikely each of its moves is, once it is expanded.
     unlikely: Vec<f64>,
     /// Its moves with their scores, once it is expanded.
@@ -168,13 +178,15 @@ impl Searching<'_, '_, '_, '_> {
                 self.engine.undo();
                 continue;
             }
-            if let Some(nodes) = &mut self.nodes {
+            let changes = self.nodes.as_mut().map(|nodes| {
                 nodes.follow(self.engine);
-            }
+                nodes.latest()
+            });
+            let changes = changes.unwrap_or_default();
             let at = self.states.len() as u32;
             let depth = self.states[from as usize].depth + 1;
             let penalty = if cost < self.states[self.cheapest as usize].cost { 0.0 } else { penalty };
-            self.states.push(State { parent: Some((from, step)), cost, key, depth, penalty, unlikely: Vec::new(), moves: None });
+            self.states.push(State { parent: Some((from, step)), cost, key, depth, penalty, changes, unlikely: Vec::new(), moves: None });
             self.path.push(at);
             if cost < self.states[self.cheapest as usize].cost {
                 self.cheapest = at;
@@ -190,8 +202,7 @@ impl Searching<'_, '_, '_, '_> {
 
     /// The next move to take, from either queue in turn.
     fn next(&mut self, turn: usize) -> Option<Offer> {
-        let [first, second] =
-            if turn % PRICED == 1 { [&mut self.cheap, &mut self.queue] } else { [&mut self.queue, &mut self.cheap] };
+        let [first, second] = if turn % PRICED == 1 { [&mut self.cheap, &mut self.queue] } else { [&mut self.queue, &mut self.cheap] };
         first.pop().or_else(|| second.pop())
     }
 
@@ -212,10 +223,11 @@ impl Searching<'_, '_, '_, '_> {
             }
         }
         for at in way.into_iter().rev() {
-            let Some((_, step)) = &self.states[at as usize].parent else { continue };
+            let state = &self.states[at as usize];
+            let Some((_, step)) = &state.parent else { continue };
             self.engine.apply(step);
             if let Some(nodes) = &mut self.nodes {
-                nodes.follow(self.engine);
+                nodes.redo(self.engine, &state.changes);
             }
             self.path.push(at);
         }

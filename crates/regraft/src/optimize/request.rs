@@ -90,6 +90,13 @@ impl Search {
         members
     }
 
+    /// What a user should know before such a search: that the policy which comes with the program cannot
+    /// be used, and why.
+    pub fn warning(self) -> Option<String> {
+        let why = (self.kind == SearchKind::Prior).then(regraft_policy::shipped)?.err()?;
+        Some(format!("the search goes by prices alone, for the policy that comes with this program cannot be used: {why}"))
+    }
+
     /// The strategy.
     pub fn strategy(self) -> Box<dyn Strategy> {
         let (limit, order) = (self.steps, Order::Monotone);

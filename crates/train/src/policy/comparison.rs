@@ -113,14 +113,17 @@ impl Comparison {
             let last = curve.last().copied().unwrap_or((start, 0.0));
             Reached { expansions: at, seconds: at.map_or(last.1, |at| curve[at].1), cost: last.0 as f64 / best }
         };
-        let fewest = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps).min();
+        let [delta, prior] = [&delta, &prior].map(|curve| reached(curve));
+        // A state that was reached by so many expansions is as many moves away at most.
+        let close = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps);
+        let fewest = close.chain([&delta, &prior].iter().filter_map(|one| one.expansions)).min();
         Row {
             model: model.into(),
             block,
             nodes: graph.len(),
             start: start as f64 / best,
-            delta: reached(&delta),
-            prior: reached(&prior),
+            delta,
+            prior,
             exact: exact.scripts[0].cost as f64 / best,
             fewest: fewest.unwrap_or(0),
         }
