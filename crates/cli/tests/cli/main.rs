@@ -18,6 +18,7 @@ mod freeze;
 mod messages;
 mod models;
 mod optimize;
+mod policy;
 mod report;
 mod rules;
 mod run;
