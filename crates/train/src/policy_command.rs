@@ -231,10 +231,14 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     }
     let comparison = Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, seed: args.from.seed };
     let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), rows: Vec::new() };
-    println!("blocks of                blocks  fewer  at most  sooner  within 1 %: price  policy  exact   cost: price  policy  exact");
+    println!(
+        "blocks of                blocks  fewer  at most  sooner  within 1 %: price  policy  exact   cost: price  policy  exact   ms a state: price  policy"
+    );
     let line = |name: &str, totals: &Totals| {
-        let Totals { blocks, fewer, bound, sooner, reached: [delta, prior, exact], costs: [a, b, c] } = totals;
-        println!("{name:24} {blocks:6} {fewer:5.2}x {bound:7.2}x {sooner:6.2}x {delta:18} {prior:7} {exact:6} {a:12.4} {b:7.4} {c:6.4}");
+        let Totals { blocks, fewer, bound, sooner, reached: [delta, prior, exact], costs: [a, b, c], state_ms: [cheap, scored] } = totals;
+        println!(
+            "{name:24} {blocks:6} {fewer:5.2}x {bound:7.2}x {sooner:6.2}x {delta:18} {prior:7} {exact:6} {a:12.4} {b:7.4} {c:6.4} {cheap:19.3} {scored:7.3}"
+        );
     };
     for model in args.from.models.iter().take_while(|_| go_on()) {
         let rows = comparison.run(model, &weights, &library)?;

@@ -34,6 +34,8 @@ pub struct Reached {
     pub seconds: f64,
     /// What its cheapest state costs, relative to that one.
     pub cost: f64,
+    /// Milliseconds that a state took, all of it: finding and scoring its rewrites, and getting there.
+    pub state_ms: f64,
 }
 
 /// One block.
@@ -111,7 +113,12 @@ impl Comparison {
         let reached = |curve: &[(Ns, f64)]| {
             let at = curve.iter().position(|(cost, _)| *cost as f64 <= best * CLOSE);
             let last = curve.last().copied().unwrap_or((start, 0.0));
-            Reached { expansions: at, seconds: at.map_or(last.1, |at| curve[at].1), cost: last.0 as f64 / best }
+            Reached {
+                expansions: at,
+                seconds: at.map_or(last.1, |at| curve[at].1),
+                cost: last.0 as f64 / best,
+                state_ms: 1e3 * last.1 / curve.len().max(1) as f64,
+            }
         };
         let [delta, prior] = [&delta, &prior].map(|curve| reached(curve));
         // A state that was reached by so many expansions is as many moves away at most.
@@ -144,6 +151,8 @@ pub struct Totals {
     pub sooner: f64,
     /// Blocks where prices alone, the policy, and exact search got there.
     pub reached: [usize; 3],
+    /// Milliseconds of a state, by price and by the policy: geometric means.
+    pub state_ms: [f64; 2],
     /// What is found by each of these at last, relative to the best known: geometric means.
     pub costs: [f64; 3],
 }
@@ -165,6 +174,7 @@ impl Totals {
                 count(&|row| row.prior.expansions.is_some()),
                 count(&|row| row.exact <= CLOSE),
             ],
+            state_ms: [mean(&|row| row.delta.state_ms.max(1e-6)), mean(&|row| row.prior.state_ms.max(1e-6))],
             costs: [mean(&|row| row.delta.cost), mean(&|row| row.prior.cost), mean(&|row| row.exact)],
         }
     }
