@@ -137,7 +137,7 @@ fn data(output: &Path, making: &Making, from: &Blocks, go_on: &(dyn Fn() -> bool
     let Blocks { models, detours, seed } = from.clone();
     let plan = Plan { models, blocks: making.blocks, detours, seed, threads: making.threads, teacher: Teacher::default() };
     let mut told = |done: usize, total: usize| {
-        if done % 100 == 0 || done == total {
+        if done.is_multiple_of(100) || done == total {
             eprintln!("{done} of {total} blocks");
         }
     };

@@ -115,7 +115,8 @@ pub fn curves(epochs: &[Epoch]) -> String {
             y(share) + 4.0
         );
     }
-    let lines: [(&str, &str, fn(&Epoch) -> f64); 3] = [
+    type Share = fn(&Epoch) -> f64;
+    let lines: [(&str, &str, Share); 3] = [
         ("best move most likely", "#0b62a4", |epoch| epoch.first),
         ("best move among three", "#1a7f37", |epoch| epoch.third),
         ("value off, as a share of the cost", "#b35900", |epoch| epoch.off),

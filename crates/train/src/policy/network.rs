@@ -209,7 +209,7 @@ impl Batch {
     pub fn quality<B: Backend<Device = FlexDevice>>(&self, [scores, found]: [FloatTensor<B>; 2]) -> Result<Quality> {
         let (scores, found) = (values::<B>(scores)?, values::<B>(found)?);
         let mut quality = Quality::default();
-        for state in 0..self.states {
+        for (state, (value, wanted)) in found.iter().zip(&self.values).enumerate() {
             let own: Vec<usize> = (0..self.owner.len()).filter(|at| self.owner[*at] as usize == state).collect();
             let mut order = own.clone();
             order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
@@ -221,7 +221,7 @@ impl Batch {
             quality.first += f64::from(u8::from(order.first().is_some_and(good)));
             quality.third += f64::from(u8::from(order.iter().take(3).any(good)));
             quality.loss += f64::from(entropy);
-            quality.off += f64::from((found[state] - self.values[state]).abs());
+            quality.off += f64::from((value - wanted).abs());
             quality.chance += own.iter().filter(|at| good(at)).count() as f64 / own.len() as f64;
         }
         Ok(quality)
