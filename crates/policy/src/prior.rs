@@ -243,19 +243,18 @@ impl Searching<'_, '_, '_, '_> {
         };
         let cost = self.states[at as usize].cost;
         let rose = before.is_some_and(|parent| cost > self.states[parent as usize].cost);
-        let mut each: Vec<(Arc<Move>, Known)> = Vec::with_capacity(moves.len());
         // What a move of a kind adds is asked once.
-        let kinds: Vec<u64> = moves.iter().map(|step| self.engine.kind_of(step)).collect();
-        for (step, kind) in moves.iter().zip(&kinds) {
-            if !self.deltas.contains_key(kind) {
+        for step in &moves {
+            let kind = self.engine.kind_of(step);
+            if !self.deltas.contains_key(&kind) {
                 self.engine.apply(step);
                 let delta = self.engine.cost() as i64 - cost as i64;
                 self.engine.undo();
-                self.deltas.insert(*kind, delta);
+                self.deltas.insert(kind, delta);
             }
         }
         let all = known_of(self.engine, &moves, rose, |_, _, kind| self.deltas[&kind]);
-        each.extend(moves.iter().cloned().zip(all));
+        let each: Vec<(Arc<Move>, Known)> = moves.iter().cloned().zip(all).collect();
         let scores = self.scores(before, &each);
         let most = scores.iter().fold(f32::NEG_INFINITY, |most, score| most.max(*score));
         let sum: f64 = scores.iter().map(|score| f64::from(score - most).exp()).sum();

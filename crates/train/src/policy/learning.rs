@@ -94,7 +94,7 @@ impl Learning {
         Weights::of(self.digest, parts)
     }
 
-    /// One pass over the samples; the mean loss.
+    /// One pass over the samples; the mean loss, or `None` if `go_on` ended it.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use burn_backend::{Backend, Shape, TensorData};
 use burn_flex::FlexDevice;
 use regraft_policy::descriptor::DESCRIPTOR;
 use regraft_policy::features::{MOVE, NODE, STATE, UNKNOWN};
-use regraft_policy::{Among, EPSILON, HIDDEN, Part, ROUNDS, STEP, Sample, Side, WIDTH};
+use regraft_policy::{Among, EPSILON, Part, ROUNDS, STEP, Sample, Side, WIDTH};
 
 use crate::executor::{tensor, values};
 
@@ -174,7 +174,6 @@ impl Batch {
         let mut hidden = B::float_add(product(fixed(&self.state, STATE), Part::StateNumbers), part(Part::StateBias));
         hidden = B::float_add(hidden, product(self.means.apply::<B>(&rows, WIDTH), Part::StateNodes));
         let values = B::float_add(product(B::relu(hidden), Part::Value), part(Part::ValueBias));
-        debug_assert_eq!(HIDDEN % 2, 0);
         [scores, values]
     }
 
