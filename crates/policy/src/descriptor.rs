@@ -3,6 +3,8 @@
 use regraft_ir::OpKind;
 use regraft_rules::{Numeric, Pattern, Rule, Target};
 
+use crate::features::flag;
+
 /// Numbers that describe a rule.
 pub const DESCRIPTOR: usize = 2 * CLASSES + 8;
 /// Classes of operators.
@@ -37,7 +39,6 @@ pub fn descriptor(rule: &Rule) -> [f32; DESCRIPTOR] {
     let bound = rule.lets.iter().map(|(_, target)| target);
     bound.chain(&rule.target).for_each(|one| build(one, target));
     let [nodes, made]: [f32; 2] = [source, target].map(|classes| classes.iter().sum());
-    let flag = |set: bool| f32::from(u8::from(set));
     let kind = [
         rule.source.len() as f32 / 2.0,
         nodes / 4.0,

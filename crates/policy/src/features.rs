@@ -40,7 +40,6 @@ pub fn kind(kind: OpKind) -> usize {
 pub fn node(engine: &Engine<'_>, id: NodeId) -> [f32; NODE] {
     let graph = engine.graph();
     let node = graph.node(id);
-    let flag = |set: bool| f32::from(u8::from(set));
     let mut numbers = [0.0; NODE];
     let types = node.types.iter().flatten();
     let elements: f32 = types.filter_map(|ty| ty.known_shape()).map(|shape| shape.iter().map(|size| log(*size)).sum::<f32>()).sum();
@@ -92,7 +91,6 @@ pub struct Known {
 
 /// The numbers of a move.
 pub fn step(engine: &Engine<'_>, step: &Move, known: Known) -> [f32; MOVE] {
-    let flag = |set: bool| f32::from(u8::from(set));
     let total = engine.cost().max(1) as f32;
     let consumed = step.nodes.iter().map(|id| engine.price(*id)).sum::<Ns>() as f32;
     let delta = known.delta as f32;
@@ -122,10 +120,11 @@ pub fn state(engine: &Engine<'_>, moves: &[Known]) -> [f32; STATE] {
     let best = moves.iter().map(|known| known.delta).min().unwrap_or(0).min(0);
     let falling: i64 = moves.iter().map(|known| known.delta.min(0)).sum();
     let share = |delta: i64| (-delta as f32 / total * 100.0).asinh() / 5.0;
-    [(moves.len() as f32).ln_1p() / 5.0, share(best), share(falling), flag_of(moves.iter().any(|known| known.after_rise))]
+    [(moves.len() as f32).ln_1p() / 5.0, share(best), share(falling), flag(moves.iter().any(|known| known.after_rise))]
 }
 
-fn flag_of(set: bool) -> f32 {
+/// 1 for what holds.
+pub(crate) fn flag(set: bool) -> f32 {
     f32::from(u8::from(set))
 }
 

@@ -11,6 +11,7 @@
 //! | a ResNet-18, and what it learned as a model of ONNX | [`ResNet`] |
 //! | every run a row, so that what was done is not done again | [`Store`] |
 
+mod adam;
 pub mod executor;
 pub mod halving;
 mod network;

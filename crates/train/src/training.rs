@@ -8,6 +8,7 @@ use burn_backend::{AutodiffBackend, Backend};
 use burn_flex::{Flex, FlexDevice};
 use regraft_ir::{Graph, SplitMix64};
 
+use crate::adam;
 use crate::executor::{run, tensor, values};
 use crate::network::Network;
 use crate::task::{CLASSES, Images, Task};
@@ -47,8 +48,6 @@ pub const HELD_BACK: u64 = u64::MAX;
 const RATE: f32 = 3e-3;
 /// Steps over which the rate rises to that.
 const WARM_UP: f32 = 30.0;
-/// Decay of the running means.
-const DECAY: (f32, f32) = (0.9, 0.99);
 
 impl<'n> Training<'n> {
     /// A network that was made for so many images at once, at its beginning.
@@ -85,8 +84,7 @@ impl<'n> Training<'n> {
         let mut loss = 0.0;
         for at in 0..batches {
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
-            let risen = (self.steps as f32 / WARM_UP).min(1.0);
-            let rate = RATE * risen * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
+            let rate = adam::rate(RATE, WARM_UP, self.steps, done);
             loss += self.step(&images, at, rate)? / batches as f64;
         }
         self.epochs.0 += 1;
@@ -106,13 +104,12 @@ impl<'n> Training<'n> {
         let value = values::<Outer>(loss.clone())?.first().copied().context("no loss")?;
         let gradients = Outer::backward(loss);
         self.steps += 1;
-        let corrections = (1.0 - DECAY.0.powi(self.steps), 1.0 - DECAY.1.powi(self.steps));
+        let corrections = adam::corrections(self.steps);
         for ([value, mean, square], input) in self.parameters.iter_mut().zip(&inputs[1..]) {
             let Some(gradient) = Outer::grad(input, &gradients) else { continue };
             for (k, g) in values::<Inner>(gradient)?.into_iter().enumerate() {
-                mean[k] = DECAY.0 * mean[k] + (1.0 - DECAY.0) * g;
-                square[k] = DECAY.1 * square[k] + (1.0 - DECAY.1) * g * g;
-                value[k] -= rate * (mean[k] / corrections.0) / ((square[k] / corrections.1).sqrt() + 1e-8);
+                let (step, root) = adam::moments(&mut mean[k], &mut square[k], g, corrections);
+                value[k] -= rate * step / root;
             }
         }
         Ok(f64::from(value))

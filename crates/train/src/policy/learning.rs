@@ -11,6 +11,7 @@ use regraft_policy::features::{KINDS, UNKNOWN};
 use regraft_policy::{Digest, Sample, WIDTH, Weights};
 
 use super::network::{Batch, Quality, tensors};
+use crate::adam;
 use crate::executor::values;
 
 type Outer = Autodiff<Flex>;
@@ -34,8 +35,6 @@ const BATCH: usize = 64;
 const RATE: f32 = 2e-3;
 /// Steps over which the rate rises to that.
 const WARM_UP: f32 = 50.0;
-/// Decay of the running means.
-const DECAY: (f32, f32) = (0.9, 0.99);
 /// Share of the kinds of operators in a sample that are made unknown, so that those which are unknown can
 /// be told by what else is known of them.
 const HIDDEN_KINDS: f64 = 0.15;
@@ -113,8 +112,7 @@ impl Learning {
                 return Ok(None);
             }
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
-            let risen = (self.steps as f32 / WARM_UP).min(1.0);
-            let rate = RATE * risen * 0.5 * (1.0 + (std::f32::consts::PI * done.min(1.0)).cos());
+            let rate = adam::rate(RATE, WARM_UP, self.steps, done);
             let hidden = random.word();
             let hides = |sample: usize, kind: u8| SplitMix64(hidden ^ (sample as u64) << 32 ^ u64::from(kind)).unit() < HIDDEN_KINDS;
             sum += self.step(&Batch::new(some, rules, &hides), rate)?;
@@ -132,13 +130,12 @@ impl Learning {
         let value = values::<Outer>(loss.clone())?.first().copied().unwrap_or(f32::NAN);
         let gradients = Outer::backward(loss);
         self.steps += 1;
-        let corrections = (1.0 - DECAY.0.powi(self.steps), 1.0 - DECAY.1.powi(self.steps));
+        let corrections = adam::corrections(self.steps);
         for ([value, mean, square], weight) in self.parts.iter_mut().zip(&weights) {
             let Some(gradient) = Outer::grad(weight, &gradients) else { continue };
             for (k, g) in values::<Flex>(gradient)?.into_iter().enumerate() {
-                mean[k] = DECAY.0 * mean[k] + (1.0 - DECAY.0) * g;
-                square[k] = DECAY.1 * square[k] + (1.0 - DECAY.1) * g * g;
-                value[k] -= rate * ((mean[k] / corrections.0) / ((square[k] / corrections.1).sqrt() + 1e-8) + SHRINK * value[k]);
+                let (step, root) = adam::moments(&mut mean[k], &mut square[k], g, corrections);
+                value[k] -= rate * (step / root + SHRINK * value[k]);
             }
         }
         Ok(f64::from(value))
