@@ -1,5 +1,6 @@
 //! `regraft compare`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::console::Console;
@@ -26,6 +27,9 @@ pub struct Args {
     /// Longest sequence of rewrites [default: any, or 10 for searches that try all sequences]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
     steps: Option<u16>,
+    /// Agent for xrlflow, as `regraft policy xrlflow` writes it
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
     #[command(flatten)]
     priced: Priced,
     /// Choose among the layouts of this target: onnxruntime-cpu, gpu-model, or a file that describes
@@ -92,7 +96,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         rules: args.priced.rules.clone(),
         budget: args.budget,
         frozen: args.frozen,
-        ..CompareRequest::new(&args.priced.model, args.search.iter().map(|search| search.limited(args.steps)).collect())
+        ..CompareRequest::new(&args.priced.model, args.search.iter().map(|search| search.limited(args.steps, args.agent.as_deref())).collect::<Result<_, _>>()?)
     };
     request.searches.iter().filter_map(|search| search.warning()).for_each(|warning| console.warn(&warning));
     let comparison = {

@@ -115,6 +115,9 @@ pub struct Args {
     /// Longest sequence of rewrites [default: 10 where all are tried, otherwise any]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Search")]
     steps: Option<u16>,
+    /// Agent for --search xrlflow, as `regraft policy xrlflow` writes it
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    agent: Option<PathBuf>,
     /// Where prices of operators come from
     #[arg(long, value_name = "MODEL", default_value = "measured", help_heading = "Search")]
     cost: Cost,
@@ -291,7 +294,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
-        search: args.search.unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto }).limited(args.steps),
+        search: args.search.unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto }).limited(args.steps, args.agent.as_deref())?,
         cost: if args.untimed { CostKind::Operators } else { args.cost.into() },
         budget: args.budget,
         threads: args.threads.map(usize::from),

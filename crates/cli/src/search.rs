@@ -1,6 +1,9 @@
 //! `--search`: the searches by their names.
 
-use regraft::optimize::SearchKind;
+use std::path::Path;
+
+use regraft::error::Failure;
+use regraft::optimize::{Agent, SearchKind};
 
 /// Values of `--search`.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -36,11 +39,17 @@ pub enum Search {
     Mcts,
     /// What a policy finds most promising first, which was trained on blocks of other networks.
     Prior,
+    /// Rollouts of an agent that was trained on this very model, which --agent names (X-RLflow).
+    Xrlflow,
 }
 
 impl Search {
-    /// The strategy, with sequences of at most so many rewrites.
-    pub fn limited(self, steps: Option<u16>) -> regraft::optimize::Search {
+    /// The strategy, with sequences of at most so many rewrites, and with this agent if it needs one.
+    ///
+    /// # Errors
+    ///
+    /// If it needs one, and there is none or it cannot be read.
+    pub fn limited(self, steps: Option<u16>, agent: Option<&Path>) -> Result<regraft::optimize::Search, Failure> {
         let kind = match self {
             Search::Auto => SearchKind::Auto,
             Search::Descents => SearchKind::Descents,
@@ -57,7 +66,14 @@ impl Search {
             Search::Saturate => SearchKind::Saturate,
             Search::Mcts => SearchKind::Mcts,
             Search::Prior => SearchKind::Prior,
+            Search::Xrlflow => {
+                let missing = || {
+                    Failure::new("--search xrlflow needs an agent that was trained on this model")
+                        .hint("`regraft policy xrlflow MODEL -o agent.bin` trains one; then --agent agent.bin")
+                };
+                SearchKind::XRLflow(Agent::read(agent.ok_or_else(missing)?)?)
+            }
         };
-        regraft::optimize::Search { kind, steps: steps.map(usize::from) }
+        Ok(regraft::optimize::Search { kind, steps: steps.map(usize::from) })
     }
 }

@@ -325,6 +325,10 @@ impl CostModel for Measured {
         self.quote(graph, id).0
     }
 
+    fn bindings(&self) -> Option<&Bindings> {
+        Some(&self.bindings)
+    }
+
     fn overhead(&self) -> Ns {
         self.overhead.round() as Ns
     }

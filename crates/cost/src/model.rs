@@ -1,6 +1,6 @@
 //! What a cost model is, and what a cost means.
 
-use regraft_ir::{Graph, NodeId};
+use regraft_ir::{Bindings, Graph, NodeId};
 
 use crate::layout::LaidOut;
 
@@ -28,6 +28,11 @@ pub trait CostModel: Sync {
     /// The layouts to choose from; without them, a graph costs what its nodes cost. With them,
     /// [`CostModel::price`] is that of the plain kernel of a node.
     fn layouts(&self) -> Option<&LaidOut<'_>> {
+        None
+    }
+
+    /// The sizes that it prices at, if they are the same for all that it knows.
+    fn bindings(&self) -> Option<&Bindings> {
         None
     }
 

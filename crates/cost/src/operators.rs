@@ -1,6 +1,6 @@
 //! A price list for simplifying: fewer operators first.
 
-use regraft_ir::{Graph, NodeId};
+use regraft_ir::{Bindings, Graph, NodeId};
 
 use crate::model::{CostModel, Ns};
 use crate::roofline::Roofline;
@@ -29,11 +29,14 @@ impl CostModel for Operators {
     fn price(&self, graph: &Graph, id: NodeId) -> Ns {
         if is_priced(graph, id) { Operators::EACH + self.0.price(graph, id) / Operators::SHARE } else { 0 }
     }
+
+    fn bindings(&self) -> Option<&Bindings> {
+        self.0.bindings()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use regraft_ir::Bindings;
     use regraft_ir::text::parse;
 
     use super::*;

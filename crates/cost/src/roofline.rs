@@ -91,4 +91,8 @@ impl CostModel for Roofline {
         let load = Workload::of(graph, &self.bindings, id);
         load.map_or(self.machine.launch, |load| self.machine.time(&load)) as Ns
     }
+
+    fn bindings(&self) -> Option<&Bindings> {
+        Some(&self.bindings)
+    }
 }

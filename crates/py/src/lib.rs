@@ -1,5 +1,6 @@
 //! The native part of the Python package `regraft`: commands, called in the interpreter's process.
 
+mod environment;
 mod notebook;
 
 use std::ffi::OsString;
@@ -58,6 +59,7 @@ fn command(arguments: Vec<OsString>, interpreter: Vec<OsString>) -> Call {
 #[pymodule]
 fn _regraft(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<environment::Environment>()?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)
 }

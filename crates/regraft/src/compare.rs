@@ -132,7 +132,7 @@ pub fn compare(request: &CompareRequest, stop: &dyn Fn() -> bool, begins: &mut d
     let target = request.target.as_deref().map(LayoutTarget::read).transpose()?;
     let machine = target.as_ref().and_then(|target| target.machine);
     let wanted = Wanted { model, prices: prices.as_deref(), machine, shapes, binds, rules };
-    let Priced { graph, library, writable, prices, name, symbols } = Priced::open(&wanted)?;
+    let Priced { graph, library, writable, prices, name, symbols, .. } = Priced::open(&wanted)?;
     let stage = target.as_ref().map(|target| Stage::new(&*prices, target, symbols, &graph));
     let mut comparison = Comparison {
         model: request.model.display().to_string(),

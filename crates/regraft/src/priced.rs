@@ -16,31 +16,38 @@ use crate::speed::InModel;
 use crate::units::ShapeArg;
 
 /// What to open, and how.
-pub(crate) struct Wanted<'w> {
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'w> {
     /// Model file, or name in the zoo.
-    pub(crate) model: &'w Path,
+    pub model: &'w Path,
     /// Measured prices; the analytic roofline without.
-    pub(crate) prices: Option<&'w Path>,
+    pub prices: Option<&'w Path>,
     /// Speeds for the roofline, if there are no measured prices; those of a common processor without.
-    pub(crate) machine: Option<Machine>,
+    pub machine: Option<Machine>,
     /// Sizes of inputs.
-    pub(crate) shapes: &'w [ShapeArg],
+    pub shapes: &'w [ShapeArg],
     /// Values of symbols.
-    pub(crate) binds: &'w [(String, i64)],
+    pub binds: &'w [(String, i64)],
     /// More rules, beside the shipped ones.
-    pub(crate) rules: &'w [PathBuf],
+    pub rules: &'w [PathBuf],
 }
 
 /// A model in normal form, with what searches need.
-pub(crate) struct Priced {
-    pub(crate) graph: Graph,
-    pub(crate) library: Library,
-    pub(crate) writable: InModel,
-    pub(crate) prices: Box<dyn CostModel>,
+pub struct Priced {
+    /// The model as it was read.
+    pub model: Model,
+    /// Its graph, in normal form.
+    pub graph: Graph,
+    /// The rules.
+    pub library: Library,
+    /// What a model like this one can hold.
+    pub writable: InModel,
+    /// The prices.
+    pub prices: Box<dyn CostModel>,
     /// The price list: `roofline`, or the file.
-    pub(crate) name: String,
+    pub name: String,
     /// Sizes by symbols.
-    pub(crate) symbols: Bindings,
+    pub symbols: Bindings,
 }
 
 impl Priced {
@@ -49,7 +56,7 @@ impl Priced {
     /// # Errors
     ///
     /// A model, a rule or a price list that cannot be read.
-    pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Priced, Failure> {
+    pub fn open(wanted: &Wanted<'_>) -> Result<Priced, Failure> {
         let model = read(wanted.model)?;
         let library = read_library(wanted.rules)?;
         let symbols = Sizes::declared(&model, wanted.shapes, wanted.binds)?.symbols;
@@ -61,7 +68,8 @@ impl Priced {
                 (Box::new(roofline) as Box<dyn CostModel>, name.to_string())
             }
         };
-        Ok(Priced { graph: clean(model.graph()).0, library, writable: InModel(model.speller()), prices, name, symbols })
+        let (graph, writable) = (clean(model.graph()).0, InModel(model.speller()));
+        Ok(Priced { model, graph, library, writable, prices, name, symbols })
     }
 }
 

@@ -41,7 +41,8 @@ pub struct EngineSpeed {
 }
 
 /// Whether operators can be written in one model.
-pub(crate) struct InModel(pub(crate) Speller);
+#[derive(Debug)]
+pub struct InModel(pub(crate) Speller);
 
 impl Writable for InModel {
     fn check(&self, op: &Op, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), String> {

@@ -9,13 +9,16 @@
 //! | training, repeatable from a seed | [`Training`] |
 //! | many operators, the worse half dropped at each milestone | [`halving`] |
 //! | a ResNet-18, and what it learned as a model of ONNX | [`ResNet`] |
+//! | the agent of X-RLflow on one graph | [`xrlflow`] |
 //! | every run a row, so that what was done is not done again | [`Store`] |
 
 mod adam;
+mod curves;
 pub mod executor;
 pub mod halving;
 mod network;
 pub mod policy;
+pub mod xrlflow;
 mod resnet;
 mod store;
 mod task;

@@ -1,6 +1,7 @@
 //! `regraft-train`: how accurate small networks with these operators become; and networks to try them on.
 
 mod policy_command;
+mod xrlflow_command;
 
 use std::path::{Path, PathBuf};
 

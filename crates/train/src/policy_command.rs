@@ -35,6 +35,12 @@ pub enum Command {
     /// On blocks that no training sees. A block counts by how many states are expanded until one is
     /// within 1 % of the cheapest that any search found.
     Eval(Eval),
+    /// Train an agent of X-RLflow on one model, as published or with its defects mended
+    ///
+    /// Episodes of rewrites, and updates by proximal policy optimization in turn. An interrupted training
+    /// goes on after the last update; `regraft compare MODEL --search xrlflow --agent FILE` uses what was
+    /// learned.
+    Xrlflow(crate::xrlflow_command::Args),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -124,6 +130,7 @@ pub fn run(command: &Command) -> Result<()> {
         Command::Data(args) => data(&args.output, &args.making, &args.from, &go_on),
         Command::Train(args) => train(args, &go_on),
         Command::Eval(args) => eval(args, &go_on),
+        Command::Xrlflow(args) => crate::xrlflow_command::run(args, &go_on),
     }
 }
 
@@ -210,7 +217,7 @@ fn shown(quality: &Quality) -> String {
 }
 
 /// Writes a file whole or not at all.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let beside = path.with_extension("part");
     std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).with_context(|| path.display().to_string())
 }

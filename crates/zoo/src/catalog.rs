@@ -508,6 +508,16 @@ const ENTRIES: &[Entry] = &[
         network: paper::attention::vit_huge,
     },
     Entry {
+        name: "paper-dall-e",
+        summary: "Eight layers of DALL-E mini's text encoder, without softmax, scale, norms, biases or mask; gated perceptrons.",
+        source: XRLFLOW,
+        inputs: &[floats("x", &[16, 768])],
+        dynamic: false,
+        convolutional: false,
+        outlined: false,
+        network: paper::attention::dall_e,
+    },
+    Entry {
         name: "paper-t-t",
         summary: "Transformer-Transducer, 12 audio and 2 label layers, without softmax, scale, norms or biases.",
         source: XRLFLOW,

@@ -112,6 +112,10 @@ impl CostModel for LaidOut<'_> {
         Some(self)
     }
 
+    fn bindings(&self) -> Option<&Bindings> {
+        self.prices.bindings()
+    }
+
     fn total(&self, graph: &Graph) -> Ns {
         let all = self.all_kernels(graph);
         self.total_of(graph, &|id| &all[id.0 as usize])

@@ -75,7 +75,7 @@ pub use load::{InModel, clean};
 pub use memory_budget::MemoryBudget;
 pub use observer::{Observer, Phase, Silent};
 pub(crate) use reference::{HEAVY_FLOPS, flops, to_values};
-pub use request::{CostKind, Request, STEPS, Search, SearchKind};
+pub use request::{Agent, CostKind, Request, STEPS, Search, SearchKind};
 pub use savings::{Networks, Paid, SavingsRequest};
 pub use script::{Rewrite, Rewritten};
 pub use standing::MARGIN;

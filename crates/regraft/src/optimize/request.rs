@@ -1,7 +1,7 @@
 //! What a caller requests from `optimize`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regraft_policy::Learned;
@@ -11,7 +11,9 @@ use regraft_saturate::{Mcts, Saturate};
 use regraft_search::{
     Backtrack, Descents, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Portfolio, Prune, Sample, SleepSets, Strategy, Table,
 };
+use regraft_xrlflow::XRLflow;
 
+use crate::error::Failure;
 use crate::limits::Limits;
 use crate::optimize::Choice;
 use crate::units::{FreezeArg, ShapeArg};
@@ -50,6 +52,47 @@ pub enum SearchKind {
     Mcts,
     /// What a policy finds most promising first, which was trained on other networks.
     Prior,
+    /// Rollouts of an agent that was trained on this very network.
+    XRLflow(Agent),
+}
+
+/// A trained agent of X-RLflow. It is read once, and stays for as long as the program runs.
+#[derive(Clone, Copy)]
+pub struct Agent(&'static regraft_xrlflow::Weights);
+
+impl Agent {
+    /// From a file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or is none.
+    pub fn read(path: &Path) -> Result<Agent, Failure> {
+        let unreadable = |e: &dyn fmt::Display| {
+            Failure::new(format!("{}: {e}", path.display())).hint("`regraft policy xrlflow MODEL -o FILE` trains an agent on a model")
+        };
+        let bytes = std::fs::read(path).map_err(|e| unreadable(&e))?;
+        let weights = regraft_xrlflow::Weights::from_bytes(&bytes).map_err(|e| unreadable(&e))?;
+        Ok(Agent(Box::leak(Box::new(weights))))
+    }
+
+    /// What it was trained by, and for.
+    pub fn about(self) -> &'static regraft_xrlflow::About {
+        &self.0.about
+    }
+}
+
+impl PartialEq for Agent {
+    fn eq(&self, other: &Agent) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Agent {}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Agent").field(self.about()).finish()
+    }
 }
 
 /// How to search.
@@ -118,6 +161,7 @@ impl Search {
             SearchKind::Saturate => Box::new(Saturate::default()),
             SearchKind::Mcts => Box::new(Mcts::default()),
             SearchKind::Prior => Box::new(Learned { steps: limit }),
+            SearchKind::XRLflow(agent) => Box::new(XRLflow::new(agent.0)),
         }
     }
 }

@@ -67,6 +67,10 @@ impl CostModel for Surcharged<'_> {
     fn overhead(&self) -> Ns {
         self.prices.overhead()
     }
+
+    fn bindings(&self) -> Option<&Bindings> {
+        Some(self.bindings)
+    }
 }
 
 #[cfg(test)]

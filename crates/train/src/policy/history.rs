@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::learning::Learning;
+use crate::curves::Curves;
 
 /// How an epoch ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,38 +97,19 @@ impl History {
 
 /// Curves of a training as a drawing: shares of states over epochs.
 pub fn curves(epochs: &[Epoch]) -> String {
-    const SIZE: (f64, f64) = (640.0, 320.0);
-    const EDGE: f64 = 48.0;
-    let last = epochs.last().map_or(1, |epoch| epoch.epoch).max(1) as f64;
-    let x = |epoch: usize| EDGE + (SIZE.0 - 2.0 * EDGE) * epoch as f64 / last;
-    let y = |share: f64| SIZE.1 - EDGE - (SIZE.1 - 2.0 * EDGE) * share.clamp(0.0, 1.0);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <title>A policy in training: states held back</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-        SIZE.0, SIZE.1
-    );
-    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        svg += &format!(
-            "<line x1=\"{EDGE}\" x2=\"{:.1}\" y1=\"{2:.1}\" y2=\"{2:.1}\" stroke=\"#ddd\"/><text x=\"8\" y=\"{3:.1}\">{1:.0} %</text>\n",
-            SIZE.0 - EDGE,
-            100.0 * share,
-            y(share),
-            y(share) + 4.0
-        );
-    }
     type Share = fn(&Epoch) -> f64;
-    let lines: [(&str, &str, Share); 3] = [
-        ("best move most likely", "#0b62a4", |epoch| epoch.first),
-        ("best move among three", "#1a7f37", |epoch| epoch.third),
-        ("value off, as a share of the cost", "#b35900", |epoch| epoch.off),
+    let lines: [(&str, Share); 3] = [
+        ("best move most likely", |epoch| epoch.first),
+        ("best move among three", |epoch| epoch.third),
+        ("value off, as a share of the cost", |epoch| epoch.off),
     ];
-    for (at, (name, color, of)) in lines.into_iter().enumerate() {
-        let points: Vec<String> = epochs.iter().map(|epoch| format!("{:.1},{:.1}", x(epoch.epoch), y(of(epoch)))).collect();
-        svg += &format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>\n<text x=\"{:.0}\" y=\"24\" fill=\"{color}\">{name}</text>\n",
-            points.join(" "),
-            EDGE + 180.0 * at as f64
-        );
-    }
-    svg + &format!("<text x=\"{:.0}\" y=\"{:.0}\">epochs: {last:.0}</text>\n</svg>\n", SIZE.0 / 2.0 - 24.0, SIZE.1 - 12.0)
+    let points = |of: Share| epochs.iter().map(|epoch| (epoch.epoch as f64, of(epoch))).collect();
+    let curves = Curves {
+        title: "A policy in training: states held back",
+        over: "epochs",
+        range: (0.0, 1.0),
+        label: &|share| format!("{:.0} %", 100.0 * share),
+        lines: lines.into_iter().map(|(name, of)| (name, points(of))).collect(),
+    };
+    curves.svg()
 }

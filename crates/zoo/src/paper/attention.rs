@@ -98,6 +98,31 @@ fn vit(b: &mut Builder, heads: i64, layers: usize, x: &Value) -> Outputs {
     single("features", x)
 }
 
+/// DALL-E mini's encoder for text, without the mask; its perceptrons are products of two branches.
+pub(crate) fn dall_e(b: &mut Builder, inputs: &[Value]) -> Outputs {
+    let attention = Attention { heads: 12, transpose_keys: true, gain: 0.1 };
+    let mut x = b.relu(&inputs[0]);
+    let (width, wide) = (x.size(1), 2048);
+    for layer in 0..8 {
+        x = b.within(format!("layer{layer}"), |b| {
+            let y = b.within("attention", |b| {
+                let context = attention.apply(b, &x);
+                b.project("linear", &context, width, 1.0)
+            });
+            let x = b.add(&y, &x);
+            let y = b.within("perceptron", |b| {
+                let gate = b.project("gate", &x, wide, 1.0);
+                let gate = b.relu(&gate);
+                let up = b.project("up", &x, wide, BRANCH_GAIN);
+                let y = b.mul(&gate, &up);
+                b.project("down", &y, width, BRANCH_GAIN)
+            });
+            b.add(&y, &x)
+        });
+    }
+    single("features", x)
+}
+
 /// Transformer-Transducer: an audio and a label encoder on the same input, and a joint network.
 pub(crate) fn transducer(b: &mut Builder, inputs: &[Value]) -> Outputs {
     let attention = Attention { heads: 8, transpose_keys: true, gain: 0.05 };

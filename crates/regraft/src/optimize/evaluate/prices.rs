@@ -151,6 +151,11 @@ impl CostModel for Sites {
     fn overhead(&self) -> Ns {
         self.blend(|site| site.model().overhead())
     }
+
+    fn bindings(&self) -> Option<&Bindings> {
+        let [site] = self.0.as_slice() else { return None };
+        site.model().bindings()
+    }
 }
 
 impl Prices {
