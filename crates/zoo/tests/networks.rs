@@ -171,6 +171,7 @@ fn published_variants_have_the_known_operators() {
         ("paper-vit-base", &[("MatMul", 96), ("Add", 24), ("Relu", 1)]),
         ("paper-vit-large", &[("MatMul", 192), ("Add", 48), ("Relu", 1)]),
         ("paper-vit-huge", &[("MatMul", 256), ("Add", 64), ("Relu", 1)]),
+        ("paper-dall-e", &[("MatMul", 72), ("Add", 16), ("Mul", 8), ("Relu", 9)]),
         ("paper-t-t", &[("MatMul", 116), ("Concat", 1), ("Relu", 15)]),
         ("paper-resnet-n8", &[("Conv", 24), ("Add", 8), ("Relu", 24)]),
         ("paper-inception-e-n4", &[("Conv", 36), ("MaxPool", 4), ("Concat", 12)]),

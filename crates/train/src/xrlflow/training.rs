@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use regraft_ir::SplitMix64;
-use regraft_xrlflow::{About, Agent, Environment, Rows, Settings, Weights};
+use regraft_xrlflow::{About, Agent, Environment, Settings, Weights};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
@@ -118,12 +118,10 @@ impl Training {
         environment.replay(&self.best);
         let before = self.rounds.last().map_or((0, 0.0), |round| (round.states, round.seconds));
         let (begun, seen) = (Instant::now(), environment.states());
-        let mut rows = Rows::default();
         while self.episodes() < episodes && go_on() {
             let count = self.learner.weights.about.settings.episodes.min(episodes - self.episodes());
             let mut random = SplitMix64(self.seed ^ (self.episodes() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut agent = Agent::new(&self.learner.weights);
-            agent.rows = rows;
             let mut steps = Vec::new();
             let mut logarithms = 0.0;
             for _ in 0..count {
@@ -132,7 +130,8 @@ impl Training {
                 logarithms += (first.max(1) as f64 / last.max(1) as f64).ln();
                 steps.extend(one);
             }
-            rows = agent.rows;
+            // Each round's rows are its own: sums over them are in the same order, however often it was interrupted.
+            let rows = agent.rows;
             let progress = self.learner.learn(&steps, &rows, &mut random)?;
             let per_episode = |sum: f64| sum / count as f64;
             let stopped = steps.iter().filter(|step| step.end == Some(End::Stopped)).count();
