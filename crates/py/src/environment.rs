@@ -183,16 +183,15 @@ fn serve(priced: &Priced, settings: Settings, asked: &Receiver<Question>, answer
         let answer = match question {
             Question::Reset => {
                 environment.reset();
-                Answer::State(state(&environment, &name))
+                Answer::State(state(&mut environment, &name))
             }
             Question::Step(action) => {
                 let done = environment.step(action);
-                let reached = state(&environment, &name);
+                let reached = state(&mut environment, &name);
                 Answer::State(State { reward: done.reward, terminated: done.terminated, truncated: done.truncated, ..reached })
             }
             Question::Graphs => {
-                let current = environment.encoded();
-                let all = environment.candidates().iter().map(|candidate| candidate.encoded.clone()).chain([current]);
+                let all = environment.graphs().into_iter();
                 Answer::Graphs(all.map(|Encoded { types, edges, shapes }| (types, edges, shapes)).collect())
             }
             Question::Best => {
@@ -214,20 +213,21 @@ fn write(priced: &Priced, environment: &regraft_xrlflow::Environment<'_, '_, '_>
     write_atomic(path, &bytes)
 }
 
-fn state(environment: &regraft_xrlflow::Environment<'_, '_, '_>, name: &dyn Fn(usize) -> String) -> State {
+fn state(environment: &mut regraft_xrlflow::Environment<'_, '_, '_>, name: &dyn Fn(usize) -> String) -> State {
     let counted = |encoded: &Encoded| {
         let mut counts = vec![0.0; TYPES];
         encoded.types.iter().for_each(|kind| counts[usize::from(*kind)] += 1.0);
         counts
     };
-    let counts = counted(&environment.encoded());
+    let graphs = environment.graphs();
+    let counts = graphs.last().map(counted).unwrap_or_default();
     let difference = |encoded: &Encoded| counted(encoded).iter().zip(&counts).map(|(own, others)| own - others).collect();
     let candidates = environment.candidates();
     State {
         costs: environment.costs(),
         candidate_costs: candidates.iter().map(|candidate| candidate.cost).collect(),
         rules: candidates.iter().map(|candidate| name(candidate.step.rule)).collect(),
-        differences: candidates.iter().map(|candidate| difference(&candidate.encoded)).collect(),
+        differences: graphs[..candidates.len()].iter().map(difference).collect(),
         counts,
         left_out: environment.left_out(),
         ..State::default()

@@ -28,8 +28,8 @@ fn settings(defects: Defects) -> Settings {
     Settings { slots: 24, horizon: 8, episodes: 4, defects, ..Settings::default() }
 }
 
-/// States of some random steps.
-fn states(settings: Settings, rows: &mut Rows) -> Vec<Vec<Pool>> {
+/// States of some random steps, and their rows.
+fn with_states<T>(settings: Settings, ask: impl FnOnce(&[Vec<Pool>], &Rows) -> T) -> T {
     let (library, prices) = (library(), Roofline::new(Bindings::new()));
     let mut engine = Engine::new(graph(), &prices);
     let mut matcher = Matcher::new(&library, &Anything);
@@ -37,10 +37,10 @@ fn states(settings: Settings, rows: &mut Rows) -> Vec<Vec<Pool>> {
     let mut random = SplitMix64(3);
     let mut states = Vec::new();
     for _ in 0..6 {
-        states.push(environment.pools(rows));
+        states.push(environment.pools());
         environment.step(random.below(environment.candidates().len()));
     }
-    states
+    ask(&states, environment.rows())
 }
 
 #[test]
@@ -50,42 +50,64 @@ fn both_spellings_of_the_network_agree() {
         let mut weights = Weights::random(About { model: String::new(), episodes: 0, settings }, 5);
         // As training begins, the heads say nearly nothing.
         weights.parts_mut().iter_mut().flatten().for_each(|value| *value *= 3.0);
-        let mut rows = Rows::default();
-        let states = states(settings, &mut rows);
-        let batch = Batch::new(&states.iter().map(Vec::as_slice).collect::<Vec<_>>(), &rows);
-        let tensors = tensors::<Flex>(weights.parts(), settings.slots, batch.used());
-        let [likely, found] = batch.outputs::<Flex>(&tensors, blind_attention).expect("numbers");
-        let (likely, found) = (values::<Flex>(likely).expect("numbers"), values::<Flex>(found).expect("numbers"));
-        let mut agent = Agent::new(&weights);
-        agent.rows = rows;
-        for ((pools, likely), value) in states.iter().zip(likely.chunks_exact(batch.used())).zip(found) {
-            let judgement = agent.judge(pools);
-            assert!((judgement.value - value).abs() < 1e-4 * (1.0 + value.abs()), "{} and {value}", judgement.value);
-            for (one, other) in judgement.likely.iter().zip(likely) {
-                assert!((one - other).abs() < 1e-4 * (1.0 + other.abs()), "{one} and {other}");
+        with_states(settings, |states, rows| {
+            let batch = Batch::new(&states.iter().map(Vec::as_slice).collect::<Vec<_>>(), rows);
+            let tensors = tensors::<Flex>(weights.parts(), settings.slots, batch.used());
+            let [likely, found] = batch.outputs::<Flex>(&tensors, blind_attention).expect("numbers");
+            let (likely, found) = (values::<Flex>(likely).expect("numbers"), values::<Flex>(found).expect("numbers"));
+            let mut agent = Agent::new(&weights);
+            for ((pools, likely), value) in states.iter().zip(likely.chunks_exact(batch.used())).zip(found) {
+                let judgement = agent.judge(rows, pools);
+                assert!((judgement.value - value).abs() < 1e-4 * (1.0 + value.abs()), "{} and {value}", judgement.value);
+                for (one, other) in judgement.likely.iter().zip(likely) {
+                    assert!((one - other).abs() < 1e-4 * (1.0 + other.abs()), "{one} and {other}");
+                }
             }
-        }
+        });
     }
 }
 
+/// Rows as the nodes that they stand for: types and shapes, down to the last round.
+fn spelled(rows: &Rows, pool: &Pool) -> Vec<String> {
+    let union = rows.union([&pool[..]]);
+    let mut names: Vec<String> = union.first.iter().map(|first| format!("{first:?}")).collect();
+    for round in &union.rounds {
+        let mut next: Vec<Vec<String>> = round.itself.iter().map(|at| vec![names[*at as usize].clone()]).collect();
+        let mut heard: Vec<Vec<String>> = vec![Vec::new(); next.len()];
+        round.senders.iter().zip(&round.receivers).for_each(|(from, to)| heard[*to as usize].push(names[*from as usize].clone()));
+        for (own, mut heard) in next.iter_mut().zip(heard) {
+            heard.sort();
+            own.append(&mut heard);
+        }
+        // Long names are told apart by their hashes.
+        names = next.iter().map(|own| digest(own)).collect();
+    }
+    let mut all: Vec<String> = union.graphs[0].iter().flat_map(|(row, count)| std::iter::repeat_n(names[*row as usize].clone(), *count as usize)).collect();
+    all.sort();
+    all
+}
+
+fn digest(names: &[String]) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    format!("{:x}", hasher.finish())
+}
+
 #[test]
-fn rows_that_are_shared_say_what_each_graph_alone_says() {
+fn what_a_candidate_is_follows_from_what_is_near_its_move() {
     let settings = settings(Defects::default());
-    let weights = Weights::random(About { model: String::new(), episodes: 0, settings }, 5);
-    let mut rows = Rows::default();
-    let all = states(settings, &mut rows);
-    let mut together = Agent::new(&weights);
-    together.rows = rows;
-    let mut again = Rows::default();
-    let states = states(settings, &mut again);
-    for (pools, same) in all.iter().zip(states) {
-        let mut alone = Agent::new(&weights);
-        // The rows of one state, by themselves.
-        let mut rows = Rows::default();
-        std::mem::swap(&mut rows, &mut again);
-        alone.rows = rows;
-        assert_eq!(together.judge(pools), alone.judge(&same));
-        again = alone.rows;
+    let (library, prices) = (library(), Roofline::new(Bindings::new()));
+    let mut engine = Engine::new(graph(), &prices);
+    let mut matcher = Matcher::new(&library, &Anything);
+    let mut environment = Environment::new(&mut engine, &mut matcher, settings);
+    let mut random = SplitMix64(7);
+    for _ in 0..6 {
+        let action = random.below(environment.candidates().len());
+        let near = spelled(environment.rows(), &environment.candidates()[action].pool);
+        environment.step(action);
+        let pools = environment.pools();
+        assert_eq!(near, spelled(environment.rows(), &pools[pools.len() - 1]));
     }
 }
 

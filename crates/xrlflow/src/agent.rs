@@ -13,8 +13,6 @@ pub const SLOPE: f32 = 0.01;
 /// An agent, and what it has computed so far: rows do not change, so each is computed once.
 pub struct Agent<'w> {
     weights: &'w Weights,
-    /// Rows of nodes and graphs seen so far.
-    pub rows: Rows,
     /// Numbers of each row, before the first round and after each.
     numbers: [Vec<[f32; WIDTH]>; ROUNDS + 1],
     /// What those of each row become on the way to its readers, in each round.
@@ -51,12 +49,13 @@ impl Judgement {
 impl<'w> Agent<'w> {
     /// With these weights.
     pub fn new(weights: &'w Weights) -> Agent<'w> {
-        Agent { weights, rows: Rows::default(), numbers: Default::default(), sent: Default::default() }
+        Agent { weights, numbers: Default::default(), sent: Default::default() }
     }
 
-    /// Of a state: the graphs of its candidates, and its own last.
-    pub fn judge(&mut self, pools: &[Pool]) -> Judgement {
-        self.compute();
+    /// Of a state: the graphs of its candidates, and its own last. Rows are always the same ones, and more
+    /// of them from time to time.
+    pub fn judge(&mut self, rows: &Rows, pools: &[Pool]) -> Judgement {
+        self.compute(rows);
         let mut slots = Vec::with_capacity(pools.len() * POOLED);
         for pool in pools {
             slots.extend(self.pooled(pool));
@@ -68,8 +67,8 @@ impl<'w> Agent<'w> {
     }
 
     /// All rows that were not computed before.
-    fn compute(&mut self) {
-        for row in &self.rows.first[self.numbers[0].len()..] {
+    fn compute(&mut self, rows: &Rows) {
+        for row in &rows.first[self.numbers[0].len()..] {
             let mut inputs = [0.0; 2 * EDGE];
             inputs[..EDGE].copy_from_slice(&row.out.map(f32::from_bits));
             inputs[EDGE..].copy_from_slice(&row.into.map(f32::from_bits));
@@ -87,7 +86,7 @@ impl<'w> Agent<'w> {
                 self.sent[round].push(sent);
             }
             let attention = Attention::of(self.weights, round);
-            for senders in &self.rows.rounds[round][self.numbers[round + 1].len()..] {
+            for senders in &rows.rounds[round][self.numbers[round + 1].len()..] {
                 let numbers = attention.attend(&self.sent[round], senders);
                 self.numbers[round + 1].push(numbers);
             }

@@ -101,11 +101,11 @@ impl Encoded {
     }
 }
 
-fn type_of(kind: OpKind) -> u8 {
+pub(crate) fn type_of(kind: OpKind) -> u8 {
     TOLD_APART.iter().position(|known| *known == kind).unwrap_or(TYPES - 1) as u8
 }
 
-fn shape(graph: &Graph, value: ValueId, bindings: &Bindings, sizes: Sizes) -> [f32; EDGE] {
+pub(crate) fn shape(graph: &Graph, value: ValueId, bindings: &Bindings, sizes: Sizes) -> [f32; EDGE] {
     let mut numbers = [0.0; EDGE];
     let Some(ty) = graph.ty(value) else { return numbers };
     for (number, size) in numbers.iter_mut().rev().zip(ty.shape.iter().rev()) {

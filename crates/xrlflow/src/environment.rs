@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::encoded::{Encoded, Sizes};
 use crate::rows::{Pool, Rows};
 use crate::settings::{Settings, Shaping};
+use crate::view::View;
 
 /// What times a state, in ns.
 pub type Timer<'t> = dyn FnMut(&Engine<'_>) -> f64 + 't;
@@ -27,6 +28,9 @@ pub struct Environment<'s, 'e, 'm> {
     moves: Vec<Moves>,
     taken: Vec<Arc<Move>>,
     candidates: Vec<Candidate>,
+    /// The current graph, as rows.
+    current: Pool,
+    rows: Rows,
     left_out: usize,
     /// What the first state costs.
     first: Ns,
@@ -58,8 +62,8 @@ pub struct Candidate {
     pub step: Arc<Move>,
     /// What it costs then, by the price list.
     pub cost: Ns,
-    /// The graph.
-    pub encoded: Encoded,
+    /// The graph, as rows.
+    pub pool: Pool,
 }
 
 /// What followed from an action.
@@ -88,6 +92,8 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
             taken: Vec::new(),
             actions: Vec::new(),
             candidates: Vec::new(),
+            current: Pool::default(),
+            rows: Rows::default(),
             left_out: 0,
             first: best.script.cost,
             time: 0.0,
@@ -139,16 +145,42 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
     }
 
     /// The candidates and the current graph, which stands for stopping, as rows.
-    pub fn pools(&self, rows: &mut Rows) -> Vec<Pool> {
-        let candidates = self.candidates.iter().map(|candidate| rows.pool(&candidate.encoded));
-        let mut pools: Vec<Pool> = candidates.collect();
-        pools.push(rows.pool(&self.encoded()));
-        pools
+    pub fn pools(&self) -> Vec<Pool> {
+        self.candidates.iter().map(|candidate| candidate.pool.clone()).chain([self.current.clone()]).collect()
     }
 
-    /// The current graph, as agents see it.
+    /// The rows of all states so far.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// Begins an episode, and all rows anew: sums over rows are in the order in which these came.
+    pub fn forget(&mut self) {
+        self.rows = Rows::default();
+        self.reset();
+    }
+
+    /// All candidates and, last, the current graph, whole.
+    pub fn graphs(&mut self) -> Vec<Encoded> {
+        let steps: Vec<Arc<Move>> = self.candidates.iter().map(|candidate| candidate.step.clone()).collect();
+        let each = steps.iter().map(|step| {
+            self.engine.apply(step);
+            let encoded = self.encoded();
+            self.engine.undo();
+            encoded
+        });
+        let mut graphs: Vec<Encoded> = each.collect();
+        graphs.push(self.encoded());
+        graphs
+    }
+
+    fn sizes(&self) -> Sizes {
+        if self.settings.defects.linear_sizes { Sizes::Linear } else { Sizes::Logarithmic }
+    }
+
+    /// The current graph, whole.
     pub fn encoded(&self) -> Encoded {
-        let sizes = if self.settings.defects.linear_sizes { Sizes::Linear } else { Sizes::Logarithmic };
+        let sizes = self.sizes();
         let none = Bindings::default();
         Encoded::of(self.engine.graph(), self.engine.prices().bindings().unwrap_or(&none), sizes)
     }
@@ -242,6 +274,10 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
         let moves = self.moves[self.moves.len() - 1].clone();
         let operators = self.engine.graph().len() as f64;
         let mut seen = FxHashSet::from_iter([self.engine.key()]);
+        let none = Bindings::default();
+        let bindings = self.engine.prices().bindings().unwrap_or(&none);
+        let view = View::of(self.engine.graph(), bindings, self.sizes(), &mut self.rows);
+        self.current = view.pool();
         let mut order: Vec<&Arc<Move>> = moves.iter().collect();
         order.sort_by_key(|step| step.rule);
         self.candidates.clear();
@@ -258,7 +294,8 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
                         self.best.script = Script { moves, cost, key: self.engine.key() };
                         self.best.actions = self.actions.iter().copied().chain([self.candidates.len()]).collect();
                     }
-                    self.candidates.push(Candidate { step: step.clone(), cost, encoded: self.encoded() });
+                    let pool = view.after(self.engine, &mut self.rows);
+                    self.candidates.push(Candidate { step: step.clone(), cost, pool });
                 } else {
                     self.left_out += 1;
                 }

@@ -10,6 +10,7 @@ mod environment;
 mod rollout;
 mod rows;
 mod settings;
+mod view;
 mod weights;
 
 pub use agent::{Agent, Judgement, SLOPE};
@@ -18,4 +19,5 @@ pub use environment::{Best, Candidate, Environment, Timer, Transition};
 pub use rollout::XRLflow;
 pub use rows::{Pool, ROUNDS, Round, Rows, Union};
 pub use settings::{Defects, Settings, Shaping};
+pub use view::View;
 pub use weights::{About, HEAD, NODE, POOLED, Part, WIDTH, Weights, WeightsError};

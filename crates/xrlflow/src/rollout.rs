@@ -46,8 +46,8 @@ impl Strategy for XRLflow<'_> {
                 if !complete {
                     break;
                 }
-                let pools = environment.pools(&mut agent.rows);
-                let judgement = agent.judge(&pools);
+                let pools = environment.pools();
+                let judgement = agent.judge(environment.rows(), &pools);
                 let is_drawn = rollout > 0 || settings.defects.last_state;
                 let action = if is_drawn { judgement.draw(&mut random) } else { judgement.most_likely() };
                 let done = environment.step(action);

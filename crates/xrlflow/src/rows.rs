@@ -8,9 +8,11 @@
 
 use std::sync::Arc;
 
+use regraft_ir::{Graph, NodeId};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::encoded::{EDGE, Encoded};
+use crate::encoded::EDGE;
 
 /// Rounds of attention.
 pub const ROUNDS: usize = 5;
@@ -37,55 +39,37 @@ pub struct Rows {
     round_of: [FxHashMap<Senders, u32>; ROUNDS],
 }
 
-/// A graph as rows of the last round, and how many of its nodes each is.
-pub type Pool = Arc<[(u32, u32)]>;
+/// A graph as rows of the last round, and how many of its nodes each is; or what it has more than another.
+pub type Pool = Arc<[(u32, i32)]>;
+
+/// What a node hears from in a round: rows of the round before.
+pub(crate) fn senders(graph: &Graph, id: NodeId, row: impl Fn(NodeId) -> u32) -> SmallVec<[u32; 8]> {
+    let itself = row(id);
+    let mut senders = SmallVec::from_slice(&[itself, itself]);
+    senders.extend(graph.node(id).inputs.iter().map(|value| row(value.node)));
+    senders[1..].sort_unstable();
+    senders
+}
 
 impl Rows {
-    /// Adds a graph.
-    pub fn pool(&mut self, graph: &Encoded) -> Pool {
-        let count = graph.types.len();
-        let mut sums = vec![[[0.0f32; EDGE]; 2]; count];
-        let mut reads: Vec<Vec<u32>> = (0..count as u32).map(|at| vec![at]).collect();
-        for ((from, to), shape) in graph.edges.iter().zip(&graph.shapes) {
-            for (place, number) in shape.iter().enumerate() {
-                sums[*from as usize][0][place] += number;
-                sums[*to as usize][1][place] += number;
-            }
-            reads[*to as usize].push(*from);
+    /// The row of a node before the first round.
+    pub(crate) fn first(&mut self, first: First) -> u32 {
+        *self.first_of.entry(first).or_insert_with(|| {
+            self.first.push(first);
+            self.first.len() as u32 - 1
+        })
+    }
+
+    /// The row of a node after a round.
+    pub(crate) fn next(&mut self, round: usize, senders: SmallVec<[u32; 8]>) -> u32 {
+        if let Some(row) = self.round_of[round].get(senders.as_slice()) {
+            return *row;
         }
-        let bits = |numbers: [f32; EDGE]| numbers.map(f32::to_bits);
-        let firsts = graph.types.iter().zip(sums).map(|(kind, [out, into])| First { kind: *kind, out: bits(out), into: bits(into) });
-        let mut own: Vec<u32> = firsts
-            .map(|first| {
-                *self.first_of.entry(first).or_insert_with(|| {
-                    self.first.push(first);
-                    self.first.len() as u32 - 1
-                })
-            })
-            .collect();
-        for (rows, known) in self.rounds.iter_mut().zip(&mut self.round_of) {
-            let next = reads.iter().zip(&own).map(|(reads, itself)| {
-                let mut senders: Vec<u32> = std::iter::once(*itself).chain(reads.iter().map(|at| own[*at as usize])).collect();
-                senders[1..].sort_unstable();
-                if let Some(row) = known.get(senders.as_slice()) {
-                    return *row;
-                }
-                let senders: Senders = senders.into();
-                rows.push(senders.clone());
-                known.insert(senders, rows.len() as u32 - 1);
-                rows.len() as u32 - 1
-            });
-            own = next.collect();
-        }
-        own.sort_unstable();
-        let mut pool: Vec<(u32, u32)> = Vec::new();
-        for row in own {
-            match pool.last_mut().filter(|(last, _)| *last == row) {
-                Some((_, count)) => *count += 1,
-                None => pool.push((row, 1)),
-            }
-        }
-        pool.into()
+        let (rows, senders) = (&mut self.rounds[round], Senders::from(senders.as_slice()));
+        rows.push(senders.clone());
+        let row = rows.len() as u32 - 1;
+        self.round_of[round].insert(senders, row);
+        row
     }
 
     /// How many there are, before the first round and after each.
@@ -94,10 +78,10 @@ impl Rows {
     }
 
     /// What has to be computed for some graphs, and nothing else.
-    pub fn union<'p>(&self, pools: impl IntoIterator<Item = &'p Pool>) -> Union {
+    pub fn union<'p>(&self, graphs: impl IntoIterator<Item = &'p [(u32, i32)]>) -> Union {
         let mut wanted = Wanted::default();
-        let graphs: Vec<Vec<(u32, u32)>> =
-            pools.into_iter().map(|pool| pool.iter().map(|(row, count)| (wanted.place(*row), *count)).collect()).collect();
+        let graphs: Vec<Vec<(u32, i32)>> =
+            graphs.into_iter().map(|graph| graph.iter().map(|(row, count)| (wanted.place(*row), *count)).collect()).collect();
         let mut rounds = Vec::with_capacity(ROUNDS);
         for rows in self.rounds.iter().rev() {
             let mut before = Wanted::default();
@@ -147,7 +131,7 @@ pub struct Union {
     /// Each round's rows.
     pub rounds: Vec<Round>,
     /// Each graph's rows of the last round, and how many nodes each is.
-    pub graphs: Vec<Vec<(u32, u32)>>,
+    pub graphs: Vec<Vec<(u32, i32)>>,
 }
 
 /// A round of attention.

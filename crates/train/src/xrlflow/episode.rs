@@ -38,8 +38,8 @@ pub fn episode(
 ) -> Option<Vec<Step>> {
     environment.reset();
     let mut steps = Vec::new();
-    let mut pools = environment.pools(&mut agent.rows);
-    let mut judgement = agent.judge(&pools);
+    let mut pools = environment.pools();
+    let mut judgement = agent.judge(environment.rows(), &pools);
     loop {
         if !go_on() {
             return None;
@@ -52,8 +52,8 @@ pub fn episode(
             steps.push(step);
             return Some(steps);
         }
-        pools = environment.pools(&mut agent.rows);
-        judgement = agent.judge(&pools);
+        pools = environment.pools();
+        judgement = agent.judge(environment.rows(), &pools);
         step.end = done.truncated.then_some(End::CutOff(judgement.value));
         steps.push(step);
         if done.truncated {

@@ -10,6 +10,7 @@ use crate::executor::{tensor, values};
 
 /// States, each with the graphs that it offers, as one union of graphs.
 pub struct Batch {
+    /// The states' own graphs first, then what each graph has more than its state's.
     union: Union,
     /// For each state, the first of its graphs, and how many there are.
     states: Vec<(usize, usize)>,
@@ -30,7 +31,10 @@ fn fixed<B: Backend<Device = FlexDevice>>(values: Vec<f32>, width: usize) -> Flo
 impl Batch {
     /// Of these states.
     pub fn new(states: &[&[Pool]], rows: &Rows) -> Batch {
-        let union = rows.union(states.iter().copied().flatten());
+        let own = states.iter().map(|pools| pools[pools.len() - 1].to_vec());
+        let more = states.iter().flat_map(|pools| pools.iter().map(|pool| difference(pool, &pools[pools.len() - 1])));
+        let lists: Vec<Vec<(u32, i32)>> = own.chain(more).collect();
+        let union = rows.union(lists.iter().map(Vec::as_slice));
         let mut first = 0;
         let ranges = states.iter().map(|pools| {
             first += pools.len();
@@ -85,9 +89,12 @@ impl Batch {
             rows = B::float_select_assign(fixed::<B>(vec![0.0; count * WIDTH], WIDTH), 0, receivers, parts, IndexingUpdateOp::Add);
             rows = leaky::<B>(rows);
         }
-        let graphs = B::float_matmul(self.counts::<B>(), rows);
+        let (own, more) = self.union.graphs.split_at(self.states.len());
+        let owner: Vec<i32> = (0i32..).zip(&self.states).flat_map(|(at, (_, size))| std::iter::repeat_n(at, *size)).collect();
+        let own = B::float_select(summed::<B>(own, &rows), 0, places::<B>(owner));
+        let graphs = B::float_add(own, summed::<B>(more, &rows));
         // A graph's own number is 0, so that its row of the matrix adds nothing.
-        let count = self.union.graphs.len();
+        let count = more.len();
         let graphs = B::float_cat(vec![graphs, fixed::<B>(vec![0.0; count], 1)], 1);
         let pooled = dense(graphs, Part::Pooled, Part::PooledBias);
         // Empty slots are zeros.
@@ -113,16 +120,6 @@ impl Batch {
             row[usize::from(*kind)] = 1.0;
             row[TYPES..][..EDGE].copy_from_slice(out);
             row[TYPES + EDGE..][..EDGE].copy_from_slice(into);
-        }
-        fixed::<B>(numbers, width)
-    }
-
-    /// How many nodes of each graph each row is.
-    fn counts<B: Backend<Device = FlexDevice>>(&self) -> FloatTensor<B> {
-        let width = self.union.rounds.last().map_or(0, |round| round.itself.len());
-        let mut numbers = vec![0.0; self.union.graphs.len() * width];
-        for (graph, row) in self.union.graphs.iter().zip(numbers.chunks_exact_mut(width)) {
-            graph.iter().for_each(|(at, count)| row[*at as usize] = *count as f32);
         }
         fixed::<B>(numbers, width)
     }
@@ -153,6 +150,36 @@ impl Batch {
         let each = |(_, size): &(usize, usize)| (0..self.used).map(|slot| f32::from(u8::from(slot < *size))).collect::<Vec<_>>();
         fixed::<B>(self.states.iter().flat_map(each).collect(), self.used)
     }
+}
+
+/// What a graph has more than another, where both are sorted.
+fn difference(graph: &Pool, other: &Pool) -> Vec<(u32, i32)> {
+    let mut more = Vec::new();
+    let mut others = other.iter().peekable();
+    for (row, count) in graph.iter() {
+        while let Some((other, less)) = others.next_if(|(other, _)| other < row) {
+            more.push((*other, -less));
+        }
+        let less = others.next_if(|(other, _)| other == row).map_or(0, |(_, less)| *less);
+        if *count != less {
+            more.push((*row, count - less));
+        }
+    }
+    more.extend(others.map(|(other, less)| (*other, -less)));
+    more
+}
+
+/// For each graph, the sum of the rows of its nodes.
+fn summed<B: Backend<Device = FlexDevice>>(graphs: &[Vec<(u32, i32)>], rows: &FloatTensor<B>) -> FloatTensor<B> {
+    let zeros = fixed::<B>(vec![0.0; graphs.len() * WIDTH], WIDTH);
+    let from: Vec<i32> = graphs.iter().flatten().map(|(row, _)| *row as i32).collect();
+    if from.is_empty() {
+        return zeros;
+    }
+    let to: Vec<i32> = (0i32..).zip(graphs).flat_map(|(at, graph)| std::iter::repeat_n(at, graph.len())).collect();
+    let counts = fixed::<B>(graphs.iter().flatten().map(|(_, count)| *count as f32).collect(), 1);
+    let read = B::float_mul(B::float_select(rows.clone(), 0, places::<B>(from)), counts);
+    B::float_select_assign(zeros, 0, places::<B>(to), read, IndexingUpdateOp::Add)
 }
 
 /// What an action that is not there is given: a probability of zero.

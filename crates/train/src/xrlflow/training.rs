@@ -122,6 +122,7 @@ impl Training {
             let count = self.learner.weights.about.settings.episodes.min(episodes - self.episodes());
             let mut random = SplitMix64(self.seed ^ (self.episodes() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut agent = Agent::new(&self.learner.weights);
+            environment.forget();
             let mut steps = Vec::new();
             let mut logarithms = 0.0;
             for _ in 0..count {
@@ -130,9 +131,7 @@ impl Training {
                 logarithms += (first.max(1) as f64 / last.max(1) as f64).ln();
                 steps.extend(one);
             }
-            // Each round's rows are its own: sums over them are in the same order, however often it was interrupted.
-            let rows = agent.rows;
-            let progress = self.learner.learn(&steps, &rows, &mut random)?;
+            let progress = self.learner.learn(&steps, environment.rows(), &mut random)?;
             let per_episode = |sum: f64| sum / count as f64;
             let stopped = steps.iter().filter(|step| step.end == Some(End::Stopped)).count();
             let best = environment.best();
