@@ -96,7 +96,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         rules: args.priced.rules.clone(),
         budget: args.budget,
         frozen: args.frozen,
-        ..CompareRequest::new(&args.priced.model, args.search.iter().map(|search| search.limited(args.steps, args.agent.as_deref())).collect::<Result<_, _>>()?)
+        ..CompareRequest::new(
+            &args.priced.model,
+            args.search.iter().map(|search| search.limited(args.steps, args.agent.as_deref())).collect::<Result<_, _>>()?,
+        )
     };
     request.searches.iter().filter_map(|search| search.warning()).for_each(|warning| console.warn(&warning));
     let comparison = {

@@ -294,7 +294,10 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         shapes: args.shape.clone(),
         binds: args.bind.clone(),
         freeze: args.freeze.clone(),
-        search: args.search.unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto }).limited(args.steps, args.agent.as_deref())?,
+        search: args
+            .search
+            .unwrap_or(if args.untimed { Search::Greedy } else { Search::Auto })
+            .limited(args.steps, args.agent.as_deref())?,
         cost: if args.untimed { CostKind::Operators } else { args.cost.into() },
         budget: args.budget,
         threads: args.threads.map(usize::from),

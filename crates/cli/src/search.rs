@@ -39,6 +39,8 @@ pub enum Search {
     Mcts,
     /// What a policy finds most promising first, which was trained on blocks of other networks.
     Prior,
+    /// Episodes of random rewrites: what learning must be better than.
+    Random,
     /// Rollouts of an agent that was trained on this very model, which --agent names (X-RLflow).
     Xrlflow,
 }
@@ -66,6 +68,7 @@ impl Search {
             Search::Saturate => SearchKind::Saturate,
             Search::Mcts => SearchKind::Mcts,
             Search::Prior => SearchKind::Prior,
+            Search::Random => SearchKind::Random,
             Search::Xrlflow => {
                 let missing = || {
                     Failure::new("--search xrlflow needs an agent that was trained on this model")

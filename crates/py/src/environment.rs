@@ -92,8 +92,7 @@ impl Environment {
         let (answering, answers) = channel();
         let (opened, open) = channel();
         std::thread::spawn(move || {
-            let wanted =
-                Wanted { model: &model, prices: prices.as_deref(), machine: None, shapes: &shapes, binds: &binds, rules: &[] };
+            let wanted = Wanted { model: &model, prices: prices.as_deref(), machine: None, shapes: &shapes, binds: &binds, rules: &[] };
             match Priced::open(&wanted) {
                 Ok(priced) => {
                     if opened.send(None).is_ok() {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use regraft_ir::{Bindings, Graph};
 use regraft_onnx::{Model, WriteOptions};
-use regraft_runtime::{Fill, FillOptions, InputSpec, ModelSource, Runtime, SessionOptions, TimingOptions, fill_inputs, median, time_interleaved};
+use regraft_runtime::{
+    Fill, FillOptions, InputSpec, ModelSource, Runtime, SessionOptions, TimingOptions, fill_inputs, median, time_interleaved,
+};
 
 use crate::error::Failure;
 

@@ -18,11 +18,11 @@ pub mod executor;
 pub mod halving;
 mod network;
 pub mod policy;
-pub mod xrlflow;
 mod resnet;
 mod store;
 mod task;
 mod training;
+pub mod xrlflow;
 
 pub use network::{Network, Parameter, spec};
 pub use resnet::{ResNet, Shape, onnx};

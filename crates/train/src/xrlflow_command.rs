@@ -144,7 +144,8 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
     let mut matcher = Matcher::new(&priced.library, &priced.writable);
     let cost = engine.cost();
     let model = args.model.display().to_string();
-    let sizes: Vec<String> = args.shape.iter().map(|shape| format!("{shape:?}")).chain(args.bind.iter().map(|(n, v)| format!("{n}={v}"))).collect();
+    let sizes: Vec<String> =
+        args.shape.iter().map(|shape| format!("{shape:?}")).chain(args.bind.iter().map(|(n, v)| format!("{n}={v}"))).collect();
     let name = format!("{model} {} {}{}", sizes.join(" "), priced.name, if args.timed { " timed" } else { "" });
     let mut training = Training::open(&args.output.with_extension("xrlflow.sqlite"), &name, settings, args.seed)?;
     let until = args.budget.map(|budget| Instant::now() + budget);
@@ -167,8 +168,17 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
     let rollouts = cost as f64 / found.scripts[0].cost.max(1) as f64;
     crate::policy_command::write(&args.output, &training.weights().to_bytes())?;
     if let Some(path) = &args.json {
-        let figures =
-            Figures { model: model.clone(), prices: priced.name.clone(), seed: args.seed, settings, cost, best, rewrites, rollouts, rounds: training.rounds() };
+        let figures = Figures {
+            model: model.clone(),
+            prices: priced.name.clone(),
+            seed: args.seed,
+            settings,
+            cost,
+            best,
+            rewrites,
+            rollouts,
+            rounds: training.rounds(),
+        };
         crate::policy_command::write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
     }
     if let Some(path) = &args.curves {

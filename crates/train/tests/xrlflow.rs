@@ -82,7 +82,8 @@ fn spelled(rows: &Rows, pool: &Pool) -> Vec<String> {
         // Long names are told apart by their hashes.
         names = next.iter().map(|own| digest(own)).collect();
     }
-    let mut all: Vec<String> = union.graphs[0].iter().flat_map(|(row, count)| std::iter::repeat_n(names[*row as usize].clone(), *count as usize)).collect();
+    let mut all: Vec<String> =
+        union.graphs[0].iter().flat_map(|(row, count)| std::iter::repeat_n(names[*row as usize].clone(), *count as usize)).collect();
     all.sort();
     all
 }

@@ -111,7 +111,8 @@ impl<'w> Agent<'w> {
         let mut second: [f32; HEAD[1]] = fixed(self.weights.part(Part::HiddenBias(head)));
         add_product(&mut second, &first.map(f32::tanh), self.weights.part(Part::Hidden(head)));
         let (matrix, bias) = (self.weights.part(Part::Output(head)), self.weights.part(Part::OutputBias(head)));
-        let each = |at: usize| bias[at] + second.iter().zip(matrix[at..].iter().step_by(bias.len())).map(|(a, b)| a.tanh() * b).sum::<f32>();
+        let each =
+            |at: usize| bias[at] + second.iter().zip(matrix[at..].iter().step_by(bias.len())).map(|(a, b)| a.tanh() * b).sum::<f32>();
         (0..outputs).map(each).collect()
     }
 }

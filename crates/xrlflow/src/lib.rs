@@ -16,7 +16,7 @@ mod weights;
 pub use agent::{Agent, Judgement, SLOPE};
 pub use encoded::{EDGE, Encoded, Sizes, TYPES};
 pub use environment::{Best, Candidate, Environment, Timer, Transition};
-pub use rollout::XRLflow;
+pub use rollout::{Random, XRLflow};
 pub use rows::{Pool, ROUNDS, Round, Rows, Union};
 pub use settings::{Defects, Settings, Shaping};
 pub use view::View;

@@ -11,7 +11,7 @@ use regraft_saturate::{Mcts, Saturate};
 use regraft_search::{
     Backtrack, Descents, Dpp, Enumerate, Exact, Greedy, MetaFlow, Order, Portfolio, Prune, Sample, SleepSets, Strategy, Table,
 };
-use regraft_xrlflow::XRLflow;
+use regraft_xrlflow::{Random, XRLflow};
 
 use crate::error::Failure;
 use crate::limits::Limits;
@@ -52,6 +52,8 @@ pub enum SearchKind {
     Mcts,
     /// What a policy finds most promising first, which was trained on other networks.
     Prior,
+    /// Episodes of random rewrites.
+    Random,
     /// Rollouts of an agent that was trained on this very network.
     XRLflow(Agent),
 }
@@ -161,6 +163,7 @@ impl Search {
             SearchKind::Saturate => Box::new(Saturate::default()),
             SearchKind::Mcts => Box::new(Mcts::default()),
             SearchKind::Prior => Box::new(Learned { steps: limit }),
+            SearchKind::Random => Box::new(Random::default()),
             SearchKind::XRLflow(agent) => Box::new(XRLflow::new(agent.0)),
         }
     }

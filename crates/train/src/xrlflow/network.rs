@@ -4,7 +4,7 @@ use anyhow::Result;
 use burn_backend::tensor::{FloatTensor, IndexingUpdateOp, IntTensor};
 use burn_backend::{Backend, Shape, TensorData, TensorMetadata};
 use burn_flex::FlexDevice;
-use regraft_xrlflow::{EDGE, Part, POOLED, Pool, Rows, SLOPE, TYPES, Union, WIDTH};
+use regraft_xrlflow::{EDGE, POOLED, Part, Pool, Rows, SLOPE, TYPES, Union, WIDTH};
 
 use crate::executor::{tensor, values};
 
