@@ -54,8 +54,9 @@ struct Potential {
     saved: Option<i64>,
 }
 
-/// A state and a move that may be worth taking there, and the cost that is expected then.
-type Candidate = (Ns, u32, Arc<Move>);
+/// A state and a move that may be worth taking there, and the cost that is expected then; between them, how
+/// unlikely the move is, which decides where costs do not.
+type Candidate = (Ns, u32, u32, Arc<Move>);
 
 impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     /// From the first state of a search.
@@ -102,49 +103,70 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         if self.looked_at > self.search.effort.candidates {
             return Some(Vec::new());
         }
-        let (mut falling, mut promising): (Vec<Candidate>, Vec<Candidate>) = Default::default();
+        let (mut falling, mut promising, mut likely): (Vec<Candidate>, Vec<Candidate>, Vec<Candidate>) = Default::default();
         let mut paid = Vec::new();
         for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
             let cost = self.search.cost(at);
-            for step in self.search.all_moves(at) {
+            let steps = self.search.all_moves(at);
+            let unlikely = self.search.unlikely(at, &steps)?;
+            for (step, unlikely) in steps.into_iter().zip(unlikely) {
                 if self.refused.contains(&address(&step)) {
                     continue;
                 }
                 let (kind, delta) = self.search.delta(at, &step)?;
+                if self.search.is_advised() {
+                    likely.push((cost.saturating_add_signed(delta), unlikely, at, step.clone()));
+                }
                 if delta <= 0 {
-                    falling.push((cost.saturating_add_signed(delta), at, step));
+                    falling.push((cost.saturating_add_signed(delta), unlikely, at, step));
                     continue;
                 }
                 match self.potential(kind, &step) {
                     Some(None) => {}
-                    Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), at, step)),
+                    Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), unlikely, at, step)),
                     None if step.makes() >= PIECE || self.search.is_in_piece(at, &step) => {}
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
                 }
             }
         }
         let mut next = self.cheapest(falling, half)?;
-        promising.sort_by_key(|(cost, at, _)| (*cost, *at));
+        promising.sort_by_key(|(cost, unlikely, at, _)| (*cost, *unlikely, *at));
         promising.truncate(half);
         // To go from one state to another takes time.
-        promising.sort_by_key(|(cost, at, _)| (*at, *cost));
-        for (_, at, step) in promising {
+        promising.sort_by_key(|(cost, unlikely, at, _)| (*at, *cost, *unlikely));
+        for (.., at, step) in promising {
             let (kind, _) = self.search.delta(at, &step)?;
             self.look_ahead(at, &step, kind, &mut paid)?;
         }
         paid.sort_by_key(|at| self.search.cost(*at));
         next.extend(paid.into_iter().filter(|at| self.seen.insert(*at)).take(half));
+        next.extend(self.likely(likely, half)?);
         next.sort_unstable_by_key(|at| (self.search.parent(*at), *at));
         Some(next)
     }
 
+    /// States that the most likely moves lead to, of those that are new.
+    fn likely(&mut self, mut candidates: Vec<Candidate>, most: usize) -> Option<Vec<u32>> {
+        candidates.sort_by_key(|(cost, unlikely, at, _)| (*unlikely, *cost, *at));
+        candidates.truncate(most);
+        candidates.sort_by_key(|(.., at, _)| *at);
+        let mut found = Vec::new();
+        for (.., at, step) in candidates {
+            let Some(child) = self.visit(at, &step)? else { continue };
+            if self.seen.insert(child) {
+                found.push(child);
+            }
+        }
+        Some(found)
+    }
+
     /// The cheapest states that candidates lead to, of those that are new.
     fn cheapest(&mut self, mut candidates: Vec<Candidate>, most: usize) -> Option<Vec<u32>> {
-        candidates.sort_by_key(|(cost, at, _)| (*cost, *at));
+        candidates.sort_by_key(|(cost, unlikely, at, _)| (*cost, *unlikely, *at));
         let mut found = Vec::with_capacity(2 * most);
         for some in candidates.chunks_mut(2 * most) {
-            some.sort_by_key(|(cost, at, _)| (*at, *cost));
-            for (_, at, step) in some {
+            some.sort_by_key(|(cost, unlikely, at, _)| (*at, *cost, *unlikely));
+            for (.., at, step) in some {
                 let Some(child) = self.visit(*at, step)? else { continue };
                 if !self.seen.contains(&child) && !found.contains(&child) {
                     found.push(child);
