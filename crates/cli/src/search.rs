@@ -36,6 +36,10 @@ pub enum Search {
     Mcts,
     /// What a policy finds most promising first, which was trained on blocks of other networks.
     Prior,
+    /// Rewrite after rewrite, each decided by simulations that this policy guides (Gumbel AlphaZero).
+    Gumbel,
+    /// Exact, where this policy says what its beams try beside what is cheapest.
+    GuidedExact,
 }
 
 impl Search {
@@ -57,6 +61,8 @@ impl Search {
             Search::Saturate => SearchKind::Saturate,
             Search::Mcts => SearchKind::Mcts,
             Search::Prior => SearchKind::Prior,
+            Search::Gumbel => SearchKind::Gumbel,
+            Search::GuidedExact => SearchKind::GuidedExact,
         };
         regraft::optimize::Search { kind, steps: steps.map(usize::from) }
     }

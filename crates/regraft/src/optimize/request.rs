@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use regraft_policy::Learned;
+use regraft_policy::{Learned, Method};
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
 use regraft_saturate::{Mcts, Saturate};
@@ -50,6 +50,10 @@ pub enum SearchKind {
     Mcts,
     /// What a policy finds most promising first, which was trained on other networks.
     Prior,
+    /// Move after move, each decided by simulations that this policy guides.
+    Gumbel,
+    /// [`SearchKind::Exact`], where this policy says what its beams try beside what is cheapest.
+    GuidedExact,
 }
 
 /// How to search.
@@ -93,7 +97,8 @@ impl Search {
     /// What a user should know before such a search: that the policy which comes with the program cannot
     /// be used, and why.
     pub fn warning(self) -> Option<String> {
-        let why = (self.kind == SearchKind::Prior).then(regraft_policy::shipped)?.err()?;
+        let is_learned = matches!(self.kind, SearchKind::Prior | SearchKind::Gumbel | SearchKind::GuidedExact);
+        let why = is_learned.then(regraft_policy::shipped)?.err()?;
         Some(format!("the search goes by prices alone, for the policy that comes with this program cannot be used: {why}"))
     }
 
@@ -117,7 +122,9 @@ impl Search {
             // Its steps are no rewrites: there is no limit on them.
             SearchKind::Saturate => Box::new(Saturate::default()),
             SearchKind::Mcts => Box::new(Mcts::default()),
-            SearchKind::Prior => Box::new(Learned { steps: limit }),
+            SearchKind::Prior => Box::new(Learned { method: Method::Prior, steps: limit }),
+            SearchKind::Gumbel => Box::new(Learned { method: Method::Gumbel, steps: limit }),
+            SearchKind::GuidedExact => Box::new(Learned { method: Method::GuidedExact, steps: limit }),
         }
     }
 }
