@@ -85,8 +85,8 @@ impl<'w> Gumbel<'w> {
         Gumbel {
             guide,
             expansions: 2000,
-            drawn: 16,
-            simulations: 32,
+            drawn: 2,
+            simulations: 4,
             patience: 6,
             scale: Scale::default(),
             steps: None,

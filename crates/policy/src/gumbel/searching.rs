@@ -88,14 +88,14 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         self.way = self.on_the_way(current);
         while idle < self.gumbel.patience && !self.is_over {
             let cheapest = self.cheapest;
-            let Some(edge) = self.decide(current) else { break };
+            let decided = self.decide(current);
             if self.cheapest != cheapest {
                 // What was found is taken, with all moves that lead there.
                 (current, idle) = (self.cheapest, 0);
                 self.way = self.on_the_way(current);
                 continue;
             }
-            let Way::To(child) = self.table.way(current, edge) else { break };
+            let Some(Way::To(child)) = decided.map(|edge| self.table.way(current, edge)) else { break };
             (current, idle) = (child, idle + 1);
             self.way.insert(current);
         }
@@ -107,40 +107,57 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         std::iter::successors(Some(to), before).collect()
     }
 
-    /// Which move to take from a state, if there is one: sequential halving among those drawn.
+    /// Which move to take from a state, if there is one: sequential halving among those drawn. It ends early
+    /// where something cheaper is found.
     fn decide(&mut self, at: u32) -> Option<usize> {
-        let edges = self.table.open(at, &self.way);
-        let mut drawn: Vec<(usize, f64)> = edges.into_iter().map(|edge| (edge, self.draw())).collect();
-        let by_draw = |table: &Table, one: &(usize, f64)| one.1 + table.logit(at, one.0);
-        drawn.sort_by(|a, b| by_draw(&self.table, b).total_cmp(&by_draw(&self.table, a)));
-        drawn.truncate(self.gumbel.drawn.max(1));
+        let cheapest = self.cheapest;
+        let mut drawn = self.drawn(at, cheapest);
         let phases = drawn.len().next_power_of_two().trailing_zeros().max(1) as usize;
-        for _ in 0..phases {
-            let each = (self.gumbel.simulations / (phases * drawn.len().max(1))).max(1);
-            for place in 0..drawn.len() {
-                for _ in 0..each {
-                    if self.is_over || !self.simulate(at, drawn[place].0) {
-                        break;
-                    }
+        // Each was simulated once.
+        let mut had = 1;
+        while drawn.len() > 1 {
+            let each = (self.gumbel.simulations / (phases * drawn.len())).max(1);
+            for simulation in had * drawn.len()..each * drawn.len() {
+                if self.is_over || self.cheapest != cheapest {
+                    return None;
                 }
+                self.simulate(at, drawn[simulation % drawn.len()].0);
             }
-            drawn.retain(|(edge, _)| matches!(self.table.way(at, *edge), Way::To(child) if !self.way.contains(&child)));
-            let edges: Vec<usize> = drawn.iter().map(|(edge, _)| *edge).collect();
-            let mut ranked: Vec<(f64, (usize, f64))> = self
-                .table
-                .bonuses(at, &edges)
-                .into_iter()
-                .zip(drawn)
-                .map(|(bonus, one)| (bonus + by_draw(&self.table, &one), one))
-                .collect();
-            ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-            ranked.truncate(ranked.len().div_ceil(2));
-            drawn = ranked.into_iter().map(|(_, one)| one).collect();
-            if self.is_over || drawn.len() < 2 {
-                break;
-            }
+            had = 0;
+            drawn = self.better_half(at, drawn);
         }
         drawn.first().map(|(edge, _)| *edge)
+    }
+
+    /// The moves of a state that a decision is between, each with its draw and simulated once: those whose
+    /// sums of draw and logit are largest, which is as good as drawing without replacement (Kool, van Hoof
+    /// and Welling, ICML 2019).
+    fn drawn(&mut self, at: u32, cheapest: u32) -> Vec<(usize, f64)> {
+        let edges = self.table.open(at, &self.way);
+        let mut order: Vec<(usize, f64)> = edges.into_iter().map(|edge| (edge, self.draw())).collect();
+        let sum = |(edge, draw): &(usize, f64)| draw + self.table.logit(at, *edge);
+        order.sort_by(|a, b| sum(b).total_cmp(&sum(a)));
+        let mut drawn = Vec::with_capacity(self.gumbel.drawn);
+        for one in order {
+            if drawn.len() >= self.gumbel.drawn.max(1) || self.is_over || self.cheapest != cheapest {
+                break;
+            }
+            if self.simulate(at, one.0) {
+                drawn.push(one);
+            }
+        }
+        drawn
+    }
+
+    /// The half of some moves that simulations and draws speak for.
+    fn better_half(&self, at: u32, drawn: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
+        let edges: Vec<usize> = drawn.iter().map(|(edge, _)| *edge).collect();
+        let bonuses = self.table.bonuses(at, &edges);
+        let rank = |(edge, draw): (usize, f64), bonus: f64| (draw + self.table.logit(at, edge) + bonus, (edge, draw));
+        let mut ranked: Vec<(f64, (usize, f64))> = drawn.into_iter().zip(bonuses).map(|(one, bonus)| rank(one, bonus)).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+        ranked.truncate(ranked.len().div_ceil(2));
+        ranked.into_iter().map(|(_, one)| one).collect()
     }
 
     /// A number of the standard Gumbel distribution.
