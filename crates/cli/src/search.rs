@@ -38,7 +38,7 @@ pub enum Search {
     Prior,
     /// Rewrite after rewrite, each decided by simulations that this policy guides (Gumbel AlphaZero).
     Gumbel,
-    /// Exact, where this policy says what its beams try beside what is cheapest.
+    /// Exact, where this policy decides between rewrites to equally cheap graphs.
     GuidedExact,
 }
 

@@ -1,4 +1,4 @@
-//! `Advice`: what says which moves to try, where prices leave it open.
+//! `Advice`: what says which of several moves to try first, where prices leave it open.
 
 use std::fmt;
 

@@ -103,7 +103,7 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         if self.looked_at > self.search.effort.candidates {
             return Some(Vec::new());
         }
-        let (mut falling, mut promising, mut likely): (Vec<Candidate>, Vec<Candidate>, Vec<Candidate>) = Default::default();
+        let (mut falling, mut promising): (Vec<Candidate>, Vec<Candidate>) = Default::default();
         let mut paid = Vec::new();
         for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
             let cost = self.search.cost(at);
@@ -114,9 +114,6 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
                     continue;
                 }
                 let (kind, delta) = self.search.delta(at, &step)?;
-                if self.search.is_advised() {
-                    likely.push((cost.saturating_add_signed(delta), unlikely, at, step.clone()));
-                }
                 if delta <= 0 {
                     falling.push((cost.saturating_add_signed(delta), unlikely, at, step));
                     continue;
@@ -140,24 +137,8 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         }
         paid.sort_by_key(|at| self.search.cost(*at));
         next.extend(paid.into_iter().filter(|at| self.seen.insert(*at)).take(half));
-        next.extend(self.likely(likely, half)?);
         next.sort_unstable_by_key(|at| (self.search.parent(*at), *at));
         Some(next)
-    }
-
-    /// States that the most likely moves lead to, of those that are new.
-    fn likely(&mut self, mut candidates: Vec<Candidate>, most: usize) -> Option<Vec<u32>> {
-        candidates.sort_by_key(|(cost, unlikely, at, _)| (*unlikely, *cost, *at));
-        candidates.truncate(most);
-        candidates.sort_by_key(|(.., at, _)| *at);
-        let mut found = Vec::new();
-        for (.., at, step) in candidates {
-            let Some(child) = self.visit(at, &step)? else { continue };
-            if self.seen.insert(child) {
-                found.push(child);
-            }
-        }
-        Some(found)
     }
 
     /// The cheapest states that candidates lead to, of those that are new.

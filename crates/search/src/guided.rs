@@ -7,8 +7,7 @@ use crate::engine::{Engine, Matcher};
 use crate::exact::Exact;
 use crate::strategy::{Outcome, Region, Strategy};
 
-/// [`Exact`], where of moves to equally cheap states the beams take the more likely one first, and a part
-/// of each level is for the most likely moves, whatever they cost.
+/// [`Exact`], where of moves to equally cheap states the beams take the more likely one first.
 #[derive(Clone, Copy, Debug)]
 pub struct Guided<'g> {
     /// The search.

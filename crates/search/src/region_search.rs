@@ -191,11 +191,6 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         Some((kind, delta))
     }
 
-    /// Whether somebody gives advice.
-    pub(crate) fn is_advised(&self) -> bool {
-        self.advice.is_some()
-    }
-
     /// How unlikely each of a state's moves is, as advised: what the logarithm of its probability lacks to
     /// 0, in thousandths. All are alike without advice; `None` where the search is over.
     pub(crate) fn unlikely(&mut self, at: u32, steps: &[Arc<Move>]) -> Option<Vec<u32>> {

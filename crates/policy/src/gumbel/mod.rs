@@ -87,7 +87,7 @@ impl<'w> Gumbel<'w> {
             expansions: 2000,
             drawn: 2,
             simulations: 4,
-            patience: 6,
+            patience: 3,
             scale: Scale::default(),
             steps: None,
             rise: 1.6,

@@ -52,7 +52,7 @@ pub enum SearchKind {
     Prior,
     /// Move after move, each decided by simulations that this policy guides.
     Gumbel,
-    /// [`SearchKind::Exact`], where this policy says what its beams try beside what is cheapest.
+    /// [`SearchKind::Exact`], where this policy decides between moves to equally cheap states.
     GuidedExact,
 }
 
