@@ -118,6 +118,8 @@ pub struct Eval {
     from: Blocks,
 }
 
+/// Budget of the exact searches that a policy is compared with.
+const VISITS: u64 = 20_000;
 /// Of so many epochs, a later round has one.
 const ROUND: usize = 3;
 
@@ -294,7 +296,8 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     if let Some(why) = weights.digest.differs(Digest::of(&library)) {
         eprintln!("regraft-train: {}: {why}", args.weights.display());
     }
-    let comparison = Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, seed: args.from.seed };
+    let comparison =
+        Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, visits: VISITS, seed: args.from.seed };
     let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), rows: Vec::new() };
     println!("{:24} {:>6}  {:>15}  {:>7}  {:>15}  {}", "blocks of", "blocks", "fewer", "at most", "sooner", SEARCHES);
     let line = |name: &str, totals: &Totals| {

@@ -120,7 +120,7 @@ fn training_learns_repeats_and_goes_on_where_it_was() {
 fn searches_are_compared_on_what_no_training_sees() {
     let library = library();
     let weights = Weights::random(Digest::of(&library), 3);
-    let comparison = Comparison { blocks: 3, detours: 4, expansions: 40, seed: 0 };
+    let comparison = Comparison { blocks: 3, detours: 4, expansions: 40, visits: 1000, seed: 0 };
     let rows = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
     let again = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
     let counts = |rows: &[regraft_train::policy::comparison::Row]| -> Vec<_> {

@@ -21,6 +21,8 @@ pub struct Comparison {
     pub detours: usize,
     /// States that each search expands at most.
     pub expansions: usize,
+    /// Budget of exact searches, in checks.
+    pub visits: u64,
     /// Seed.
     pub seed: u64,
 }
@@ -45,7 +47,7 @@ pub struct Visited {
     pub costs: [f64; 2],
     /// States that it visited with all of it.
     pub visits: u64,
-    /// Seconds that these took.
+    /// Seconds that both took.
     pub seconds: f64,
 }
 
@@ -77,8 +79,6 @@ pub struct Row {
 const CLOSE: f64 = 1.01;
 /// Blocks of this number on are for comparisons, and never for training.
 const UNSEEN: usize = 1 << 32;
-/// Budgets of exact searches.
-const VISITS: [u64; 2] = [20_000, 2_000];
 
 impl Comparison {
     /// Compares on blocks of a network.
@@ -120,7 +120,8 @@ impl Comparison {
         let exact: [&dyn Strategy; 2] = [&exact, &Guided { exact, advisor: weights }];
         let exact = exact.map(|exact| {
             let begun = Instant::now();
-            let [all, tenth] = VISITS.map(|visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits)));
+            let [all, tenth] = [self.visits, self.visits / 10]
+                .map(|visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits)));
             // Prefixes of what exact search found are ways, too.
             for script in all.scripts.iter().chain(&tenth.scripts) {
                 for (at, step) in script.moves.iter().enumerate() {
