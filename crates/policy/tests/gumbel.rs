@@ -86,7 +86,7 @@ fn what_pays_only_after_a_rise_is_found() {
     assert!(all.complete && all.scripts[0].cost == 110, "{}", all.scripts[0].cost);
     for guide in [Guide::Delta, Guide::Policy(&weights)] {
         let course = search(&Gumbel { rise: 10.0, ..Gumbel::new(guide) }, &graph, &library, &CLIMB_PRICES, u64::MAX);
-        assert_eq!((course.outcome.scripts[0].cost, course.outcome.scripts[0].moves.len()), (110, 8), "{guide:?}");
+        assert_eq!(course.outcome.scripts[0].cost, 110, "{guide:?}");
         // Six operators at each of two places: each state is one state, whatever leads to it.
         assert_eq!((course.outcome.complete, course.outcome.visited), (true, 36), "{guide:?}");
         // With a limit, the shorter ways are left.

@@ -71,14 +71,28 @@ impl<'s, 'w, 'e, 'm> Searching<'s, 'w, 'e, 'm> {
         let mut next = Some(0);
         while let Some(from) = next.filter(|_| !self.is_over && !self.table.is_exhausted()) {
             self.decide_from(from);
-            let left = (0..self.explored.states.len() as u32).filter(|at| !self.begun.contains(at));
-            // Of equally promising ones, the first.
-            let better = |a: u32, b: u32| if self.table.promise(b) > self.table.promise(a) { b } else { a };
-            next = left.reduce(better);
+            next = self.most_promising(|search, at| !search.begun.contains(&at)).or_else(|| self.rest());
         }
         let ways = self.ended.iter().map(|at| self.explored.way(*at)).collect();
         let (visits, complete) = (self.table.all_visits(), self.table.is_exhausted());
         Course { outcome: self.explored.outcome(self.gumbel.keep, complete), ways, visits }
+    }
+
+    /// The most promising of some states; of equal ones, the first.
+    fn most_promising(&self, is_one: impl Fn(&Self, u32) -> bool) -> Option<u32> {
+        let better = |a: u32, b: u32| if self.table.promise(b) > self.table.promise(a) { b } else { a };
+        (0..self.explored.states.len() as u32).filter(|at| is_one(self, *at)).reduce(better)
+    }
+
+    /// Where decisions have begun everywhere: tries what was never drawn at the most promising state that has
+    /// such moves; that state.
+    fn rest(&mut self) -> Option<u32> {
+        let at = self.most_promising(|search, at| !search.table.untried(at).is_empty())?;
+        self.way = self.on_the_way(at);
+        for edge in self.table.untried(at) {
+            self.simulate(at, edge);
+        }
+        Some(at)
     }
 
     /// Decides on move after move, until nothing cheaper is found for some time.

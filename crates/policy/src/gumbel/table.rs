@@ -173,6 +173,12 @@ impl Table {
         edges.filter(|(_, edge)| is_open(edge.way)).map(|(place, _)| place).collect()
     }
 
+    /// The moves of a state that were never taken.
+    pub(crate) fn untried(&self, at: u32) -> Vec<usize> {
+        let edges = self.nodes[at as usize].edges.iter().enumerate();
+        edges.filter(|(_, edge)| edge.way == Way::Untried).map(|(place, _)| place).collect()
+    }
+
     /// What each of these moves is worth, as an addition to its logit: `sigma` of the completed values
     /// (Danihelka et al., ICLR 2022, equations 8, 10 and 33). A move that was never taken is worth what
     /// the state is worth by its own value and by the moves that were.
