@@ -25,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   regraft policy train -o prior.bin            samples and weights from nothing
   regraft policy train -o half.bin --without attention
+  regraft policy train -o on.bin --rounds 1    goes on with the states that the policy comes to
   regraft policy eval prior.bin                what they are worth on blocks that they never saw";
 
 /// Runs the command.

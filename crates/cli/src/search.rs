@@ -39,6 +39,10 @@ pub enum Search {
     Mcts,
     /// What a policy finds most promising first, which was trained on blocks of other networks.
     Prior,
+    /// Rewrite after rewrite, each decided by simulations that this policy guides (Gumbel AlphaZero).
+    Gumbel,
+    /// Exact, where this policy decides between rewrites to equally cheap graphs.
+    GuidedExact,
     /// Episodes of random rewrites: what learning must be better than.
     Random,
     /// Rollouts of an agent that was trained on this very model, which --agent names (X-RLflow).
@@ -68,6 +72,8 @@ impl Search {
             Search::Saturate => SearchKind::Saturate,
             Search::Mcts => SearchKind::Mcts,
             Search::Prior => SearchKind::Prior,
+            Search::Gumbel => SearchKind::Gumbel,
+            Search::GuidedExact => SearchKind::GuidedExact,
             Search::Random => SearchKind::Random,
             Search::Xrlflow => {
                 let missing = || {

@@ -4,11 +4,15 @@
 //! searches on small graphs; here it is only computed, in plain loops, and nothing depends on a
 //! framework.
 
+mod advice;
 mod block;
 pub mod descriptor;
 mod digest;
 mod embedding;
+mod explored;
 pub mod features;
+mod guide;
+pub mod gumbel;
 mod linear;
 mod policy;
 pub mod prior;
@@ -20,10 +24,12 @@ mod weights;
 pub use block::{block, cut};
 pub use digest::Digest;
 pub use embedding::{Changes, Embedding};
+pub use guide::Guide;
+pub use gumbel::Gumbel;
 pub use linear::EPSILON;
 pub use policy::Policy;
-pub use prior::{Guide, Prior};
+pub use prior::Prior;
 pub use sample::{Sample, SampleMove, SampleNode};
-pub use shipped::{Learned, shipped};
+pub use shipped::{Learned, Method, shipped};
 pub use teacher::{STEP, Teacher};
 pub use weights::{Among, HIDDEN, Part, ROUNDS, Side, WIDTH, Weights, WeightsError};

@@ -4,10 +4,12 @@ use std::sync::OnceLock;
 
 use regraft_ir::Budget;
 use regraft_rules::Library;
-use regraft_search::{Engine, Matcher, Outcome, Strategy};
+use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Region, Strategy};
 
 use crate::digest::Digest;
-use crate::prior::{Guide, Prior};
+use crate::guide::Guide;
+use crate::gumbel::Gumbel;
+use crate::prior::Prior;
 use crate::weights::Weights;
 
 /// Written by `regraft policy train`.
@@ -31,21 +33,63 @@ pub fn shipped() -> Result<&'static Weights, String> {
     WEIGHTS.get_or_init(read).as_ref().map_err(Clone::clone)
 }
 
+/// What the policy that comes with the program guides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// [`Prior`].
+    Prior,
+    /// [`Gumbel`].
+    Gumbel,
+    /// [`Guided`].
+    GuidedExact,
+}
+
 /// A search with the policy that comes with the program; by prices alone where it cannot be used, as
 /// [`shipped`] tells.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Learned {
+    /// What it guides.
+    pub method: Method,
     /// Longest sequence; any, if `None`.
     pub steps: Option<usize>,
 }
 
+impl Learned {
+    /// The search.
+    fn strategy(&self) -> Box<dyn Strategy> {
+        let (steps, weights) = (self.steps, shipped());
+        let exact = Exact { steps, ..Exact::default() };
+        match (self.method, weights) {
+            (Method::GuidedExact, Ok(advisor)) => Box::new(Guided { exact, advisor }),
+            (Method::GuidedExact, Err(_)) => Box::new(exact),
+            (Method::Prior, weights) => Box::new(Prior { steps, ..Prior::new(weights.map_or(Guide::Delta, Guide::Policy)) }),
+            (Method::Gumbel, weights) => Box::new(Gumbel { steps, ..Gumbel::new(weights.map_or(Guide::Delta, Guide::Policy)) }),
+        }
+    }
+}
+
 impl Strategy for Learned {
     fn name(&self) -> &'static str {
-        "prior"
+        match self.method {
+            Method::Prior => "prior",
+            Method::Gumbel => "gumbel",
+            Method::GuidedExact => "guided-exact",
+        }
+    }
+
+    fn is_exhaustive(&self) -> bool {
+        self.strategy().is_exhaustive()
     }
 
     fn search(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        let guide = shipped().map_or(Guide::Delta, Guide::Policy);
-        Prior { steps: self.steps, ..Prior::new(guide) }.search(engine, matcher, budget)
+        self.strategy().search(engine, matcher, budget)
+    }
+
+    fn search_after(&self, known: &Outcome, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
+        self.strategy().search_after(known, engine, matcher, budget)
+    }
+
+    fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
+        self.strategy().search_regions(engine, matcher, budget)
     }
 }

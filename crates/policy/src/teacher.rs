@@ -12,7 +12,10 @@ use regraft_search::{Engine, Exact, Matcher, Move, Moves, Strategy, all_moves, n
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::features::Known;
+use crate::guide::Guide;
+use crate::gumbel::Gumbel;
 use crate::sample::Sample;
+use crate::weights::Weights;
 
 /// What one step costs, as a difference of logarithms of costs: of two ways to one state the shorter one
 /// is better, and what saves less is not worth a step.
@@ -47,6 +50,8 @@ struct Seen {
 }
 
 struct Lesson<'t, 'e, 'm> {
+    /// States whose moves are all tried.
+    expansions: usize,
     teacher: Teacher,
     engine: &'t mut Engine<'e>,
     matcher: &'t mut Matcher<'m>,
@@ -60,32 +65,74 @@ impl Teacher {
     pub fn teach(&self, graph: Graph, prices: &dyn CostModel, library: &Library, writable: &dyn Writable, seed: u64) -> Vec<Sample> {
         let mut engine = Engine::new(graph, prices);
         let mut matcher = Matcher::new(library, writable);
+        let mut lesson = self.lesson(&mut engine, &mut matcher);
+        lesson.explore();
+        let values = lesson.values();
+        let states = lesson.states_around(&values, seed);
+        lesson.samples(states, &values)
+    }
+
+    /// Samples of states that a pupil comes to when it searches by itself (as in DAgger: Ross, Gordon and
+    /// Bagnell, AISTATS 2011), drawn from those on its ways. What it finds, the teacher knows as well (expert
+    /// iteration: Anthony, Tian and Barber, NeurIPS 2017). The same for the same seed.
+    pub fn correct(
+        &self,
+        pupil: &Weights,
+        graph: Graph,
+        prices: &dyn CostModel,
+        library: &Library,
+        writable: &dyn Writable,
+        seed: u64,
+    ) -> Vec<Sample> {
+        let mut engine = Engine::new(graph, prices);
+        let mut matcher = Matcher::new(library, writable);
+        let gumbel = Gumbel { expansions: self.expansions, seed, ..Gumbel::new(Guide::Policy(pupil)) };
+        let course = gumbel.observed(&mut engine, &mut matcher, &mut Steps(u64::MAX), &mut |_, _| {});
+        let mut lesson = self.lesson(&mut engine, &mut matcher);
+        let found = course.outcome.scripts.iter().map(|script| &script.moves);
+        let mut states: Vec<usize> = found.chain(&course.ways).flat_map(|way| lesson.walk(way)).collect();
+        lesson.expansions += states.len();
+        lesson.explore();
+        let mut random = SplitMix64(seed);
+        for at in (1..states.len()).rev() {
+            states.swap(at, random.below(at + 1));
+        }
+        let mut chosen = FxHashSet::default();
+        states.retain(|at| chosen.len() < self.samples && chosen.insert(*at));
+        let values = lesson.values();
+        lesson.samples(states, &values)
+    }
+
+    /// What exact search finds, to begin with.
+    fn lesson<'t, 'e, 'm>(&self, engine: &'t mut Engine<'e>, matcher: &'t mut Matcher<'m>) -> Lesson<'t, 'e, 'm> {
         let exact = Exact { states: 600, expansions: (50, 200), ..Exact::default() };
-        let found = exact.search(&mut engine, &mut matcher, &mut Steps(self.steps));
+        let found = exact.search(engine, matcher, &mut Steps(self.steps));
         let root = Seen { parent: None, cost: engine.cost(), steps: 0, moves: None };
         let index = FxHashMap::from_iter([(engine.key(), 0)]);
-        let mut lesson = Lesson { teacher: *self, engine: &mut engine, matcher: &mut matcher, states: vec![root], index };
+        let mut lesson = Lesson { expansions: self.expansions, teacher: *self, engine, matcher, states: vec![root], index };
         for script in &found.scripts {
             lesson.walk(&script.moves);
         }
-        lesson.explore();
-        lesson.samples(seed)
+        lesson
     }
 }
 
 impl Lesson<'_, '_, '_> {
-    /// Expands the states on the way of a script.
-    fn walk(&mut self, script: &[Arc<Move>]) {
+    /// Expands the states on the way of a script; these.
+    fn walk(&mut self, script: &[Arc<Move>]) -> Vec<usize> {
         let mut keys = Vec::new();
         for step in script {
             keys.push(self.engine.key());
             self.engine.apply(step);
         }
         self.engine.rewind(0);
+        let mut states = Vec::with_capacity(keys.len());
         for key in keys {
-            let Some(&at) = self.index.get(&key) else { return };
+            let Some(&at) = self.index.get(&key) else { break };
             self.expand(at);
+            states.push(at);
         }
+        states
     }
 
     /// Expands further states, the cheapest first.
@@ -101,7 +148,7 @@ impl Lesson<'_, '_, '_> {
             }
             queued = self.states.len();
             let Some((Reverse(cost), Reverse(at))) = queue.pop() else { break };
-            if expanded >= self.teacher.expansions || cost as f64 > cheapest as f64 * self.teacher.rise {
+            if expanded >= self.expansions || cost as f64 > cheapest as f64 * self.teacher.rise {
                 break;
             }
             if self.states[at].moves.is_none() {
@@ -168,8 +215,8 @@ impl Lesson<'_, '_, '_> {
         }
     }
 
-    fn samples(&mut self, seed: u64) -> Vec<Sample> {
-        let values = self.values();
+    /// States on the best way from the first one, and others.
+    fn states_around(&self, values: &[f32], seed: u64) -> Vec<usize> {
         let mut random = SplitMix64(seed);
         let mut chosen = FxHashSet::default();
         // The best way from the first state, then any.
@@ -186,9 +233,12 @@ impl Lesson<'_, '_, '_> {
                 chosen.insert(expanded[random.below(expanded.len())]);
             }
         }
-        let mut chosen: Vec<usize> = chosen.into_iter().collect();
-        chosen.sort_unstable();
-        chosen.into_iter().filter_map(|at| self.sample(at, &values)).collect()
+        chosen.into_iter().collect()
+    }
+
+    fn samples(&mut self, mut states: Vec<usize>, values: &[f32]) -> Vec<Sample> {
+        states.sort_unstable();
+        states.into_iter().filter_map(|at| self.sample(at, values)).collect()
     }
 
     fn sample(&mut self, at: usize, values: &[f32]) -> Option<Sample> {

@@ -54,8 +54,9 @@ struct Potential {
     saved: Option<i64>,
 }
 
-/// A state and a move that may be worth taking there, and the cost that is expected then.
-type Candidate = (Ns, u32, Arc<Move>);
+/// A state and a move that may be worth taking there, and the cost that is expected then; between them, how
+/// unlikely the move is, which decides where costs do not.
+type Candidate = (Ns, u32, u32, Arc<Move>);
 
 impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
     /// From the first state of a search.
@@ -106,29 +107,31 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
         let mut paid = Vec::new();
         for at in level.iter().copied().filter(|at| !self.search.is_last(*at)).collect::<Vec<_>>() {
             let cost = self.search.cost(at);
-            for step in self.search.all_moves(at) {
+            let steps = self.search.all_moves(at);
+            let unlikely = self.search.unlikely(at, &steps)?;
+            for (step, unlikely) in steps.into_iter().zip(unlikely) {
                 if self.refused.contains(&address(&step)) {
                     continue;
                 }
                 let (kind, delta) = self.search.delta(at, &step)?;
                 if delta <= 0 {
-                    falling.push((cost.saturating_add_signed(delta), at, step));
+                    falling.push((cost.saturating_add_signed(delta), unlikely, at, step));
                     continue;
                 }
                 match self.potential(kind, &step) {
                     Some(None) => {}
-                    Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), at, step)),
+                    Some(Some(saved)) => promising.push((cost.saturating_add_signed(-saved), unlikely, at, step)),
                     None if step.makes() >= PIECE || self.search.is_in_piece(at, &step) => {}
                     None => self.look_ahead(at, &step, kind, &mut paid)?,
                 }
             }
         }
         let mut next = self.cheapest(falling, half)?;
-        promising.sort_by_key(|(cost, at, _)| (*cost, *at));
+        promising.sort_by_key(|(cost, unlikely, at, _)| (*cost, *unlikely, *at));
         promising.truncate(half);
         // To go from one state to another takes time.
-        promising.sort_by_key(|(cost, at, _)| (*at, *cost));
-        for (_, at, step) in promising {
+        promising.sort_by_key(|(cost, unlikely, at, _)| (*at, *cost, *unlikely));
+        for (.., at, step) in promising {
             let (kind, _) = self.search.delta(at, &step)?;
             self.look_ahead(at, &step, kind, &mut paid)?;
         }
@@ -140,11 +143,11 @@ impl<'b, 's, 'e, 'm> Beam<'b, 's, 'e, 'm> {
 
     /// The cheapest states that candidates lead to, of those that are new.
     fn cheapest(&mut self, mut candidates: Vec<Candidate>, most: usize) -> Option<Vec<u32>> {
-        candidates.sort_by_key(|(cost, at, _)| (*cost, *at));
+        candidates.sort_by_key(|(cost, unlikely, at, _)| (*cost, *unlikely, *at));
         let mut found = Vec::with_capacity(2 * most);
         for some in candidates.chunks_mut(2 * most) {
-            some.sort_by_key(|(cost, at, _)| (*at, *cost));
-            for (_, at, step) in some {
+            some.sort_by_key(|(cost, unlikely, at, _)| (*at, *cost, *unlikely));
+            for (.., at, step) in some {
                 let Some(child) = self.visit(*at, step)? else { continue };
                 if !self.seen.contains(&child) && !found.contains(&child) {
                     found.push(child);

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use regraft_cost::Ns;
 use regraft_ir::{Budget, NodeId};
 
+use crate::advice::Advisor;
 use crate::engine::{Engine, Matcher, Move};
 use crate::greedy::Greedy;
 use crate::offers::Offers;
@@ -77,19 +78,19 @@ impl Strategy for Exact {
     }
 
     fn search_after(&self, known: &Outcome, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> Outcome {
-        self.run(Some(known), engine, matcher, budget).0
+        self.run((Some(known), None), engine, matcher, budget).0
     }
 
     fn search_regions(&self, engine: &mut Engine<'_>, matcher: &mut Matcher<'_>, budget: &mut dyn Budget) -> (Outcome, Vec<Region>) {
-        self.run(None, engine, matcher, budget)
+        self.run((None, None), engine, matcher, budget)
     }
 }
 
 impl Exact {
-    /// Searches; without descents if others have searched before.
-    fn run(
+    /// Searches; without descents if others have searched before, and with advice if somebody gives any.
+    pub(crate) fn run(
         &self,
-        known: Option<&Outcome>,
+        (known, advisor): (Option<&Outcome>, Option<&dyn Advisor>),
         engine: &mut Engine<'_>,
         matcher: &mut Matcher<'_>,
         budget: &mut dyn Budget,
@@ -109,6 +110,7 @@ impl Exact {
             offers,
             solved: Vec::new(),
             lore: Lore::default(),
+            advisor,
             found,
             complete: true,
             regions: Vec::new(),
@@ -143,6 +145,8 @@ struct Passes<'s, 'e, 'm> {
     solved: Vec<Solved>,
     /// What is known of moves.
     lore: Lore,
+    /// Who gives advice to beams.
+    advisor: Option<&'s dyn Advisor>,
     /// What was found so far, and the states visited.
     found: Outcome,
     /// Whether, in this pass, no region was given up, and no move left out that crosses a border.
@@ -180,7 +184,7 @@ impl Passes<'_, '_, '_> {
         let current = Current::of(self.engine, self.matcher);
         let Exact { steps, wide: beam, ahead, .. } = *self.exact;
         let effort = Effort { steps, states: u64::MAX, beam, ahead, deep: DEEP, candidates: CANDIDATES, expansions: 0 };
-        let with = (effort, &mut self.lore);
+        let with = (effort, &mut self.lore, self.advisor);
         let (curve, visited) = RegionSearch::new((self.engine, self.matcher, self.budget), (&regions, 0), current.moves(), with).run();
         let moves = curve.by_steps.last().into_iter().flat_map(|(_, recorded)| recorded.iter().map(|one| one.step.clone()));
         let mut script = Script { moves: moves.collect(), ..Script::here(self.engine) };
@@ -320,7 +324,7 @@ impl Passes<'_, '_, '_> {
         };
         // Long sequences were looked for in the whole graph.
         let effort = Effort { steps, states, beam, ahead, deep: 0, candidates: usize::MAX, expansions };
-        let with = (effort, &mut self.lore);
+        let with = (effort, &mut self.lore, self.advisor);
         let search = RegionSearch::new((self.engine, self.matcher, self.budget), (regions, part), current.moves(), with);
         let (curve, visited) = search.run();
         self.found.visited += visited;

@@ -19,6 +19,7 @@
 //! ```
 
 mod abridge;
+pub mod advice;
 pub mod backtrack;
 mod beam;
 mod beside;
@@ -31,6 +32,7 @@ pub mod enumerate;
 pub mod exact;
 mod flow_split;
 pub mod greedy;
+pub mod guided;
 mod lineage;
 pub mod metaflow;
 mod min_cut;
@@ -51,6 +53,7 @@ pub mod table;
 mod transfer;
 mod traversal;
 
+pub use advice::{Advice, Advisor};
 pub use backtrack::Backtrack;
 pub use descents::Descents;
 pub use dpp::Dpp;
@@ -58,6 +61,7 @@ pub use engine::{Counters, Engine, Matcher, Move, Moves, Refusals, all_moves, ne
 pub use enumerate::Enumerate;
 pub use exact::Exact;
 pub use greedy::Greedy;
+pub use guided::Guided;
 pub use metaflow::MetaFlow;
 pub use ordered::Order;
 pub use portfolio::Portfolio;

@@ -9,6 +9,7 @@ use regraft_cost::Ns;
 use regraft_ir::{Budget, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::advice::{Advice, Advisor};
 use crate::beam::Beam;
 use crate::engine::{Engine, Matcher, Move, Moves, next_moves};
 use crate::greedy::PIECE;
@@ -78,6 +79,7 @@ pub(crate) struct RegionSearch<'s, 'e, 'm> {
     part: usize,
     pub(crate) effort: Effort,
     pub(crate) lore: &'s mut Lore,
+    advice: Option<Box<dyn Advice + 's>>,
     start: usize,
     states: Vec<State>,
     /// The latest state with each key.
@@ -99,9 +101,10 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         (engine, matcher, budget): (&'s mut Engine<'e>, &'s mut Matcher<'m>, &'s mut dyn Budget),
         (regions, part): (&'s Regions, usize),
         moves: &Moves,
-        (effort, lore): (Effort, &'s mut Lore),
+        (effort, lore, advisor): (Effort, &'s mut Lore, Option<&'s dyn Advisor>),
     ) -> RegionSearch<'s, 'e, 'm> {
         let (start, cost, key) = (engine.depth(), engine.cost(), engine.key());
+        let advice = advisor.map(|advisor| advisor.advise(engine, matcher.library()));
         let mut search = RegionSearch {
             engine,
             matcher,
@@ -110,6 +113,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
             part,
             effort,
             lore,
+            advice,
             start,
             states: Vec::new(),
             known: FxHashMap::from_iter([(key, 0)]),
@@ -185,6 +189,23 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         };
         self.of_moves.insert(address(step), (step.clone(), kind, delta));
         Some((kind, delta))
+    }
+
+    /// How unlikely each of a state's moves is, as advised: what the logarithm of its probability lacks to
+    /// 0, in thousandths. All are alike without advice; `None` where the search is over.
+    pub(crate) fn unlikely(&mut self, at: u32, steps: &[Arc<Move>]) -> Option<Vec<u32>> {
+        if self.advice.is_none() {
+            return Some(vec![0; steps.len()]);
+        }
+        let deltas = steps.iter().map(|step| Some(self.delta(at, step)?.1)).collect::<Option<Vec<i64>>>()?;
+        self.enter(at);
+        let State { from, cost, moves, .. } = &self.states[at as usize];
+        let rose = *cost > self.states[*from as usize].cost;
+        let (Some(advice), Some(moves)) = (&mut self.advice, moves) else { return Some(vec![0; steps.len()]) };
+        let scores = advice.scores(self.engine, moves, &deltas, rose);
+        let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f32 = scores.iter().map(|score| (score - highest).exp()).sum();
+        Some(scores.iter().map(|score| (1000.0 * (sum.ln() + highest - score)) as u32).collect())
     }
 
     /// Whether a move was asked about.
@@ -364,9 +385,15 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
         target.reverse();
         let common = self.path.iter().zip(&target).take_while(|(a, b)| a == b).count();
         self.engine.rewind(self.start + common - 1);
+        if let Some(advice) = &mut self.advice {
+            (common..self.path.len()).for_each(|_| advice.back());
+        }
         for state in &target[common..] {
             if let Some(step) = &self.states[*state as usize].step {
                 self.engine.apply(step);
+                if let Some(advice) = &mut self.advice {
+                    advice.follow(self.engine);
+                }
             }
         }
         self.path = target;
@@ -393,8 +420,7 @@ impl<'s, 'e, 'm> RegionSearch<'s, 'e, 'm> {
     fn recorded(&mut self, at: u32) -> Vec<Recorded> {
         self.enter(at);
         let moves: Vec<Arc<Move>> = self.path.iter().filter_map(|at| self.states[*at as usize].step.clone()).collect();
-        self.engine.rewind(self.start);
-        self.path.truncate(1);
+        self.enter(0);
         Recorded::all(self.engine, &moves)
     }
 }

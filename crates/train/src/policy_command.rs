@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use regraft_policy::{Digest, Teacher, Weights};
+use regraft_policy::descriptor::DESCRIPTOR;
+use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::Library;
 use regraft_train::policy::comparison::{Comparison, Row, Totals};
-use regraft_train::policy::corpus::{Corpus, Plan};
+use regraft_train::policy::corpus::{Corpus, HELD_BACK, Plan};
 use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::Learning;
 use regraft_train::policy::network::{Quality, descriptors};
-use regraft_train::policy::problem::NETWORKS;
+use regraft_train::policy::problem::{Family, NETWORKS, network};
 use serde::Serialize;
 
 /// Learn which rewrite to try next
@@ -92,6 +93,10 @@ pub struct Train {
     /// Epochs
     #[arg(long, value_name = "N", default_value_t = 15)]
     epochs: usize,
+    /// Rounds of expert iteration after that: the policy searches the blocks that it learned from, and learns
+    /// from the states that it comes to, which the teacher labels
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "samples")]
+    rounds: usize,
     /// Draw the curves of training
     #[arg(long, value_name = "SVG")]
     curves: Option<PathBuf>,
@@ -119,8 +124,10 @@ pub struct Eval {
     from: Blocks,
 }
 
-/// Of so many blocks, one is held back.
-const HELD_BACK: usize = 10;
+/// Budget of the exact searches that a policy is compared with.
+const VISITS: u64 = 20_000;
+/// Of so many epochs, a later round has one.
+const ROUND: usize = 3;
 
 pub fn run(command: &Command) -> Result<()> {
     static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -142,12 +149,7 @@ fn data(output: &Path, making: &Making, from: &Blocks, go_on: &(dyn Fn() -> bool
     let library = shipped()?;
     let mut corpus = Corpus::open(output, Digest::of(&library))?;
     let Blocks { models, detours, seed } = from.clone();
-    let plan = Plan { models, blocks: making.blocks, detours, seed, threads: making.threads, teacher: Teacher::default() };
-    let mut told = |done: usize, total: usize| {
-        if done.is_multiple_of(100) || done == total {
-            eprintln!("{done} of {total} blocks");
-        }
-    };
+    let plan = Plan { models, blocks: making.blocks, detours, seed, threads: making.threads, teacher: Teacher::default(), pupil: None };
     corpus.fill(&plan, &library, &mut told, go_on)?;
     ensure!(go_on(), "interrupted: the same command goes on from here");
     Ok(())
@@ -161,27 +163,70 @@ fn train(args: &Train, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     let digest = Digest::of(&shipped()?);
     let corpus = Corpus::open(&samples, digest)?;
     let out = |model: &str, family: &str| args.without.iter().any(|out| out == model || out == family);
-    let [learned, held_back] = corpus.split(&|model, family| !out(model, family), HELD_BACK)?;
+    let [mut learned, held_back] = corpus.split(&|model, family| !out(model, family), HELD_BACK)?;
     let [left_out, more] = corpus.split(&|model, family| out(model, family), HELD_BACK)?;
     let left_out = [left_out, more].concat();
     ensure!(!learned.is_empty(), "{}: no samples to learn from", samples.display());
     eprintln!("{} samples to learn from, {} held back, {} left out", learned.len(), held_back.len(), left_out.len());
     let rules = descriptors()?;
     let (epochs, seed) = (args.epochs, args.from.seed);
-    let training = format!("{digest} {} samples without {:?} for {epochs} epochs seed {seed}", learned.len(), args.without);
+    let mut training = format!("{digest} {} samples without {:?} for {epochs} epochs seed {seed}", learned.len(), args.without);
     let mut history = History::open(&args.output.with_extension("epochs.sqlite"))?;
     let mut learning = match history.state(&training)? {
-        Some(state) => Learning::from_bytes(&state, digest, epochs, seed).context("what was learned before is cut off")?,
+        Some(state) => Learning::from_bytes(&state, digest, epochs, seed).context(CUT_OFF)?,
         None => Learning::new(digest, epochs, seed),
     };
+    let mut names = vec![training.clone()];
+    learn(&mut history, &training, (&mut learning, epochs), [&learned, &held_back], &rules, go_on)?;
+    for round in 1..=args.rounds {
+        training = format!("{training} round {round}");
+        learned.extend(visited(args, &training, round, &learning, go_on)?);
+        eprintln!("round {round}: {} samples to learn from", learned.len());
+        let (epochs, seed) = (epochs.div_ceil(ROUND), seed.wrapping_add(round as u64));
+        learning = match history.state(&training)? {
+            Some(state) => Learning::from_bytes(&state, digest, epochs, seed).context(CUT_OFF)?.in_later_round(),
+            None => learning.next_round(epochs, seed),
+        };
+        learn(&mut history, &training, (&mut learning, epochs), [&learned, &held_back], &rules, go_on)?;
+        names.push(training.clone());
+    }
+    if !left_out.is_empty() {
+        eprintln!("left out: {}", shown(&learning.quality(&left_out, &rules)?.means()));
+    }
+    write(&args.output, &learning.weights().to_bytes())?;
+    let mut all = Vec::new();
+    for name in &names {
+        let done = all.last().map_or(0, |epoch: &Epoch| epoch.epoch);
+        all.extend(history.epochs(name)?.into_iter().map(|epoch| Epoch { epoch: done + epoch.epoch, ..epoch }));
+    }
+    if let Some(path) = &args.curves {
+        write(path, curves(&all).as_bytes())?;
+    }
+    let seconds: f64 = all.iter().map(|epoch| epoch.seconds).sum();
+    let epochs = all.last().map_or(0, |epoch| epoch.epoch);
+    println!("{}: trained for {epochs} epochs in {seconds:.0} s", args.output.display());
+    Ok(())
+}
+
+const CUT_OFF: &str = "what was learned before is cut off";
+
+/// Trains until all epochs are done that are planned; each is kept.
+fn learn(
+    history: &mut History,
+    training: &str,
+    (learning, epochs): (&mut Learning, usize),
+    [learned, held_back]: [&[Sample]; 2],
+    rules: &[[f32; DESCRIPTOR]],
+    go_on: &dyn Fn() -> bool,
+) -> Result<()> {
     let mut begun = Instant::now();
     loop {
         let loss = match learning.done() {
-            done if done == epochs && !history.epochs(&training)?.is_empty() => break,
-            0 if history.epochs(&training)?.is_empty() => f64::NAN,
-            _ => learning.epoch(&learned, &rules, go_on)?.context("interrupted: the same command goes on after the last whole epoch")?,
+            done if done == epochs && !history.epochs(training)?.is_empty() => return Ok(()),
+            0 if history.epochs(training)?.is_empty() => f64::NAN,
+            _ => learning.epoch(learned, rules, go_on)?.context("interrupted: the same command goes on after the last whole epoch")?,
         };
-        let quality = learning.quality(&held_back, &rules)?.means();
+        let quality = learning.quality(held_back, rules)?.means();
         let epoch = Epoch {
             epoch: learning.done(),
             loss,
@@ -190,20 +235,39 @@ fn train(args: &Train, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
             off: quality.off,
             seconds: begun.elapsed().as_secs_f64(),
         };
-        history.put(&training, &epoch, &learning)?;
+        history.put(training, &epoch, learning)?;
         eprintln!("epoch {:2}: {}", epoch.epoch, shown(&quality));
         begun = Instant::now();
     }
-    if !left_out.is_empty() {
-        eprintln!("left out: {}", shown(&learning.quality(&left_out, &rules)?.means()));
+}
+
+/// The states that a policy comes to on the blocks that it was trained on, labelled.
+fn visited(args: &Train, training: &str, round: usize, learning: &Learning, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Vec<Sample>> {
+    let library = shipped()?;
+    let path = args.output.with_extension(format!("round-{round}.sqlite"));
+    let mut corpus = Corpus::open_for(&path, Digest::of(&library), training)?;
+    let Blocks { models, detours, seed } = args.from.clone();
+    let mut learned = Vec::new();
+    for model in models {
+        let family = Family::of(&network(&model)?);
+        if !args.without.iter().any(|out| *out == model || out == family.name()) {
+            learned.push(model);
+        }
     }
-    write(&args.output, &learning.weights().to_bytes())?;
-    if let Some(path) = &args.curves {
-        write(path, curves(&history.epochs(&training)?).as_bytes())?;
+    let Making { blocks, threads } = args.making;
+    let pupil = Some(learning.weights());
+    let plan = Plan { models: learned, blocks, detours, seed, threads, teacher: Teacher::default(), pupil };
+    corpus.fill(&plan, &library, &mut told, go_on)?;
+    ensure!(go_on(), "interrupted: the same command goes on from here");
+    let [samples, _] = corpus.split(&|_, _| true, HELD_BACK)?;
+    Ok(samples)
+}
+
+/// Tells how many blocks are done, now and then.
+fn told(done: usize, total: usize) {
+    if done.is_multiple_of(100) || done == total {
+        eprintln!("{done} of {total} blocks");
     }
-    let seconds: f64 = history.epochs(&training)?.iter().map(|epoch| epoch.seconds).sum();
-    println!("{}: trained for {epochs} epochs in {seconds:.0} s", args.output.display());
-    Ok(())
 }
 
 fn shown(quality: &Quality) -> String {
@@ -229,6 +293,9 @@ struct Figures {
     rows: Vec<Row>,
 }
 
+/// What is told of each search: of those that are compared by states, two are guided.
+const SEARCHES: &str = "within 1 %, then cost: price, prior, gumbel, exact, guided-exact, and both with a tenth of the budget";
+
 fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     let library = shipped()?;
     let bytes = std::fs::read(&args.weights).with_context(|| args.weights.display().to_string())?;
@@ -236,16 +303,15 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     if let Some(why) = weights.digest.differs(Digest::of(&library)) {
         eprintln!("regraft-train: {}: {why}", args.weights.display());
     }
-    let comparison = Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, seed: args.from.seed };
+    let comparison =
+        Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, visits: VISITS, seed: args.from.seed };
     let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), rows: Vec::new() };
-    println!(
-        "blocks of                blocks  fewer  at most  sooner  within 1 %: price  policy  exact   cost: price  policy  exact   ms a state: price  policy"
-    );
+    println!("{:24} {:>6}  {:>15}  {:>7}  {:>15}  {}", "blocks of", "blocks", "fewer", "at most", "sooner", SEARCHES);
     let line = |name: &str, totals: &Totals| {
-        let Totals { blocks, fewer, bound, sooner, reached: [delta, prior, exact], costs: [a, b, c], state_ms: [cheap, scored] } = totals;
-        println!(
-            "{name:24} {blocks:6} {fewer:5.2}x {bound:7.2}x {sooner:6.2}x {delta:18} {prior:7} {exact:6} {a:12.4} {b:7.4} {c:6.4} {cheap:19.3} {scored:7.3}"
-        );
+        let shown = |numbers: &[f64], digits: usize| numbers.iter().map(|one| format!("{one:7.digits$}")).collect::<Vec<_>>().join(" ");
+        let Totals { blocks, fewer, bound, sooner, reached, costs, .. } = totals;
+        let reached: String = reached.iter().map(|one| format!(" {one:4}")).collect();
+        println!("{name:24} {blocks:6}  {}  {bound:7.2}  {}  {reached}  {}", shown(fewer, 2), shown(sooner, 2), shown(costs, 4));
     };
     for model in args.from.models.iter().take_while(|_| go_on()) {
         let rows = comparison.run(model, &weights, &library)?;
@@ -256,6 +322,10 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     }
     let totals = Totals::of(&figures.rows, args.expansions);
     line("all", &totals);
+    println!(
+        "a state takes {:.3} ms by price, {:.3} ms by the policy, {:.3} ms in simulations; advice makes exact search {:.2} times as long",
+        totals.state_ms[0], totals.state_ms[1], totals.state_ms[2], totals.advice
+    );
     figures.totals.insert("all".into(), totals);
     if let Some(path) = &args.json {
         write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;

@@ -27,7 +27,7 @@ fn samples(library: &Library) -> [Vec<Sample>; 2] {
     let mut corpus = Corpus::open(&folder.path().join("samples.sqlite"), Digest::of(library)).unwrap();
     let teacher = Teacher { expansions: 60, steps: 500, ..Teacher::default() };
     let models = ["squeezenet-1.1", "gpt2-block"].map(str::to_string).to_vec();
-    let plan = Plan { models, blocks: 12, detours: 3, seed: 5, threads: 2, teacher };
+    let plan = Plan { models, blocks: 12, detours: 3, seed: 5, threads: 2, teacher, pupil: None };
     let mut made = 0;
     corpus.fill(&plan, library, &mut |_, _| made += 1, &|| true).unwrap();
     assert_eq!(made, 24);
@@ -120,17 +120,63 @@ fn training_learns_repeats_and_goes_on_where_it_was() {
 fn searches_are_compared_on_what_no_training_sees() {
     let library = library();
     let weights = Weights::random(Digest::of(&library), 3);
-    let comparison = Comparison { blocks: 3, detours: 4, expansions: 40, seed: 0 };
+    let comparison = Comparison { blocks: 3, detours: 4, expansions: 40, visits: 1000, seed: 0 };
     let rows = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
     let again = comparison.run("squeezenet-1.1", &weights, &library).unwrap();
     let counts = |rows: &[regraft_train::policy::comparison::Row]| -> Vec<_> {
-        rows.iter().map(|row| (row.delta.expansions, row.prior.expansions, row.fewest)).collect()
+        rows.iter().map(|row| (row.delta.expansions, row.prior.expansions, row.gumbel.expansions, row.fewest)).collect()
     };
     assert_eq!(counts(&rows), counts(&again));
     for row in &rows {
-        assert!(row.start >= 1.0 && row.exact >= 1.0 && row.delta.cost >= 1.0, "{row:?}");
+        assert!(row.start >= 1.0 && row.exact.iter().flat_map(|one| one.costs).all(|cost| cost >= 1.0) && row.delta.cost >= 1.0, "{row:?}");
         assert!(row.delta.expansions.is_none_or(|taken| taken >= row.fewest), "no search is faster than the shortest way: {row:?}");
     }
     let totals = Totals::of(&rows, 40);
-    assert!(totals.bound >= totals.fewer * 0.999, "{totals:?}");
+    assert!(totals.fewer.iter().all(|fewer| totals.bound >= fewer * 0.999), "{totals:?}");
+}
+
+#[test]
+fn a_round_adds_states_that_the_policy_comes_to_and_goes_on_where_it_was() {
+    let library = library();
+    let digest = Digest::of(&library);
+    let pupil = Weights::random(digest, 3);
+    let folder = tempfile::tempdir().unwrap();
+    let teacher = Teacher { expansions: 40, steps: 300, ..Teacher::default() };
+    let models = ["squeezenet-1.1", "gpt2-block"].map(str::to_string).to_vec();
+    let plan = Plan { models, blocks: 10, detours: 3, seed: 5, threads: 2, teacher, pupil: Some(pupil) };
+    let fill = |name: &str, round: &str, most: usize| {
+        let mut corpus = Corpus::open_for(&folder.path().join(name), digest, round).unwrap();
+        let made = std::sync::atomic::AtomicUsize::new(0);
+        let go_on = || made.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < most;
+        let mut told = 0;
+        corpus.fill(&plan, &library, &mut |_, _| told += 1, &go_on).unwrap();
+        (corpus.split(&|_, _| true, 10).unwrap(), told)
+    };
+    let ([samples, held_back], told) = fill("whole", "one", usize::MAX);
+    // Of ten blocks of each network one is held back, and not looked at.
+    assert_eq!((told, held_back.len()), (18, 0));
+    assert!(samples.len() > 40 && samples.iter().all(|sample| sample.moves.len() > 1 && sample.value >= 0.0), "{}", samples.len());
+    let bytes = |samples: &[Sample]| samples.iter().map(Sample::to_bytes).collect::<Vec<_>>();
+    assert!(fill("parts", "one", 5).1 < 18);
+    let ([again, _], rest) = fill("parts", "one", usize::MAX);
+    assert!(rest < 18 && bytes(&again) == bytes(&samples), "{rest}");
+    assert_eq!(fill("parts", "one", usize::MAX).1, 0, "nothing is made twice");
+    assert_eq!(fill("parts", "two", usize::MAX).1, 18, "another round begins anew");
+
+    // Training goes on from what was learned, and repeats.
+    let rules = descriptors().unwrap();
+    let train = |interrupted: bool| {
+        let mut learning = Learning::new(digest, 1, 9);
+        learning.epoch(&samples, &rules, &|| true).unwrap().unwrap();
+        let before = learning.weights().to_bytes();
+        let mut learning = learning.next_round(2, 10);
+        assert_eq!((learning.done(), learning.weights().to_bytes()), (0, before));
+        learning.epoch(&samples, &rules, &|| true).unwrap().unwrap();
+        if interrupted {
+            learning = Learning::from_bytes(&learning.to_bytes(), digest, 2, 10).unwrap().in_later_round();
+        }
+        learning.epoch(&samples, &rules, &|| true).unwrap().unwrap();
+        learning.weights().to_bytes()
+    };
+    assert_eq!(train(false), train(true));
 }

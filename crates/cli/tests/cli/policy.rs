@@ -11,12 +11,17 @@ fn the_program_that_trains_is_asked_for_where_it_is_missing() {
 #[test]
 fn a_policy_finds_what_a_descent_finds() {
     let bench = Bench::new();
-    let json = bench.json("compare paper-vit-base --search greedy,prior --frozen --json");
+    let names = ["greedy", "prior", "gumbel", "guided-exact"];
+    let json = bench.json(&format!("compare paper-vit-base --search {} --frozen --json", names.join(",")));
     let found = |at: usize| &json["searches"][at];
-    assert_eq!((&found(0)["search"], &found(1)["search"]), (&"greedy".into(), &"prior".into()), "{json}");
-    // Weights are multiplied before anything runs, where nothing is between them.
     let cost = |at: usize| found(at)["cost"].as_u64().unwrap_or_else(|| panic!("{json}"));
-    assert!(cost(1) <= cost(0), "{json}");
-    let again = bench.json("compare paper-vit-base --search prior --frozen --json");
-    assert_eq!(again["searches"][0]["cost"], found(1)["cost"]);
+    for (at, name) in names.into_iter().enumerate() {
+        assert_eq!(found(at)["search"], name, "{json}");
+        // Weights are multiplied before anything runs, where nothing is between them.
+        assert!(cost(at) <= cost(0), "{json}");
+    }
+    for (at, name) in names.into_iter().enumerate().skip(1).take(2) {
+        let again = bench.json(&format!("compare paper-vit-base --search {name} --frozen --json"));
+        assert_eq!(again["searches"][0]["cost"], found(at)["cost"], "{name}");
+    }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use regraft_policy::Learned;
+use regraft_policy::{Learned, Method};
 use regraft_rules::Numeric;
 use regraft_runtime::Starter;
 use regraft_saturate::{Mcts, Saturate};
@@ -52,6 +52,10 @@ pub enum SearchKind {
     Mcts,
     /// What a policy finds most promising first, which was trained on other networks.
     Prior,
+    /// Move after move, each decided by simulations that this policy guides.
+    Gumbel,
+    /// [`SearchKind::Exact`], where this policy decides between moves to equally cheap states.
+    GuidedExact,
     /// Episodes of random rewrites.
     Random,
     /// Rollouts of an agent that was trained on this very network.
@@ -138,7 +142,8 @@ impl Search {
     /// What a user should know before such a search: that the policy which comes with the program cannot
     /// be used, and why.
     pub fn warning(self) -> Option<String> {
-        let why = (self.kind == SearchKind::Prior).then(regraft_policy::shipped)?.err()?;
+        let is_learned = matches!(self.kind, SearchKind::Prior | SearchKind::Gumbel | SearchKind::GuidedExact);
+        let why = is_learned.then(regraft_policy::shipped)?.err()?;
         Some(format!("the search goes by prices alone, for the policy that comes with this program cannot be used: {why}"))
     }
 
@@ -162,7 +167,9 @@ impl Search {
             // Its steps are no rewrites: there is no limit on them.
             SearchKind::Saturate => Box::new(Saturate::default()),
             SearchKind::Mcts => Box::new(Mcts::default()),
-            SearchKind::Prior => Box::new(Learned { steps: limit }),
+            SearchKind::Prior => Box::new(Learned { method: Method::Prior, steps: limit }),
+            SearchKind::Gumbel => Box::new(Learned { method: Method::Gumbel, steps: limit }),
+            SearchKind::GuidedExact => Box::new(Learned { method: Method::GuidedExact, steps: limit }),
             SearchKind::Random => Box::new(Random::default()),
             SearchKind::XRLflow(agent) => Box::new(XRLflow::new(agent.0)),
         }

@@ -5,9 +5,9 @@ use std::time::Instant;
 use anyhow::Result;
 use regraft_cost::{Ns, Roofline};
 use regraft_ir::{Graph, Steps};
-use regraft_policy::{Guide, Prior, Weights};
+use regraft_policy::{Guide, Gumbel, Prior, Weights};
 use regraft_rules::{Anything, Library};
-use regraft_search::{Engine, Exact, Matcher, Strategy};
+use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy};
 use serde::Serialize;
 
 use super::problem::{network, problem, seeded};
@@ -21,6 +21,8 @@ pub struct Comparison {
     pub detours: usize,
     /// States that each search expands at most.
     pub expansions: usize,
+    /// Budget of exact searches, in checks.
+    pub visits: u64,
     /// Seed.
     pub seed: u64,
 }
@@ -38,6 +40,17 @@ pub struct Reached {
     pub state_ms: f64,
 }
 
+/// An exact search on one block.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Visited {
+    /// What it finds, relative to the cheapest known state: with all its budget, and with a tenth of it.
+    pub costs: [f64; 2],
+    /// States that it visited with all of it.
+    pub visits: u64,
+    /// Seconds that both took.
+    pub seconds: f64,
+}
+
 /// One block.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
@@ -53,8 +66,11 @@ pub struct Row {
     pub delta: Reached,
     /// The same, guided by the policy.
     pub prior: Reached,
-    /// Exact search; its states are not counted in the same way.
-    pub exact: f64,
+    /// Each move decided by simulations that the policy guides.
+    pub gumbel: Reached,
+    /// Exact search, and exact search with advice from the policy; their states are not counted in the same
+    /// way.
+    pub exact: [Visited; 2],
     /// The fewest moves known to lead within 1 %: no search expands fewer states.
     pub fewest: usize,
 }
@@ -63,8 +79,6 @@ pub struct Row {
 const CLOSE: f64 = 1.01;
 /// Blocks of this number on are for comparisons, and never for training.
 const UNSEEN: usize = 1 << 32;
-/// Budget of the exact search.
-const VISITS: u64 = 20_000;
 
 impl Comparison {
     /// Compares on blocks of a network.
@@ -84,30 +98,40 @@ impl Comparison {
 
     fn row(&self, model: &str, block: usize, graph: &Graph, prices: &Roofline, weights: &Weights, library: &Library) -> Row {
         let mut ways: Vec<(usize, Ns)> = Vec::new();
-        let mut search = |guide: Guide<'_>| {
+        let mut search = |search: &Observed<'_>| {
             let mut engine = Engine::new(graph.clone(), prices);
             let mut matcher = Matcher::new(library, &Anything);
             let mut curve = Vec::new();
             let begun = Instant::now();
-            let search = Prior { expansions: self.expansions, keep: 16, ..Prior::new(guide) };
-            let found = search.observed(&mut engine, &mut matcher, &mut Steps(u64::MAX), &mut |_, cost| {
-                curve.push((cost, begun.elapsed().as_secs_f64()));
-            });
+            let found = search(&mut engine, &mut matcher, &mut |cost| curve.push((cost, begun.elapsed().as_secs_f64())));
             ways.extend(found.scripts.iter().map(|script| (script.moves.len(), script.cost)));
             curve
         };
-        let [delta, prior] = [Guide::Delta, Guide::Policy(weights)].map(&mut search);
+        let (expansions, keep, policy) = (self.expansions, 16, Guide::Policy(weights));
+        let [delta, prior] = [Guide::Delta, policy].map(|guide| {
+            let prior = Prior { expansions, keep, ..Prior::new(guide) };
+            search(&|engine, matcher, told| prior.observed(engine, matcher, &mut endless(), &mut |_, cost| told(cost)))
+        });
+        let gumbel = Gumbel { expansions, keep, ..Gumbel::new(policy) };
+        let gumbel = search(&|engine, matcher, told| gumbel.observed(engine, matcher, &mut endless(), &mut |_, cost| told(cost)).outcome);
         let mut engine = Engine::new(graph.clone(), prices);
         let start = engine.cost();
-        let exact = Exact::default().search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(VISITS));
-        // Prefixes of what exact search found are ways, too.
-        for script in &exact.scripts {
-            for (at, step) in script.moves.iter().enumerate() {
-                engine.apply(step);
-                ways.push((at + 1, engine.cost()));
+        let exact = Exact::default();
+        let exact: [&dyn Strategy; 2] = [&exact, &Guided { exact, advisor: weights }];
+        let exact = exact.map(|exact| {
+            let begun = Instant::now();
+            let [all, tenth] = [self.visits, self.visits / 10]
+                .map(|visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits)));
+            // Prefixes of what exact search found are ways, too.
+            for script in all.scripts.iter().chain(&tenth.scripts) {
+                for (at, step) in script.moves.iter().enumerate() {
+                    engine.apply(step);
+                    ways.push((at + 1, engine.cost()));
+                }
+                engine.rewind(0);
             }
-            engine.rewind(0);
-        }
+            ([all.scripts[0].cost, tenth.scripts[0].cost], all.visited, begun.elapsed().as_secs_f64())
+        });
         ways.push((0, start));
         let best = ways.iter().map(|(_, cost)| *cost).min().unwrap_or(start).max(1) as f64;
         let reached = |curve: &[(Ns, f64)]| {
@@ -120,10 +144,10 @@ impl Comparison {
                 state_ms: 1e3 * last.1 / curve.len().max(1) as f64,
             }
         };
-        let [delta, prior] = [&delta, &prior].map(|curve| reached(curve));
+        let [delta, prior, gumbel] = [&delta, &prior, &gumbel].map(|curve| reached(curve));
         // A state that was reached by so many expansions is as many moves away at most.
         let close = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps);
-        let fewest = close.chain([&delta, &prior].iter().filter_map(|one| one.expansions)).min();
+        let fewest = close.chain([&delta, &prior, &gumbel].iter().filter_map(|one| one.expansions)).min();
         Row {
             model: model.into(),
             block,
@@ -131,30 +155,41 @@ impl Comparison {
             start: start as f64 / best,
             delta,
             prior,
-            exact: exact.scripts[0].cost as f64 / best,
+            gumbel,
+            exact: exact.map(|(costs, visits, seconds)| Visited { costs: costs.map(|cost| cost as f64 / best), visits, seconds }),
             fewest: fewest.unwrap_or(0),
         }
     }
 }
 
-/// Several blocks together, without those that are within 1 % as they are.
+/// A search that tells of each cheapest cost.
+type Observed<'s> = dyn Fn(&mut Engine<'_>, &mut Matcher<'_>, &mut dyn FnMut(Ns)) -> Outcome + 's;
+
+fn endless() -> Steps {
+    Steps(u64::MAX)
+}
+
+/// Several blocks together, without those that are within 1 % as they are. Means are geometric.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Totals {
     /// Blocks.
     pub blocks: usize,
-    /// Expansions by price over those by the policy, the geometric mean; a search that never got there
-    /// counts with all that it expanded.
-    pub fewer: f64,
+    /// Expansions by price over those by the policy, and over those of simulations; a search that never got
+    /// there counts with all that it expanded.
+    pub fewer: [f64; 2],
     /// The same over the fewest moves that are known: no policy can be better than that.
     pub bound: f64,
-    /// Seconds by price over those by the policy, the geometric mean.
-    pub sooner: f64,
-    /// Blocks where prices alone, the policy, and exact search got there.
-    pub reached: [usize; 3],
-    /// Milliseconds of a state, by price and by the policy: geometric means.
-    pub state_ms: [f64; 2],
-    /// What is found by each of these at last, relative to the best known: geometric means.
-    pub costs: [f64; 3],
+    /// Seconds by price over those by the policy, and over those of simulations.
+    pub sooner: [f64; 2],
+    /// Blocks where each of these got there: prices alone, the policy, simulations, exact search, the same
+    /// with advice, and both with a tenth of the budget.
+    pub reached: [usize; 7],
+    /// What is found by each of these at last, relative to the best known.
+    pub costs: [f64; 7],
+    /// Milliseconds of a state, by price, by the policy, and in simulations.
+    pub state_ms: [f64; 3],
+    /// Seconds of exact search with advice over those without.
+    pub advice: f64,
 }
 
 impl Totals {
@@ -163,19 +198,29 @@ impl Totals {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.start > CLOSE).collect();
         let mean = |of: &dyn Fn(&Row) -> f64| (rows.iter().map(|row| of(row).ln()).sum::<f64>() / rows.len().max(1) as f64).exp();
         let taken = |reached: &Reached| reached.expansions.unwrap_or(expansions).max(1) as f64;
-        let count = |of: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| of(row)).count();
+        let seconds = |reached: &Reached| reached.seconds.max(1e-6);
+        type Found = fn(&Row) -> f64;
+        let found: [Found; 7] = [
+            |row| row.delta.cost,
+            |row| row.prior.cost,
+            |row| row.gumbel.cost,
+            |row| row.exact[0].costs[0],
+            |row| row.exact[1].costs[0],
+            |row| row.exact[0].costs[1],
+            |row| row.exact[1].costs[1],
+        ];
+        type Of = fn(&Row) -> &Reached;
+        let guided: [Of; 2] = [|row| &row.prior, |row| &row.gumbel];
+        let each: [Of; 3] = [|row| &row.delta, |row| &row.prior, |row| &row.gumbel];
         Totals {
             blocks: rows.len(),
-            fewer: mean(&|row| taken(&row.delta) / taken(&row.prior)),
+            fewer: guided.map(|of| mean(&|row| taken(&row.delta) / taken(of(row)))),
             bound: mean(&|row| taken(&row.delta) / row.fewest.max(1) as f64),
-            sooner: mean(&|row| row.delta.seconds.max(1e-6) / row.prior.seconds.max(1e-6)),
-            reached: [
-                count(&|row| row.delta.expansions.is_some()),
-                count(&|row| row.prior.expansions.is_some()),
-                count(&|row| row.exact <= CLOSE),
-            ],
-            state_ms: [mean(&|row| row.delta.state_ms.max(1e-6)), mean(&|row| row.prior.state_ms.max(1e-6))],
-            costs: [mean(&|row| row.delta.cost), mean(&|row| row.prior.cost), mean(&|row| row.exact)],
+            sooner: guided.map(|of| mean(&|row| seconds(&row.delta) / seconds(of(row)))),
+            reached: found.map(|of| rows.iter().filter(|row| of(row) <= CLOSE).count()),
+            costs: found.map(|of| mean(&|row| of(row))),
+            state_ms: each.map(|of| mean(&|row| of(row).state_ms.max(1e-6))),
+            advice: mean(&|row| row.exact[1].seconds.max(1e-6) / row.exact[0].seconds.max(1e-6)),
         }
     }
 }

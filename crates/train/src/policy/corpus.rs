@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use anyhow::{Context, Result};
 use regraft_cost::Roofline;
 use regraft_ir::Graph;
-use regraft_policy::{Digest, Sample, Teacher};
+use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::{Anything, Library};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -32,6 +32,15 @@ pub struct Plan {
     pub threads: usize,
     /// The search that is imitated.
     pub teacher: Teacher,
+    /// Whose own states are labelled, if anybody's: on the blocks that it learns from, and no others.
+    pub pupil: Option<Weights>,
+}
+
+/// Of so many blocks, one is held back.
+pub const HELD_BACK: usize = 10;
+
+fn is_held_back(number: usize, held_back: usize) -> bool {
+    number % held_back == held_back - 1
 }
 
 impl Corpus {
@@ -64,6 +73,23 @@ impl Corpus {
         Ok(Corpus(connection))
     }
 
+    /// The same for a round of a training: what was made for another one is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn open_for(path: &Path, digest: Digest, round: &str) -> Result<Corpus> {
+        let mut corpus = Corpus::open(path, digest)?;
+        let known: Option<String> = corpus.0.query_row("SELECT value FROM about WHERE name = 'round'", [], |row| row.get(0)).optional()?;
+        if known.as_deref() != Some(round) {
+            let transaction = corpus.0.transaction()?;
+            transaction.execute_batch("DELETE FROM samples; DELETE FROM blocks;")?;
+            transaction.execute("INSERT OR REPLACE INTO about VALUES ('round', ?1)", [round])?;
+            transaction.commit()?;
+        }
+        Ok(corpus)
+    }
+
     /// Makes what is not there yet, while `go_on` says so; `told` hears of each block, and of how many
     /// there are to make.
     ///
@@ -79,7 +105,8 @@ impl Corpus {
     ) -> Result<()> {
         let mut jobs = Vec::new();
         let graphs = plan.models.iter().map(|name| network(name)).collect::<Result<Vec<_>>>()?;
-        for number in 0..plan.blocks {
+        let is_wanted = |number: &usize| plan.pupil.is_none() || !is_held_back(*number, HELD_BACK);
+        for number in (0..plan.blocks).filter(is_wanted) {
             for (model, name) in plan.models.iter().enumerate() {
                 let query = "SELECT 1 FROM blocks WHERE model = ?1 AND number = ?2";
                 if !self.0.prepare_cached(query)?.exists(params![name, number as i64])? {
@@ -96,8 +123,10 @@ impl Corpus {
                     while let Some(&(model, number)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| go_on()) {
                         let mut random = seeded(plan.seed, &plan.models[model], number);
                         let problem = problem(&graphs[model], library, plan.detours, &mut random);
-                        let teach =
-                            |(graph, prices): (Graph, Roofline)| plan.teacher.teach(graph, &prices, library, &Anything, random.word());
+                        let teach = |(graph, prices): (Graph, Roofline)| match &plan.pupil {
+                            Some(pupil) => plan.teacher.correct(pupil, graph, &prices, library, &Anything, random.word()),
+                            None => plan.teacher.teach(graph, &prices, library, &Anything, random.word()),
+                        };
                         if send.send((model, number, problem.map(teach).unwrap_or_default())).is_err() {
                             break;
                         }
@@ -143,7 +172,7 @@ impl Corpus {
             let (number, bytes): (i64, Vec<u8>) = (row.get(2)?, row.get(3)?);
             if wanted(&model, &family) {
                 let sample = Sample::from_bytes(&bytes).context("a sample is cut off")?;
-                split[usize::from(number as usize % held_back == held_back - 1)].push(sample);
+                split[usize::from(is_held_back(number as usize, held_back))].push(sample);
             }
         }
         Ok(split)

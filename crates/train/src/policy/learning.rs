@@ -27,12 +27,14 @@ pub struct Learning {
     /// Epochs that are done, and that are planned.
     epochs: (usize, usize),
     seed: u64,
+    /// Largest step.
+    rate: f32,
 }
 
 /// States of a step.
 const BATCH: usize = 64;
-/// Largest step.
-const RATE: f32 = 2e-3;
+/// Largest step, and that of a later round.
+const RATE: (f32, f32) = (2e-3, 1e-3);
 /// Steps over which the rate rises to that.
 const WARM_UP: f32 = 50.0;
 /// Share of the kinds of operators in a sample that are made unknown, so that those which are unknown can
@@ -46,7 +48,7 @@ impl Learning {
     pub fn new(digest: Digest, epochs: usize, seed: u64) -> Learning {
         let start = Weights::random(digest, seed);
         let parts = start.parts().map(|(_, values)| [values.to_vec(), vec![0.0; values.len()], vec![0.0; values.len()]]);
-        Learning { digest, parts: parts.collect(), seen: [false; KINDS], steps: 0, epochs: (0, epochs), seed }
+        Learning { digest, parts: parts.collect(), seen: [false; KINDS], steps: 0, epochs: (0, epochs), seed, rate: RATE.0 }
     }
 
     /// All that the next epoch begins with.
@@ -73,6 +75,16 @@ impl Learning {
             *value = values.next()?;
         }
         values.next().is_none().then_some(learning)
+    }
+
+    /// Begins a later round, with what was learned and other samples.
+    pub fn next_round(self, epochs: usize, seed: u64) -> Learning {
+        Learning { epochs: (0, epochs), seed, ..self }.in_later_round()
+    }
+
+    /// As in a later round: smaller steps.
+    pub fn in_later_round(self) -> Learning {
+        Learning { rate: RATE.1, ..self }
     }
 
     /// Epochs done.
@@ -112,7 +124,7 @@ impl Learning {
                 return Ok(None);
             }
             let done = (self.epochs.0 * batches + at) as f32 / (self.epochs.1 * batches).max(1) as f32;
-            let rate = adam::rate(RATE, WARM_UP, self.steps, done);
+            let rate = adam::rate(self.rate, WARM_UP, self.steps, done);
             let hidden = random.word();
             let hides = |sample: usize, kind: u8| SplitMix64(hidden ^ (sample as u64) << 32 ^ u64::from(kind)).unit() < HIDDEN_KINDS;
             sum += self.step(&Batch::new(some, rules, &hides), rate)?;
