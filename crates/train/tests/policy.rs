@@ -36,8 +36,11 @@ fn samples(library: &Library) -> [Vec<Sample>; 2] {
     corpus.split(&|_, _| true, 4).unwrap()
 }
 
+/// Model, number, family and size of a block; place and bytes of a sample, if there is one.
+type Sampled = (String, i64, String, Option<i64>, Option<Vec<u8>>);
+
 /// All that a database of samples has, in order.
-fn rows(path: &Path) -> Vec<(String, i64, String, Option<i64>, Option<Vec<u8>>)> {
+fn rows(path: &Path) -> Vec<Sampled> {
     let connection = rusqlite::Connection::open(path).unwrap();
     let mut query = connection
         .prepare(
