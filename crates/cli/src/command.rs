@@ -137,7 +137,7 @@ fn dispatch(command: Command, console: &Console) -> Result<Exit, Failure> {
         Command::Bench(args) => bench::run(&args, console),
         Command::Compare(args) => compare::run(&args, console),
         Command::Synthesize(args) => synthesize::run(&args, console),
-        Command::Policy(args) => policy::run(&args),
+        Command::Policy(args) => policy::run(&args, console),
         Command::Explain(args) => explain::run(&args, console),
         Command::Report(args) => report::run(&args, console),
         Command::Farm(args) => farm::run(&args, console),

@@ -13,6 +13,7 @@ use regraft_zoo::Options;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::predict;
 use crate::progress::Progress;
 use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
 use regraft::error::Failure;
@@ -36,6 +37,9 @@ pub enum Command {
     Show(ShowArgs),
     /// Measure models ahead of time, and tell how well prices predict
     Calibrate(CalibrateArgs),
+    /// Tell how well the prices of some models predict those of another
+    #[command(hide = true)]
+    Predict(predict::Args),
     /// Write measurements to a file, one JSON object per line
     Export(FileArgs),
     /// Read measurements that `export` wrote; of two for the same thing, the newer stays
@@ -150,6 +154,7 @@ pub fn run(command: &Command, console: &Console) -> Result<Exit, Failure> {
             None => show(args, console),
         },
         Command::Calibrate(args) => calibrate(args, console),
+        Command::Predict(args) => predict::run(args, console),
         Command::Export(args) => export(args, console),
         Command::Import(args) => import(args, console),
         Command::Clear(args) => clear(args, console),

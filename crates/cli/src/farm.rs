@@ -79,6 +79,14 @@ A file of jobs:
   tasks = 8                                        # that share them
   rounds = 3                                       # each draws with what the one before found out
 
+  [[policy]]
+  networks = [\"resnet-50\", \"bert-base\"]            # of the zoo [default: those of `regraft policy`]
+  without = \"attention\"                            # families and networks to leave out
+  blocks = 300                                     # of each network
+  seed = 0
+  shards = 16                                      # a task each, and one that puts their samples together
+  epochs = 15                                      # a task that trains on them [default: none]
+
 Examples:
   regraft farm jobs.toml
   regraft farm jobs.toml --ray auto

@@ -18,6 +18,7 @@ mod interrupt;
 mod junit;
 mod optimize;
 mod policy;
+mod predict;
 mod priced;
 mod progress;
 mod report;

@@ -58,11 +58,15 @@ fn fuses_into_producer(kind: OpKind) -> bool {
 /// which has no other reader.
 pub(crate) fn is_fused(graph: &Graph, id: NodeId) -> bool {
     let node = graph.node(id);
-    fuses_into_producer(node.op.kind())
-        && node.inputs.first().is_some_and(|value| {
-            let producer = graph.node(value.node);
-            matches!(producer.op.kind(), OpKind::Conv | OpKind::Gemm | OpKind::BatchNormalization) && producer.users.len() == 1
-        })
+    node.inputs.first().is_some_and(|value| {
+        let producer = graph.node(value.node);
+        fuses(node.op.kind(), producer.op.kind()) && producer.users.len() == 1
+    })
+}
+
+/// Whether runtimes compute an operator of this kind within one of that kind, whose only reader it is.
+pub(crate) fn fuses(kind: OpKind, producer: OpKind) -> bool {
+    fuses_into_producer(kind) && matches!(producer, OpKind::Conv | OpKind::Gemm | OpKind::BatchNormalization)
 }
 
 impl Machine {

@@ -81,6 +81,11 @@ impl Speeds {
         *best = best.max(speed);
     }
 
+    /// Raises all speeds to those seen elsewhere.
+    pub(crate) fn raise_all(&mut self, others: &Speeds) {
+        others.0.iter().for_each(|(class, speed)| self.raise(class, *speed));
+    }
+
     /// The best speed of a class: operations per ns, bytes per ns (`bandwidth`), launches per ns
     /// (`launch`).
     pub fn get(&self, class: &str) -> Option<f64> {

@@ -72,7 +72,7 @@ pub fn attempt(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option
     let waited = start.elapsed().as_secs_f64();
 
     let folder = farm.result_folder(&task.id);
-    let attempts = begin(&folder)?;
+    let attempts = begin(&folder, &task.keeps)?;
     let place = Place::here(cores.processors());
     let (ran, seconds) = if attempts > MOST_ATTEMPTS {
         let cause = format!("its process died {MOST_ATTEMPTS} times");
@@ -163,11 +163,14 @@ fn lock(farm: &Farm, task: &Task, command: &dyn Command) -> Result<Option<File>,
     Ok(Some(file))
 }
 
-/// Clears what an earlier attempt left, and counts this one.
-fn begin(folder: &Path) -> Result<usize, Failure> {
+/// Clears what an earlier attempt left, but for databases that the command goes on with, and counts this
+/// one.
+fn begin(folder: &Path, kept: &[String]) -> Result<usize, Failure> {
     make_folder(folder)?;
     let failed = |e: std::io::Error| Failure::new(format!("cannot write in {}: {e}", folder.display())).hint("check the folder");
-    for entry in fs::read_dir(folder).map_err(failed)?.flatten().filter(|entry| entry.file_name() != ATTEMPTS) {
+    // SQLite has a journal beside a database, which is named after it.
+    let stays = |name: &str| name == ATTEMPTS || kept.iter().any(|file| name.strip_prefix(file).is_some_and(|rest| !rest.contains('.')));
+    for entry in fs::read_dir(folder).map_err(failed)?.flatten().filter(|entry| !stays(&entry.file_name().to_string_lossy())) {
         let path = entry.path();
         if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.map_err(failed)?;
     }

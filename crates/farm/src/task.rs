@@ -24,6 +24,10 @@ pub enum Kind {
     Judge,
     /// Joins what was judged.
     Join,
+    /// Makes one shard of the samples that a policy is trained on.
+    Samples,
+    /// Trains a policy.
+    Train,
 }
 
 impl Kind {
@@ -38,6 +42,8 @@ impl Kind {
             Kind::Draw => "draw",
             Kind::Judge => "judge",
             Kind::Join => "join",
+            Kind::Samples => "samples",
+            Kind::Train => "train",
         }
     }
 }
@@ -46,7 +52,7 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Labels {
-    /// Model or specification.
+    /// Model or specification, or what a policy learns from.
     pub subject: String,
     /// Sizes or symbols, as given; or the shard.
     pub sizes: String,
@@ -89,6 +95,9 @@ pub struct Task {
     pub needs: Vec<String>,
     /// The file that it makes in its folder, if it makes one.
     pub output: Option<String>,
+    /// Databases in its folder that the command goes on with, where it was ended before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keeps: Vec<String>,
     /// Processor cores.
     pub cores: Need,
     /// Version of the program that planned it, and that must carry it out.
@@ -136,6 +145,7 @@ mod tests {
             inputs: vec![Input { path: "a.onnx".into(), digest: digest.into() }],
             needs: Vec::new(),
             output: None,
+            keeps: Vec::new(),
             cores: Need { cores: Some(2), whole: true },
             version: "1".into(),
         };

@@ -4,6 +4,7 @@ mod policy_command;
 mod xrlflow_command;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -52,9 +53,7 @@ struct Operators {
 enum Command {
     /// Train a ResNet-18 on the same textures, and write it as a model with some images
     Resnet(Resnet),
-    /// Learn which rewrite to try next
-    #[command(subcommand)]
-    Policy(policy_command::Command),
+    Policy(policy_command::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -95,12 +94,22 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is no number from 1 on"))
 }
 
-fn main() -> Result<()> {
+/// Exit code for mistakes, as `regraft` has it.
+const FAILED: u8 = 2;
+
+fn main() -> ExitCode {
     let args = Args::parse();
-    match &args.command {
+    let done = match &args.command {
         Some(Command::Resnet(resnet)) => trained_resnet(resnet),
-        Some(Command::Policy(command)) => policy_command::run(command),
+        Some(Command::Policy(args)) => policy_command::run(args),
         None => trained_operators(args.operators),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("regraft-train: error: {error:#}");
+            ExitCode::from(FAILED)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use regraft_policy::descriptor::DESCRIPTOR;
 use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::Library;
 use regraft_train::policy::comparison::{Comparison, Row, Totals};
-use regraft_train::policy::corpus::{Corpus, HELD_BACK, Plan};
+use regraft_train::policy::corpus::{Corpus, HELD_BACK, Plan, Shard};
 use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::Learning;
 use regraft_train::policy::network::{Quality, descriptors};
@@ -18,13 +18,23 @@ use regraft_train::policy::problem::{Family, NETWORKS, network};
 use serde::Serialize;
 
 /// Learn which rewrite to try next
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// End when standard input does: with whoever started this
+    #[arg(long, hide = true)]
+    attached: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub enum Command {
+enum Command {
     /// Make samples: strong searches on blocks of networks
     ///
     /// Each block is cut from a network of the zoo, taken some random moves away, and searched at the
     /// prices of a machine that is drawn. What is in the database is not made again, and an interrupted
-    /// run goes on where it was.
+    /// run goes on where it was. Shards have some of the blocks each, on machines of their own, say;
+    /// `--merge` puts them together, and gives the samples that one run would make.
     Data(Data),
     /// Train a policy on samples, which are made first where they are missing
     ///
@@ -62,6 +72,15 @@ pub struct Data {
     /// Database of samples
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Make the samples of every N-th block only, from the K-th on
+    #[arg(long, value_name = "K/N", value_parser = parse_shard, default_value = "1/1")]
+    shard: Shard,
+    /// Make nothing, and put together what all shards made
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["shard", "threads"])]
+    merge: Vec<PathBuf>,
+    /// Leave out these families (attention, convolutional, recurrent) or networks
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    without: Vec<String>,
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
@@ -128,13 +147,22 @@ pub struct Eval {
 const VISITS: u64 = 20_000;
 /// Of so many epochs, a later round has one.
 const ROUND: usize = 3;
+/// Exit code of a command that was ended by whoever started it.
+const ENDED: i32 = 130;
 
-pub fn run(command: &Command) -> Result<()> {
+pub fn run(args: &Args) -> Result<()> {
     static STOPPED: AtomicBool = AtomicBool::new(false);
     ctrlc::set_handler(|| STOPPED.store(true, Ordering::Relaxed))?;
     let go_on = || !STOPPED.load(Ordering::Relaxed);
-    match command {
-        Command::Data(args) => data(&args.output, &args.making, &args.from, &go_on),
+    if args.attached {
+        std::thread::spawn(|| {
+            // An error is an end, too.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            std::process::exit(ENDED);
+        });
+    }
+    match &args.command {
+        Command::Data(args) => data(args, &go_on),
         Command::Train(args) => train(args, &go_on),
         Command::Eval(args) => eval(args, &go_on),
         Command::Xrlflow(args) => crate::xrlflow_command::run(args, &go_on),
@@ -145,20 +173,56 @@ fn shipped() -> Result<Library> {
     Library::shipped().ok().context("the shipped rules cannot be read")
 }
 
-fn data(output: &Path, making: &Making, from: &Blocks, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+/// Parses a `--shard`: `2/8`, from 1.
+fn parse_shard(text: &str) -> Result<Shard, String> {
+    let parts: Option<(usize, usize)> = text.split_once('/').and_then(|(shard, count)| Some((shard.parse().ok()?, count.parse().ok()?)));
+    match parts {
+        Some((shard, count)) if 0 < shard && shard <= count => Ok(Shard { index: shard - 1, count }),
+        _ => Err(format!("`{text}` is no shard; write 1/8 to 8/8 for eight of them")),
+    }
+}
+
+/// The networks that are neither left out nor of a family that is.
+fn left(models: &[String], without: &[String]) -> Result<Vec<String>> {
+    let mut families = Vec::new();
+    for model in models.iter().filter(|_| !without.is_empty()) {
+        families.push(Family::of(&network(model)?).name());
+    }
+    if let Some(name) = without.iter().find(|name| !models.contains(name) && !families.contains(&name.as_str())) {
+        anyhow::bail!("none of the networks is {name}, or of a family of this name: {}", models.join(", "));
+    }
+    let is_out = |at: usize| families.get(at).is_some_and(|family| without.iter().any(|out| *out == models[at] || out == family));
+    Ok((0..models.len()).filter(|at| !is_out(*at)).map(|at| models[at].clone()).collect())
+}
+
+fn plan(making: &Making, from: &Blocks, shard: Shard) -> Plan {
+    let Blocks { models, detours, seed } = from.clone();
+    Plan { models, blocks: making.blocks, detours, seed, shard, threads: making.threads, teacher: Teacher::default(), pupil: None }
+}
+
+fn data(args: &Data, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+    let mut plan = plan(&args.making, &args.from, args.shard);
+    plan.models = left(&plan.models, &args.without)?;
+    if args.merge.is_empty() {
+        return make(&args.output, &plan, go_on);
+    }
+    let mut corpus = Corpus::open(&args.output, Digest::of(&shipped()?))?;
+    corpus.merge(&args.merge, &plan)?;
+    corpus.finish()
+}
+
+fn make(output: &Path, plan: &Plan, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     let library = shipped()?;
     let mut corpus = Corpus::open(output, Digest::of(&library))?;
-    let Blocks { models, detours, seed } = from.clone();
-    let plan = Plan { models, blocks: making.blocks, detours, seed, threads: making.threads, teacher: Teacher::default(), pupil: None };
-    corpus.fill(&plan, &library, &mut told, go_on)?;
+    corpus.fill(plan, &library, &mut told, go_on)?;
     ensure!(go_on(), "interrupted: the same command goes on from here");
-    Ok(())
+    corpus.finish()
 }
 
 fn train(args: &Train, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     let samples = args.samples.clone().unwrap_or_else(|| args.output.with_extension("samples.sqlite"));
     if args.samples.is_none() {
-        data(&samples, &args.making, &args.from, go_on)?;
+        make(&samples, &plan(&args.making, &args.from, Shard::WHOLE), go_on)?;
     }
     let digest = Digest::of(&shipped()?);
     let corpus = Corpus::open(&samples, digest)?;
@@ -246,17 +310,9 @@ fn visited(args: &Train, training: &str, round: usize, learning: &Learning, go_o
     let library = shipped()?;
     let path = args.output.with_extension(format!("round-{round}.sqlite"));
     let mut corpus = Corpus::open_for(&path, Digest::of(&library), training)?;
-    let Blocks { models, detours, seed } = args.from.clone();
-    let mut learned = Vec::new();
-    for model in models {
-        let family = Family::of(&network(&model)?);
-        if !args.without.iter().any(|out| *out == model || out == family.name()) {
-            learned.push(model);
-        }
-    }
-    let Making { blocks, threads } = args.making;
-    let pupil = Some(learning.weights());
-    let plan = Plan { models: learned, blocks, detours, seed, threads, teacher: Teacher::default(), pupil };
+    let mut plan = plan(&args.making, &args.from, Shard::WHOLE);
+    plan.models = left(&plan.models, &args.without)?;
+    plan.pupil = Some(learning.weights());
     corpus.fill(&plan, &library, &mut told, go_on)?;
     ensure!(go_on(), "interrupted: the same command goes on from here");
     let [samples, _] = corpus.split(&|_, _| true, HELD_BACK)?;

@@ -1,6 +1,7 @@
 //! A policy: what is trained is what is computed elsewhere; training learns, repeats, and goes on where
 //! it was.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn_flex::Flex;
@@ -11,7 +12,7 @@ use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Matcher, Move, all_moves};
 use regraft_train::executor::values;
 use regraft_train::policy::comparison::{Comparison, Totals};
-use regraft_train::policy::corpus::{Corpus, Plan};
+use regraft_train::policy::corpus::{Corpus, Plan, Shard};
 use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::{Learning, quality};
 use regraft_train::policy::network::{Batch, descriptors, tensors};
@@ -27,12 +28,75 @@ fn samples(library: &Library) -> [Vec<Sample>; 2] {
     let mut corpus = Corpus::open(&folder.path().join("samples.sqlite"), Digest::of(library)).unwrap();
     let teacher = Teacher { expansions: 60, steps: 500, ..Teacher::default() };
     let models = ["squeezenet-1.1", "gpt2-block"].map(str::to_string).to_vec();
-    let plan = Plan { models, blocks: 12, detours: 3, seed: 5, threads: 2, teacher, pupil: None };
+    let plan = Plan { models, blocks: 12, detours: 3, seed: 5, shard: Shard::WHOLE, threads: 2, teacher, pupil: None };
     let mut made = 0;
     corpus.fill(&plan, library, &mut |_, _| made += 1, &|| true).unwrap();
     assert_eq!(made, 24);
     corpus.fill(&plan, library, &mut |_, _| panic!("nothing is made twice"), &|| true).unwrap();
     corpus.split(&|_, _| true, 4).unwrap()
+}
+
+/// Model, number, family and size of a block; place and bytes of a sample, if there is one.
+type Sampled = (String, i64, String, Option<i64>, Option<Vec<u8>>);
+
+/// All that a database of samples has, in order.
+fn rows(path: &Path) -> Vec<Sampled> {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mut query = connection
+        .prepare(
+            "SELECT blocks.model, blocks.number, family || samples, place, sample FROM blocks
+             LEFT JOIN samples ON samples.model = blocks.model AND samples.number = blocks.number ORDER BY 1, 2, 4",
+        )
+        .unwrap();
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn shards_together_make_what_one_run_makes() {
+    let library = library();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let open = |name: &str| Corpus::open(&path(name), Digest::of(&library)).unwrap();
+    let plan = |index, count, seed| {
+        let teacher = Teacher { expansions: 40, steps: 300, ..Teacher::default() };
+        let models = ["squeezenet-1.1", "sru"].map(str::to_string).to_vec();
+        Plan { models, blocks: 3, detours: 3, seed, shard: Shard { index, count }, threads: 2, teacher, pupil: None }
+    };
+    let make = |name: &str, plan: Plan| {
+        let (mut corpus, mut made) = (open(name), 0);
+        corpus.fill(&plan, &library, &mut |_, _| made += 1, &|| true).unwrap();
+        corpus.finish().unwrap();
+        made
+    };
+    assert_eq!(make("whole", plan(0, 1, 5)), 6);
+    let parts = ["a", "b", "c", "d"];
+    let made: Vec<usize> = (0..4).map(|at| make(parts[at], plan(at, 4, 5))).collect();
+    assert_eq!(made, [2, 2, 1, 1]);
+    assert!(!path("a-wal").exists() && !path("a-shm").exists(), "a database that is done is one file");
+
+    // In any order, twice the same, and on top of what is there.
+    let files = ["d", "a", "c", "b", "a"].map(path);
+    for name in ["merged", "a"] {
+        let mut corpus = open(name);
+        corpus.merge(&files, &plan(0, 1, 5)).unwrap();
+        corpus.finish().unwrap();
+        assert_eq!(rows(&path("whole")), rows(&path(name)), "{name}");
+    }
+    let ([whole, _], [merged, _]) = (open("whole").split(&|_, _| true, 10).unwrap(), open("merged").split(&|_, _| true, 10).unwrap());
+    let bytes = |samples: &[Sample]| samples.iter().map(Sample::to_bytes).collect::<Vec<_>>();
+    assert!(!whole.is_empty() && bytes(&whole) == bytes(&merged), "what is learned from is in the same order");
+
+    let fails = |name: &str, parts: &[&str], plan: &Plan, says: &str| {
+        let files: Vec<PathBuf> = parts.iter().map(|part| path(part)).collect();
+        let error = format!("{:#}", open(name).merge(&files, plan).unwrap_err());
+        assert!(error.contains(says), "{error}");
+    };
+    fails("short", &["b", "c"], &plan(0, 1, 5), "block 0 of squeezenet-1.1 is in no part");
+    fails("none", &["b", "e"], &plan(0, 1, 5), "e: unable to open");
+    fails("other", &["b"], &plan(0, 1, 6), "b: it was made with seed 5 and up to 3 random moves, not with seed 6");
+    let error = open("whole").fill(&plan(0, 1, 6), &library, &mut |_, _| (), &|| true).unwrap_err().to_string();
+    assert!(error.contains("made with seed 5") && error.contains("name another database"), "{error}");
 }
 
 #[test]
@@ -143,7 +207,7 @@ fn a_round_adds_states_that_the_policy_comes_to_and_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let teacher = Teacher { expansions: 40, steps: 300, ..Teacher::default() };
     let models = ["squeezenet-1.1", "gpt2-block"].map(str::to_string).to_vec();
-    let plan = Plan { models, blocks: 10, detours: 3, seed: 5, threads: 2, teacher, pupil: Some(pupil) };
+    let plan = Plan { models, blocks: 10, detours: 3, seed: 5, shard: Shard::WHOLE, threads: 2, teacher, pupil: Some(pupil) };
     let fill = |name: &str, round: &str, most: usize| {
         let mut corpus = Corpus::open_for(&folder.path().join(name), digest, round).unwrap();
         let made = std::sync::atomic::AtomicUsize::new(0);

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::models::{convolutional, mlp};
-use crate::run::{Bench, Ended, has_runtime};
+use crate::run::{Bench, Ended, has_runtime, trainer};
 use crate::synthesize::SPEC;
 
 /// Two models, one that is none, and the jobs to simplify them.
@@ -188,6 +188,87 @@ fn operators_are_synthesized_in_rounds() {
     bench.fails("farm jobs.toml", &["3 operators in 4 tasks", "equal parts"]);
 }
 
+/// Jobs of samples: eight small blocks in three shards, and a training on them.
+const POLICY: &str = r#"
+[[policy]]
+networks = ["squeezenet-1.1", "sru"]
+blocks = 4
+seed = 3
+shards = 3
+epochs = 2
+options = "--detours=2"
+"#;
+
+#[test]
+fn samples_of_searches_are_planned_by_the_shard() {
+    let bench = Bench::new();
+    bench.write("jobs.toml", POLICY);
+    let plan = bench.ok("farm jobs.toml --plan");
+    let tasks: Vec<serde_json::Value> =
+        plan.lines().map(|file| serde_json::from_slice(&std::fs::read(file).expect("a task")).expect("JSON")).collect();
+    let text = |task: &serde_json::Value| {
+        task["arguments"].as_array().expect("a command").iter().filter_map(|a| a.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let kinds: Vec<&str> = tasks.iter().filter_map(|task| task["kind"].as_str()).collect();
+    assert_eq!(kinds, ["samples", "samples", "samples", "merge", "train"]);
+    let common = "--seed=3 --blocks=4 --models=squeezenet-1.1,sru --detours=2";
+    let first = format!(
+        "policy data --output=jobs/results/{}/samples.sqlite --shard=1/3 --threads=1 {common}",
+        tasks[0]["id"].as_str().expect("a name")
+    );
+    assert_eq!(text(&tasks[0]), first);
+    assert!(
+        text(&tasks[3]).contains(&format!("{common} --merge jobs/results/{}", tasks[0]["id"].as_str().expect("a name"))),
+        "{}",
+        tasks[3]
+    );
+    assert_eq!((tasks[3]["needs"].as_array().map(Vec::len), tasks[4]["needs"].as_array().map(Vec::len)), (Some(3), Some(1)));
+    // Without the program that trains, the tasks say so.
+    let rows = rows(&bench, "farm jobs.toml --json", 1);
+    assert!(rows[0]["cause"].as_str().is_some_and(|cause| cause.contains("regraft-train is not there (hint: build it")), "{}", rows[0]);
+    assert!(rows[3]["state"].is_null(), "{}", rows[3]);
+}
+
+/// A farm that is killed meanwhile makes the samples that one command makes.
+#[test]
+fn samples_of_shards_are_those_of_one_command() {
+    let Some(trainer) = trainer() else { return };
+    let bench = Bench::new();
+    let run = |words: &str| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut command = bench.command(&words);
+        command.env("REGRAFT_TRAINER", &trainer);
+        command
+    };
+    bench.write("jobs.toml", POLICY);
+    let mut child = run("farm jobs.toml --quiet").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command starts");
+    let done = || {
+        let results = std::fs::read_dir(bench.path("jobs/results")).into_iter().flatten().flatten();
+        results.filter(|entry| entry.path().join("outcome.json").exists()).count()
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while done() == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    assert!(done() >= 1, "nothing was done in a minute");
+
+    let ended = Ended::new(run("farm jobs.toml --json").output().expect("the command starts"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let table: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+    let output = |at: usize| table["rows"][at]["output"].as_str().expect("a file was made").to_owned();
+    let whole = "policy train -o prior.bin --models squeezenet-1.1,sru --blocks 4 --detours 2 --seed 3 --epochs 2";
+    let ended = Ended::new(run(whole).output().expect("the command starts"));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(bench.read(&output(4)), bench.read("prior.bin"), "the same samples give the same weights");
+
+    bench.write("jobs.toml", POLICY.replace("sru", "sruu"));
+    let ended = Ended::new(run("farm jobs.toml --json").output().expect("the command starts"));
+    let table: serde_json::Value = serde_json::from_str(&ended.out).expect("JSON");
+    assert!(table["rows"][0]["cause"].as_str().is_some_and(|cause| cause.contains("sruu")), "{table}");
+}
+
 #[test]
 fn mistakes_in_jobs_are_told_before_anything_runs() {
     let bench = Bench::new();
@@ -201,6 +282,11 @@ fn mistakes_in_jobs_are_told_before_anything_runs() {
         ("[[optimize]]\nmodels = \"m.onnx\"\nsizes = [\"1,3\"]", &["sizes = \"1,3\"", "x:1,3,224,224"]),
         ("[[optimize]]\nmodels = \"m.onnx\"\nthreads = [0]", &["zero threads"]),
         ("[[generate]]\nspec = \"taso\"\nshards = 0", &["0 shards"]),
+        ("[[policy]]\nshards = 0", &["0 shards"]),
+        ("[[policy]]\nshards = 2\nepochs = 0", &["[[policy]] has 0 epochs", "leave `epochs` out"]),
+        ("[[policy]]\nshards = 2\nbudget = \"1s\"", &["[[policy]] has no budget"]),
+        ("[[policy]]\nshards = 2\nthreads = [1, 2]", &["several numbers of threads"]),
+        ("[[policy]]\nshards = 2\nblock = 3", &["[[policy]] has no key `block`"]),
         ("[[optimize]]\nmodels = \"m.onnx\"\noptions = \"--untimd\"", &["'--untimd'", "the farm itself gives"]),
         ("[[optimize]]\nmodels = \"m.onnx\"\noptions = \"--help\"", &["help is no work"]),
         ("[[optimize]]\nmodels = \"m.onnx\"\ntargets = [\"nope\"]", &["'nope'", "onnxruntime"]),

@@ -101,6 +101,15 @@ impl Ended {
     }
 }
 
+/// The program that trains, beside this one; `None` if it was not built.
+pub fn trainer() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_BIN_EXE_regraft")).with_file_name(format!("regraft-train{}", std::env::consts::EXE_SUFFIX));
+    if !path.is_file() {
+        println!("skipped: there is no {}", path.display());
+    }
+    Some(path).filter(|path| path.is_file())
+}
+
 /// The library in the checkout's own virtual environment, unless another place is named.
 fn own_library() -> Option<PathBuf> {
     let named = ["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"].iter().any(|v| std::env::var_os(v).is_some());

@@ -1,5 +1,7 @@
 //! `Jobs`: a file that says what to do, and the tasks that it makes.
 
+mod policy;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +17,7 @@ use crate::task::{Input, Kind, Labels, Task};
 
 /// Options that keep a command from timing anything.
 const UNTIMED: [&str; 2] = ["--untimed", "--frozen"];
-/// Most shards of an enumeration.
+/// Most shards of one table.
 const MOST_SHARDS: u32 = 1 << 16;
 
 /// A file of jobs, as TOML.
@@ -32,6 +34,8 @@ pub struct Jobs {
     generate: Vec<Generate>,
     #[serde(default)]
     synthesize: Vec<Synthesize>,
+    #[serde(default)]
+    policy: Vec<policy::Policy>,
 }
 
 /// One text or several.
@@ -204,10 +208,10 @@ impl Jobs {
         self.bench.iter().try_for_each(|job| plan.bench(job))?;
         self.generate.iter().try_for_each(|job| plan.generate(job))?;
         self.synthesize.iter().try_for_each(|job| plan.synthesize(job))?;
+        self.policy.iter().try_for_each(|job| plan.policy(job))?;
         if plan.tasks.is_empty() {
-            return Err(
-                Failure::new("the file of jobs has none").hint("add a table [[optimize]], [[bench]], [[generate]] or [[synthesize]]")
-            );
+            return Err(Failure::new("the file of jobs has none")
+                .hint("add a table [[optimize]], [[bench]], [[generate]], [[synthesize]] or [[policy]]"));
         }
         let mut seen = std::collections::BTreeSet::new();
         plan.tasks.retain(|task| seen.insert(task.id.clone()));
@@ -222,10 +226,12 @@ impl Jobs {
         let bench = self.bench.iter().map(|job| ("bench", &job.common));
         let generate = self.generate.iter().map(|job| ("generate", &job.common));
         let synthesize = self.synthesize.iter().map(|job| ("synthesize", &job.common));
+        let policy = self.policy.iter().map(|job| ("policy", &job.common));
         let unknown = optimize
             .chain(bench)
             .chain(generate)
             .chain(synthesize)
+            .chain(policy)
             .find_map(|(table, common)| Some((table, common.unknown.keys().next()?)));
         unknown.map_or(Ok(()), |(table, key)| {
             Err(Failure::new(format!("[[{table}]] has no key `{key}`")).hint("`regraft farm --help` shows what a file of jobs may say"))
@@ -404,6 +410,7 @@ impl Plan<'_> {
                     arguments.extend(options.iter().cloned());
                     arguments
                 }));
+                self.keeps("runs.db");
                 self.needs(vec![draw.clone()]);
             }
             let mut joined: Vec<String> = parts.iter().map(|id| made(id, "part.json", self.farm)).collect();
@@ -429,6 +436,14 @@ impl Plan<'_> {
         }
     }
 
+    /// Says that a file of the task that was added last is a database, with which its command goes on
+    /// where it was.
+    fn keeps(&mut self, file: &str) {
+        if let Some(task) = self.tasks.last_mut() {
+            task.keeps.push(file.to_owned());
+        }
+    }
+
     fn add(
         &mut self,
         kind: Kind,
@@ -442,7 +457,18 @@ impl Plan<'_> {
         let threads = labels.threads.map(usize::from);
         let cores = Need { cores: common.cores.or(if is_timed { threads } else { Some(threads.unwrap_or(1)) }), whole: is_timed };
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let task = Task { id: String::new(), kind, labels, arguments: Vec::new(), inputs, needs: Vec::new(), output, cores, version };
+        let task = Task {
+            id: String::new(),
+            kind,
+            labels,
+            arguments: Vec::new(),
+            inputs,
+            needs: Vec::new(),
+            output,
+            keeps: Vec::new(),
+            cores,
+            version,
+        };
         let task = task.named(&self.farm.results(), arguments);
         let id = task.id.clone();
         self.tasks.push(task);

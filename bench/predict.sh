@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# How well prices of some networks predict those of another: measures networks of the zoo, each into a store of its own, and
+# leaves out one after the other.
+#
+#   usage: scripts/with-runtime.sh bench/predict.sh FOLDER [NETWORK...]      environment: BUDGET, of each network
+#
+# FOLDER gets the stores; those that are there are not made again. Prints two tables, of all operators and of those that rewrites made,
+# and writes them to bench/results/predict.json.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+regraft=$root/target/release/regraft
+
+folder=${1:?usage: predict.sh FOLDER [NETWORK...]}
+shift
+if (($# == 0)); then
+  set -- squeezenet-1.1 resnet-18 resnext-50 inception-v3 mobilenet-v2 mobilenet-v3-large vdcnn-29 nasrnn sru bert-base vit-base gpt2-block
+fi
+mkdir -p "$folder"
+for network in "$@"; do
+  store=$folder/$network.sqlite
+  [[ -f $store ]] || "$regraft" cost calibrate "$network" --report --budget "${BUDGET:-20s}" --threads 1 --cost-store "$store" --quiet
+done
+stores=("${@/#/$folder/}")
+tell() { # OUTPUT [OPTION...]
+  "$regraft" cost predict "${stores[@]/%/.sqlite}" --threads 1 --json "$@"
+}
+tell "$folder/whole.json"
+tell "$folder/rewritten.json" --rewritten
+{
+  printf '{"all operators of a model, none of which is known": '
+  cat "$folder/whole.json"
+  printf ', "what rewrites made, the operators of the model being known": '
+  cat "$folder/rewritten.json"
+  printf '}'
+} | "$root/.venv/bin/python" -m json.tool --indent 2 >"$root/bench/results/predict.json"
