@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy
@@ -57,7 +57,7 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         Failed: The model or the prices cannot be read.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"]}
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,
@@ -98,15 +98,15 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         self._state: _State | None = None
         types = self._native.types
         self.action_space = gymnasium.spaces.Discrete(slots)
-        unbounded = {"low": -numpy.inf, "high": numpy.inf, "dtype": numpy.float32}
-        self.observation_space = gymnasium.spaces.Dict(
+        spaces: Any = gymnasium.spaces.Dict(
             {
-                "nodes": gymnasium.spaces.Box(shape=(types,), **unbounded),
-                "differences": gymnasium.spaces.Box(shape=(slots, types), **unbounded),
-                "savings": gymnasium.spaces.Box(shape=(slots,), **unbounded),
+                "nodes": _numbers(types),
+                "differences": _numbers(slots, types),
+                "savings": _numbers(slots),
                 "mask": gymnasium.spaces.MultiBinary(slots),
             }
         )
+        self.observation_space = spaces
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
         """Begins an episode, always with the model as it is."""
@@ -139,7 +139,7 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         self._known()
         return [
             (
-                numpy.array(types, dtype=numpy.uint8),
+                numpy.frombuffer(types, dtype=numpy.uint8),
                 numpy.array(edges, dtype=numpy.uint32).reshape(-1, 2),
                 numpy.array(shapes, dtype=numpy.float32).reshape(-1, 4),
             )
@@ -161,7 +161,7 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
             cause, hint = (*error.args, None)[:2]
             raise Failed(cause, place=os.fspath(path), hint=hint) from None
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """One line about the state, where the mode of rendering is "ansi"."""
         if self.render_mode != "ansi":
             return None
@@ -194,6 +194,10 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         state = self._known()
         first, now = state.costs
         return {"cost": now, "speedup": first / max(now, 1), "rules": list(state.rules), "left_out": state.left_out}
+
+
+def _numbers(*shape: int) -> gymnasium.spaces.Box[Any]:
+    return gymnasium.spaces.Box(-numpy.inf, numpy.inf, shape, numpy.float32)
 
 
 gymnasium.register(id="regraft/Rewriting-v0", entry_point="regraft.gym:Rewriting")

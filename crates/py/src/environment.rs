@@ -36,7 +36,7 @@ type Graph = (Vec<u8>, Vec<(u32, u32)>, Vec<[f32; 4]>);
 /// A state: what followed from the action, costs, and a summary of each graph.
 #[pyclass(frozen, get_all)]
 #[derive(Clone, Debug, Default)]
-struct State {
+pub struct State {
     reward: f32,
     terminated: bool,
     truncated: bool,

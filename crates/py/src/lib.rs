@@ -60,6 +60,7 @@ fn command(arguments: Vec<OsString>, interpreter: Vec<OsString>) -> Call {
 fn _regraft(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<environment::Environment>()?;
+    module.add_class::<environment::State>()?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(run, module)?)
 }

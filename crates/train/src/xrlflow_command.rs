@@ -7,7 +7,6 @@ use anyhow::{Result, ensure};
 use regraft::priced::{Priced, Wanted};
 use regraft::stopwatch::Stopwatch;
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape};
-use regraft_ir::Steps;
 use regraft_search::{Engine, Matcher, Strategy};
 use regraft_train::xrlflow::training::{Round, Training, curves};
 use regraft_xrlflow::{Defects, Environment, Settings, Shaping, XRLflow};
@@ -98,8 +97,8 @@ enum Defect {
     LinearSizes,
 }
 
-/// Rewrites without end: rollouts have a horizon.
-const ANY: u64 = u64::MAX;
+/// Time for rollouts of the trained agent.
+const ROLLOUTS: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 struct Figures<'f> {
@@ -164,7 +163,8 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
         (cost as f64 / best.script.cost.max(1) as f64, best.script.moves.len())
     };
     ensure!(go_on(), "interrupted: the same command goes on after the last update");
-    let found = XRLflow::new(training.weights()).search(&mut engine, &mut matcher, &mut Steps(ANY));
+    let end = Instant::now() + ROLLOUTS;
+    let found = XRLflow::new(training.weights()).search(&mut engine, &mut matcher, &mut || !go_on() || Instant::now() >= end);
     let rollouts = cost as f64 / found.scripts[0].cost.max(1) as f64;
     crate::policy_command::write(&args.output, &training.weights().to_bytes())?;
     if let Some(path) = &args.json {

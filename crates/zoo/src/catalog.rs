@@ -512,7 +512,7 @@ const ENTRIES: &[Entry] = &[
         summary: "Eight layers of DALL-E mini's text encoder, without softmax, scale, norms, biases or mask; gated perceptrons.",
         source: XRLFLOW,
         inputs: &[floats("x", &[16, 768])],
-        dynamic: false,
+        dynamic: true,
         convolutional: false,
         outlined: false,
         network: paper::attention::dall_e,
