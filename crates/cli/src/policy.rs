@@ -13,15 +13,16 @@ use crate::exit::Exit;
 use crate::host::Host;
 use crate::trainer;
 
-/// Learn which rewrite to try next, from searches on blocks of networks
+/// Learn which rewrite to try next, from searches on blocks of networks or by trial on one model
 ///
 /// `regraft policy data` makes samples, `train` trains a policy on them, and `eval` compares searches
-/// that it guides with those by price alone; each explains itself with --help. The work is done by
-/// regraft-train, a program of its own, which is looked for beside this one.
+/// that it guides with those by price alone; `xrlflow` trains an agent of X-RLflow on one model. Each
+/// explains itself with --help. The work is done by regraft-train, a program of its own, which is
+/// looked for beside this one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// data, train or eval, with their options
+    /// data, train, eval or xrlflow, with their options
     #[arg(value_name = "ARGUMENT", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -32,6 +33,7 @@ Examples:
   regraft policy train -o half.bin --without attention
   regraft policy train -o on.bin --rounds 1    goes on with the states that the policy comes to
   regraft policy eval prior.bin                what they are worth on blocks that they never saw
+  regraft policy xrlflow model.onnx -o agent.bin --budget 10m
   regraft policy data -o 1.sqlite --shard 1/2  and 2/2 on another machine, then:
   regraft policy data -o all.sqlite --merge 1.sqlite 2.sqlite";
 
