@@ -67,11 +67,11 @@ def compared(model, words, options):
 
 def trained(model, seed, words, options, agent=None):
     """An agent trained from nothing within the budget: the best state that it saw, and what it finds then."""
+    words = [*words, "--budget", options.budget]
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         agent = agent or Path(folder) / "agent.bin"
-        limits = ["--budget", options.budget, "--prices", options.plain, "--json", figures]
-        told("policy", "xrlflow", model, "-o", agent, "--seed", seed, *limits, *words)
+        told("policy", "xrlflow", model, "-o", agent, "--seed", seed, "--json", figures, *words)
         found = json.loads(figures.read_text())
     last = found["rounds"][-1] if found["rounds"] else {"episodes": 0, "states": 0, "seconds": 0.0, "last": 1.0}
     return {key: found[key] for key in ("best", "rollouts", "rewrites")} | {key: last[key] for key in ("episodes", "states", "last")}
@@ -80,6 +80,7 @@ def trained(model, seed, words, options, agent=None):
 def searched(network, options):
     row = {"searches": compared(network, [], options)}
     for way, words in WAYS.items():
+        words = [*words, "--prices", options.plain]
         row[way] = [trained(network, seed, words, options) for seed in range(options.seeds if way == "mended" else min(FEW, options.seeds))]
     print(network, *(f"{name} {one['speedup']:.3f}" for name, one in row["searches"].items()), end="", flush=True)
     print("", *(f"{way} {statistics.fmean(one['best'] for one in row[way]):.3f}" for way in WAYS), flush=True)
@@ -87,15 +88,15 @@ def searched(network, options):
 
 
 def shaped(network, options):
-    """An agent at other sizes than those that it was trained at."""
+    """An agent at other sizes than those that it was trained at, under the roofline: a price list knows few sizes."""
     plan, folder = SHAPES[network], Path(options.folder)
     model, agent = folder / f"{network}.onnx", folder / f"{network}.bin"
     told("zoo", "emit", network, "-o", model, *plan["emit"])
     bound = lambda sizes: [word for size in sizes for word in ("--bind", size)]
-    row = {"trained": trained(model, 0, bound(plan["train"]), options, agent), "sizes": {}}
+    row = {"budget": options.budget, "trained": trained(model, 0, bound(plan["train"]), options, agent), "sizes": {}}
     for sizes in [plan["train"], *plan["others"]]:
         words = ["--search", "xrlflow,backtrack,exact", "--agent", agent, *bound(sizes), "--budget", options.budget]
-        found = told("compare", model, "--prices", options.plain, "--json", *words)
+        found = told("compare", model, "--json", *words)
         row["sizes"][" ".join(sizes)] = {one["search"]: one["speedup"] for one in found["searches"]}
         print(network, sizes, row["sizes"][" ".join(sizes)], flush=True)
     return row
@@ -125,6 +126,8 @@ def alone(found, networks):
         if row := found.get(network):
             for way in WAYS:
                 cells = [spread([one[key] for one in row[way]]) for key in ("best", "last", "rollouts")]
+                if not any(one["episodes"] for one in row[way]):
+                    cells[1] = "–"
                 yield f"| `{network}`, {way} | " + " | ".join(cells) + " |"
 
 
@@ -149,16 +152,21 @@ def document(found):
         [xrlflow.md](guide/xrlflow.md)."""), ""]
     text += ["## The seven graphs of the paper", "", *table(searches, PAPER), ""]
     text += ["## Real networks like them", "", *table(searches, REAL), ""]
+    if missing := [f"`{name}`" for name in [*PAPER, *REAL] if name not in searches]:
+        text += [fill(f"Not measured yet: {', '.join(missing)}."), ""]
     if None not in vit:
         text += [fill(f"""The gain on the vision transformer, over 40 % in the paper, is one of folding. The published graph has nothing between its
             products, and two products with weights become one with a product of weights: `greedy`, which learns nothing, finds {vit[0]:.2f}x there.
             The real network has a softmax, norms and a GELU between them, and gains {vit[1]:.2f}x."""), ""]
     text += ["## What an agent learns", "", fill("""The best state is one that some episode came by. The last states of the last ten episodes, and
-        rollouts after training, tell what was learned: an episode of random rewrites makes a graph slower."""), ""]
+        rollouts after training, tell what was learned: an episode of random rewrites makes a graph slower. A dash stands where there was no time
+        for ten episodes, after which an agent learns for the first time: what walks then is as it began."""), ""]
     text += [*alone(searches, [*PAPER, *REAL]), ""]
     if found["shapes"]:
+        times = [f"{row['budget']} (`{network}`, {row['trained']['episodes']} episodes)" for network, row in found["shapes"].items()]
         text += ["## Other sizes", "", fill("""An agent trained at one size walks at others, without further training, for the graph is the same (X-RLflow,
-            section 4.5). The other searches begin anew at each size."""), "", *shape_table(found["shapes"]), ""]
+            section 4.5). The other searches begin anew at each size. Costs are those of the roofline; searches and training had
+            """ + ", ".join(times) + "."), "", *shape_table(found["shapes"]), ""]
     return "\n".join(text)
 
 
@@ -181,6 +189,8 @@ def main():
     options = parser.parse_args()
     before = json.loads(options.json.read_text()) if options.json.exists() else {}
     found = {"revision": run.revision(), "date": time.strftime("%Y-%m-%d"), "prices": options.prices.name, "budget": options.budget}
+    if "searches" not in (options.part or PARTS):
+        found["budget"] = before.get("budget", options.budget)
     found |= {"processor": processor(), "seeds": options.seeds} | {part: before.get(part, {}) for part in PARTS}
     make = {"searches": (searched, [*PAPER, *REAL]), "shapes": (shaped, list(SHAPES))}
     with tempfile.TemporaryDirectory() as folder:

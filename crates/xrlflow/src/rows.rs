@@ -72,11 +72,6 @@ impl Rows {
         row
     }
 
-    /// How many there are, before the first round and after each.
-    pub fn counts(&self) -> [usize; ROUNDS + 1] {
-        std::array::from_fn(|round| if round == 0 { self.first.len() } else { self.rounds[round - 1].len() })
-    }
-
     /// What has to be computed for some graphs, and nothing else.
     pub fn union<'p>(&self, graphs: impl IntoIterator<Item = &'p [(u32, i32)]>) -> Union {
         let mut wanted = Wanted::default();

@@ -88,12 +88,6 @@ impl Part {
         }
     }
 
-    /// The part of it that can matter where no more slots than these are in use: the first so many
-    /// inputs and outputs.
-    pub fn used(self, used: usize) -> [usize; 2] {
-        self.shape(used)
-    }
-
     fn begins(self) -> Beginning {
         match self {
             Part::Node | Part::Round(_) | Part::Sender(_) | Part::Receiver(_) | Part::Pooled => Beginning::Normal,
