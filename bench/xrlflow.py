@@ -152,6 +152,8 @@ def document(found):
         [xrlflow.md](guide/xrlflow.md)."""), ""]
     text += ["## The seven graphs of the paper", "", *table(searches, PAPER), ""]
     text += ["## Real networks like them", "", *table(searches, REAL), ""]
+    if fewer := [f"`{name}` {len(row['mended'])}" for name, row in searches.items() if len(row["mended"]) < found["seeds"]]:
+        text += [fill(f"With fewer seeds: {', '.join(fewer)}."), ""]
     if missing := [f"`{name}`" for name in [*PAPER, *REAL] if name not in searches]:
         text += [fill(f"Not measured yet: {', '.join(missing)}."), ""]
     if None not in vit:
