@@ -105,7 +105,8 @@ fn what_a_candidate_is_follows_from_what_is_near_its_move() {
     let mut random = SplitMix64(7);
     for _ in 0..6 {
         let action = random.below(environment.candidates().len());
-        let near = spelled(environment.rows(), &environment.candidates()[action].pool);
+        let pools = environment.pools();
+        let near = spelled(environment.rows(), &pools[action]);
         environment.step(action);
         let pools = environment.pools();
         assert_eq!(near, spelled(environment.rows(), &pools[pools.len() - 1]));

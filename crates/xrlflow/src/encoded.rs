@@ -84,7 +84,7 @@ pub struct Encoded {
 
 impl Encoded {
     /// Of a graph at these values of symbols.
-    pub fn of(graph: &Graph, bindings: &Bindings, sizes: Sizes) -> Encoded {
+    pub fn of(graph: &Graph, bindings: Option<&Bindings>, sizes: Sizes) -> Encoded {
         let mut encoded = Encoded::default();
         let mut places: FxHashMap<NodeId, u32> = FxHashMap::default();
         for id in graph.ids() {
@@ -105,9 +105,11 @@ pub(crate) fn type_of(kind: OpKind) -> u8 {
     TOLD_APART.iter().position(|known| *known == kind).unwrap_or(TYPES - 1) as u8
 }
 
-pub(crate) fn shape(graph: &Graph, value: ValueId, bindings: &Bindings, sizes: Sizes) -> [f32; EDGE] {
+pub(crate) fn shape(graph: &Graph, value: ValueId, bindings: Option<&Bindings>, sizes: Sizes) -> [f32; EDGE] {
     let mut numbers = [0.0; EDGE];
     let Some(ty) = graph.ty(value) else { return numbers };
+    let none = Bindings::default();
+    let bindings = bindings.unwrap_or(&none);
     for (number, size) in numbers.iter_mut().rev().zip(ty.shape.iter().rev()) {
         let size = size.eval(bindings).map_or(0.0, |size| size as f32);
         *number = match sizes {

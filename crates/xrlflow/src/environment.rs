@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use regraft_cost::Ns;
-use regraft_ir::{Bindings, Graph};
+use regraft_ir::Bindings;
 use regraft_search::{Engine, Matcher, Move, Moves, Script, all_moves, next_moves};
 use rustc_hash::FxHashSet;
 
@@ -28,8 +28,6 @@ pub struct Environment<'s, 'e, 'm> {
     moves: Vec<Moves>,
     taken: Vec<Arc<Move>>,
     candidates: Vec<Candidate>,
-    /// The current graph, as rows.
-    current: Pool,
     rows: Rows,
     left_out: usize,
     /// What the first state costs.
@@ -62,8 +60,6 @@ pub struct Candidate {
     pub step: Arc<Move>,
     /// What it costs then, by the price list.
     pub cost: Ns,
-    /// The graph, as rows.
-    pub pool: Pool,
 }
 
 /// What followed from an action.
@@ -92,7 +88,6 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
             taken: Vec::new(),
             actions: Vec::new(),
             candidates: Vec::new(),
-            current: Pool::default(),
             rows: Rows::default(),
             left_out: 0,
             first: best.script.cost,
@@ -145,11 +140,20 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
     }
 
     /// The candidates and the current graph, which stands for stopping, as rows.
-    pub fn pools(&self) -> Vec<Pool> {
-        self.candidates.iter().map(|candidate| candidate.pool.clone()).chain([self.current.clone()]).collect()
+    pub fn pools(&mut self) -> Vec<Pool> {
+        let view = View::of(self.engine.graph(), self.bindings(), self.sizes(), &mut self.rows);
+        let current = view.pool();
+        let mut pools = Vec::with_capacity(self.candidates.len() + 1);
+        for candidate in &self.candidates {
+            self.engine.apply(&candidate.step);
+            pools.push(view.after(self.engine, &mut self.rows));
+            self.engine.undo();
+        }
+        pools.push(current);
+        pools
     }
 
-    /// The rows of all states so far.
+    /// The rows of all states that were asked for so far.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -162,42 +166,29 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
 
     /// All candidates and, last, the current graph, whole.
     pub fn graphs(&mut self) -> Vec<Encoded> {
-        let steps: Vec<Arc<Move>> = self.candidates.iter().map(|candidate| candidate.step.clone()).collect();
-        let each = steps.iter().map(|step| {
-            self.engine.apply(step);
-            let encoded = self.encoded();
+        let (bindings, sizes) = (self.bindings(), self.sizes());
+        let mut graphs = Vec::with_capacity(self.candidates.len() + 1);
+        for candidate in &self.candidates {
+            self.engine.apply(&candidate.step);
+            graphs.push(Encoded::of(self.engine.graph(), bindings, sizes));
             self.engine.undo();
-            encoded
-        });
-        let mut graphs: Vec<Encoded> = each.collect();
-        graphs.push(self.encoded());
+        }
+        graphs.push(Encoded::of(self.engine.graph(), bindings, sizes));
         graphs
+    }
+
+    /// The sizes that the price list prices at.
+    fn bindings(&self) -> Option<&'e Bindings> {
+        self.engine.prices().bindings()
     }
 
     fn sizes(&self) -> Sizes {
         if self.settings.defects.linear_sizes { Sizes::Linear } else { Sizes::Logarithmic }
     }
 
-    /// The current graph, whole.
-    pub fn encoded(&self) -> Encoded {
-        let sizes = self.sizes();
-        let none = Bindings::default();
-        Encoded::of(self.engine.graph(), self.engine.prices().bindings().unwrap_or(&none), sizes)
-    }
-
-    /// The current graph.
-    pub fn graph(&self) -> &Graph {
-        self.engine.graph()
-    }
-
     /// What the first graph costs, and the current one, by the price list.
     pub fn costs(&self) -> [Ns; 2] {
         [self.first, self.engine.cost()]
-    }
-
-    /// Rewrites of this episode.
-    pub fn steps(&self) -> usize {
-        self.taken.len()
     }
 
     /// What led to the current graph.
@@ -226,11 +217,6 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
     /// States seen.
     pub fn states(&self) -> u64 {
         self.states
-    }
-
-    /// The settings.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// Takes the candidate of this number; stops, where there is none.
@@ -274,10 +260,6 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
         let moves = self.moves[self.moves.len() - 1].clone();
         let operators = self.engine.graph().len() as f64;
         let mut seen = FxHashSet::from_iter([self.engine.key()]);
-        let none = Bindings::default();
-        let bindings = self.engine.prices().bindings().unwrap_or(&none);
-        let view = View::of(self.engine.graph(), bindings, self.sizes(), &mut self.rows);
-        self.current = view.pool();
         let mut order: Vec<&Arc<Move>> = moves.iter().collect();
         order.sort_by_key(|step| step.rule);
         self.candidates.clear();
@@ -294,8 +276,7 @@ impl<'s, 'e, 'm> Environment<'s, 'e, 'm> {
                         self.best.script = Script { moves, cost, key: self.engine.key() };
                         self.best.actions = self.actions.iter().copied().chain([self.candidates.len()]).collect();
                     }
-                    let pool = view.after(self.engine, &mut self.rows);
-                    self.candidates.push(Candidate { step: step.clone(), cost, pool });
+                    self.candidates.push(Candidate { step: step.clone(), cost });
                 } else {
                     self.left_out += 1;
                 }

@@ -93,7 +93,7 @@ impl Strategy for Random {
         let mut environment = Environment::new(engine, matcher, Settings { slots: usize::MAX, ..Settings::default() });
         let mut complete = true;
         for _ in 0..self.episodes {
-            environment.forget();
+            environment.reset();
             loop {
                 complete &= !budget.exhausted();
                 let count = environment.candidates().len();

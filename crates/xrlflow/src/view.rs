@@ -11,18 +11,18 @@ use crate::rows::{First, Pool, ROUNDS, Rows, senders};
 type OfNode = [u32; ROUNDS + 1];
 
 /// The rows of each node of a graph.
-#[derive(Debug, Default)]
-pub struct View {
+#[derive(Debug)]
+pub struct View<'b> {
     /// By the number of the node.
     nodes: Vec<Option<OfNode>>,
-    sizes: Option<Sizes>,
-    bindings: Bindings,
+    bindings: Option<&'b Bindings>,
+    sizes: Sizes,
 }
 
-impl View {
+impl<'b> View<'b> {
     /// Of a graph at these values of symbols.
-    pub fn of(graph: &Graph, bindings: &Bindings, sizes: Sizes, rows: &mut Rows) -> View {
-        let mut view = View { nodes: vec![None; graph.capacity()], sizes: Some(sizes), bindings: bindings.clone() };
+    pub fn of(graph: &Graph, bindings: Option<&'b Bindings>, sizes: Sizes, rows: &mut Rows) -> View<'b> {
+        let mut view = View { nodes: vec![None; graph.capacity()], bindings, sizes };
         for id in graph.ids() {
             let mut own = [0; ROUNDS + 1];
             own[0] = rows.first(view.first(graph, id));
@@ -40,16 +40,15 @@ impl View {
     }
 
     fn first(&self, graph: &Graph, id: NodeId) -> First {
-        let sizes = self.sizes.unwrap_or(Sizes::Logarithmic);
         let node = graph.node(id);
         // Sums in double precision are the same in any order, once they are rounded.
         let (mut out, mut into) = ([0.0f64; EDGE], [0.0f64; EDGE]);
         let add = |sum: &mut [f64; EDGE], numbers: [f32; EDGE]| sum.iter_mut().zip(numbers).for_each(|(sum, n)| *sum += f64::from(n));
         for value in &node.inputs {
-            add(&mut into, shape(graph, *value, &self.bindings, sizes));
+            add(&mut into, shape(graph, *value, self.bindings, self.sizes));
         }
         for (reader, place) in &node.users {
-            add(&mut out, shape(graph, graph.node(*reader).inputs[*place as usize], &self.bindings, sizes));
+            add(&mut out, shape(graph, graph.node(*reader).inputs[*place as usize], self.bindings, self.sizes));
         }
         let bits = |sum: [f64; EDGE]| sum.map(|sum| (sum as f32).to_bits());
         First { kind: type_of(node.op.kind()), out: bits(out), into: bits(into) }
