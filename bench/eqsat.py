@@ -16,8 +16,6 @@ import argparse
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import textwrap
 import time
@@ -26,6 +24,7 @@ from pathlib import Path
 import egraphs
 import models
 import run
+from models import told
 
 PRICES = models.ROOT / "bench" / "ocggs" / "prices.jsonl.gz"
 RESULTS = models.ROOT / "bench" / "results" / "eqsat.json"
@@ -43,15 +42,6 @@ NODES = 2000
 SEARCHES = ["greedy", "exact", "saturate", "mcts"]
 PARTS = ["extraction", "pairs", "traces", "searches"]
 WIDTH = 100
-
-
-def told(*words):
-    """What the program says, as JSON."""
-    command = [str(models.program()), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"eqsat: {' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout) if done.stdout.startswith("{") else {"said": done.stdout}
 
 
 def extracted(network, options):

@@ -73,6 +73,15 @@ def program():
     return Path(metadata["target_directory"]) / "release" / ("regraft.exe" if os.name == "nt" else "regraft")
 
 
+def told(*words):
+    """What the program says, as JSON where it is that."""
+    command = [str(program()), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return json.loads(done.stdout) if done.stdout.startswith("{") else {"said": done.stdout}
+
+
 def unpacked(prices, folder):
     """A price list that is not compressed; made in the folder, if need be."""
     if prices.suffix != ".gz":

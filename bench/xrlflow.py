@@ -14,8 +14,6 @@ Writes bench/results/xrlflow.json and docs/xrlflow.md.
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import textwrap
 import time
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import models
 import run
+from models import told
 
 PRICES = models.ROOT / "bench" / "ocggs" / "prices.jsonl.gz"
 RESULTS = models.ROOT / "bench" / "results" / "xrlflow.json"
@@ -47,15 +46,6 @@ SHAPES = {
 """Sizes that an agent is trained at, and others (X-RLflow, section 4.5)."""
 PARTS = ["searches", "shapes"]
 WIDTH = 100
-
-
-def told(*words):
-    """What the program says, as JSON."""
-    command = [str(models.program()), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"xrlflow: {' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout) if done.stdout.startswith("{") else {}
 
 
 def compared(model, words, options):
@@ -172,13 +162,6 @@ def document(found):
     return "\n".join(text)
 
 
-def processor():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "an unknown processor"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=PARTS, help="all of them if not given")
@@ -193,7 +176,7 @@ def main():
     found = {"revision": run.revision(), "date": time.strftime("%Y-%m-%d"), "prices": options.prices.name, "budget": options.budget}
     if "searches" not in (options.part or PARTS):
         found["budget"] = before.get("budget", options.budget)
-    found |= {"processor": processor(), "seeds": options.seeds} | {part: before.get(part, {}) for part in PARTS}
+    found |= {"processor": run.processor(), "seeds": options.seeds} | {part: before.get(part, {}) for part in PARTS}
     make = {"searches": (searched, [*PAPER, *REAL]), "shapes": (shaped, list(SHAPES))}
     with tempfile.TemporaryDirectory() as folder:
         options.folder, options.plain = folder, models.unpacked(options.prices, folder)

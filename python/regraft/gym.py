@@ -89,8 +89,7 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
                 linear_sizes,
             )
         except ValueError as error:
-            cause, hint = (*error.args, None)[:2]
-            raise Failed(cause, place=os.fspath(model), hint=hint) from None
+            raise _failed(error, model) from None
         self.render_mode = render_mode
         self.horizon = horizon
         self.stop = slots - 1
@@ -158,8 +157,7 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         try:
             self._native.write(os.fspath(path))
         except ValueError as error:
-            cause, hint = (*error.args, None)[:2]
-            raise Failed(cause, place=os.fspath(path), hint=hint) from None
+            raise _failed(error, path) from None
 
     def render(self) -> str | None:
         """One line about the state, where the mode of rendering is "ansi"."""
@@ -194,6 +192,11 @@ class Rewriting(gymnasium.Env[Observation, numpy.int64]):
         state = self._known()
         first, now = state.costs
         return {"cost": now, "speedup": first / max(now, 1), "rules": list(state.rules), "left_out": state.left_out}
+
+
+def _failed(error: ValueError, place: str | os.PathLike[str]) -> Failed:
+    cause, hint = (*error.args, None)[:2]
+    return Failed(cause, place=os.fspath(place), hint=hint)
 
 
 def _numbers(*shape: int) -> gymnasium.spaces.Box[Any]:

@@ -1,12 +1,16 @@
 //! Decisions by simulations: they repeat, are never worse than nothing, find what pays only after a rise,
 //! and keep their books.
 
+mod networks;
+
 use regraft_cost::{CostModel, Ns, Roofline};
-use regraft_ir::{Bindings, Graph, NodeId, OpKind, SplitMix64, Steps, normal, text};
+use regraft_ir::{Bindings, Graph, NodeId, OpKind, SplitMix64, Steps, text};
 use regraft_policy::gumbel::Course;
 use regraft_policy::{Digest, Guide, Gumbel, Learned, Method, Weights, block};
 use regraft_rules::{Anything, Library, parse};
 use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy, Table};
+
+use networks::{network, shipped};
 
 /// A price for each kind of operator, 10 unless listed.
 struct Prices(&'static [(OpKind, Ns)]);
@@ -19,19 +23,6 @@ impl CostModel for Prices {
         }
         self.0.iter().find(|(kind, _)| *kind == node.op.kind()).map_or(10, |(_, price)| *price)
     }
-}
-
-fn network(name: &str) -> Graph {
-    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
-    let proto = regraft_zoo::build(name, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let mut graph = regraft_onnx::Model::from_proto(proto).unwrap_or_else(|e| panic!("{name}: {e}")).graph().clone();
-    normal::dce(&mut graph);
-    normal::cse(&mut graph);
-    graph
-}
-
-fn shipped() -> Library {
-    Library::shipped().unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn library(rules: &str) -> Library {

@@ -1,26 +1,17 @@
 //! The network: the same numbers whatever the order of nodes and moves, and whether it was computed anew
 //! or followed an engine there and back.
 
+mod networks;
+
 use std::sync::Arc;
 
 use regraft_cost::Roofline;
-use regraft_ir::{Bindings, Graph, NodeId, Op, SplitMix64, Steps, ValueId, normal};
+use regraft_ir::{Bindings, Graph, NodeId, Op, SplitMix64, Steps, ValueId};
 use regraft_policy::{Digest, Embedding, Guide, Policy, Prior, Weights, WeightsError, block, features::Known};
-use regraft_rules::{Anything, Library};
+use regraft_rules::Anything;
 use regraft_search::{Engine, Greedy, Matcher, Move, Moves, Strategy, all_moves, next_moves};
 
-fn network(name: &str) -> Graph {
-    let options = regraft_zoo::Options { weights: regraft_zoo::Weights::Zeros, ..Default::default() };
-    let proto = regraft_zoo::build(name, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let mut graph = regraft_onnx::Model::from_proto(proto).unwrap_or_else(|e| panic!("{name}: {e}")).graph().clone();
-    normal::dce(&mut graph);
-    normal::cse(&mut graph);
-    graph
-}
-
-fn shipped() -> Library {
-    Library::shipped().unwrap_or_else(|e| panic!("{e}"))
-}
+use networks::{network, shipped};
 
 /// As a move is scored: by its place, so that other graphs can be asked for the same.
 fn scores(policy: &Policy<'_>, engine: &Engine<'_>, nodes: &Embedding<'_>, moves: &Moves) -> Vec<f32> {
