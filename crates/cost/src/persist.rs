@@ -13,7 +13,7 @@ const MODEL: &str = "model:";
 const OVERHEAD: &str = "overhead:";
 /// Key prefix for the best speeds seen.
 const SPEED: &str = "speed:";
-/// Speeds are stored as operations (bytes, launches) in this many ns.
+/// Speeds are stored as operations (bytes) in this many ns.
 const SPEED_UNIT: f64 = 1e6;
 
 /// What measurements are valid for: a machine, a runtime, a number of threads.

@@ -284,7 +284,7 @@ fn the_store_gives_back_what_was_learned() {
     assert_eq!((loaded.known(&g), loaded.overhead()), (measured.known(&g), measured.overhead()));
     assert!(loaded.overhead() > 0);
     let (new, old) = (loaded.machine(), measured.machine());
-    assert!((new.dense / old.dense - 1.0).abs() < 1e-3 && (new.launch / old.launch - 1.0).abs() < 1e-3, "{new:?} {old:?}");
+    assert!((new.dense / old.dense - 1.0).abs() < 1e-3, "{new:?} {old:?}");
     // Another target knows nothing.
     let elsewhere = Measured::load(at(8), &store, &Target { threads: 2, ..target() }).unwrap();
     assert_eq!((elsewhere.known(&g).known, elsewhere.run_of(&g)), (0, None));

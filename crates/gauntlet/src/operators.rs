@@ -243,14 +243,10 @@ fn narrow() -> Spec {
         [[layers]]
         C_in = 32
         C_out = 64
-        H = 7
+        H = 28
         [limits]
-        most-macs = 16.0
-        most-parameters = 16.0
         weight = 2
-        weights = 3
-        merges = 2
-        strides = 1
+        most-macs = 4.0
         window-ratio = 1.0
     "#;
     Spec::parse(text).unwrap_or_else(|e| unreachable!("{e}"))

@@ -321,7 +321,16 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
     if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
         return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
     }
-    let environment = ort::init_from(&candidate.path)
+    // While it looks for devices, the library reads files of the system that may change meanwhile, and
+    // fails where they do: a second attempt finds them at rest.
+    let environment = start(&candidate.path).or_else(|_| start(&candidate.path))?;
+    environment.set_log_level(LogLevel::Error);
+    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }), starter: None })
+}
+
+/// The environment of a process.
+fn start(library: &Path) -> Result<Environment, String> {
+    ort::init_from(library)
         .map_err(|e| one_line(&e.to_string()))?
         .with_name("regraft")
         .with_telemetry(false)
@@ -329,9 +338,7 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
         // output.
         .with_logger(Arc::new(|_, _, _, _, _| {}))
         .build()
-        .map_err(|e| one_line(&e.to_string()))?;
-    environment.set_log_level(LogLevel::Error);
-    Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }), starter: None })
+        .map_err(|e| one_line(&e.to_string()))
 }
 
 /// The `N` of version `1.N.x`.
