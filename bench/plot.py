@@ -10,7 +10,8 @@ TOP, BOTTOM = 8, 26
 NAMES, PLOT, VALUES, GAP = 176, 250, 44, 20
 """Widths: names of models, the plot itself, its numbers, space between panels."""
 STEP = 0.25
-"""Distance of two marks on the axis."""
+"""Distance of two marks on the axis, unless told otherwise."""
+TITLE = "Speed-up of every model, with its 95 % interval"
 
 STYLE = """
   .page { fill: #ffffff } text { fill: #1f2328; font: 11px sans-serif }
@@ -25,12 +26,12 @@ STYLE = """
 """Colours for light and dark pages. The page is filled, so that the text is readable whatever lies below."""
 
 
-def span(panels):
+def span(panels, step):
     """The ends of the axis: whole steps that hold every interval and 1."""
     found = [timing for panel in panels for _, rows in panel for _, timing in rows if timing]
     low = min([1.0] + [timing["low"] for timing in found])
-    high = max([1.0 + STEP] + [timing["high"] for timing in found])
-    return math.floor(low / STEP) * STEP, math.ceil(high / STEP) * STEP
+    high = max([1.0 + step] + [timing["high"] for timing in found])
+    return math.floor(low / step) * step, math.ceil(high / step) * step
 
 
 def judged(timing):
@@ -38,7 +39,7 @@ def judged(timing):
     return "faster" if timing["low"] > 1.0 else "slower" if timing["high"] < 1.0 else "same"
 
 
-def draw_panel(panel, left, ends, height):
+def draw_panel(panel, left, ends, height, step):
     """Lines of SVG for groups of models below each other: `[(title, [(name, timing or None)])]`."""
     low, high = ends
     origin = left + NAMES
@@ -47,8 +48,8 @@ def draw_panel(panel, left, ends, height):
         return f"{origin + (ratio - low) / (high - low) * PLOT:.1f}"
 
     lines = []
-    for mark in range(round((high - low) / STEP) + 1):
-        ratio = low + mark * STEP
+    for mark in range(round((high - low) / step) + 1):
+        ratio = low + mark * step
         kind = "one" if ratio == 1.0 else "grid"
         lines.append(f'<line class="{kind}" x1="{at(ratio)}" y1="{TOP}" x2="{at(ratio)}" y2="{height - BOTTOM}"/>')
         lines.append(f'<text class="middle" x="{at(ratio)}" y="{height - BOTTOM + 16}">{ratio:g}</text>')
@@ -74,18 +75,18 @@ def draw_panel(panel, left, ends, height):
     return lines
 
 
-def render(panels):
+def render(panels, title=TITLE, step=STEP):
     """The drawing of panels side by side, each a list of groups."""
-    ends = span(panels)
+    ends = span(panels, step)
     tallest = max(sum((len(rows) + 1) * ROW + ROW // 2 for _, rows in panel) for panel in panels)
     panel_width = NAMES + PLOT + VALUES
     width, height = len(panels) * (panel_width + GAP) + GAP, TOP + tallest + BOTTOM
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">',
-        "<title>Speed-up of every model, with its 95 % interval</title>",
+        f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{width}" height="{height}"/>',
     ]
     for number, panel in enumerate(panels):
-        lines += draw_panel(panel, GAP + number * (panel_width + GAP), ends, height)
+        lines += draw_panel(panel, GAP + number * (panel_width + GAP), ends, height, step)
     return "\n".join([*lines, "</svg>", ""])

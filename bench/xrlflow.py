@@ -8,7 +8,7 @@ published, and with its defects mended), `shapes` (an agent trained at one size,
 that are there already are kept. Costs come from one price list (by default bench/ocggs/prices.jsonl.gz); what is found within a time
 depends on the machine.
 
-Writes bench/results/xrlflow.json and docs/xrlflow.md.
+Writes bench/results/xrlflow.json, docs/xrlflow.md and docs/xrlflow-shapes.svg.
 """
 
 import argparse
@@ -20,12 +20,14 @@ import time
 from pathlib import Path
 
 import models
+import plot
 import run
 from models import told
 
 PRICES = models.ROOT / "bench" / "ocggs" / "prices.jsonl.gz"
 RESULTS = models.ROOT / "bench" / "results" / "xrlflow.json"
 DOCUMENT = models.ROOT / "docs" / "xrlflow.md"
+DRAWING = models.ROOT / "docs" / "xrlflow-shapes.svg"
 PAPER = [
     "paper-inception-v3", "paper-squeezenet", "paper-resnext-50", "paper-bert", "paper-dall-e", "paper-t-t", "paper-vit-base",
 ]  # fmt: skip
@@ -130,6 +132,15 @@ def shape_table(found):
             yield f"| `{network}` | {sizes}{star} | {one['xrlflow']:.3f} | {one['backtrack']:.3f} | {one['exact']:.3f} |"
 
 
+def shape_drawing(found):
+    """The same as a drawing: a panel for each network, a group for each size."""
+    at = lambda speedup: {"speedup": speedup, "low": speedup, "high": speedup}
+    searches = {"xrlflow": "agent", "backtrack": "backtrack", "exact": "exact"}
+    group = lambda one: [(name, at(one[search])) for search, name in searches.items()]
+    panels = [[(f"{network}, {sizes}", group(one)) for sizes, one in row["sizes"].items()] for network, row in found.items()]
+    return plot.render(panels, "Speed-ups of one agent and of two searches at several sizes", 0.025)
+
+
 def document(found):
     fill = lambda text: textwrap.fill(" ".join(text.split()), WIDTH)
     searches, budget = found["searches"], found["budget"]
@@ -158,7 +169,7 @@ def document(found):
         times = [f"{row['budget']} (`{network}`, {row['trained']['episodes']} episodes)" for network, row in found["shapes"].items()]
         text += ["## Other sizes", "", fill("""An agent trained at one size walks at others, without further training, for the graph is the same (X-RLflow,
             section 4.5). The other searches begin anew at each size. Costs are those of the roofline; searches and training had
-            """ + ", ".join(times) + "."), "", *shape_table(found["shapes"]), ""]
+            """ + ", ".join(times) + "."), "", *shape_table(found["shapes"]), "", f"![an agent at other sizes]({DRAWING.name})", ""]
     return "\n".join(text)
 
 
@@ -189,6 +200,7 @@ def main():
                     options.json.write_text(json.dumps(found, indent=1) + "\n")
     if options.json == RESULTS:
         DOCUMENT.write_text(document(found))
+        DRAWING.write_text(shape_drawing(found["shapes"]))
 
 
 if __name__ == "__main__":

@@ -66,20 +66,20 @@ pub struct Args {
     #[arg(long, value_name = "REPORT", conflicts_with_all = ["model", "draw", "operators"], num_args = 1..)]
     join: Vec<PathBuf>,
     /// The most by which outputs may be off, relative to their size: 1%, 0.01
-    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = parse_share, conflicts_with_all = ["preset", "spec"])]
     max_error: f64,
     /// Wall time
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
     budget: Duration,
     /// Size of an input: x:1,3,224,224; once per input
-    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape)]
+    #[arg(long, value_name = "INPUT:SIZES", value_parser = parse_shape, conflicts_with_all = ["preset", "spec"])]
     shape: Vec<ShapeArg>,
     /// Value of a symbolic size: N=8
-    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind)]
+    #[arg(long, value_name = "SYMBOL=SIZE", value_parser = parse_bind, conflicts_with_all = ["preset", "spec"])]
     bind: Vec<(String, i64)>,
     /// Real inputs to fit to and to measure errors on: INPUT:FILE.npy (or .pb), FILE.npz, or a folder
     /// with one file per input or test_data_set_* [default: made-up ones]
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", conflicts_with_all = ["preset", "spec"])]
     data: Vec<String>,
     /// Threads per operator [default: what the runtime itself uses, one per physical core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

@@ -204,7 +204,7 @@ fn distinct(count: usize) -> Summary {
 const SHARES: usize = 20;
 
 /// Steps that an operator may have beyond those that its sums need.
-const SLACK: usize = 2;
+const SLACK: usize = 4;
 
 /// Adds the operators that begin with some sums, until there are so many.
 fn below(explorer: &mut Explorer<'_>, opening: State, count: usize, formulas: &mut HashMap<Key, String>) {

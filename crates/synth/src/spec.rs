@@ -166,6 +166,12 @@ struct Text {
     limits: Limits,
 }
 
+/// A mistake of the text itself, with its line.
+fn syntax(text: &str, error: &toml::de::Error) -> SpecError {
+    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    SpecError::Syntax(line.map_or_else(String::new, |line| format!("line {line}: ")) + error.message())
+}
+
 impl Spec {
     /// Reads a specification:
     ///
@@ -199,7 +205,7 @@ impl Spec {
     /// gives a coefficient another value, no layer is there, or input and output have no size in
     /// common.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let text: Text = toml::from_str(text).map_err(|e| SpecError::Syntax(e.message().to_string()))?;
+        let text: Text = toml::from_str(text).map_err(|e| syntax(text, &e))?;
         let mut variables = Vec::new();
         let words = text.input.iter().chain(&text.output).chain(&text.batch).flat_map(|axis| axis.split('*'));
         let names = words.map(|word| word.split('^').next().unwrap_or(word).trim());

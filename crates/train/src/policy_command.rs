@@ -382,6 +382,7 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
         "a state takes {:.3} ms by price, {:.3} ms by the policy, {:.3} ms in simulations; advice makes exact search {:.2} times as long",
         totals.state_ms[0], totals.state_ms[1], totals.state_ms[2], totals.advice
     );
+    println!("in a twentieth of the time of exact search, the policy finds {:.4} of its cost", totals.early);
     figures.totals.insert("all".into(), totals);
     if let Some(path) = &args.json {
         write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;

@@ -168,9 +168,11 @@ fn mistakes_are_told_in_a_line() {
     bench.fails("synthesize m.onnx", &["--output"]);
     bench.fails("synthesize m.onnx -o c.onnx --max-error 200%", &["200%", "between 0 and 100%"]);
     bench.fails("synthesize --preset no-such-layer", &["no preset is called `no-such-layer`", "resnet-18-layer"]);
+    bench.fails("synthesize --preset vit-linear --max-error 5%", &["--max-error", "--preset"]);
     bench.fails("synthesize --spec nothing.toml", &["nothing.toml"]);
     for (from, to, parts) in [
         ("C_out = 32\n", "", &["layers.toml", "no value for `C_out` in a layer"][..]),
+        ("s = [2, 2]", "s = [2, 2", &["layers.toml: line 13"][..]),
         ("k = [3, 2]", "k = 3", &["layers.toml", "`k`: a coefficient is `[value, uses]`"]),
         ("\"H\", \"H\"]\nbatch", "\"H\", \"H/s\"]\nbatch", &["layers.toml", "`H/s` is no size"]),
     ] {

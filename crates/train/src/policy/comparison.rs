@@ -47,7 +47,7 @@ pub struct Visited {
     pub costs: [f64; 2],
     /// States that it visited with all of it.
     pub visits: u64,
-    /// Seconds that both took.
+    /// Seconds that it took with all of it.
     pub seconds: f64,
 }
 
@@ -68,6 +68,8 @@ pub struct Row {
     pub prior: Reached,
     /// Each move decided by simulations that the policy guides.
     pub gumbel: Reached,
+    /// What the policy had found within a twentieth of the time of exact search, relative to what that found.
+    pub early: f64,
     /// Exact search, and exact search with advice from the policy; their states are not counted in the same
     /// way.
     pub exact: [Visited; 2],
@@ -77,6 +79,8 @@ pub struct Row {
 
 /// Within so much of the cheapest known state is as good as there.
 const CLOSE: f64 = 1.01;
+/// The share of the time of exact search that a policy gets to be compared with what that found.
+const EARLY: f64 = 1.0 / 20.0;
 /// Blocks of this number on are for comparisons, and never for training.
 const UNSEEN: usize = 1 << 32;
 
@@ -119,9 +123,11 @@ impl Comparison {
         let exact = Exact::default();
         let exact: [&dyn Strategy; 2] = [&exact, &Guided { exact, advisor: weights }];
         let exact = exact.map(|exact| {
+            let mut within = |visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits));
             let begun = Instant::now();
-            let [all, tenth] = [self.visits, self.visits / 10]
-                .map(|visits| exact.search(&mut engine, &mut Matcher::new(library, &Anything), &mut Steps(visits)));
+            let all = within(self.visits);
+            let seconds = begun.elapsed().as_secs_f64();
+            let tenth = within(self.visits / 10);
             // Prefixes of what exact search found are ways, too.
             for script in all.scripts.iter().chain(&tenth.scripts) {
                 for (at, step) in script.moves.iter().enumerate() {
@@ -130,7 +136,7 @@ impl Comparison {
                 }
                 engine.rewind(0);
             }
-            ([all.scripts[0].cost, tenth.scripts[0].cost], all.visited, begun.elapsed().as_secs_f64())
+            ([all.scripts[0].cost, tenth.scripts[0].cost], all.visited, seconds)
         });
         ways.push((0, start));
         let best = ways.iter().map(|(_, cost)| *cost).min().unwrap_or(start).max(1) as f64;
@@ -144,6 +150,9 @@ impl Comparison {
                 state_ms: 1e3 * last.1 / curve.len().max(1) as f64,
             }
         };
+        let ([teacher, _], _, seconds) = exact[0];
+        let in_time = prior.iter().take_while(|(_, at)| *at <= seconds * EARLY).last();
+        let early = in_time.map_or(start, |(cost, _)| *cost) as f64 / teacher.max(1) as f64;
         let [delta, prior, gumbel] = [&delta, &prior, &gumbel].map(|curve| reached(curve));
         // A state that was reached by so many expansions is as many moves away at most.
         let close = ways.iter().filter(|(_, cost)| *cost as f64 <= best * CLOSE).map(|(steps, _)| *steps);
@@ -156,6 +165,7 @@ impl Comparison {
             delta,
             prior,
             gumbel,
+            early,
             exact: exact.map(|(costs, visits, seconds)| Visited { costs: costs.map(|cost| cost as f64 / best), visits, seconds }),
             fewest: fewest.unwrap_or(0),
         }
@@ -188,6 +198,8 @@ pub struct Totals {
     pub costs: [f64; 7],
     /// Milliseconds of a state, by price, by the policy, and in simulations.
     pub state_ms: [f64; 3],
+    /// What the policy had found within a twentieth of the time of exact search, relative to what that found.
+    pub early: f64,
     /// Seconds of exact search with advice over those without.
     pub advice: f64,
 }
@@ -220,6 +232,7 @@ impl Totals {
             reached: found.map(|of| rows.iter().filter(|row| of(row) <= CLOSE).count()),
             costs: found.map(|of| mean(&|row| of(row))),
             state_ms: each.map(|of| mean(&|row| of(row).state_ms.max(1e-6))),
+            early: mean(&|row| row.early),
             advice: mean(&|row| row.exact[1].seconds.max(1e-6) / row.exact[0].seconds.max(1e-6)),
         }
     }
