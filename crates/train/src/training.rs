@@ -104,11 +104,11 @@ impl<'n> Training<'n> {
         let value = values::<Outer>(loss.clone())?.first().copied().context("no loss")?;
         let gradients = Outer::backward(loss);
         self.steps += 1;
-        let corrections = adam::corrections(self.steps);
+        let corrections = adam::USUAL.corrections(self.steps);
         for ([value, mean, square], input) in self.parameters.iter_mut().zip(&inputs[1..]) {
             let Some(gradient) = Outer::grad(input, &gradients) else { continue };
             for (k, g) in values::<Inner>(gradient)?.into_iter().enumerate() {
-                let (step, root) = adam::moments(&mut mean[k], &mut square[k], g, corrections);
+                let (step, root) = adam::USUAL.moments(&mut mean[k], &mut square[k], g, corrections);
                 value[k] -= rate * step / root;
             }
         }

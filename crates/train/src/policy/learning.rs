@@ -142,11 +142,11 @@ impl Learning {
         let value = values::<Outer>(loss.clone())?.first().copied().unwrap_or(f32::NAN);
         let gradients = Outer::backward(loss);
         self.steps += 1;
-        let corrections = adam::corrections(self.steps);
+        let corrections = adam::USUAL.corrections(self.steps);
         for ([value, mean, square], weight) in self.parts.iter_mut().zip(&weights) {
             let Some(gradient) = Outer::grad(weight, &gradients) else { continue };
             for (k, g) in values::<Flex>(gradient)?.into_iter().enumerate() {
-                let (step, root) = adam::moments(&mut mean[k], &mut square[k], g, corrections);
+                let (step, root) = adam::USUAL.moments(&mut mean[k], &mut square[k], g, corrections);
                 value[k] -= rate * (step / root + SHRINK * value[k]);
             }
         }

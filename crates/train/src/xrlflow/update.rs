@@ -13,14 +13,13 @@ use regraft_xrlflow::{Part, Pool, Rows, Settings, Weights};
 use super::advantages::advantages;
 use super::episode::Step;
 use super::network::{Batch, tensors};
+use crate::adam::Adam;
 use crate::executor::{tensor, values};
 
 type Outer = Autodiff<Flex>;
 
-/// Decay of Adam's running means.
-const DECAY: (f32, f32) = (0.9, 0.999);
-/// Added to the root that a step is divided by.
-const EPSILON: f32 = 1e-5;
+/// As it is published.
+const ADAM: Adam = Adam { decay: (0.9, 0.999), epsilon: 1e-5 };
 
 /// Weights in training.
 pub struct Learner {
@@ -137,7 +136,7 @@ impl Learner {
         let norm = gradients.iter().flatten().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt() as f32;
         let scale = if norm > settings.norm { settings.norm / norm } else { 1.0 };
         self.steps += 1;
-        let corrections = (1.0 - DECAY.0.powi(self.steps), 1.0 - DECAY.1.powi(self.steps));
+        let corrections = ADAM.corrections(self.steps);
         let parts = Part::all();
         for (at, (values, moments)) in self.weights.parts_mut().iter_mut().zip(&mut self.moments).enumerate() {
             let ([_, all], [inputs, outputs]) = (parts[at].shape(settings.slots), parts[at].shape(used));
@@ -151,10 +150,8 @@ impl Learner {
                 }
                 for (column, k) in range.enumerate() {
                     let g = scale * gradient.and_then(|row| row.get(column)).copied().unwrap_or(0.0);
-                    means[k] = DECAY.0 * means[k] + (1.0 - DECAY.0) * g;
-                    squares[k] = DECAY.1 * squares[k] + (1.0 - DECAY.1) * g * g;
-                    let root = (squares[k] / corrections.1).sqrt() + EPSILON;
-                    values[k] -= settings.rate * means[k] / corrections.0 / root;
+                    let (step, root) = ADAM.moments(&mut means[k], &mut squares[k], g, corrections);
+                    values[k] -= settings.rate * step / root;
                 }
             }
         }
