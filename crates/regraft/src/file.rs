@@ -10,25 +10,21 @@ use crate::error::Failure;
 /// Writes a file that gets its name only once it is complete: a partial file is never visible. The
 /// folder must exist.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    put(path, |file| file.write_all(bytes))
+    write_atomic_with(path, |file| file.write_all(bytes))
 }
 
 /// The same for what is written piece by piece.
 pub fn write_atomic_with(path: &Path, write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), Failure> {
-    put(path, write)
+    let failed = |e: std::io::Error| Failure::new(format!("cannot write {}: {}", path.display(), plain(&e))).hint("check the path");
+    let mut draft = Draft::of(path).map_err(failed)?;
+    write(draft.file()).map_err(failed)?;
+    draft.put().map_err(failed)
 }
 
 /// Copies a file in the same way, block by block.
 pub fn copy_atomic(from: &Path, to: &Path) -> Result<(), Failure> {
     let mut source = std::fs::File::open(from).map_err(|e| Failure::new(format!("cannot read {}: {e}", from.display())))?;
-    put(to, |file| std::io::copy(&mut source, file).map(|_| ()))
-}
-
-fn put(path: &Path, write: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::new(format!("cannot write {}: {}", path.display(), plain(&e))).hint("check the path");
-    let mut draft = Draft::of(path).map_err(failed)?;
-    write(draft.file()).map_err(failed)?;
-    draft.put().map_err(failed)
+    write_atomic_with(to, |file| std::io::copy(&mut source, file).map(|_| ()))
 }
 
 /// Fails if a file could not be written to `path` later: before a long run, not after it.

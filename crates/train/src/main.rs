@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use prost::Message;
+use regraft::file::write_atomic;
 use regraft_onnx::proto::TensorProto;
 use regraft_synth::Coordinates;
 use regraft_train::halving::{Schedule, network, train};
@@ -170,7 +171,7 @@ fn trained_resnet(args: &Resnet) -> Result<()> {
     let held_back = task.images(task.held_back, HELD_BACK);
     let accuracy = told_right(&resnet.inferring(&parameters, &seen, BATCH)?, &[], &held_back, &[BATCH, 1, args.side, args.side])?;
     let model = resnet.inferring(&parameters, &seen, args.batch)?;
-    write(&args.output.join("model.onnx"), &onnx(&model)?)?;
+    write_atomic(&args.output.join("model.onnx"), &onnx(&model)?)?;
     samples(&args.output.join("data"), &task.images(args.samples, args.seed.wrapping_add(1)), &[args.batch, 1, args.side, args.side])?;
     println!("{:.1} % of held-back images are told right: {}", 100.0 * accuracy, args.output.join("model.onnx").display());
     Ok(())
@@ -188,11 +189,7 @@ fn samples(folder: &Path, images: &Images, shape: &[usize]) -> Result<()> {
             raw_data: Some(pixels.iter().flat_map(|pixel| pixel.to_le_bytes()).collect::<Vec<u8>>().into()),
             ..TensorProto::default()
         };
-        write(&folder.join("x.pb"), &tensor.encode_to_vec())?;
+        write_atomic(&folder.join("x.pb"), &tensor.encode_to_vec())?;
     }
     Ok(())
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).with_context(|| path.display().to_string())
 }

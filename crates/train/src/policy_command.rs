@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use regraft::file::write_atomic;
 use regraft_policy::descriptor::DESCRIPTOR;
 use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::Library;
@@ -257,14 +258,14 @@ fn train(args: &Train, go_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
     if !left_out.is_empty() {
         eprintln!("left out: {}", shown(&learning.quality(&left_out, &rules)?.means()));
     }
-    write(&args.output, &learning.weights().to_bytes())?;
+    write_atomic(&args.output, &learning.weights().to_bytes())?;
     let mut all = Vec::new();
     for name in &names {
         let done = all.last().map_or(0, |epoch: &Epoch| epoch.epoch);
         all.extend(history.epochs(name)?.into_iter().map(|epoch| Epoch { epoch: done + epoch.epoch, ..epoch }));
     }
     if let Some(path) = &args.curves {
-        write(path, curves(&all).as_bytes())?;
+        write_atomic(path, curves(&all).as_bytes())?;
     }
     let seconds: f64 = all.iter().map(|epoch| epoch.seconds).sum();
     let epochs = all.last().map_or(0, |epoch| epoch.epoch);
@@ -336,12 +337,6 @@ fn shown(quality: &Quality) -> String {
     )
 }
 
-/// Writes a file whole or not at all.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("part");
-    std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path)).with_context(|| path.display().to_string())
-}
-
 #[derive(Serialize)]
 struct Figures {
     expansions: usize,
@@ -385,7 +380,7 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     println!("in a twentieth of the time of exact search, the policy finds {:.4} of its cost", totals.early);
     figures.totals.insert("all".into(), totals);
     if let Some(path) = &args.json {
-        write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
+        write_atomic(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
     }
     Ok(())
 }

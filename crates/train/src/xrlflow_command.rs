@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use regraft::file::write_atomic;
 use regraft::priced::{Priced, Wanted};
 use regraft::stopwatch::Stopwatch;
 use regraft::units::{ShapeArg, parse_bind, parse_duration, parse_shape};
@@ -166,7 +167,7 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
     let end = Instant::now() + ROLLOUTS;
     let found = XRLflow::new(training.weights()).search(&mut engine, &mut matcher, &mut || !go_on() || Instant::now() >= end);
     let rollouts = cost as f64 / found.scripts[0].cost.max(1) as f64;
-    crate::policy_command::write(&args.output, &training.weights().to_bytes())?;
+    write_atomic(&args.output, &training.weights().to_bytes())?;
     if let Some(path) = &args.json {
         let figures = Figures {
             model: model.clone(),
@@ -179,10 +180,10 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
             rollouts,
             rounds: training.rounds(),
         };
-        crate::policy_command::write(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
+        write_atomic(path, (serde_json::to_string_pretty(&figures)? + "\n").as_bytes())?;
     }
     if let Some(path) = &args.curves {
-        crate::policy_command::write(path, curves(&model, training.rounds()).as_bytes())?;
+        write_atomic(path, curves(&model, training.rounds()).as_bytes())?;
     }
     let seconds = training.rounds().last().map_or(0.0, |round| round.seconds);
     println!(
