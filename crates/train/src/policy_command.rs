@@ -10,7 +10,7 @@ use regraft::file::write_atomic;
 use regraft_policy::descriptor::DESCRIPTOR;
 use regraft_policy::{Digest, Sample, Teacher, Weights};
 use regraft_rules::Library;
-use regraft_train::policy::comparison::{Comparison, Row, Totals};
+use regraft_train::policy::comparison::{Comparison, Encoding, Row, Totals};
 use regraft_train::policy::corpus::{Corpus, HELD_BACK, Plan, Shard};
 use regraft_train::policy::history::{Epoch, History, curves};
 use regraft_train::policy::learning::Learning;
@@ -341,6 +341,7 @@ fn shown(quality: &Quality) -> String {
 struct Figures {
     expansions: usize,
     totals: BTreeMap<String, Totals>,
+    encodings: BTreeMap<String, Encoding>,
     rows: Vec<Row>,
 }
 
@@ -356,7 +357,7 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
     }
     let comparison =
         Comparison { blocks: args.blocks, detours: args.from.detours, expansions: args.expansions, visits: VISITS, seed: args.from.seed };
-    let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), rows: Vec::new() };
+    let mut figures = Figures { expansions: args.expansions, totals: BTreeMap::new(), encodings: BTreeMap::new(), rows: Vec::new() };
     println!("{:24} {:>6}  {:>15}  {:>7}  {:>15}  {}", "blocks of", "blocks", "fewer", "at most", "sooner", SEARCHES);
     let line = |name: &str, totals: &Totals| {
         let shown = |numbers: &[f64], digits: usize| numbers.iter().map(|one| format!("{one:7.digits$}")).collect::<Vec<_>>().join(" ");
@@ -369,6 +370,7 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
         let totals = Totals::of(&rows, args.expansions);
         line(model, &totals);
         figures.totals.insert(model.clone(), totals);
+        figures.encodings.insert(model.clone(), Encoding::of(model, &weights)?);
         figures.rows.extend(rows);
     }
     let totals = Totals::of(&figures.rows, args.expansions);
@@ -377,6 +379,9 @@ fn eval(args: &Eval, go_on: &dyn Fn() -> bool) -> Result<()> {
         "a state takes {:.3} ms by price, {:.3} ms by the policy, {:.3} ms in simulations; advice makes exact search {:.2} times as long",
         totals.state_ms[0], totals.state_ms[1], totals.state_ms[2], totals.advice
     );
+    if let Some((model, Encoding { nodes, ms })) = figures.encodings.iter().max_by(|a, b| a.1.ms.total_cmp(&b.1.ms)) {
+        println!("the whole of {model}, {nodes} nodes, is encoded in {ms:.2} ms, which is the most");
+    }
     println!("in a twentieth of the time of exact search, the policy finds {:.4} of its cost", totals.early);
     figures.totals.insert("all".into(), totals);
     if let Some(path) = &args.json {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use regraft_cost::{Ns, Roofline};
-use regraft_ir::{Graph, Steps};
-use regraft_policy::{Guide, Gumbel, Prior, Weights};
+use regraft_ir::{Bindings, Graph, Steps};
+use regraft_policy::{Embedding, Guide, Gumbel, Prior, Weights};
 use regraft_rules::{Anything, Library};
 use regraft_search::{Engine, Exact, Guided, Matcher, Outcome, Strategy};
 use serde::Serialize;
@@ -75,6 +75,33 @@ pub struct Row {
     pub exact: [Visited; 2],
     /// The fewest moves known to lead within 1 %: no search expands fewer states.
     pub fewest: usize,
+}
+
+/// How long it takes to encode a whole network, as a search does once.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Encoding {
+    /// Its nodes.
+    pub nodes: usize,
+    /// Milliseconds, the least of a few times.
+    pub ms: f64,
+}
+
+impl Encoding {
+    /// Of a network of the zoo.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such network.
+    pub fn of(model: &str, weights: &Weights) -> Result<Encoding> {
+        let prices = Roofline::new(Bindings::new());
+        let engine = Engine::new(network(model)?, &prices);
+        let encode = |_| {
+            let begun = Instant::now();
+            std::hint::black_box(Embedding::new(weights, &engine));
+            1e3 * begun.elapsed().as_secs_f64()
+        };
+        Ok(Encoding { nodes: engine.graph().len(), ms: (0..5).map(encode).fold(f64::INFINITY, f64::min) })
+    }
 }
 
 /// Within so much of the cheapest known state is as good as there.

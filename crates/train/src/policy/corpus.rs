@@ -162,7 +162,8 @@ impl Corpus {
                 });
             }
             drop(send);
-            for (done, (model, number, samples)) in receive.iter().enumerate() {
+            // Where this fails, the other end is closed, and nothing more is made.
+            for (done, (model, number, samples)) in receive.into_iter().enumerate() {
                 self.put(&plan.models[model], number, Family::of(&graphs[model]), &samples)?;
                 told(done + 1, total);
             }
