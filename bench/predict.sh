@@ -2,13 +2,13 @@
 # How well prices of some networks predict those of another: measures networks of the zoo, each into a store of its own, and
 # leaves out one after the other.
 #
-#   usage: scripts/with-runtime.sh bench/predict.sh FOLDER [NETWORK...]      environment: BUDGET, of each network
+#   usage: scripts/with-runtime.sh bench/predict.sh FOLDER [NETWORK...]      environment: BUDGET, of each network; REGRAFT, the program
 #
 # FOLDER gets the stores; those that are there are not made again. Prints two tables, of all operators and of those that rewrites made,
 # and writes them to bench/results/predict.json.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-regraft=$root/target/release/regraft
+regraft=${REGRAFT:-$root/target/release/regraft}
 
 folder=${1:?usage: predict.sh FOLDER [NETWORK...]}
 shift

@@ -2,13 +2,17 @@
 //! at three small bindings, what its loops say; and how many a second there are, with and without the
 //! canonical forms and the distance to the input.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use regraft_ir::eval::{self, NoOpaque};
+use regraft_ir::parallel::joined;
 use regraft_ir::{SplitMix64, Tensor, Value};
 use regraft_runtime::Clock;
 use regraft_synth::{Dims, Explorer, Filter, Found, Key, Layer, Loops, Operator, Sampler, Spec, Spelling, State, audit, graph, presets};
@@ -38,6 +42,12 @@ pub struct Args {
     /// Also make so many operators for a small layer, and key them once more by their formulas: all differ
     #[arg(long, value_name = "N")]
     distinct: Option<usize>,
+    /// Time for that, s
+    #[arg(long, default_value_t = 7200.0)]
+    within: f64,
+    /// Threads for that
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
     /// Write the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -100,7 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         println!("{:#?}", audit(&small(), depth));
     }
     if let Some(count) = args.distinct {
-        summary.join(distinct(count));
+        summary.join(distinct(count, args.within, args.threads));
     }
     if let Some(path) = &args.json {
         let figures = Figures { preset: args.preset.clone(), seed: args.seed, ways };
@@ -177,44 +187,72 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
     Some(Ok(()))
 }
 
-/// Makes operators until there are so many, or no more; those whose formulas have a key that another
-/// one has, too, are broken.
-fn distinct(count: usize) -> Summary {
-    let spec = narrow();
-    let mut explorer = Explorer::new(&spec, Filter::default());
-    let mut formulas: HashMap<Key, String> = HashMap::new();
-    for opening in explorer.openings().into_iter().flatten() {
-        below(&mut explorer, opening, count.min(formulas.len() + count / SHARES), &mut formulas);
-    }
-    let mut summary = Summary::default();
-    let mut seen: HashMap<Key, &str> = HashMap::new();
-    for formula in formulas.values() {
-        let key = Operator::parse(formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
-        match key.map(|key| seen.insert(key, formula)) {
-            Some(None) => summary.held += 1,
-            Some(Some(other)) => summary.broken.push(format!("{formula} is {other}")),
-            None => summary.broken.push(format!("{formula} has no key")),
+/// Makes operators until there are so many, or no more, or time is up; those whose formulas have a key that
+/// another one has, too, are broken.
+fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
+    let (spec, begun) = (narrow(), Instant::now());
+    let formulas: Mutex<HashMap<Key, String>> = Mutex::default();
+    let is_over = || begun.elapsed().as_secs_f64() > seconds || locked(&formulas).len() >= count;
+    let made = |thread: usize| {
+        let mut explorer = Explorer::new(&spec, Filter::default());
+        for opening in explorer.openings().into_iter().flatten().skip(thread).step_by(threads).take_while(|_| !is_over()) {
+            below(&mut explorer, opening, &formulas, &is_over);
         }
-    }
-    println!("{} operators made for a small layer, {} keys", formulas.len(), seen.len());
+    };
+    on_threads(threads, made);
+    let formulas: Vec<String> = locked(&formulas).values().cloned().collect();
+    println!("{} operators made for a small layer in {:.0} s", formulas.len(), begun.elapsed().as_secs_f64());
+    let seen: Mutex<HashMap<Key, &str>> = Mutex::default();
+    let parts = on_threads(threads, |thread| {
+        let (mut explorer, mut summary) = (Explorer::new(&spec, Filter::default()), Summary::default());
+        for formula in formulas.iter().skip(thread).step_by(threads) {
+            let key = Operator::parse(formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
+            match key.map(|key| locked(&seen).insert(key, formula)) {
+                Some(None) => summary.held += 1,
+                Some(Some(other)) => summary.broken.push(format!("{formula} is {other}")),
+                None => summary.broken.push(format!("{formula} has no key")),
+            }
+        }
+        summary
+    });
+    println!("{} keys of their formulas", locked(&seen).len());
+    let mut summary = Summary::default();
+    parts.into_iter().for_each(|part| summary.join(part));
     summary
 }
 
-/// At least so many sets of sums begin the operators.
-const SHARES: usize = 20;
+/// What so many threads return, each of which knows its number.
+fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        running.into_iter().map(joined).collect()
+    })
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Steps that an operator may have beyond those that its sums need.
-const SLACK: usize = 4;
+const SLACK: usize = 6;
+/// Known operators in a row after which others are looked for that begin with other sums.
+const PATIENCE: usize = 3000;
 
-/// Adds the operators that begin with some sums, until there are so many.
-fn below(explorer: &mut Explorer<'_>, opening: State, count: usize, formulas: &mut HashMap<Key, String>) {
+/// Adds the operators that begin with some sums, until new ones have become rare.
+fn below(explorer: &mut Explorer<'_>, opening: State, formulas: &Mutex<HashMap<Key, String>>, is_over: &dyn Fn() -> bool) {
     let Some(distance) = explorer.distance(&opening) else { return };
     let depth = explorer.spec().limits.depth.min(opening.sums.len() + usize::from(distance) + SLACK + 1);
     let mut seen = HashSet::from([opening.clone()]);
     let mut open = vec![(opening.sums.len(), opening)];
-    while let Some((steps, state)) = open.pop().filter(|_| formulas.len() < count) {
+    let mut known = 0;
+    while let Some((steps, state)) = open.pop().filter(|_| known < PATIENCE && !is_over()) {
         for found in explorer.finals(&state).iter() {
-            formulas.entry(found.key).or_insert_with(|| found.operator.show(&explorer.coordinates));
+            known += 1;
+            if let Entry::Vacant(place) = locked(formulas).entry(found.key) {
+                place.insert(found.operator.show(&explorer.coordinates));
+                known = 0;
+            }
         }
         for child in explorer.children(&state).iter() {
             // More sums are another opening.
