@@ -193,13 +193,19 @@ fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
     let (spec, begun) = (narrow(), Instant::now());
     let formulas: Mutex<HashMap<Key, String>> = Mutex::default();
     let is_over = || begun.elapsed().as_secs_f64() > seconds || locked(&formulas).len() >= count;
-    let made = |thread: usize| {
-        let mut explorer = Explorer::new(&spec, Filter::default());
-        for opening in explorer.openings().into_iter().flatten().skip(thread).step_by(threads).take_while(|_| !is_over()) {
-            below(&mut explorer, opening, &formulas, &is_over);
+    on_threads(threads, |thread| {
+        let mut at = thread;
+        while !is_over() {
+            // What an explorer remembers only grows.
+            let mut explorer = Explorer::new(&spec, Filter::default());
+            let openings: Vec<State> = explorer.openings().into_iter().flatten().skip(at).step_by(threads).take(OPENINGS).collect();
+            if openings.is_empty() {
+                break;
+            }
+            at += threads * openings.len();
+            openings.into_iter().for_each(|opening| below(&mut explorer, opening, &formulas, &is_over));
         }
-    };
-    on_threads(threads, made);
+    });
     let formulas: Vec<String> = locked(&formulas).values().cloned().collect();
     println!("{} operators made for a small layer in {:.0} s", formulas.len(), begun.elapsed().as_secs_f64());
     let seen: Mutex<HashMap<Key, &str>> = Mutex::default();
@@ -236,6 +242,8 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Steps that an operator may have beyond those that its sums need.
 const SLACK: usize = 6;
+/// Sets of sums that one explorer looks at.
+const OPENINGS: usize = 8;
 /// Known operators in a row after which others are looked for that begin with other sums.
 const PATIENCE: usize = 3000;
 
