@@ -187,17 +187,30 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
     Some(Ok(()))
 }
 
-/// Makes operators until there are so many, or no more, or time is up; those whose formulas have a key that
-/// another one has, too, are broken.
+/// Makes operators for some layers until there are so many of each, or no more, or time is up; those whose
+/// formulas have a key that another one of the layer has, too, are broken.
 fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
-    let (spec, begun) = (narrow(), Instant::now());
-    let formulas: Mutex<HashMap<Key, String>> = Mutex::default();
+    let mut summary = Summary::default();
+    for coefficients in COEFFICIENTS {
+        let (spec, begun) = (narrow(coefficients), Instant::now());
+        let formulas = made(&spec, count.div_ceil(COEFFICIENTS.len()), seconds / COEFFICIENTS.len() as f64, threads);
+        let took = begun.elapsed().as_secs_f64();
+        let (part, keys) = keyed(&spec, &formulas, threads);
+        println!("{} operators made for a layer with {} in {took:.0} s: {keys} keys", formulas.len(), coefficients.join(", "));
+        summary.join(part);
+    }
+    summary
+}
+
+/// The formulas of so many operators, at most, each of which has a key of its own.
+fn made(spec: &Spec, count: usize, seconds: f64, threads: usize) -> Vec<String> {
+    let (begun, formulas) = (Instant::now(), Mutex::<HashMap<Key, String>>::default());
     let is_over = || begun.elapsed().as_secs_f64() > seconds || locked(&formulas).len() >= count;
     on_threads(threads, |thread| {
         let mut at = thread;
         while !is_over() {
             // What an explorer remembers only grows.
-            let mut explorer = Explorer::new(&spec, Filter::default());
+            let mut explorer = Explorer::new(spec, Filter::default());
             let openings: Vec<State> = explorer.openings().into_iter().flatten().skip(at).step_by(threads).take(OPENINGS).collect();
             if openings.is_empty() {
                 break;
@@ -206,11 +219,14 @@ fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
             openings.into_iter().for_each(|opening| below(&mut explorer, opening, &formulas, &is_over));
         }
     });
-    let formulas: Vec<String> = locked(&formulas).values().cloned().collect();
-    println!("{} operators made for a small layer in {:.0} s", formulas.len(), begun.elapsed().as_secs_f64());
+    locked(&formulas).drain().map(|(_, formula)| formula).collect()
+}
+
+/// Keys formulas; and how many keys there are.
+fn keyed(spec: &Spec, formulas: &[String], threads: usize) -> (Summary, usize) {
     let seen: Mutex<HashMap<Key, &str>> = Mutex::default();
     let parts = on_threads(threads, |thread| {
-        let (mut explorer, mut summary) = (Explorer::new(&spec, Filter::default()), Summary::default());
+        let (mut explorer, mut summary) = (Explorer::new(spec, Filter::default()), Summary::default());
         for formula in formulas.iter().skip(thread).step_by(threads) {
             let key = Operator::parse(formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
             match key.map(|key| locked(&seen).insert(key, formula)) {
@@ -221,10 +237,9 @@ fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
         }
         summary
     });
-    println!("{} keys of their formulas", locked(&seen).len());
     let mut summary = Summary::default();
     parts.into_iter().for_each(|part| summary.join(part));
-    summary
+    (summary, locked(&seen).len())
 }
 
 /// What so many threads return, each of which knows its number.
@@ -272,9 +287,20 @@ fn below(explorer: &mut Explorer<'_>, opening: State, formulas: &Mutex<HashMap<K
     }
 }
 
+/// Coefficients of the layers: windows, strides and groups.
+const COEFFICIENTS: [&[&str]; 6] = [
+    &["k = [3, 3]", "s = [2, 3]", "g = [4, 3]"],
+    &["k = [5, 3]", "s = [2, 3]", "g = [4, 3]"],
+    &["k = [3, 3]", "s = [2, 3]", "g = [8, 3]"],
+    &["k = [3, 2]", "l = [5, 2]", "s = [2, 3]"],
+    &["k = [3, 2]", "l = [7, 2]", "g = [4, 3]"],
+    &["k = [7, 3]", "s = [2, 2]", "g = [4, 2]"],
+];
+
 /// A layer with one axis beside its channels: keys of its operators take little time.
-fn narrow() -> Spec {
-    let text = r#"
+fn narrow(coefficients: &[&str]) -> Spec {
+    let text = format!(
+        r#"
         input = ["C_in", "H"]
         output = ["C_out", "H"]
         unordered = ["C_in", "C_out"]
@@ -283,9 +309,7 @@ fn narrow() -> Spec {
         C_in = 3
         C_out = 4
         [coefficients]
-        k = [3, 3]
-        s = [2, 3]
-        g = [4, 3]
+        {}
         [[layers]]
         C_in = 32
         C_out = 64
@@ -294,8 +318,10 @@ fn narrow() -> Spec {
         weight = 2
         most-macs = 4.0
         window-ratio = 1.0
-    "#;
-    Spec::parse(text).unwrap_or_else(|e| unreachable!("{e}"))
+    "#,
+        coefficients.join("\n        ")
+    );
+    Spec::parse(&text).unwrap_or_else(|e| unreachable!("{e}"))
 }
 
 /// A layer whose operators can all be counted.
