@@ -166,9 +166,11 @@ struct Text {
     limits: Limits,
 }
 
-/// A mistake of the text itself, with its line.
+/// A mistake of the text itself, with its line if it is in one.
 fn syntax(text: &str, error: &toml::de::Error) -> SpecError {
-    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    // What is missing is missing from the whole, which begins at its beginning.
+    let place = error.span().filter(|span| span.start > 0);
+    let line = place.map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
     SpecError::Syntax(line.map_or_else(String::new, |line| format!("line {line}: ")) + error.message())
 }
 
@@ -422,6 +424,7 @@ mod tests {
             ("\"H\", \"W\", \"c\"", "\"H\", \"W\", \"c^\"", "`c^` is no size: a product of variables, such as `C*g^-1`"),
             ("\"H\", \"W\", \"c\"", "\"H\", \"W*c^-9\"", "`W/c^9` is no whole number in every layer"),
             ("[[layers]]\n        H = 128\n        W = 64", "", "missing field `layers`"),
+            ("c = [2, 3]", "c = 2 3", "line 5: string values must be quoted, expected literal string"),
         ] {
             assert!(TEXT.contains(from), "{from}");
             assert_eq!(Spec::parse(&TEXT.replace(from, to)).unwrap_err().to_string(), expected);
