@@ -321,8 +321,8 @@ fn load(candidate: &Candidate) -> Result<OnnxRuntime, String> {
     if minor(&version).is_none_or(|minor| minor < OLDEST_MINOR) {
         return Err(format!("version {version} is not supported; 1.{OLDEST_MINOR} or a later 1.x is needed"));
     }
-    // While it looks for devices, the library reads files of the system that may change meanwhile, and
-    // fails where they do: a second attempt finds them at rest.
+    // Once in some thousands of starts on busy machines, version 1.31 ends with an exception of its own
+    // ("basic_string::_M_create") and starts when it is asked again.
     let environment = start(&candidate.path).or_else(|_| start(&candidate.path))?;
     environment.set_log_level(LogLevel::Error);
     Ok(OnnxRuntime { inner: Arc::new(Loaded { candidate: candidate.clone(), version, environment }), starter: None })
