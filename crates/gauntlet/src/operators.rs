@@ -187,13 +187,16 @@ fn compare(found: &Found, layer: &Layer, explorer: &Explorer<'_>) -> Option<Resu
     Some(Ok(()))
 }
 
-/// Makes operators for some layers until there are so many of each, or no more, or time is up; those whose
+/// Makes operators for some layers until there are so many together, or no more, or time is up; those whose
 /// formulas have a key that another one of the layer has, too, are broken.
 fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
-    let mut summary = Summary::default();
-    for coefficients in COEFFICIENTS {
-        let (spec, begun) = (narrow(coefficients), Instant::now());
-        let formulas = made(&spec, count.div_ceil(COEFFICIENTS.len()), seconds / COEFFICIENTS.len() as f64, threads);
+    let (mut summary, mut left, start) = (Summary::default(), count, Instant::now());
+    for (at, coefficients) in COEFFICIENTS.iter().enumerate() {
+        // What one layer leaves of its share, others have.
+        let (spec, begun, layers) = (narrow(coefficients), Instant::now(), COEFFICIENTS.len() - at);
+        let time = (seconds - start.elapsed().as_secs_f64()) / layers as f64;
+        let formulas = made(&spec, left.div_ceil(layers), time, threads);
+        left = left.saturating_sub(formulas.len());
         let took = begun.elapsed().as_secs_f64();
         let (part, keys) = keyed(&spec, &formulas, threads);
         println!("{} operators made for a layer with {} in {took:.0} s: {keys} keys", formulas.len(), coefficients.join(", "));
