@@ -12,8 +12,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use regraft_ir::eval::{self, NoOpaque};
-use regraft_ir::parallel::joined;
-use regraft_ir::{SplitMix64, Tensor, Value};
+use regraft_ir::{SplitMix64, Tensor, Value, parallel};
 use regraft_runtime::Clock;
 use regraft_synth::{Dims, Explorer, Filter, Found, Key, Layer, Loops, Operator, Sampler, Spec, Spelling, State, audit, graph, presets};
 use serde::Serialize;
@@ -209,8 +208,9 @@ fn distinct(count: usize, seconds: f64, threads: usize) -> Summary {
 fn made(spec: &Spec, count: usize, seconds: f64, threads: usize) -> Vec<String> {
     let (begun, formulas) = (Instant::now(), Mutex::<HashMap<Key, String>>::default());
     let is_over = || begun.elapsed().as_secs_f64() > seconds || locked(&formulas).len() >= count;
-    on_threads(threads, |thread| {
-        let mut at = thread;
+    let firsts: Vec<usize> = (0..threads).collect();
+    parallel::map(&firsts, threads, |first| {
+        let mut at = *first;
         while !is_over() {
             // What an explorer remembers only grows.
             let mut explorer = Explorer::new(spec, Filter::default());
@@ -228,9 +228,10 @@ fn made(spec: &Spec, count: usize, seconds: f64, threads: usize) -> Vec<String> 
 /// Keys formulas; and how many keys there are.
 fn keyed(spec: &Spec, formulas: &[String], threads: usize) -> (Summary, usize) {
     let seen: Mutex<HashMap<Key, &str>> = Mutex::default();
-    let parts = on_threads(threads, |thread| {
+    let parts: Vec<&[String]> = formulas.chunks(formulas.len().div_ceil(threads.max(1)).max(1)).collect();
+    let parts = parallel::map(&parts, threads, |part| {
         let (mut explorer, mut summary) = (Explorer::new(spec, Filter::default()), Summary::default());
-        for formula in formulas.iter().skip(thread).step_by(threads) {
+        for formula in *part {
             let key = Operator::parse(formula, &mut explorer.coordinates).ok().and_then(|operator| explorer.key(&operator));
             match key.map(|key| locked(&seen).insert(key, formula)) {
                 Some(None) => summary.held += 1,
@@ -243,15 +244,6 @@ fn keyed(spec: &Spec, formulas: &[String], threads: usize) -> (Summary, usize) {
     let mut summary = Summary::default();
     parts.into_iter().for_each(|part| summary.join(part));
     (summary, locked(&seen).len())
-}
-
-/// What so many threads return, each of which knows its number.
-fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    std::thread::scope(|scope| {
-        let work = &work;
-        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-        running.into_iter().map(joined).collect()
-    })
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
