@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh test
-export REGRAFT_REQUIRE_ONNXRUNTIME=1
+export REGRAFT_REQUIRE_ONNXRUNTIME=1 REGRAFT_REQUIRE_OPENVINO=1
 # Tests must neither read nor fill the measurements of the user.
 store=$(mktemp -d)
 trap 'rm -rf "$store"' EXIT

@@ -11,6 +11,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::target::RuntimeArgs;
 use regraft::bench::{BenchReport, BenchRequest};
 use regraft::error::Failure;
 use regraft::optimize::clean;
@@ -62,10 +63,8 @@ pub struct Args {
     /// With --engine: more rules, beside the shipped ones
     #[arg(long, value_name = "FILE", requires = "engine")]
     rules: Vec<PathBuf>,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
     /// Print the report as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -92,7 +91,7 @@ fn models(args: &Args, console: &Console) -> Result<Exit, Failure> {
         runs: args.runs.map(|n| n as usize),
         budget: args.budget,
         seed: args.seed,
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.runtime.choice(),
         ..BenchRequest::new(args.models.clone())
     };
     let report = {

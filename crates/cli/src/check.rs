@@ -10,6 +10,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::junit::junit;
 use crate::progress::Progress;
+use crate::target::RuntimeArgs;
 use regraft::certificate::Source;
 use regraft::check::{self, CheckReport, CheckRequest, Run};
 use regraft::error::Failure;
@@ -66,10 +67,8 @@ pub struct Args {
     /// Seed of the made-up inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
     /// The certificate of B, which `regraft optimize` wrote [default: B with the ending
     /// .certificate, if there is one]
     #[arg(long, value_name = "FILE", conflicts_with = "no_certificate")]
@@ -121,7 +120,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         reference: !args.no_reference,
         threads: args.threads.map(usize::from),
         seed: args.seed,
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.runtime.choice(),
         certificate: match &args.certificate {
             Some(file) => Source::File(file.clone()),
             None if args.no_certificate => Source::Nowhere,

@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::predict;
 use crate::progress::Progress;
+use crate::target::RuntimeArgs;
 use regraft::calibrate::{CalibrateRequest, CalibrationReport, DEFAULT_MODELS};
 use regraft::error::Failure;
 use regraft::file::{check_writable, write_atomic};
@@ -73,10 +74,8 @@ pub struct ShowArgs {
     threads: Option<u16>,
     #[command(flatten)]
     store: StoreArgs,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -102,10 +101,8 @@ pub struct CalibrateArgs {
     seed: u64,
     #[command(flatten)]
     store: StoreArgs,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -201,7 +198,7 @@ fn show(args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
 /// The prices of one model's operators.
 fn prices(args: &ShowArgs, path: &Path, console: &Console) -> Result<Exit, Failure> {
     let model = Model::read(path)?;
-    let runtime = regraft::runtime::load(args.runtime_library.as_deref())?;
+    let runtime = args.runtime.choice().load()?;
     let sizes = Sizes::resolve(&model, ModelSource::path(path), &*runtime, &args.shape, &[])?;
     let threads = args.threads.map_or_else(|| runtime.default_threads() as u32, u32::from);
     let measured = match args.store.read()?.1 {
@@ -256,7 +253,7 @@ fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Failure> {
         budget: args.budget,
         threads: args.threads.map(usize::from),
         seed: args.seed,
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.runtime.choice(),
         cost_store: args.store.cost_store.clone(),
     };
     let report = regraft::calibrate::calibrate(&request, &mut progress)?;

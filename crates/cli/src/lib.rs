@@ -26,6 +26,7 @@ mod rules;
 mod search;
 mod shell;
 mod synthesize;
+mod target;
 mod task;
 mod trainer;
 mod usage;

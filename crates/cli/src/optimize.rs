@@ -7,11 +7,13 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regraft_ir::Trust;
 use regraft_onnx::is_stream;
+use regraft_runtime::Backend;
 
 use crate::console::{Console, to_json};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::search::Search;
+use crate::target::LibraryArgs;
 use regraft::certificate::beside;
 use regraft::error::Failure;
 use regraft::file::{check_apart, check_writable, is_same, write_atomic};
@@ -105,10 +107,8 @@ pub struct Args {
     /// The result gains with so many threads, and is no slower than the input at one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Target")]
     threads: Option<u16>,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE", help_heading = "Target")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    library: LibraryArgs,
     /// How to search [default: auto; greedy with --untimed]
     #[arg(long, value_name = "STRATEGY", help_heading = "Search")]
     search: Option<Search>,
@@ -211,6 +211,17 @@ Examples:
 enum Target {
     /// ONNX Runtime on the processor of this machine
     Onnxruntime,
+    /// OpenVINO on the processor of this machine
+    Openvino,
+}
+
+impl Target {
+    fn backend(self) -> Backend {
+        match self {
+            Target::Onnxruntime => Backend::OnnxRuntime,
+            Target::Openvino => Backend::OpenVino,
+        }
+    }
 }
 
 /// Parses one of these trust levels.
@@ -282,7 +293,6 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
 }
 
 fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
-    let Target::Onnxruntime = args.target;
     let output = match args.output.as_ref().or(args.out.as_ref()) {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
@@ -310,7 +320,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         opset: args.opset,
         memory: args.memory,
         data: args.data.clone(),
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.library.of(args.target.backend()),
         cost_store: args.cost_store.clone(),
         frozen: args.frozen,
         untimed: args.untimed,

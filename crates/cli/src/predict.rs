@@ -12,6 +12,7 @@ use regraft_runtime::Store;
 
 use crate::console::{Console, to_json};
 use crate::exit::Exit;
+use crate::target::RuntimeArgs;
 
 /// Arguments of `cost predict`.
 #[derive(Debug, clap::Args)]
@@ -31,10 +32,8 @@ pub struct Args {
     /// Seed of what is learned
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -45,7 +44,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if let Some(path) = &args.json {
         check_writable(path, "--json")?;
     }
-    let runtime = regraft::runtime::load(args.runtime_library.as_deref())?;
+    let runtime = args.runtime.choice().load()?;
     let threads = args.threads.map_or_else(|| runtime.default_threads() as u32, u32::from);
     let target = Target::here(&*runtime, threads);
     let lists = args.stores.iter().map(|path| list(path, &target)).collect::<Result<Vec<_>, _>>()?;

@@ -11,6 +11,7 @@ use regraft::units::show_bytes;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::target::LibraryArgs;
 
 /// Show what was done to a model, as one HTML file
 ///
@@ -42,10 +43,8 @@ pub struct Args {
     /// Do not run the models: the page does not say where the time goes
     #[arg(long)]
     no_profile: bool,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    library: LibraryArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -75,13 +74,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
         check_apart(("what is written", &output, option), &others)?;
     }
     let model = args.subject.extension().is_some_and(|e| e == "onnx").then(|| args.subject.clone());
-    let request = PageRequest {
-        report,
-        input: args.input.clone(),
-        output: model,
-        profile: !args.no_profile,
-        runtime_library: args.runtime_library.clone(),
-    };
+    let request = PageRequest { report, input: args.input.clone(), output: model, profile: !args.no_profile, library: args.library.file() };
     let mut progress = Progress::new(console);
     let made = match (args.terminal, &args.node_data) {
         (true, _) => page::text(&request, &mut progress),

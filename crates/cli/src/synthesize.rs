@@ -17,6 +17,7 @@ use regraft_synth::{Spec, presets};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::progress::Progress;
+use crate::target::LibraryArgs;
 use crate::trainer;
 
 /// Look for operators that do what a layer does, nearly, and faster
@@ -90,10 +91,8 @@ pub struct Args {
     /// Also write what was found as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    library: LibraryArgs,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -141,7 +140,7 @@ fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> 
         budget: args.budget,
         max_error: args.max_error,
         seed: args.seed,
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.library.choice(),
         ..Request::new(model, output)
     };
     let model_and_result = [("the model", model), ("the result", output)];
@@ -235,7 +234,7 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
         budget: args.budget,
         seed: args.seed,
         emit: args.emit.clone(),
-        runtime_library: args.runtime_library.clone(),
+        runtime: args.library.choice(),
     };
     if let Some(count) = args.draw {
         return drawn(args, &request, count as usize, console);

@@ -163,7 +163,7 @@ fn examples_run() {
     let library = fs::read_dir(root().join(".venv/lib")).into_iter().flatten().flatten();
     let library = library.map(|e| e.path().join("site-packages/onnxruntime/capi")).find(|p| p.is_dir());
     let named = std::env::var_os("REGRAFT_ONNXRUNTIME").map(PathBuf::from).or(library);
-    if regraft::runtime::load(named.as_deref()).is_err() {
+    if (regraft::runtime::RuntimeChoice { library: named.clone(), ..Default::default() }).load().is_err() {
         assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "no runtime");
         println!("skipped: no runtime");
         return;

@@ -5,7 +5,8 @@
 //!
 //! 1. Names: an optimized node that makes a value of the written model stands for the node behind
 //!    that value. Nodes in blocked layout make new values but carry the name of an old one
-//!    (`y_nchwc`), and others at least keep the node's name.
+//!    (`y_nchwc`), and others at least keep the node's name. Some runtimes name all that a node was
+//!    made from.
 //! 2. Structure: an optimized node without any known name stands for the node with its operator
 //!    that reads what it reads.
 //! 3. Cover: a node that no optimized node stands for was fused into a neighbour: the one that
@@ -109,7 +110,12 @@ impl Attribution {
 
 /// Layout changes that a runtime inserts by itself.
 fn is_reorder(node: &OptimizedNode) -> bool {
-    matches!(node.op_type.as_str(), "ReorderInput" | "ReorderOutput")
+    precedes_reader(node) || node.op_type == "ReorderOutput"
+}
+
+/// Layout changes made for the node that reads the result; OpenVINO has no others.
+fn precedes_reader(node: &OptimizedNode) -> bool {
+    matches!(node.op_type.as_str(), "ReorderInput" | "Reorder")
 }
 
 /// Nodes that only move data, so that an inserted one belongs to its neighbour.
@@ -194,6 +200,7 @@ impl<'a> Overlay<'a> {
                 reordered.flat_map(|r| &optimized.nodes[*r].outputs).filter_map(|name| self.names.value(name)).map(|v| v.node).collect();
             ids.extend(reordered);
             ids.extend(self.blocked_name(&node.name));
+            ids.extend(node.origins.iter().filter_map(|name| self.names.node(name).or_else(|| Some(self.names.value(name)?.node))));
             if ids.is_empty() {
                 ids.extend(self.names.node(plain_name(&node.name)));
             }
@@ -329,11 +336,12 @@ impl<'a> Overlay<'a> {
         let before =
             || self.nearest(at, heaviest, |node| node.inputs.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect());
         let after = || self.nearest(at, heaviest, |node| node.outputs.iter().flat_map(|name| self.readers_of(name).to_vec()).collect());
-        let first = if self.optimized.nodes[at].op_type == "ReorderInput" { after() } else { before() };
+        let reads_on = precedes_reader(&self.optimized.nodes[at]);
+        let first = if reads_on { after() } else { before() };
         if !first.is_empty() {
             return first;
         }
-        if self.optimized.nodes[at].op_type == "ReorderInput" { before() } else { after() }
+        if reads_on { before() } else { after() }
     }
 
     /// The nearest located nodes in one direction, breadth first.

@@ -137,7 +137,7 @@ fn same_weights(input: &Path, output: &Path) -> Result<String> {
 
 /// Checks that both whole models compute the same.
 fn same_results(input: &Path, output: &Path, seed: u64) -> Result<String> {
-    let runtime = regraft::runtime::load(None)?;
+    let runtime = regraft::runtime::RuntimeChoice::default().load()?;
     let ids = InputSpec { name: "ids".into(), dtype: DType::I64, shape: vec![1, TOKENS] };
     let options = FillOptions { seed, int_max: 100, ..FillOptions::default() };
     let feeds = fill_inputs(Fill::Normal, &[ids], &options)?;

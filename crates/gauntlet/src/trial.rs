@@ -60,7 +60,7 @@ pub struct Rewritten {
 impl Bench {
     /// Loads the runtime and the shipped rules.
     pub fn open() -> Result<Bench> {
-        let runtime = regraft::runtime::load(None).context("the baseline cannot be loaded")?;
+        let runtime = regraft::runtime::RuntimeChoice::default().load().context("the baseline cannot be loaded")?;
         Ok(Bench { runtime, library: Library::shipped()? })
     }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 #[test]
 fn nothing_that_differs_is_proved() {
     let required = std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_some();
-    if regraft::runtime::load(None).is_err() && !required {
+    if regraft::runtime::RuntimeChoice::default().load().is_err() && !required {
         eprintln!("skipped: ONNX Runtime is not installed");
         return;
     }

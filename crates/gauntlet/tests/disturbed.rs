@@ -15,7 +15,7 @@ fn regraft() -> PathBuf {
 }
 
 fn holds(words: &[&str]) {
-    if regraft::runtime::load(None).is_err() && std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none() {
+    if regraft::runtime::RuntimeChoice::default().load().is_err() && std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none() {
         eprintln!("skipped: ONNX Runtime is not installed");
         return;
     }

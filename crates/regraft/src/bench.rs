@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use crate::data::Data;
 use crate::error::Failure;
-use crate::optimize::{Effort, Observer, Phase, time_end_to_end};
+use crate::optimize::{Contender, Effort, Observer, Phase, time_end_to_end};
 use crate::refused::Refused;
 use crate::report::{SCHEMA, Speedup};
+use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
@@ -40,8 +41,8 @@ pub struct BenchRequest {
     pub budget: Duration,
     /// Seed of made-up inputs and of the interval.
     pub seed: u64,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
 }
 
 impl BenchRequest {
@@ -56,7 +57,7 @@ impl BenchRequest {
             runs: None,
             budget: Duration::from_secs(10),
             seed: 0,
-            runtime_library: None,
+            runtime: RuntimeChoice::default(),
         }
     }
 }
@@ -117,7 +118,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
             return Err(failure.hint("models are timed against each other on the same inputs"));
         }
     }
-    let runtime = Fallback::new(crate::runtime::load(request.runtime_library.as_deref())?, request.models.clone());
+    let runtime = Fallback::new(request.runtime.load()?, request.models.clone());
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let sources: Vec<ModelSource<'_>> = request.models.iter().map(ModelSource::path).collect();
     let data = Data::read(&request.data, first)?;
@@ -135,7 +136,7 @@ pub fn bench(request: &BenchRequest, observer: &mut dyn Observer) -> Result<Benc
         until: Instant::now() + if request.runs.is_some() { Duration::from_secs(24 * 3600) } else { request.budget },
     };
     let observed: &dyn Observer = observer;
-    let result = time_end_to_end(&runtime, &sources, &feeds, threads, effort, request.seed, &|| observed.interrupted())?;
+    let result = time_end_to_end(&Contender::all(&runtime, sources), &feeds, threads, effort, request.seed, &|| observed.interrupted())?;
     let rows = request.models.iter().zip(result.medians.iter().zip(&result.ratios));
     Ok(BenchReport {
         schema: SCHEMA,

@@ -10,8 +10,9 @@ use regraft_runtime::{Fill, MachineKey, ModelSource, Runtime, Store, default_sto
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::optimize::{self, Effort, Observer, Request, clean};
+use crate::optimize::{self, Contender, Effort, Observer, Request, clean};
 use crate::report::SCHEMA;
+use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
 
 /// What is calibrated by default: one network of every kind in the zoo.
@@ -45,8 +46,8 @@ pub struct CalibrateRequest {
     pub threads: Option<usize>,
     /// Seed of everything random.
     pub seed: u64,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
     /// Path of the measurement store.
     pub cost_store: Option<PathBuf>,
 }
@@ -79,7 +80,7 @@ pub struct CalibrationReport {
 /// after the current model.
 pub fn calibrate(request: &CalibrateRequest, observer: &mut dyn Observer) -> Result<CalibrationReport, Failure> {
     let start = Instant::now();
-    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let runtime = request.runtime.load()?;
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let store = match &request.cost_store {
         Some(path) => path.clone(),
@@ -117,7 +118,7 @@ fn one(
     let name = path.file_stem().map_or_else(|| path.display().to_string(), |s| s.to_string_lossy().into_owned());
     let mut run = Request::new(path, folder.path().join("out.onnx"));
     (run.threads, run.seed, run.budget) = (Some(threads), request.seed, request.budget);
-    (run.runtime_library, run.cost_store) = (request.runtime_library.clone(), Some(store.to_path_buf()));
+    (run.runtime, run.cost_store) = (request.runtime.clone(), Some(store.to_path_buf()));
     if !request.gains {
         // Without rules only the input is measured.
         run.rules.deny = Numeric::NAMES.iter().map(|(name, _)| (*name).to_string()).collect();
@@ -131,7 +132,7 @@ fn one(
     let predicted = prices.total(&clean(model.graph()).0) as f64;
     let effort = Effort { sittings: 3, rounds: (5, 40), until: Instant::now() + MEASURING };
     let feeds = sizes.feeds(Fill::Normal, request.seed)?;
-    let times = optimize::time_end_to_end(runtime, &[source], &feeds, threads, effort, request.seed, &|| false)?;
+    let times = optimize::time_end_to_end(&[Contender { runtime, model: source }], &feeds, threads, effort, request.seed, &|| false)?;
     calibration.totals.push(Total { model: name.clone(), predicted, measured: times.medians[0] });
     if let Some(ratio) = done.predicted_speedup {
         let measured = done.speedup.median;

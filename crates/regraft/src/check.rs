@@ -25,6 +25,7 @@ use crate::histogram::Histogram;
 use crate::optimize::{self, Observer, Phase, TOLERANCE, clean};
 use crate::refused::Refused;
 use crate::report::SCHEMA;
+use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
 use crate::units::{FreezeArg, ShapeArg};
 use crate::weights::changed_weights;
@@ -57,8 +58,8 @@ pub struct CheckRequest {
     pub threads: Option<usize>,
     /// Seed of made-up inputs.
     pub seed: u64,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
     /// The certificate of B.
     pub certificate: Source,
     /// How hard to look for a proof if there is no certificate.
@@ -83,7 +84,7 @@ impl CheckRequest {
             reference: true,
             threads: None,
             seed: 0,
-            runtime_library: None,
+            runtime: RuntimeChoice::default(),
             certificate: Source::Beside,
             effort: Effort::default(),
             require: None,
@@ -369,7 +370,7 @@ fn is_identical(a: &Model, b: &Model) -> bool {
 }
 
 fn run_both(request: &CheckRequest, a: &Model, b: &Model, report: &mut CheckReport, observer: &mut dyn Observer) -> Result<(), Failure> {
-    let runtime = Fallback::new(crate::runtime::load(request.runtime_library.as_deref())?, vec![request.a.clone(), request.b.clone()]);
+    let runtime = Fallback::new(request.runtime.load()?, vec![request.a.clone(), request.b.clone()]);
     report.runtime = Some(format!("{} {}", runtime.name(), runtime.version()));
     let (source_a, source_b) = (ModelSource::path(&request.a), ModelSource::path(&request.b));
     let data = Data::read(&request.data, a)?;

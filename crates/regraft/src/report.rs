@@ -111,6 +111,9 @@ pub struct Report {
     /// The models measured while tuning, in order: what each was to tell, and what it took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// What every runtime of the machine made of the model, if all of them were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fastest: Option<Fastest>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The command that reproduces the run.
@@ -352,6 +355,32 @@ impl From<regraft_runtime::Ratio> for Speedup {
     fn from(r: regraft_runtime::Ratio) -> Speedup {
         Speedup { median: r.median, low: r.low, high: r.high, pairs: r.n }
     }
+}
+
+/// A model on several runtimes, of which one was chosen.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fastest {
+    /// The runtime that the result was written for, and its version.
+    pub chosen: String,
+    /// A row for each runtime. All speed-ups are over the input on the first one.
+    pub runtimes: Vec<OnRuntime>,
+}
+
+/// What one runtime made of a model.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OnRuntime {
+    /// The runtime and its version.
+    pub runtime: String,
+    /// Median time of the input there, ns.
+    pub input_ns: f64,
+    /// The input there.
+    pub input: Speedup,
+    /// Median time of the result for this runtime, ns; that of the input if it was kept.
+    pub output_ns: f64,
+    /// The result for this runtime.
+    pub output: Speedup,
+    /// The result over the input, both on this runtime.
+    pub gained: Speedup,
 }
 
 /// One rewrite.

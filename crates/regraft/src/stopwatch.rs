@@ -1,6 +1,6 @@
 //! Times of the graphs that a model is rewritten to, one after the other.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use regraft_runtime::{
 };
 
 use crate::error::Failure;
+use crate::runtime::RuntimeChoice;
 
 /// Writes graphs as models, and times them on a runtime: for searches that ask what a state takes in
 /// earnest. Each is timed by itself, so that drift of the machine is not taken out: what is decided is
@@ -31,8 +32,8 @@ impl<'m> Stopwatch<'m> {
     /// # Errors
     ///
     /// If there is no runtime.
-    pub fn new(model: &'m Model, symbols: Bindings, library: Option<&Path>) -> Result<Stopwatch<'m>, Failure> {
-        Ok(Stopwatch { model, symbols, runtime: crate::runtime::load(library)? })
+    pub fn new(model: &'m Model, symbols: Bindings, library: Option<PathBuf>) -> Result<Stopwatch<'m>, Failure> {
+        Ok(Stopwatch { model, symbols, runtime: RuntimeChoice { library, ..RuntimeChoice::default() }.load()? })
     }
 
     /// What a run takes, ns: the median of some.

@@ -38,8 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn measure(runtime: &OnnxRuntime, path: &std::path::Path, rounds: usize, repeats: usize, threads: usize) -> Result<(), Box<dyn Error>> {
     let options = SessionOptions { threads, ..SessionOptions::default() };
-    let dir = tempfile::tempdir()?;
-    let profiled = SessionOptions { profile_prefix: Some(dir.path().join("p")), ..options.clone() };
+    let profiled = SessionOptions { profile: true, ..options.clone() };
     let mut sessions = Vec::new();
     let mut feeds = None;
     for options in [&options, &options, &profiled] {

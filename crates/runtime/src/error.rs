@@ -40,7 +40,7 @@ pub enum RuntimeError {
     #[error("no input values are bound for {model}; call `bind` before `run_bound`")]
     NotBound { model: String },
     /// A profile was requested from a session that does not record one: a bug in the caller.
-    #[error("{model} was opened without profiling; set `SessionOptions::profile_prefix`")]
+    #[error("{model} was opened without profiling; set `SessionOptions::profile`")]
     NotProfiling { model: String },
     /// The profile that the runtime wrote cannot be read: a runtime version that this program does
     /// not know.

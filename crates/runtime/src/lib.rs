@@ -4,7 +4,7 @@
 //!
 //! | to do | use |
 //! |---|---|
-//! | find and load ONNX Runtime | [`OnnxRuntime::load`] |
+//! | find and load a runtime | [`Backend::load`], [`OnnxRuntime::load`], [`OpenVino::load`] |
 //! | run a model once | [`Runtime::open`], [`Session::run`] |
 //! | run a model that the runtime's own optimizer breaks | [`Fallback`] |
 //! | time several models against each other | [`Session::bind`], [`time_interleaved`], [`Sittings`] |
@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod backend;
 mod clock;
 mod data;
 mod dtype;
@@ -34,24 +35,28 @@ mod error;
 mod fallback;
 mod feeds;
 mod fills;
+mod inputs;
 mod kernels;
 mod library;
 mod machine;
 mod memory;
 mod npz;
 mod onnxruntime;
+mod openvino;
 mod optimized;
 mod profile;
 mod raw_profile;
 mod runtime;
 mod sittings;
 mod source;
+mod staging;
 mod startup;
 mod stats;
 mod store;
 mod tensor;
 mod timing;
 
+pub use backend::Backend;
 pub use clock::Clock;
 pub use data::{DataError, NamedTensor, read_npy, read_tensor_file, read_tensor_proto};
 pub use dtype::DType;
@@ -59,11 +64,12 @@ pub use error::RuntimeError;
 pub use fallback::{Fallback, Refusal};
 pub use feeds::Feeds;
 pub use fills::{Fill, FillOptions, InputSpec, IntRange, fill_inputs};
-pub use library::{Candidate, LibraryError, Origin};
+pub use library::{Candidate, LibraryError, Origin, Product};
 pub use machine::MachineKey;
 pub use memory::{keep_freed_memory, return_freed_memory};
 pub use npz::read_npz;
 pub use onnxruntime::OnnxRuntime;
+pub use openvino::OpenVino;
 pub use optimized::{OptimizedGraph, OptimizedNode};
 pub use profile::{NodeProfile, Profile, ProfileOptions, ProfileSubject, Profiling, profile_interleaved};
 pub use raw_profile::{NodeEvent, ProfiledRun, RawProfile};

@@ -1,8 +1,8 @@
-//! Finding the ONNX Runtime library.
+//! Finding the library of a runtime.
 //!
-//! Places, in order: an explicit path, `REGRAFT_ONNXRUNTIME`, `ORT_DYLIB_PATH`, virtual
+//! Places, in order: an explicit path, the environment variables of the [`Product`], virtual
 //! environments (the active one, `.venv` in the current directory and in the directories above the
-//! program), the `onnxruntime` package of `python3`, system libraries. A place named by the user is
+//! program), the product's package of `python3`, system libraries. A place named by the user is
 //! the only one tried: a typo must not silently select another library.
 
 use std::fmt;
@@ -11,34 +11,54 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Environment variable with the path of the library, or of a directory that holds it.
-const ENV_OWN: &str = "REGRAFT_ONNXRUNTIME";
-/// Environment variable that other programs using the same library read.
-const ENV_ORT: &str = "ORT_DYLIB_PATH";
+use crate::error::one_line;
+
 /// How long `python3` may take to name its package directory.
 const PYTHON_LIMIT: Duration = Duration::from_secs(10);
-/// Oldest supported version.
-pub(crate) const OLDEST_MINOR: u32 = 17;
 
-const HINT: &str = "install it with `pip install onnxruntime`, or give the path of libonnxruntime with REGRAFT_ONNXRUNTIME";
+/// A library that runs models, and the names under which it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Product {
+    /// What people call it.
+    pub title: &'static str,
+    /// The Python package that carries the library.
+    pub package: &'static str,
+    /// The library's folder within the package.
+    pub folder: &'static str,
+    /// The library's file name without `lib`, version and suffix.
+    pub stem: &'static str,
+    /// Environment variables with the path of the library, or of a folder that holds it. The first
+    /// one that is set counts.
+    pub variables: &'static [&'static str],
+}
 
-/// Why no ONNX Runtime library could be loaded. The installation's fault.
+impl Product {
+    /// What to do where it is missing.
+    fn hint(&self) -> String {
+        let (package, stem) = (self.package, self.stem);
+        let variable = self.variables.first().map_or(String::new(), |v| format!(" with {v}"));
+        format!("install it with `pip install {package}`, or give the path of lib{stem}{variable}")
+    }
+}
+
+/// Why no library of a runtime could be loaded. The installation's fault.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum LibraryError {
     /// Nothing usable in any of the places.
-    #[error("no ONNX Runtime library found; searched {}; {HINT}", .searched.join("; "))]
+    #[error("no {} library found; searched {}; {}", .product.title, .searched.join("; "), .product.hint())]
     NotFound {
+        product: Product,
         /// Each place with what was found there.
         searched: Vec<String>,
     },
     /// The place that the user named holds no usable library.
-    #[error("{origin}: {path}: {cause}; {HINT}", path = .path.display())]
-    Unusable { origin: Origin, path: PathBuf, cause: String },
-    /// A process can only ever load one library.
-    #[error("ONNX Runtime is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", loaded = .loaded.display(), asked = .asked.display())]
-    AlreadyLoaded { loaded: PathBuf, asked: PathBuf },
+    #[error("{origin}: {path}: {cause}; {}", .product.hint(), path = .path.display())]
+    Unusable { product: Product, origin: Origin, path: PathBuf, cause: String },
+    /// A process can only ever load one library of a product.
+    #[error("{} is already loaded from {loaded}, it cannot be loaded again from {asked}; start another process", .product.title, loaded = .loaded.display(), asked = .asked.display())]
+    AlreadyLoaded { product: Product, loaded: PathBuf, asked: PathBuf },
 }
 
 /// Where a place came from.
@@ -47,10 +67,8 @@ pub enum LibraryError {
 pub enum Origin {
     /// The caller, e.g. a command-line flag.
     Explicit,
-    /// The environment variable `REGRAFT_ONNXRUNTIME`.
-    OwnVariable,
-    /// The environment variable `ORT_DYLIB_PATH`.
-    OrtVariable,
+    /// This environment variable.
+    Variable(&'static str),
     /// The active virtual environment, or a `.venv` directory.
     VirtualEnvironment,
     /// The package of the `python3` on the search path.
@@ -63,8 +81,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Explicit => "given path",
-            Self::OwnVariable => ENV_OWN,
-            Self::OrtVariable => ENV_ORT,
+            Self::Variable(name) => name,
             Self::VirtualEnvironment => "virtual environment",
             Self::Python => "python3 package",
             Self::System => "system library",
@@ -82,19 +99,22 @@ pub struct Candidate {
 }
 
 /// Tries `load` on each place in order until it succeeds.
-pub(crate) fn search<T>(explicit: Option<&Path>, mut load: impl FnMut(&Candidate) -> Result<T, String>) -> Result<T, LibraryError> {
-    let env = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+pub(crate) fn search<T>(
+    product: Product,
+    explicit: Option<&Path>,
+    mut load: impl FnMut(&Candidate) -> Result<T, String>,
+) -> Result<T, LibraryError> {
+    let variable = |name: &&'static str| Some((*name, std::env::var_os(name).filter(|v| !v.is_empty())?));
     let named = explicit
         .map(|p| (Origin::Explicit, p.to_path_buf()))
-        .or_else(|| env(ENV_OWN).map(|p| (Origin::OwnVariable, p)))
-        .or_else(|| env(ENV_ORT).map(|p| (Origin::OrtVariable, p)));
+        .or_else(|| product.variables.iter().find_map(variable).map(|(name, path)| (Origin::Variable(name), path.into())));
     if let Some((origin, path)) = named {
-        let unusable = |cause: String| LibraryError::Unusable { origin, path: path.clone(), cause };
-        let file = library_at(&path).map_err(unusable)?;
+        let unusable = |cause: String| LibraryError::Unusable { product, origin, path: path.clone(), cause };
+        let file = library_at(product, &path).map_err(unusable)?;
         return load(&Candidate { origin, path: file }).map_err(unusable);
     }
 
-    let mut searched = vec![format!("{ENV_OWN} and {ENV_ORT} (not set)")];
+    let mut searched = vec![format!("{} (not set)", product.variables.join(" and "))];
     let mut attempt = |candidate: Candidate, searched: &mut Vec<String>| match load(&candidate) {
         Ok(loaded) => Some(loaded),
         Err(cause) => {
@@ -103,46 +123,64 @@ pub(crate) fn search<T>(explicit: Option<&Path>, mut load: impl FnMut(&Candidate
         }
     };
     for venv in virtual_environments() {
-        match site_packages(&venv).into_iter().find_map(|site| newest_library(&site.join("onnxruntime/capi"))) {
+        let within = |site: PathBuf| newest_library(product, &site.join(product.package).join(product.folder));
+        match site_packages(&venv).into_iter().find_map(within) {
             Some(path) => {
                 if let Some(loaded) = attempt(Candidate { origin: Origin::VirtualEnvironment, path }, &mut searched) {
                     return Ok(loaded);
                 }
             }
-            None => searched.push(format!("{} (no onnxruntime package)", venv.display())),
+            None => searched.push(format!("{} (no {} package)", venv.display(), product.package)),
         }
     }
-    match python_package() {
-        Ok(package) => match newest_library(&package.join("capi")) {
+    match python_package(product) {
+        Ok(package) => match newest_library(product, &package.join(product.folder)) {
             Some(path) => {
                 if let Some(loaded) = attempt(Candidate { origin: Origin::Python, path }, &mut searched) {
                     return Ok(loaded);
                 }
             }
-            None => searched.push(format!("{} (no library; versions before 1.19 have none)", package.display())),
+            None => searched.push(format!("{} (no library; old versions have none)", package.display())),
         },
         Err(cause) => searched.push(cause),
     }
-    for name in system_names() {
-        if let Some(loaded) = attempt(Candidate { origin: Origin::System, path: name.into() }, &mut searched) {
+    for path in system_names(product) {
+        if let Some(loaded) = attempt(Candidate { origin: Origin::System, path }, &mut searched) {
             return Ok(loaded);
         }
     }
-    Err(LibraryError::NotFound { searched })
+    Err(LibraryError::NotFound { product, searched })
 }
 
 /// The library file that a user's path means: the file itself, or the newest library in or below a
 /// directory.
-fn library_at(path: &Path) -> Result<PathBuf, String> {
+fn library_at(product: Product, path: &Path) -> Result<PathBuf, String> {
     let absolute = std::path::absolute(path).map_err(|e| e.to_string())?;
     if absolute.is_dir() {
-        let below = ["", "capi", "onnxruntime/capi", "lib"];
+        let below = ["".into(), product.folder.into(), Path::new(product.package).join(product.folder), "lib".into()];
         return below
             .iter()
-            .find_map(|sub| newest_library(&absolute.join(sub)))
-            .ok_or_else(|| "the directory holds no ONNX Runtime library".to_owned());
+            .find_map(|sub| newest_library(product, &absolute.join(sub)))
+            .ok_or_else(|| format!("the directory holds no {} library", product.title));
     }
     if absolute.is_file() { Ok(absolute) } else { Err("no such file".to_owned()) }
+}
+
+/// Fails if a path names another library than the one that is loaded: the library itself, or a folder
+/// that contains it.
+pub(crate) fn same(product: Product, loaded: &Path, asked: Option<&Path>) -> Result<(), LibraryError> {
+    let Some(asked) = asked else { return Ok(()) };
+    let library = loaded.canonicalize().ok();
+    if asked.canonicalize().is_ok_and(|asked| library.is_some_and(|library| library.starts_with(asked))) {
+        return Ok(());
+    }
+    Err(LibraryError::AlreadyLoaded { product, loaded: loaded.to_path_buf(), asked: asked.to_path_buf() })
+}
+
+/// The dynamic loader's own message, which the error keeps as its source.
+pub(crate) fn loader_message(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    one_line(&source.map_or_else(|| error.to_string(), ToString::to_string))
 }
 
 fn virtual_environments() -> Vec<PathBuf> {
@@ -185,11 +223,11 @@ fn site_packages(venv: &Path) -> Vec<PathBuf> {
 }
 
 /// The library with the highest version in a directory, if there is one.
-fn newest_library(dir: &Path) -> Option<PathBuf> {
+fn newest_library(product: Product, dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).ok()?;
     let mut found: Vec<(Vec<u64>, PathBuf)> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter_map(|path| Some((library_version(&path.file_name()?.to_string_lossy())?, path)))
+        .filter_map(|path| Some((library_version(product, &path.file_name()?.to_string_lossy())?, path)))
         .filter(|(_, path)| path.is_file())
         .collect();
     found.sort();
@@ -197,13 +235,12 @@ fn newest_library(dir: &Path) -> Option<PathBuf> {
 }
 
 /// The numbers in a library's file name, or `None` for any other name.
-fn library_version(name: &str) -> Option<Vec<u64>> {
+fn library_version(product: Product, name: &str) -> Option<Vec<u64>> {
     let rest = if cfg!(windows) {
-        name.strip_prefix("onnxruntime")?.strip_suffix(".dll")?
-    } else if cfg!(target_os = "macos") {
-        name.strip_prefix("libonnxruntime")?.strip_suffix(".dylib")?
+        name.strip_prefix(product.stem)?.strip_suffix(".dll")?
     } else {
-        name.strip_prefix("libonnxruntime.so")?
+        let rest = name.strip_prefix("lib")?.strip_prefix(product.stem)?;
+        if cfg!(target_os = "macos") { rest.strip_suffix(".dylib")? } else { rest.strip_prefix(".so")? }
     };
     if rest.is_empty() {
         return Some(Vec::new());
@@ -211,27 +248,31 @@ fn library_version(name: &str) -> Option<Vec<u64>> {
     rest.strip_prefix('.')?.split('.').map(|n| n.parse().ok()).collect()
 }
 
-fn system_names() -> &'static [&'static str] {
+fn system_names(product: Product) -> Vec<PathBuf> {
+    let stem = product.stem;
     if cfg!(windows) {
-        &["onnxruntime.dll"]
+        vec![format!("{stem}.dll").into()]
     } else if cfg!(target_os = "macos") {
-        &["libonnxruntime.dylib"]
+        vec![format!("lib{stem}.dylib").into()]
     } else {
-        &["libonnxruntime.so", "libonnxruntime.so.1"]
+        vec![format!("lib{stem}.so").into(), format!("lib{stem}.so.1").into()]
     }
 }
 
-/// The directory of the `onnxruntime` package of `python3`. The package is located, not imported; a
+/// The directory of the product's package of `python3`. The package is located, not imported; a
 /// Python that does not answer in time is stopped.
-fn python_package() -> Result<PathBuf, String> {
-    const LOCATE: &str = "import importlib.util as u; s = u.find_spec('onnxruntime'); \
-                          print(s.submodule_search_locations[0] if s else '')";
+fn python_package(product: Product) -> Result<PathBuf, String> {
+    let package = product.package;
+    let locate = format!(
+        "import importlib.util as u; s = u.find_spec('{package}'); \
+         print(s.submodule_search_locations[0] if s else '')"
+    );
     let program = if cfg!(windows) { "python" } else { "python3" };
     let failed = |e: std::io::Error| format!("{program} ({e})");
     // A file, not a pipe: a pipe that some grandchild keeps open would never reach its end.
     let mut answer = tempfile::tempfile().map_err(failed)?;
     let mut child = Command::new(program)
-        .args(["-c", LOCATE])
+        .args(["-c", &locate])
         .stdin(Stdio::null())
         .stdout(answer.try_clone().map_err(failed)?)
         .stderr(Stdio::null())
@@ -253,12 +294,13 @@ fn python_package() -> Result<PathBuf, String> {
     let mut path = String::new();
     answer.seek(SeekFrom::Start(0)).and_then(|_| answer.read_to_string(&mut path)).map_err(failed)?;
     let path = path.trim();
-    if path.is_empty() { Err(format!("{program} (has no onnxruntime package)")) } else { Ok(path.into()) }
+    if path.is_empty() { Err(format!("{program} (has no {package} package)")) } else { Ok(path.into()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::onnxruntime::ONNX_RUNTIME;
 
     #[test]
     fn newest_version_wins() {
@@ -269,14 +311,14 @@ mod tests {
         for name in ["libonnxruntime.so.1.9.1", "libonnxruntime.so.1.31.1", "libonnxruntime_providers_shared.so", "x.txt"] {
             std::fs::write(dir.path().join(name), b"").unwrap();
         }
-        assert_eq!(newest_library(dir.path()).unwrap().file_name().unwrap(), "libonnxruntime.so.1.31.1");
-        assert_eq!(newest_library(&dir.path().join("missing")), None);
+        assert_eq!(newest_library(ONNX_RUNTIME, dir.path()).unwrap().file_name().unwrap(), "libonnxruntime.so.1.31.1");
+        assert_eq!(newest_library(ONNX_RUNTIME, &dir.path().join("missing")), None);
     }
 
     #[test]
     fn a_named_place_is_the_only_one_tried() {
         let mut tried = 0;
-        let error = search(Some(Path::new("/nonexistent/libonnxruntime.so")), |_| -> Result<(), String> {
+        let error = search(ONNX_RUNTIME, Some(Path::new("/nonexistent/libonnxruntime.so")), |_| -> Result<(), String> {
             tried += 1;
             Ok(())
         })

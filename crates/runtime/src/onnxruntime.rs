@@ -12,20 +12,40 @@ use ort::memory::Allocator;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::session::{Session as OrtSession, SessionInputValue};
 use ort::value::{DynTensor, DynTensorValueType, DynValue, Outlet, Shape, TensorElementType, ValueType};
+use prost::Message;
+use regraft_onnx::proto::ModelProto;
+use tempfile::TempDir;
 
 use crate::error::one_line;
-use crate::library::{self, OLDEST_MINOR};
+use crate::inputs;
+use crate::library::{self, Product};
 use crate::machine::physical_cores;
+use crate::staging;
 use crate::{
-    Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, Origin, RawProfile, Runtime, RuntimeError, Session,
-    SessionOptions, Starter, Startup, TensorError, ValueInfo,
+    Backend, Candidate, DType, Feeds, HostTensor, LibraryError, ModelSource, OptLevel, OptimizedGraph, Origin, RawProfile, Runtime,
+    RuntimeError, Session, SessionOptions, Starter, Startup, TensorError, ValueInfo,
 };
 
 const NAME: &str = "onnxruntime";
+
+/// How it is found.
+pub(crate) const ONNX_RUNTIME: Product = Product {
+    title: "ONNX Runtime",
+    package: "onnxruntime",
+    folder: "capi",
+    stem: "onnxruntime",
+    variables: &["REGRAFT_ONNXRUNTIME", "ORT_DYLIB_PATH"],
+};
+
+/// Oldest supported version, as the `N` of `1.N`.
+const OLDEST_MINOR: u32 = 17;
 /// Setting that locates the external data of an in-memory model, and the minor version that
 /// introduced it.
 const MINOR_EXTERNAL_DIR: u32 = 21;
 const KEY_EXTERNAL_DIR: &str = "session.model_external_initializers_file_folder_path";
+
+/// The file of the optimized model, in a session's folder of records.
+const GRAPH: &str = "optimized.onnx";
 
 /// Setting that ends the waiting of a session's threads with each run.
 const KEY_STOP_SPINNING: &str = "session.force_spinning_stop";
@@ -54,16 +74,11 @@ impl OnnxRuntime {
     pub fn load(explicit: Option<&Path>) -> Result<Self, LibraryError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*loaded {
-            let Some(asked) = explicit else { return Ok(runtime.clone()) };
-            let library = runtime.library().canonicalize().ok();
-            // The library itself, or the folder that contains it.
-            if asked.canonicalize().is_ok_and(|asked| library.is_some_and(|library| library.starts_with(asked))) {
-                return Ok(runtime.clone());
-            }
-            return Err(LibraryError::AlreadyLoaded { loaded: runtime.library().to_path_buf(), asked: asked.to_path_buf() });
+            return library::same(ONNX_RUNTIME, runtime.library(), explicit).map(|()| runtime.clone());
         }
-        let runtime =
-            library::search(explicit, |candidate| catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic))))?;
+        let runtime = library::search(ONNX_RUNTIME, explicit, |candidate| {
+            catch_unwind(|| load(candidate)).unwrap_or_else(|panic| Err(panic_text(&*panic)))
+        })?;
         *loaded = Some(runtime.clone());
         Ok(runtime)
     }
@@ -85,15 +100,15 @@ impl OnnxRuntime {
         self.inner.candidate.origin
     }
 
-    fn build(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<OrtSession, String> {
-        let mut builder = self.builder(options).map_err(|e| e.to_string())?;
+    fn build(&self, model: ModelSource<'_>, options: &SessionOptions, records: Option<&TempDir>) -> Result<OrtSession, String> {
+        let mut builder = self.builder(options, records).map_err(|e| e.to_string())?;
         match model {
             ModelSource::Path(path) => builder.commit_from_file(path).map_err(|e| e.to_string()),
             ModelSource::Bytes { bytes, base } => {
                 if let Some(base) = base {
                     let base = std::path::absolute(base).map_err(|e| format!("{}: {e}", base.display()))?;
                     if minor(&self.inner.version).is_none_or(|minor| minor < MINOR_EXTERNAL_DIR) {
-                        let (_dir, file) = stage(bytes, &base)?;
+                        let (_folder, file) = staging::stage(bytes, &base)?;
                         return builder.commit_from_file(file).map_err(|e| e.to_string());
                     }
                     let base = base.to_str().ok_or_else(|| format!("{}: not valid UTF-8", base.display()))?;
@@ -104,7 +119,7 @@ impl OnnxRuntime {
         }
     }
 
-    fn builder(&self, options: &SessionOptions) -> ort::Result<SessionBuilder> {
+    fn builder(&self, options: &SessionOptions, records: Option<&TempDir>) -> ort::Result<SessionBuilder> {
         let level = match options.level {
             OptLevel::Disabled => GraphOptimizationLevel::Disable,
             OptLevel::Basic => GraphOptimizationLevel::Level1,
@@ -126,11 +141,16 @@ impl OnnxRuntime {
         if spins {
             builder = builder.with_config_entry(KEY_STOP_SPINNING, "1")?;
         }
-        if let Some(prefix) = &options.profile_prefix {
-            builder = builder.with_profiling(prefix)?;
-        }
-        if let Some(path) = &options.optimized_model_path {
-            builder = builder.with_optimized_model_path(path)?;
+        if let Some(records) = records {
+            if options.profile {
+                builder = builder.with_profiling(records.path().join("profile"))?;
+            }
+            if options.graph {
+                builder = builder.with_optimized_model_path(records.path().join(GRAPH))?;
+                for (key, value) in weights_left_out(records.path()) {
+                    builder = builder.with_config_entry(key, value)?;
+                }
+            }
         }
         for (key, value) in &options.config {
             builder = builder.with_config_entry(key, value)?;
@@ -160,25 +180,37 @@ impl Runtime for OnnxRuntime {
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
         let runtime = format!("{NAME} {}", self.inner.version);
         let place = model.to_string();
-        let session = guard(|| self.build(model, options)).map_err(|cause| RuntimeError::Load {
+        let records = if options.profile || options.graph {
+            let folder = tempfile::Builder::new().prefix("regraft-").tempdir();
+            Some(folder.map_err(|source| RuntimeError::Io { path: std::env::temp_dir(), source })?)
+        } else {
+            None
+        };
+        let session = guard(|| self.build(model, options, records.as_ref())).map_err(|cause| RuntimeError::Load {
             runtime: runtime.clone(),
             model: place.clone(),
             cause: one_line(&cause),
         })?;
+        let graph = match &records {
+            Some(records) if options.graph => Some(read_graph(&records.path().join(GRAPH), &place)?),
+            _ => None,
+        };
         Ok(Box::new(Opened {
             inputs: session.inputs().iter().map(value_info).collect(),
             outputs: session.outputs().iter().map(value_info).collect(),
             session,
             bound: None,
             threads: options.threads.max(1),
-            profiling: options.profile_prefix.is_some(),
+            profiling: options.profile,
+            graph,
+            _records: records,
             runtime,
             model: place,
         }))
     }
 
     fn start_up(&self, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Option<Startup>, RuntimeError> {
-        self.starter.as_ref().map(|starter| starter.start(self.library(), model, feeds, options)).transpose()
+        self.starter.as_ref().map(|starter| starter.start((Backend::OnnxRuntime, self.library()), model, feeds, options)).transpose()
     }
 }
 
@@ -191,17 +223,16 @@ struct Opened {
     outputs: Vec<ValueInfo>,
     threads: usize,
     profiling: bool,
+    graph: Option<OptimizedGraph>,
     runtime: String,
     model: String,
+    /// Where the runtime writes the profile.
+    _records: Option<TempDir>,
 }
 
 impl Opened {
     fn run_error(&self, cause: &str) -> RuntimeError {
         RuntimeError::Run { runtime: self.runtime.clone(), model: self.model.clone(), cause: one_line(cause) }
-    }
-
-    fn input_names(&self) -> String {
-        self.inputs.iter().map(|i| format!("`{}`", i.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// The feeds as the runtime's values, in the order of the model's inputs.
@@ -210,44 +241,13 @@ impl Opened {
         if let Some(outlet) = self.session.outputs().iter().find(|outlet| matches!(outlet.dtype(), ValueType::Optional(_))) {
             return Err(self.unsupported("output", outlet.name(), "optional".to_owned()));
         }
-        if let Some((name, _)) = feeds.iter().find(|(name, _)| !self.inputs.iter().any(|i| i.name == *name)) {
-            let (model, input) = (self.model.clone(), name.to_owned());
-            return Err(RuntimeError::UnknownInput { model, input, expected: self.input_names() });
-        }
-        self.inputs
-            .iter()
-            .map(|info| {
-                let Some(tensor) = feeds.get(&info.name) else {
-                    let (model, input) = (self.model.clone(), info.name.clone());
-                    return Err(RuntimeError::MissingInput { model, input, expected: self.input_names() });
-                };
-                self.check_input(info, tensor)?;
-                guard(|| to_ort(tensor).map_err(|e| e.to_string()))
-                    .map(SessionInputValue::Owned)
-                    .map_err(|cause| self.run_error(&format!("input `{}`: {cause}", info.name)))
-            })
-            .collect()
-    }
-
-    fn check_input(&self, info: &ValueInfo, tensor: &HostTensor) -> Result<(), RuntimeError> {
-        let Some(dtype) = info.dtype else {
-            return Err(self.unsupported("input", &info.name, "not a tensor".to_owned()));
+        let ordered = inputs::ordered(&self.model, &self.inputs, feeds)?;
+        let value = |(info, tensor): (&ValueInfo, &HostTensor)| {
+            guard(|| to_ort(tensor).map_err(|e| e.to_string()))
+                .map(SessionInputValue::Owned)
+                .map_err(|cause| self.run_error(&format!("input `{}`: {cause}", info.name)))
         };
-        if dtype.size().is_none() {
-            return Err(self.unsupported("input", &info.name, dtype.to_string()));
-        }
-        let rank_fits = info.dims.is_empty() || info.dims.len() == tensor.shape().len();
-        let dims_fit = info.dims.iter().zip(tensor.shape()).all(|(d, s)| d.is_none_or(|d| d == *s));
-        if dtype == tensor.dtype() && rank_fits && dims_fit {
-            return Ok(());
-        }
-        let dims: Vec<String> = info.dims.iter().map(|d| d.map_or("?".to_owned(), |d| d.to_string())).collect();
-        Err(RuntimeError::InputMismatch {
-            model: self.model.clone(),
-            input: info.name.clone(),
-            declared: format!("{dtype}[{}]", dims.join(",")),
-            given: format!("{}{:?}", tensor.dtype(), tensor.shape()),
-        })
+        self.inputs.iter().zip(ordered).map(value).collect()
     }
 
     fn unsupported(&self, role: &'static str, name: &str, kind: String) -> RuntimeError {
@@ -313,6 +313,37 @@ impl Session for Opened {
         let text = std::fs::read(&file).map_err(|source| RuntimeError::Io { path: file.clone(), source })?;
         RawProfile::from_onnxruntime_json(&text).map_err(|cause| RuntimeError::Profile { runtime: self.runtime.clone(), file, cause })
     }
+
+    fn take_graph(&mut self) -> Option<OptimizedGraph> {
+        self.graph.take()
+    }
+}
+
+/// The optimized model that the runtime wrote.
+fn read_graph(file: &Path, model: &str) -> Result<OptimizedGraph, RuntimeError> {
+    let bytes = std::fs::read(file).map_err(|source| RuntimeError::Io { path: file.to_path_buf(), source })?;
+    let unreadable = |cause: String| RuntimeError::OptimizedGraph { model: model.to_owned(), cause };
+    let proto = ModelProto::decode(bytes.as_slice()).map_err(|e| unreadable(e.to_string()))?;
+    let graph = proto.graph.ok_or_else(|| unreadable("it holds no graph".to_owned()))?;
+    Ok(OptimizedGraph::of_onnx(&graph))
+}
+
+/// Settings by which an optimized model is written without its weights, which may be gigabytes: they
+/// go to a second file, and here that file leads nowhere. Versions that do not know the settings
+/// ignore them.
+#[cfg(unix)]
+fn weights_left_out(folder: &Path) -> Vec<(String, String)> {
+    const WEIGHTS: &str = "weights.bin";
+    if std::os::unix::fs::symlink("/dev/null", folder.join(WEIGHTS)).is_err() {
+        return Vec::new();
+    }
+    let set = |key: &str, value: &str| (format!("session.optimized_model_external_initializers_{key}"), value.to_owned());
+    vec![set("file_name", WEIGHTS), set("min_size_in_bytes", "1024")]
+}
+
+#[cfg(not(unix))]
+fn weights_left_out(_: &Path) -> Vec<(String, String)> {
+    Vec::new()
 }
 
 /// Loads one library and starts its process-wide environment.
@@ -346,34 +377,10 @@ fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
-/// A private directory with the model as a file, among links to what is in `base`: for versions
-/// that find external data only beside a model file.
-fn stage(bytes: &[u8], base: &Path) -> Result<(tempfile::TempDir, PathBuf), String> {
-    let io = |e: std::io::Error| format!("{}: {e}", base.display());
-    let dir = tempfile::Builder::new().prefix("regraft-").tempdir().map_err(io)?;
-    let file = dir.path().join(format!("regraft-{}.onnx", std::process::id()));
-    std::fs::write(&file, bytes).map_err(io)?;
-    for entry in std::fs::read_dir(base).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        link(&entry.path(), &dir.path().join(entry.file_name())).map_err(io)?;
-    }
-    Ok((dir, file))
-}
-
-#[cfg(unix)]
-fn link(to: &Path, from: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(to, from)
-}
-
-#[cfg(not(unix))]
-fn link(to: &Path, from: &Path) -> std::io::Result<()> {
-    if to.is_file() { std::fs::hard_link(to, from) } else { Ok(()) }
-}
-
 /// The version that a library reports.
 fn library_version(path: &Path) -> Result<String, String> {
     // SAFETY: loading runs the library's initializers. The user, or the Python environment that the user set up, names the file.
-    let library = unsafe { libloading::Library::new(path) }.map_err(|e| loader_message(&e))?;
+    let library = unsafe { libloading::Library::new(path) }.map_err(|e| library::loader_message(&e))?;
     // SAFETY: `OrtGetApiBase` has had this signature in every version of the library.
     let get_base = unsafe { library.get::<unsafe extern "C" fn() -> *const ort::sys::OrtApiBase>(b"OrtGetApiBase") }
         .map_err(|_| "not an ONNX Runtime library (it does not export OrtGetApiBase)".to_owned())?;
@@ -385,12 +392,6 @@ fn library_version(path: &Path) -> Result<String, String> {
     // SAFETY: `base` is the library's static table, and the version is a static null-terminated string.
     let version = unsafe { CStr::from_ptr(((*base).GetVersionString)()) };
     Ok(version.to_string_lossy().into_owned())
-}
-
-/// The dynamic loader's own message, which the error keeps as its source.
-fn loader_message(error: &libloading::Error) -> String {
-    let source = std::error::Error::source(error);
-    one_line(&source.map_or_else(|| error.to_string(), ToString::to_string))
 }
 
 /// Runs `f`; a panic inside the binding becomes an error like any other.

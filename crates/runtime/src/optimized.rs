@@ -1,12 +1,8 @@
 //! The graph that a runtime actually runs, after its own optimizer.
 
-use std::path::Path;
+use regraft_onnx::proto::{GraphProto, attribute_proto::AttributeType};
 
-use prost::Message;
-use regraft_onnx::proto::{GraphProto, ModelProto, attribute_proto::AttributeType};
-use tempfile::TempDir;
-
-use crate::{ModelSource, Runtime, RuntimeError, Session, SessionOptions};
+use crate::{ModelSource, Runtime, RuntimeError, SessionOptions};
 
 /// One node of an optimized graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +20,8 @@ pub struct OptimizedNode {
     pub outputs: Vec<String>,
     /// Names of outer values read by this node's bodies (loops, branches).
     pub captures: Vec<String>,
+    /// Names of the nodes or values of the model that it was made from, where the runtime tells.
+    pub origins: Vec<String>,
 }
 
 /// The top-level nodes that a runtime runs, in an order in which each follows what it reads.
@@ -42,7 +40,10 @@ pub struct OptimizedGraph {
 impl OptimizedGraph {
     /// Loads a model with `options` and reads the runtime's graph for it.
     pub fn read(runtime: &dyn Runtime, model: ModelSource<'_>, options: &SessionOptions) -> Result<Self, RuntimeError> {
-        open_with_graph(runtime, model, options).map(|(_, graph)| graph)
+        let options = SessionOptions { graph: true, ..options.clone() };
+        let graph = runtime.open(model, &options)?.take_graph();
+        graph
+            .ok_or_else(|| RuntimeError::OptimizedGraph { model: model.to_string(), cause: format!("{} does not tell it", runtime.name()) })
     }
 
     /// Nodes of the given operator type.
@@ -50,7 +51,8 @@ impl OptimizedGraph {
         self.nodes.iter().filter(|n| n.op_type == op_type).count()
     }
 
-    fn from_graph(graph: &GraphProto) -> Self {
+    /// The graph of an ONNX model.
+    pub fn of_onnx(graph: &GraphProto) -> Self {
         let nodes = graph
             .node
             .iter()
@@ -69,6 +71,7 @@ impl OptimizedGraph {
                     inputs: node.input.clone(),
                     outputs: node.output.clone(),
                     captures,
+                    origins: Vec::new(),
                 }
             })
             .collect();
@@ -99,45 +102,4 @@ fn captured(body: &GraphProto, found: &mut Vec<String>) {
             found.push(name);
         }
     }
-}
-
-/// A private directory for a runtime's files, removed when dropped.
-pub(crate) fn scratch_dir() -> Result<TempDir, RuntimeError> {
-    tempfile::Builder::new().prefix("regraft-").tempdir().map_err(|source| RuntimeError::Io { path: std::env::temp_dir(), source })
-}
-
-/// Opens a model and reads the runtime's graph for it.
-pub(crate) fn open_with_graph(
-    runtime: &dyn Runtime,
-    model: ModelSource<'_>,
-    options: &SessionOptions,
-) -> Result<(Box<dyn Session>, OptimizedGraph), RuntimeError> {
-    let dir = scratch_dir()?;
-    let file = dir.path().join("optimized.onnx");
-    let mut options = options.clone();
-    options.optimized_model_path = Some(file.clone());
-    leave_weights_out(dir.path(), &mut options);
-    let session = runtime.open(model, &options)?;
-    let bytes = std::fs::read(&file).map_err(|source| RuntimeError::Io { path: file, source })?;
-    let unreadable = |cause: String| RuntimeError::OptimizedGraph { model: model.to_string(), cause };
-    let proto = ModelProto::decode(bytes.as_slice()).map_err(|e| unreadable(e.to_string()))?;
-    let graph = proto.graph.ok_or_else(|| unreadable("it holds no graph".to_owned()))?;
-    Ok((session, OptimizedGraph::from_graph(&graph)))
-}
-
-/// Only the structure is needed: ONNX Runtime can put the weights, up to gigabytes, into a second
-/// file, and here that file leads nowhere. Runtimes that do not know the settings ignore them.
-fn leave_weights_out(dir: &Path, options: &mut SessionOptions) {
-    #[cfg(unix)]
-    {
-        const WEIGHTS: &str = "weights.bin";
-        if std::os::unix::fs::symlink("/dev/null", dir.join(WEIGHTS)).is_err() {
-            return;
-        }
-        let set = |key: &str, value: &str| (format!("session.optimized_model_external_initializers_{key}"), value.to_owned());
-        options.config.push(set("file_name", WEIGHTS));
-        options.config.push(set("min_size_in_bytes", "1024"));
-    }
-    #[cfg(not(unix))]
-    let _ = (dir, options);
 }

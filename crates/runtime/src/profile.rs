@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use tempfile::TempDir;
-
-use crate::optimized::{self, OptimizedGraph};
+use crate::optimized::OptimizedGraph;
 use crate::stats::{binned_quantile, quantile};
 use crate::{Feeds, ModelSource, Runtime, RuntimeError, Session, SessionOptions, ValueInfo};
 
@@ -15,7 +13,7 @@ pub struct ProfileOptions {
     pub runs: usize,
     /// Runs of each model that are not counted.
     pub warmup: usize,
-    /// How to open the models; the profile prefix and optimized-model path are replaced.
+    /// How to open the models; what is recorded is replaced.
     pub session: SessionOptions,
     /// Also read the optimized graph, from the same sessions.
     pub with_graph: bool,
@@ -108,29 +106,21 @@ pub fn profile_interleaved(
 pub struct Profiling {
     session: Box<dyn Session>,
     graph: Option<OptimizedGraph>,
-    /// Where the runtime writes the profile.
-    _folder: TempDir,
 }
 
 impl Profiling {
-    /// Opens a model for profiling with `options`, except for the profile prefix and
-    /// optimized-model path, which are replaced.
+    /// Opens a model for profiling with `options`, except for what they say of recording.
     pub fn open(
         runtime: &dyn Runtime,
         subject: ProfileSubject<'_>,
         options: &SessionOptions,
         with_graph: bool,
     ) -> Result<Self, RuntimeError> {
-        let folder = optimized::scratch_dir()?;
-        let options = SessionOptions { profile_prefix: Some(folder.path().join("profile")), optimized_model_path: None, ..options.clone() };
-        let (mut session, graph) = if with_graph {
-            let (session, graph) = optimized::open_with_graph(runtime, subject.model, &options)?;
-            (session, Some(graph))
-        } else {
-            (runtime.open(subject.model, &options)?, None)
-        };
+        let options = SessionOptions { profile: true, graph: with_graph, ..options.clone() };
+        let mut session = runtime.open(subject.model, &options)?;
+        let graph = session.take_graph();
         session.bind(subject.feeds)?;
-        Ok(Self { session, graph, _folder: folder })
+        Ok(Self { session, graph })
     }
 
     /// Runs the model once.

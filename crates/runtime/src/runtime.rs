@@ -1,11 +1,11 @@
 //! The traits that a target runtime implements.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Clock, DType, Feeds, HostTensor, ModelSource, RawProfile, RuntimeError, Startup};
+use crate::{Clock, DType, Feeds, HostTensor, ModelSource, OptimizedGraph, RawProfile, RuntimeError, Startup};
 
 /// How much a runtime may rewrite a model when it loads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -46,17 +46,17 @@ pub struct SessionOptions {
     pub level: OptLevel,
     /// Threads within one operator, at least 1. Default: 1. Operators always run one after another.
     pub threads: usize,
-    /// Record a profile, in files whose paths start with this prefix. The caller deletes them.
-    pub profile_prefix: Option<PathBuf>,
-    /// Write the graph as the runtime will run it to this file.
-    pub optimized_model_path: Option<PathBuf>,
+    /// Record a profile, for [`Session::end_profile`].
+    pub profile: bool,
+    /// Keep the graph as the runtime will run it, for [`Session::take_graph`].
+    pub graph: bool,
     /// Further settings, under the runtime's own names.
     pub config: Vec<(String, String)>,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { level: OptLevel::All, threads: 1, profile_prefix: None, optimized_model_path: None, config: Vec::new() }
+        Self { level: OptLevel::All, threads: 1, profile: false, graph: false, config: Vec::new() }
     }
 }
 
@@ -148,6 +148,11 @@ pub trait Session: Send {
     }
 
     /// Stops profiling and returns what was recorded since the session was opened; requires
-    /// [`SessionOptions::profile_prefix`], and works once.
+    /// [`SessionOptions::profile`], and works once.
     fn end_profile(&mut self) -> Result<RawProfile, RuntimeError>;
+
+    /// The graph that runs; requires [`SessionOptions::graph`], and works once.
+    fn take_graph(&mut self) -> Option<OptimizedGraph> {
+        None
+    }
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DType, Feeds, HostTensor, ModelSource, OnnxRuntime, OptLevel, Runtime, RuntimeError, SessionOptions};
+use crate::{Backend, DType, Feeds, HostTensor, ModelSource, OptLevel, RuntimeError, SessionOptions};
 
 /// What a process of its own takes that loads a model and runs it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub struct Starter {
 
 #[derive(Serialize, Deserialize)]
 struct Errand {
+    backend: Backend,
     library: PathBuf,
     model: PathBuf,
     level: OptLevel,
@@ -56,12 +57,18 @@ struct Input {
 type Answer = Result<Startup, String>;
 
 impl Starter {
-    /// Starts a process that loads the model file with this library and runs it once.
+    /// Starts a process that loads the model file with this library of a runtime and runs it once.
     ///
     /// # Errors
     ///
     /// The program cannot be started, or the model cannot be loaded or run, or the process dies of it.
-    pub fn start(&self, library: &Path, model: &Path, feeds: &Feeds, options: &SessionOptions) -> Result<Startup, RuntimeError> {
+    pub fn start(
+        &self,
+        (backend, library): (Backend, &Path),
+        model: &Path,
+        feeds: &Feeds,
+        options: &SessionOptions,
+    ) -> Result<Startup, RuntimeError> {
         let failed = |cause: String| RuntimeError::Start { program: self.program.clone(), model: model.to_path_buf(), cause };
         let input = |(name, tensor): (&str, &HostTensor)| Input {
             name: name.to_owned(),
@@ -72,7 +79,7 @@ impl Starter {
         let given = model;
         let (library, model) = (library.to_path_buf(), std::path::absolute(model).unwrap_or_else(|_| model.to_path_buf()));
         let inputs = feeds.iter().map(input).collect();
-        let errand = Errand { library, model, level: options.level, threads: options.threads, inputs };
+        let errand = Errand { backend, library, model, level: options.level, threads: options.threads, inputs };
         let mut line = serde_json::to_vec(&errand).map_err(|e| failed(e.to_string()))?;
         line.push(b'\n');
         let io = |e: std::io::Error| failed(e.to_string());
@@ -117,7 +124,7 @@ fn read(spec: &Input, input: &mut dyn BufRead) -> std::io::Result<HostTensor> {
 }
 
 fn start(errand: &Errand, feeds: &Feeds) -> Result<Startup, RuntimeError> {
-    let runtime = OnnxRuntime::load(Some(&errand.library))?;
+    let runtime = errand.backend.load(Some(&errand.library), None)?;
     let options = SessionOptions { level: errand.level, threads: errand.threads, ..SessionOptions::default() };
     let start = Instant::now();
     let mut session = runtime.open(ModelSource::path(&errand.model), &options)?;
@@ -159,7 +166,14 @@ mod tests {
     #[test]
     fn an_errand_that_fails_is_answered() {
         let inputs = vec![Input { name: "x".into(), dtype: DType::F32.to_onnx(), shape: vec![2], bytes: 8 }];
-        let errand = Errand { library: "none.so".into(), model: "m.onnx".into(), level: OptLevel::All, threads: 1, inputs };
+        let errand = Errand {
+            backend: Backend::OnnxRuntime,
+            library: "none.so".into(),
+            model: "m.onnx".into(),
+            level: OptLevel::All,
+            threads: 1,
+            inputs,
+        };
         let mut message = serde_json::to_vec(&errand).unwrap();
         message.extend(*b"\n01234567");
         let mut out = Vec::new();
@@ -175,7 +189,9 @@ mod tests {
     #[cfg(unix)]
     fn a_program_that_gives_no_answer_is_an_error() {
         let starter = Starter { program: "false".into(), arguments: Vec::new() };
-        let start = |starter: &Starter| starter.start(Path::new("l"), Path::new("m"), &Feeds::new(), &SessionOptions::default());
+        let start = |starter: &Starter| {
+            starter.start((Backend::OnnxRuntime, Path::new("l")), Path::new("m"), &Feeds::new(), &SessionOptions::default())
+        };
         assert!(start(&starter).unwrap_err().to_string().contains("no answer"));
         let missing = Starter { program: "/nonexistent/program".into(), ..starter };
         assert!(start(&missing).is_err());

@@ -137,7 +137,7 @@ pub fn run(args: &Args, go_on: &dyn Fn() -> bool) -> Result<()> {
         Wanted { model: &args.model, prices: args.prices.as_deref(), machine: None, shapes: &args.shape, binds: &args.bind, rules: &[] };
     let priced = Priced::open(&wanted).map_err(told)?;
     let stopwatch = match args.timed {
-        true => Some(Stopwatch::new(&priced.model, priced.symbols.clone(), args.runtime_library.as_deref()).map_err(told)?),
+        true => Some(Stopwatch::new(&priced.model, priced.symbols.clone(), args.runtime_library.clone()).map_err(told)?),
         false => None,
     };
     let mut engine = Engine::new(priced.graph.clone(), &*priced.prices);

@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::rules::failure;
 use crate::rules::generate::{Watched, specification};
 use crate::rules::{Files, library, read};
+use crate::target::LibraryArgs;
 use regraft::calibrate::DEFAULT_MODELS;
 use regraft::error::Failure;
 use regraft::file;
@@ -105,10 +106,8 @@ struct Grounds {
     /// With --rank measured: measure nothing; the same store gives the same ranks
     #[arg(long)]
     frozen: bool,
-    /// The runtime's library file [default: that of the Python package onnxruntime;
-    /// REGRAFT_ONNXRUNTIME names another]
-    #[arg(long, value_name = "FILE")]
-    runtime_library: Option<PathBuf>,
+    #[command(flatten)]
+    library: LibraryArgs,
 }
 
 /// What rules are ranked by.
@@ -220,7 +219,7 @@ fn grounds(args: &Args, folder: &Path, console: &Console) -> Result<Networks, Fa
         budget: grounds.budget,
         threads: 1,
         seed: args.seed,
-        runtime_library: grounds.runtime_library.clone(),
+        runtime: grounds.library.choice(),
         cost_store: grounds.cost_store.clone(),
         frozen: grounds.frozen,
     };

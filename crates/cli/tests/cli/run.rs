@@ -121,7 +121,7 @@ fn own_library() -> Option<PathBuf> {
 /// Whether tests that need ONNX Runtime can run.
 pub fn has_runtime() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| match regraft::runtime::load(own_library().as_deref()) {
+    *FOUND.get_or_init(|| match (regraft::runtime::RuntimeChoice { library: own_library(), ..Default::default() }).load() {
         Ok(_) => true,
         Err(error) => {
             assert!(std::env::var_os("REGRAFT_REQUIRE_ONNXRUNTIME").is_none(), "{error}");

@@ -61,7 +61,7 @@ impl Models {
     /// Makes the models.
     pub fn new(seed: u64) -> Result<Models> {
         let folder = tempfile::tempdir()?;
-        let runtime = regraft::runtime::load(None).context("the runtime cannot be loaded")?;
+        let runtime = regraft::runtime::RuntimeChoice::default().load().context("the runtime cannot be loaded")?;
         for (name, seed) in [("external", seed), ("old", seed.wrapping_add(1))] {
             decoder::write(&folder.path().join(name), GIGABYTES, WIDTH, seed)?;
         }

@@ -44,7 +44,7 @@ impl Search {
 
 /// Shrinks walk, rules and model, in this order.
 pub fn shrink(model: &ModelProto, feeds: &[Feeds], tolerance: f64, kind: Kind, rules: &[String], walk: RandomWalk) -> Result<Shrunk> {
-    let bench = Bench { runtime: regraft::runtime::load(None)?, library: Library::shipped()? };
+    let bench = Bench { runtime: regraft::runtime::RuntimeChoice::default().load()?, library: Library::shipped()? };
     let mut search = Search { bench, kind, tolerance, walk };
     let bytes = model.encode_to_vec();
     if let Ok(subject) = Subject::new(&search.bench, &bytes, feeds, tolerance) {

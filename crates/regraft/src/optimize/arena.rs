@@ -28,12 +28,26 @@ pub struct Pace<'a> {
     pub stop: &'a dyn Fn() -> bool,
 }
 
+/// A model, and what runs it.
+#[derive(Clone, Copy)]
+pub struct Contender<'a> {
+    /// The runtime.
+    pub runtime: &'a dyn Runtime,
+    /// The model.
+    pub model: ModelSource<'a>,
+}
+
+impl<'a> Contender<'a> {
+    /// Models on one runtime.
+    pub fn all(runtime: &'a dyn Runtime, models: impl IntoIterator<Item = ModelSource<'a>>) -> Vec<Contender<'a>> {
+        models.into_iter().map(|model| Contender { runtime, model }).collect()
+    }
+}
+
 /// Models on the same inputs. Others are compared with the first.
 pub struct Arena<'a> {
-    /// What runs them.
-    pub runtime: &'a dyn Runtime,
     /// The models.
-    pub models: Vec<ModelSource<'a>>,
+    pub models: Vec<Contender<'a>>,
     /// Values to run on.
     pub feeds: &'a Feeds,
     /// Threads per operator.
@@ -72,7 +86,8 @@ impl Arena<'_> {
         let (mut sessions, mut apart): (Vec<Box<dyn Session>>, Vec<Vec<u8>>) = (Vec::new(), Vec::new());
         for at in &order {
             apart.push(Vec::with_capacity(LINE * (1 + random.below(APART / LINE))));
-            let mut session = self.runtime.open(self.models[*at], &options)?;
+            let Contender { runtime, model } = self.models[*at];
+            let mut session = runtime.open(model, &options)?;
             session.bind(self.feeds)?;
             sessions.push(session);
         }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use regraft_runtime::{Confidence, Feeds, ModelSource, Ratio, Runtime};
+use regraft_runtime::{Confidence, Feeds, Ratio};
 
 use crate::error::Failure;
-use crate::optimize::arena::{Arena, Evidence, Length, Pace};
+use crate::optimize::arena::{Arena, Contender, Evidence, Length, Pace};
 
 /// A sitting lasts at least this multiple of the time to open its models.
 const OPENING: f64 = 3.0;
@@ -32,15 +32,14 @@ pub struct Effort {
 
 /// Times models against the first of them.
 pub fn time_end_to_end(
-    runtime: &dyn Runtime,
-    models: &[ModelSource<'_>],
+    models: &[Contender<'_>],
     feeds: &Feeds,
     threads: usize,
     effort: Effort,
     seed: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<EndToEnd, Failure> {
-    let arena = Arena { runtime, models: models.to_vec(), feeds, threads, seed };
+    let arena = Arena { models: models.to_vec(), feeds, threads, seed };
     let (everyone, mut evidence): (Vec<usize>, _) = ((0..models.len()).collect(), Evidence::default());
     let mut longest = Duration::ZERO;
     for sitting in 0..effort.sittings.max(1) {

@@ -22,7 +22,6 @@ use crate::optimize::request::{CostKind, Request};
 use crate::optimize::run::Journal;
 use crate::optimize::time_budget::TimeBudget;
 use crate::refused::Refused;
-use crate::runtime::TARGET;
 use crate::sizes::Sizes;
 
 /// Bytes of a model up to which it is first opened in a process of its own, which may die of it; larger
@@ -151,7 +150,7 @@ pub fn load(
 ) -> Result<(Job, Journal), Failure> {
     observer.phase(Phase::Load, &request.input.display().to_string());
     let mut journal = Journal { complete: true, ..Journal::default() };
-    let mut rules = load_library(&request.rules, TARGET)?;
+    let mut rules = load_library(&request.rules, request.runtime.backend.name())?;
     let input = read(request)?;
     let memory = MemoryBudget::new(&input.model, request.memory);
     journal.warnings = warnings(&input.model, &rules, request.rules.require)?;

@@ -31,6 +31,7 @@ mod end_to_end;
 mod evaluate;
 mod evidence;
 mod excerpt;
+mod fastest;
 mod headroom;
 mod interface;
 mod library;
@@ -68,8 +69,10 @@ use std::time::Instant;
 
 use regraft_runtime::Runtime;
 
+pub use arena::Contender;
 pub(crate) use ceiling::measure as measure_ceiling;
 pub use end_to_end::{Effort, EndToEnd, time_end_to_end};
+pub use fastest::fastest;
 pub use library::{Choice, Usable, load_library, read_library};
 pub use load::{InModel, clean};
 pub use memory_budget::MemoryBudget;
@@ -86,7 +89,6 @@ pub use verify::{TOLERANCE, TOLERANCE_BILINEAR};
 
 use crate::error::Failure;
 use crate::report::Report;
-use crate::runtime;
 use run::Run;
 use time_budget::TimeBudget;
 
@@ -97,7 +99,7 @@ use time_budget::TimeBudget;
 /// Input that cannot be read, run or written, and requests that contradict themselves. The output
 /// is then left untouched.
 pub fn optimize(request: &Request, observer: &mut dyn Observer) -> Result<Report, Failure> {
-    optimize_on(&|| runtime::load_with(request.runtime_library.as_deref(), request.starter.clone()), request, observer)
+    optimize_on(&|| request.runtime.load_with(request.starter.clone()), request, observer)
 }
 
 /// The same on a runtime chosen by the caller, which is requested once the model is read.

@@ -16,6 +16,7 @@ use regraft_xrlflow::{Random, XRLflow};
 use crate::error::Failure;
 use crate::limits::Limits;
 use crate::optimize::Choice;
+use crate::runtime::RuntimeChoice;
 use crate::units::{FreezeArg, ShapeArg};
 
 /// Which strategy searches.
@@ -234,8 +235,8 @@ pub struct Request {
     pub memory: Option<u64>,
     /// The user's inputs: a folder, or `input:file`.
     pub data: Vec<String>,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
     /// The program that loads models in processes of their own, to measure what that takes; without
     /// one it is not measured, and no rewritten model is within limits.
     pub starter: Option<Starter>,
@@ -274,7 +275,7 @@ impl Request {
             opset: None,
             memory: None,
             data: Vec::new(),
-            runtime_library: None,
+            runtime: RuntimeChoice::default(),
             starter: None,
             cost_store: None,
             frozen: false,

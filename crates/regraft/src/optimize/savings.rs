@@ -20,7 +20,7 @@ use crate::optimize::load::{InModel, clean};
 use crate::optimize::observer::{Observer, Phase};
 use crate::optimize::request::Request;
 use crate::optimize::tune::propose;
-use crate::runtime::{self, TARGET};
+use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
 
 /// Budget checks of the search that settles a network: deterministic, so that equal stores give
@@ -44,8 +44,8 @@ pub struct SavingsRequest {
     pub threads: usize,
     /// Seed of made-up inputs.
     pub seed: u64,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
     /// Path of the measurement store.
     pub cost_store: Option<PathBuf>,
     /// Use the store as is: measure nothing.
@@ -104,8 +104,8 @@ impl Networks {
     /// Reads the models, measures them and the library's results for them, unless the store knows
     /// both. The measuring time starts here.
     pub fn open(request: &SavingsRequest, observer: &mut dyn Observer) -> Result<Networks, Failure> {
-        let runtime = runtime::load(request.runtime_library.as_deref())?;
-        let library = load_library(&Choice::default(), TARGET)?.library;
+        let runtime = request.runtime.load()?;
+        let library = load_library(&Choice::default(), runtime.name())?.library;
         let mut networks = Networks { list: Vec::new(), runtime, request: request.clone(), until: Instant::now() + request.budget };
         for path in &request.models {
             if observer.interrupted() {
@@ -192,7 +192,7 @@ impl Networks {
         let mut request = Request::new(&network.path, "");
         (request.threads, request.seed, request.budget, request.frozen) =
             (Some(self.request.threads), self.request.seed, SITTING, self.request.frozen);
-        (request.runtime_library, request.cost_store) = (self.request.runtime_library.clone(), self.request.cost_store.clone());
+        (request.runtime, request.cost_store) = (self.request.runtime.clone(), self.request.cost_store.clone());
         let mut prices = Prices::open(&request, (&*self.runtime, self.request.threads), &[&network.sizes], &network.plain)?;
         prices.set_pricing(Pricing::Pessimistic);
         Ok(Lab { request, prices })

@@ -7,8 +7,8 @@ use regraft_ir::{Graph, eval};
 use regraft_onnx::Model;
 use regraft_onnx::proto::{ModelProto, TensorProto, ValueInfoProto};
 use regraft_runtime::{
-    Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, OptLevel, ProfiledRun, RawProfile, Runtime, RuntimeError, Session,
-    SessionOptions, Startup, ValueInfo,
+    Clock, DType, Feeds, HostTensor, ModelSource, NodeEvent, OptLevel, OptimizedGraph, ProfiledRun, RawProfile, Runtime, RuntimeError,
+    Session, SessionOptions, Startup, ValueInfo,
 };
 
 use crate::optimize::reference::to_values;
@@ -47,6 +47,8 @@ pub struct Scripted {
 /// An open model.
 struct Opened {
     graph: Graph,
+    /// What the runtime says that it runs, until asked for it.
+    ran: Option<OptimizedGraph>,
     /// Each with its time per row.
     nodes: Vec<(NodeEvent, u64)>,
     besides: u64,
@@ -90,9 +92,6 @@ impl Runtime for Scripted {
 
     fn open(&self, model: ModelSource<'_>, options: &SessionOptions) -> Result<Box<dyn Session>, RuntimeError> {
         let bytes = bytes_of(model)?;
-        if let Some(path) = &options.optimized_model_path {
-            std::fs::write(path, &bytes).map_err(|source| RuntimeError::Io { path: path.clone(), source })?;
-        }
         let proto = ModelProto::decode(bytes.as_slice()).map_err(refused)?;
         let graph = Model::from_proto(proto.clone()).map_err(refused)?.graph().clone();
         let written = proto.graph.unwrap_or_default();
@@ -105,6 +104,7 @@ impl Runtime for Scripted {
             inputs: Vec::new(),
             outputs: Vec::new(),
         };
+        let ran = options.graph.then(|| OptimizedGraph::of_onnx(&written));
         let nodes = written.node.iter().map(|node| (self.per_row)(node.op_type()));
         let nodes = written.node.iter().enumerate().map(event).zip(nodes).collect();
         let kinds: Vec<&str> = written.node.iter().map(|node| node.op_type()).collect();
@@ -123,6 +123,7 @@ impl Runtime for Scripted {
             inputs: infos(&written.input),
             outputs,
             rows,
+            ran,
             nodes,
             fed: 0,
             threads: options.threads,
@@ -193,5 +194,9 @@ impl Session for Opened {
         let nodes = self.events();
         let run = ProfiledRun { ns: self.besides + nodes.iter().map(|node| node.ns).sum::<u64>(), nodes };
         Ok(RawProfile { runs: vec![run; self.runs], resolution_ns: 1 })
+    }
+
+    fn take_graph(&mut self) -> Option<OptimizedGraph> {
+        self.ran.take()
     }
 }

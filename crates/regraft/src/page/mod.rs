@@ -22,7 +22,7 @@ use serde_json::json;
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
 use crate::report::Report;
-use crate::runtime;
+use crate::runtime::RuntimeChoice;
 use changes::{Change, Changed};
 use html::Page;
 pub use html::escaped;
@@ -39,8 +39,8 @@ pub struct PageRequest {
     pub output: Option<PathBuf>,
     /// Whether to profile both models.
     pub profile: bool,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// Library of the runtime that the report tells of.
+    pub library: Option<PathBuf>,
 }
 
 /// What was made of a report.
@@ -85,7 +85,7 @@ pub fn node_data(request: &PageRequest, observer: &mut dyn Observer) -> Result<M
         return Err(Failure::new(format!("{} tells of no result", request.report.display())).hint("only what was written can be profiled"));
     };
     observer.phase(Phase::Measure, "where the time goes");
-    let runtime = runtime::load_with(request.runtime_library.as_deref(), None)?;
+    let runtime = runtime_of(&report, request.library.clone())?.load()?;
     let times = times::of_nodes(&*runtime, &model, &report)?;
     let value = |ns: f64| json!({ "value": (ns / 10.0).round() / 100.0 });
     let results: serde_json::Map<String, serde_json::Value> = times.into_iter().map(|(name, ns)| (name, value(ns))).collect();
@@ -182,9 +182,15 @@ fn changes(input: &Path, report: &Report, certificate: &Certificate) -> Result<V
     changes::of(model.graph(), certificate, report)
 }
 
+/// The runtime that a report tells of.
+fn runtime_of(report: &Report, library: Option<PathBuf>) -> Result<RuntimeChoice, Failure> {
+    let name = report.runtime.split(' ').next().unwrap_or_default();
+    Ok(RuntimeChoice { backend: name.parse().map_err(Failure::new)?, library })
+}
+
 /// Where the time of both models goes.
 fn profiled(models: (&Path, &Path), request: &PageRequest, report: &Report, observer: &mut dyn Observer) -> Result<Times, Failure> {
     observer.phase(Phase::Measure, "where the time goes");
-    let runtime = runtime::load_with(request.runtime_library.as_deref(), None)?;
+    let runtime = runtime_of(report, request.library.clone())?.load()?;
     times::of(&*runtime, models, report)
 }

@@ -11,7 +11,7 @@ use regraft_synth::fit::{Effort as Fitting, Fit};
 use regraft_synth::{Explorer, Layer as Numbers, Loops};
 
 use crate::error::Failure;
-use crate::optimize::{Effort, Observer, Phase, time_end_to_end};
+use crate::optimize::{Contender, Effort, Observer, Phase, time_end_to_end};
 use crate::report::Speedup;
 use crate::synthesize::candidates::Candidate;
 use crate::synthesize::choose::{self, Choice, Item};
@@ -94,10 +94,11 @@ impl Measure<'_, '_> {
         observer.phase(Phase::Choose, &format!("{} models, interleaved", made.len()));
         let sources: Vec<ModelSource<'_>> =
             std::iter::once(ModelSource::bytes(&input)).chain(made.iter().map(|(_, _, bytes)| ModelSource::bytes(bytes))).collect();
+        let contenders = Contender::all(self.work.runtime, sources);
         let effort = Effort { sittings: 4, rounds: (3, 60), until: self.work.until(1.0).max(Instant::now() + Duration::from_secs(5)) };
         let observed: &dyn Observer = observer;
         let (work, seed) = (self.work, self.work.request.seed);
-        let timed = time_end_to_end(work.runtime, &sources, &self.measured[0], work.threads, effort, seed, &|| observed.interrupted())?;
+        let timed = time_end_to_end(&contenders, &self.measured[0], work.threads, effort, seed, &|| observed.interrupted())?;
         let whole: f64 = work.layers.iter().map(|layer| layer.kind.parameters()).sum();
         let mut points = Vec::new();
         let mut models = Vec::new();

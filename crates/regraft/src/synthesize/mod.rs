@@ -30,6 +30,7 @@ use crate::data::Data;
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase, measure_ceiling};
 use crate::report::{SCHEMA, Speedup};
+use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
 use crate::units::ShapeArg;
 
@@ -64,8 +65,8 @@ pub struct Request {
     pub max_error: f64,
     /// Seed of inputs and of the search.
     pub seed: u64,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
 }
 
 impl Request {
@@ -81,7 +82,7 @@ impl Request {
             budget: Duration::from_secs(600),
             max_error: 0.01,
             seed: 0,
-            runtime_library: None,
+            runtime: RuntimeChoice::default(),
         }
     }
 }
@@ -188,7 +189,7 @@ pub fn synthesize(request: &Request, observer: &mut dyn Observer) -> Result<Repo
     crate::file::check_writable(&request.output, "-o")?;
     observer.phase(Phase::Load, &request.model.display().to_string());
     let model = Model::read(&request.model)?;
-    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let runtime = request.runtime.load()?;
     let threads = request.threads.unwrap_or_else(|| runtime.default_threads());
     let source = ModelSource::path(&request.model);
     let data = Data::read(&request.data, &model)?;

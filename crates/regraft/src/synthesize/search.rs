@@ -9,6 +9,7 @@ use regraft_synth::{Explorer, Filter, Found, Operator, Proposal, Sampler, Spec, 
 
 use crate::error::Failure;
 use crate::optimize::{Observer, Phase};
+use crate::runtime::RuntimeChoice;
 use crate::synthesize::candidates::parsed;
 use crate::synthesize::judging::{Judging, SearchReport, Trainer};
 
@@ -25,8 +26,8 @@ pub struct SearchRequest {
     pub seed: u64,
     /// A folder for what is on the front: formulas, ONNX, PyTorch and TVM.
     pub emit: Option<PathBuf>,
-    /// Path of the runtime library.
-    pub runtime_library: Option<PathBuf>,
+    /// The runtime.
+    pub runtime: RuntimeChoice,
 }
 
 /// Operators that are trained together, of which the worse half is dropped early.
@@ -126,7 +127,7 @@ fn judged<'a>(
     if let Some(folder) = &request.emit {
         crate::synthesize::emit::make_folder(folder)?;
     }
-    let runtime = crate::runtime::load(request.runtime_library.as_deref())?;
+    let runtime = request.runtime.load()?;
     let mut judging = Judging::new(&request.spec, runtime.as_ref(), request.threads, explorer, trainer)?;
     work(&mut judging, explorer, observer)?;
     let longest = judging.longest();

@@ -58,8 +58,7 @@ impl Noisy {
         let now = || origin + Duration::from_nanos(self.clock.load(Ordering::Relaxed));
         let feeds = Feeds::default();
         let arena = |threads| Arena {
-            runtime: self,
-            models: names.iter().map(|name| ModelSource::bytes(name)).collect(),
+            models: Contender::all(self, names.iter().map(|name| ModelSource::bytes(name))),
             feeds: &feeds,
             threads,
             seed: 0,

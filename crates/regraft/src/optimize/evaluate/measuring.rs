@@ -6,7 +6,7 @@ use regraft_cost::Ceiling;
 use regraft_runtime::{SessionOptions, Startup, median};
 
 use crate::error::Failure;
-use crate::optimize::arena::{Arena, Pace};
+use crate::optimize::arena::{Arena, Contender, Pace};
 use crate::optimize::candidate::{Candidate, Timings};
 use crate::optimize::ceiling;
 use crate::optimize::contest::{Contest, Outcome};
@@ -83,10 +83,10 @@ impl Evaluator for Measuring<'_> {
 
     fn time(&mut self, candidates: &mut [Candidate], until: Instant, each: Duration, stop: &dyn Fn() -> bool) -> Result<Timings, Failure> {
         let Job { request, bindings, runtime, threads, .. } = self.job;
-        let models: Vec<_> = std::iter::once(self.job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source())).collect();
+        let sources = std::iter::once(self.job.source()).chain(candidates.iter().filter_map(|c| c.artifact.source()));
+        let models = Contender::all(&**runtime, sources);
         let arenas = |threads: usize| -> Vec<Arena<'_>> {
-            let (runtime, seed) = (&**runtime, request.seed);
-            bindings.iter().map(|b| Arena { runtime, models: models.clone(), feeds: &b.feeds, threads, seed }).collect()
+            bindings.iter().map(|b| Arena { models: models.clone(), feeds: &b.feeds, threads, seed: request.seed }).collect()
         };
         let contest = Contest {
             deciding: arenas(*threads),
