@@ -213,12 +213,15 @@ enum Target {
     Onnxruntime,
     /// OpenVINO on the processor of this machine
     Openvino,
+    /// Whichever of them is fastest: each gets its share of the budget
+    Fastest,
 }
 
 impl Target {
+    /// The runtime; the first one where all are asked.
     fn backend(self) -> Backend {
         match self {
-            Target::Onnxruntime => Backend::OnnxRuntime,
+            Target::Onnxruntime | Target::Fastest => Backend::OnnxRuntime,
             Target::Openvino => Backend::OpenVino,
         }
     }
@@ -269,7 +272,10 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     console.catch("writing the best valid model so far");
     let report = {
         let mut progress = Progress::new(console);
-        regraft::optimize::optimize(&request, &mut progress)?
+        match args.target {
+            Target::Fastest => regraft::optimize::fastest(&request, &mut progress)?,
+            Target::Onnxruntime | Target::Openvino => regraft::optimize::optimize(&request, &mut progress)?,
+        }
     };
     report.warnings.iter().for_each(|w| console.warn(w));
     if let Some(path) = &args.report {

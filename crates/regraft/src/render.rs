@@ -11,7 +11,7 @@ use regraft_runtime::Startup;
 
 use crate::optimize::{FLOOR_FACTOR, MARGIN};
 use crate::refused::Refused;
-use crate::report::{Replayed, Report, Speedup, Timing, Undecided};
+use crate::report::{Fastest, Replayed, Report, Speedup, Timing, Undecided};
 use crate::units::{show_bytes, show_ns};
 use regraft_cost::Operators;
 
@@ -108,11 +108,38 @@ pub fn table(report: &Report) -> String {
         text.push('\n');
         text.push_str(&settings(report, input.zip(output)));
     }
+    if let Some(fastest) = &report.fastest {
+        text.push('\n');
+        text.push_str(&runtimes(fastest));
+    }
     if !report.applied.is_empty() || !report.cleaned.is_empty() {
         text.push('\n');
         text.push_str(&rules(report));
     }
     text
+}
+
+/// Input and output on every runtime, all against the input on the first one.
+fn runtimes(fastest: &Fastest) -> String {
+    let mut table = plain_table(&["on", "input", "speed-up", "output", "speed-up", ""], &[1, 2, 3, 4]);
+    for (at, row) in fastest.runtimes.iter().enumerate() {
+        let over_first = if at == 0 { String::new() } else { ratio(&row.input) };
+        let chosen = if row.runtime == fastest.chosen { "chosen" } else { "" };
+        let (input, output) = (measured(row.input_ns), measured(row.output_ns));
+        table.add_row([row.runtime.clone(), input, over_first, output, ratio(&row.output), chosen.into()]);
+    }
+    lines(&table)
+}
+
+/// Which runtime to deploy on, and what that gains over the input on the first one.
+fn deployed(fastest: &Fastest) -> String {
+    let chosen = fastest.runtimes.iter().find(|row| row.runtime == fastest.chosen);
+    match (chosen, fastest.runtimes.first()) {
+        (Some(row), Some(first)) if row.runtime != first.runtime => {
+            format!("deploy on {}: {} the input on {}", row.runtime, ratio(&row.output), first.runtime)
+        }
+        _ => format!("deploy on {}", fastest.chosen),
+    }
 }
 
 /// A time; nothing is known where it is 0.
@@ -185,7 +212,8 @@ pub fn is_unchanged(report: &Report) -> bool {
 /// One line: the result, how far it is trusted, how long it took, and how to reproduce it.
 /// `remarks` precede the time.
 pub fn verdict(report: &Report, remarks: &[String]) -> String {
-    let mut parts = vec![outcome(report)];
+    let mut parts: Vec<String> = report.fastest.iter().map(deployed).collect();
+    parts.push(outcome(report));
     if !report.frozen.is_empty() {
         parts.push(format!("for {} only", frozen(report)));
     }
@@ -456,7 +484,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, Headroom, NotDone, SCHEMA, Seconds, SingleThread, Slow, Startups, Timing};
+    use crate::report::{Applied, AtBinding, Check, Fastest, Headroom, NotDone, SCHEMA, Seconds, SingleThread, Slow, Startups, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };
@@ -507,6 +535,7 @@ mod tests {
             measured_models: 1,
             measured_excerpts: 0,
             trials: Vec::new(),
+            fastest: None,
             warnings: Vec::new(),
             reproduce: "regraft optimize m.onnx -o f.onnx".into(),
         }

@@ -26,7 +26,6 @@ const SITTINGS: usize = 5;
 
 /// What one runtime made of the model.
 struct Made {
-    backend: Backend,
     runtime: Arc<dyn Runtime>,
     report: Report,
     /// The result, in a folder of its own, under the name that it will have.
@@ -113,7 +112,7 @@ fn on_one(
         ..request.clone()
     };
     let report = optimize(&own, observer)?;
-    Ok(Made { backend, runtime, report, file, _folder: folder })
+    Ok(Made { runtime, report, file, _folder: folder })
 }
 
 /// Times the input and every result, each on its runtime: which one is fastest, and a row for each.

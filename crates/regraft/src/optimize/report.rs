@@ -77,6 +77,7 @@ pub fn report(mut run: Run<'_>, decision: Decision, output: Output, startup: Opt
         measured_models: run.journal.measured,
         measured_excerpts: run.journal.excerpts,
         trials: run.journal.trials,
+        fastest: None,
         warnings: run.journal.warnings,
         reproduce: request.reproduce.clone(),
     }
