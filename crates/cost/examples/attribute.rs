@@ -1,7 +1,7 @@
 //! Where the time of a model's run goes, and how well prices predict it.
 //!
 //! `cargo run --release -p regraft-cost --example attribute -- MODEL.onnx... [--shape
-//! x:1,3,48,320]... [--runs N] [--top N]`
+//! x:1,3,48,320]... [--runs N] [--top N] [--target onnxruntime]`
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,7 +11,7 @@ use regraft_cost::{Calibration, CostModel, Measured, NameTable, Observation, Tot
 use regraft_ir::Bindings;
 use regraft_onnx::Model;
 use regraft_runtime::{
-    Fill, FillOptions, InputSpec, ModelSource, OnnxRuntime, ProfileOptions, ProfileSubject, Runtime, SessionOptions, TimingOptions,
+    Backend, Fill, FillOptions, InputSpec, ModelSource, ProfileOptions, ProfileSubject, Runtime, SessionOptions, TimingOptions,
     fill_inputs, median, profile_interleaved, time_interleaved,
 };
 
@@ -20,10 +20,11 @@ struct Options {
     shapes: BTreeMap<String, Vec<i64>>,
     runs: usize,
     top: usize,
+    backend: Backend,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut options = Options { models: Vec::new(), shapes: BTreeMap::new(), runs: 20, top: 8 };
+    let mut options = Options { models: Vec::new(), shapes: BTreeMap::new(), runs: 20, top: 8, backend: Backend::default() };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or("a value is missing");
@@ -34,14 +35,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 options.shapes.insert(name.to_owned(), sizes.split(',').map(str::parse).collect::<Result<_, _>>()?);
             }
             "--runs" => options.runs = value()?.parse()?,
+            "--target" => options.backend = value()?.parse()?,
             "--top" => options.top = value()?.parse()?,
             _ => options.models.push(PathBuf::from(arg)),
         }
     }
-    let runtime = OnnxRuntime::load(None)?;
+    let runtime = options.backend.load(None, None)?;
     let mut calibration = Calibration::default();
     for path in &options.models {
-        calibration.totals.push(measure(&runtime, path, &options)?);
+        calibration.totals.push(measure(&*runtime, path, &options)?);
     }
     for total in &calibration.totals {
         println!(
@@ -76,7 +78,7 @@ fn bind(model: &Model, options: &Options) -> Bindings {
     bindings
 }
 
-fn measure(runtime: &OnnxRuntime, path: &Path, options: &Options) -> Result<Total, Box<dyn Error>> {
+fn measure(runtime: &dyn Runtime, path: &Path, options: &Options) -> Result<Total, Box<dyn Error>> {
     let model = Model::read(path)?;
     let graph = model.graph();
     let mut measured = Measured::new(bind(&model, options));

@@ -484,7 +484,7 @@ mod tests {
     use regraft_rules::Numeric;
 
     use super::*;
-    use crate::report::{Applied, AtBinding, Check, Fastest, Headroom, NotDone, SCHEMA, Seconds, SingleThread, Slow, Startups, Timing};
+    use crate::report::{Applied, AtBinding, Check, Headroom, NotDone, SCHEMA, Seconds, SingleThread, Slow, Startups, Timing};
 
     fn report(applied: usize) -> Report {
         let speedup = Speedup { median: 1.43, low: 1.42, high: 1.45, pairs: 40 };

@@ -9,6 +9,7 @@ use regraft_ir::SplitMix64;
 use regraft_runtime::{Clock, Feeds, HostTensor, ModelSource, RawProfile, Runtime, RuntimeError, Session, SessionOptions, ValueInfo};
 
 use super::*;
+use crate::optimize::Contender;
 
 /// Decisions per question.
 const RUNS: usize = 100;
