@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Times two models against each other under ONNX Runtime, every optimization of its own switched on.
+"""Times two models against each other under ONNX Runtime, every optimization of its own switched on, or under another runtime.
 
-    ab.py BASE.onnx OTHER.onnx [--shape input:1,3,224,224]... [--threads N] [--seconds S] [--sittings N] [--seed N] [--json]
+    ab.py BASE.onnx OTHER.onnx [--shape input:1,3,224,224]... [--target RUNTIME] [--other-target RUNTIME] [--threads N] [--seconds S]
+          [--sittings N] [--seed N] [--json]
 
 An outside judge of what the program claims: it shares no code with it. Method: several sittings, each with fresh sessions of both models
 and a second one of the base, opened in another order and at other addresses; in a sitting they take turns, in a random order each round, so
@@ -14,6 +15,7 @@ floor (the base model with the runtime's optimizer against without).
 """
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -23,8 +25,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 from onnx import TensorProto, helper
+
+import runtimes
+
+DEFAULT = runtimes.OnnxRuntime.name
 
 WARM_UP = 3
 """Runs of each model before those that count."""
@@ -43,18 +48,6 @@ PRESUMED, WEIGHT = 0.01, 4
 """Presumed standard deviation of a ratio between sittings, and how many sittings it counts for."""
 APART = 1 << 20
 """Sessions are opened up to so many bytes apart, differently in every sitting."""
-
-NUMPY_TYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(bool)": np.bool_,
-}
-
 
 @dataclass
 class Verdict:
@@ -79,19 +72,6 @@ class Verdict:
         return self.high < min(1.0, self.identity_low)
 
 
-def open_session(path, threads=1, optimize=True):
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    level = ort.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
-    # Within a run, waiting workers spin as where the model is deployed. After it they would take processors from the next model.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if threads > 1 else "0")
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
 def default_threads():
     """How many threads the runtime uses by itself: those that a session starts, and the caller's. All processors where nobody says."""
     tasks = Path("/proc/self/task")
@@ -101,36 +81,31 @@ def default_threads():
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one operator", values[:1], values[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     before = len(list(tasks.iterdir()))
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = runtime(DEFAULT).library.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     threads = 1 + len(list(tasks.iterdir())) - before
     del session
     return threads
 
 
-def bound(session, feeds):
-    """A call that runs the session once on these values, without copying them or the outputs: what Python adds would hide small gains."""
-    binding = session.io_binding()
-    for name, value in feeds.items():
-        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(value))
-    for output in session.get_outputs():
-        binding.bind_output(output.name)
-    return lambda: session.run_with_iobinding(binding)
+@functools.cache
+def runtime(target):
+    """The runtime of this name."""
+    return runtimes.ALL[target]()
 
 
 def make_feeds(session, shapes, seed=0):
     """Seeded values for all inputs; sizes that neither the model nor `shapes` gives are 1."""
     random = np.random.default_rng(seed)
     feeds = {}
-    for value in session.get_inputs():
+    for value in session.inputs:
         shape = shapes.get(value.name)
         if shape is None:
             shape = [d if isinstance(d, int) and d > 0 else 1 for d in value.shape]
-        kind = np.dtype(NUMPY_TYPES[value.type])
-        if kind.kind == "f":
-            feeds[value.name] = random.standard_normal(shape).astype(kind)
+        if value.dtype.kind == "f":
+            feeds[value.name] = random.standard_normal(shape).astype(value.dtype)
         else:
             # Small, because integers are mostly indices.
-            feeds[value.name] = random.integers(0, 2, shape).astype(kind)
+            feeds[value.name] = random.integers(0, 2, shape).astype(value.dtype)
     return feeds
 
 
@@ -155,14 +130,15 @@ def difference(wanted, found):
     return worst
 
 
-def sitting(paths, feeds, threads, longest, number, seed):
-    """Times in seconds, a column per model, of fresh sessions of all models, in the order given; the rounds take `longest` at most."""
+def sitting(models, feeds, threads, longest, number, seed):
+    """Times in seconds, a column per model, of fresh sessions of all (runtime, model), in the order given; the rounds take `longest` at most."""
     start = time.perf_counter()
     random = np.random.default_rng((seed, number))
-    runs, apart = [None] * len(paths), []
-    for at in np.roll(np.arange(len(paths)), number)[:: random.choice((1, -1))]:
+    runs, apart = [None] * len(models), []
+    for at in np.roll(np.arange(len(models)), number)[:: random.choice((1, -1))]:
         apart.append(bytearray(int(random.integers(1, APART))))
-        runs[at] = bound(open_session(paths[at], threads), feeds)
+        runtime, path = models[at]
+        runs[at] = runtime.open(path, threads).bound(feeds)
     seconds = min(longest, OPENING * (time.perf_counter() - start))
     clock = time.thread_time if threads == 1 else time.perf_counter
     longest_run = 0.0
@@ -175,9 +151,9 @@ def sitting(paths, feeds, threads, longest, number, seed):
     rounds = []
     until = time.perf_counter() + seconds
     while len(rounds) < FEWEST_PAIRS or time.perf_counter() < until:
-        taken = [0.0] * len(paths)
+        taken = [0.0] * len(models)
         # At random: in a fixed scheme some model runs more often after one particular other.
-        for at in random.permutation(len(paths)):
+        for at in random.permutation(len(models)):
             if warm:
                 runs[at]()
             start = clock()
@@ -187,11 +163,11 @@ def sitting(paths, feeds, threads, longest, number, seed):
     return np.array(rounds)
 
 
-def sit(paths, feeds, threads, seconds, fewest=SITTINGS, seed=0):
+def sit(models, feeds, threads, seconds, fewest=SITTINGS, seed=0):
     """Sittings that take `seconds` together, or as long as the fewest take."""
     until, taken = time.perf_counter() + seconds, []
     while len(taken) < fewest or time.perf_counter() < until:
-        taken.append(sitting(paths, feeds, threads, seconds / fewest, len(taken), seed))
+        taken.append(sitting(models, feeds, threads, seconds / fewest, len(taken), seed))
     return taken
 
 
@@ -215,16 +191,17 @@ def estimate(sittings, seed):
     return tuple(math.exp(logs.mean() + step) for step in (0.0, -half, half))
 
 
-def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS, seed=0):
-    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least."""
+def compare(base, other, shapes=None, threads=1, seconds=8.0, sittings=SITTINGS, seed=0, targets=(DEFAULT, DEFAULT)):
+    """Compares outputs and times, in as many sittings as `seconds` allow, and `sittings` at least; each model on its own target."""
     shapes = shapes or {}
-    session = open_session(base, threads)
+    on_base, on_other = (runtime(target) for target in targets)
+    session = on_base.open(base, threads)
     feeds = make_feeds(session, shapes, seed)
-    wanted = session.run(None, feeds)
-    floor = difference(open_session(base, threads, optimize=False).run(None, feeds), wanted)
-    gap = difference(wanted, open_session(other, threads).run(None, feeds))
+    wanted = session.run(feeds)
+    floor = difference(on_base.open(base, threads, optimize=False).run(feeds), wanted)
+    gap = difference(wanted, on_other.open(other, threads).run(feeds))
     del session
-    taken = sit((base, other, base), feeds, threads, seconds, sittings, seed)
+    taken = sit(((on_base, base), (on_other, other), (on_base, base)), feeds, threads, seconds, sittings, seed)
     speedup, low, high = estimate([t[:, 0] / t[:, 1] for t in taken], seed)
     identity, identity_low, identity_high = estimate([t[:, 0] / t[:, 2] for t in taken], seed)
     everything = np.concatenate(taken)
@@ -257,6 +234,8 @@ def main():
     parser.add_argument("base", type=Path)
     parser.add_argument("other", type=Path)
     parser.add_argument("--shape", action="append", default=[], type=parse_shape, metavar="INPUT:SIZES")
+    parser.add_argument("--target", choices=runtimes.ALL, default=DEFAULT, help="what runs the models")
+    parser.add_argument("--other-target", choices=runtimes.ALL, help="what runs OTHER, if not the same")
     parser.add_argument("--threads", type=int, help="within an operator; by default, as many as the runtime uses by itself")
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--sittings", type=int, default=SITTINGS)
@@ -271,6 +250,7 @@ def main():
         options.seconds,
         options.sittings,
         options.seed,
+        (options.target, options.other_target or options.target),
     )
     if options.json:
         json.dump(asdict(verdict), sys.stdout, indent=1)

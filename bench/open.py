@@ -63,10 +63,11 @@ def sized(entry, batch, change=(0, 0)):
 
 def difference(base, other, shapes, options):
     """How far the outputs are apart at these sizes, and what the runtime's own optimizer does to those of the base."""
-    plain = ab.open_session(base, options.threads, optimize=False)
+    runtime = ab.runtime(ab.DEFAULT)
+    plain = runtime.open(base, options.threads, optimize=False)
     feeds = ab.make_feeds(plain, shapes, options.seed)
-    wanted = plain.run(None, feeds)
-    return [ab.difference(wanted, ab.open_session(path, options.threads).run(None, feeds)) for path in (other, base)]
+    wanted = plain.run(feeds)
+    return [ab.difference(wanted, runtime.open(path, options.threads).run(feeds)) for path in (other, base)]
 
 
 def elsewhere(entry, base, other, options):

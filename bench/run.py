@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Optimizes every model of the corpus, judges each result independently (ab.py), prints a table and writes JSON.
 
-    run.py [PATTERN] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--keep FOLDER] [--replay] [--discard]
+    run.py [PATTERN] [--target RUNTIME] [--budget 60s] [--threads N] [--seconds S] [--cost-store FILE] [--json FILE] [--resume] [--keep FOLDER] [--replay] [--discard]
 
 The command is run as a user runs it, with as many threads as the runtime uses by itself unless told otherwise. Each result is then timed
-with so many threads and with one. The command's exit code and its own claim are kept beside the independent measurement, and a model that fails is
+with so many threads and with one, under the runtime that it was made for; with `--target fastest`, against the input on either runtime. The command's exit code and its own claim are kept beside the independent measurement, and a model that fails is
 a row of the table like any other. Exit code 0 if no row is at fault: none failed, and no result is slower than its input (at either number
 of threads) by more than the input seems to be than itself, differs from it, is not proved to be the same, or is too large.
 """
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -22,10 +23,9 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-import onnxruntime
-
 import ab
 import models
+import runtimes
 
 DEFAULT_JSON = models.ROOT / "bench" / "results" / "corpus.json"
 SCHEMA = 1
@@ -37,6 +37,9 @@ PATIENCE = 300.0
 GRACE = 3.0
 """The command is stopped after this many times its budget."""
 
+
+FIRST, FASTEST = ab.DEFAULT, "fastest"
+"""The runtime that all are compared on, and the target that stands for all of them."""
 
 PROVED = ("identical graph", "proved", "bounded")
 """What `regraft check` says of a result that is proved to be the input, up to the rounding of constants."""
@@ -62,7 +65,7 @@ def optimize(name, path, folder, options):
     """Runs the command on one model: its row, without the independent measurement, and the path of the result."""
     out, report = folder / f"{name}.onnx", folder / f"{name}.json"
     command = [str(models.program()), "optimize", str(path), "-o", str(out), "--report", str(report)]
-    command += ["--threads", str(options.threads), "--seed", str(options.seed)]
+    command += ["--target", options.target, "--threads", str(options.threads), "--seed", str(options.seed)]
     for shape in models.SHAPES.get(name, []):
         command += ["--shape", shape]
     if options.budget:
@@ -96,6 +99,8 @@ def claim(report):
         "claimed_single": (report.get("single_thread") or {}).get("speedup"),
         "phases": report["seconds"],
         "ended": report["ended"],
+        "target": report["runtime"].partition(" ")[0],
+        **({"fastest": report["fastest"]} if report.get("fastest") else {}),
     }
 
 
@@ -103,7 +108,13 @@ def judge(row, path, out, options):
     shapes = dict(ab.parse_shape(text) for text in models.SHAPES.get(row["model"], []))
     try:
         counts = sorted({options.threads, 1}, reverse=True)
-        verdicts = [asdict(ab.compare(path, out, shapes, threads, options.seconds, seed=options.seed)) for threads in counts]
+        compare = functools.partial(ab.compare, path, out, shapes, seconds=options.seconds, seed=options.seed)
+        # All are judged over the first runtime, which is what most people deploy on.
+        base = FIRST if options.target == FASTEST else row["target"]
+        verdicts = [asdict(compare(threads=threads, targets=(base, row["target"]))) for threads in counts]
+        if options.target == FASTEST:
+            others = [name for name in runtimes.ALL if name != FIRST]
+            row = row | {"over": {name: asdict(compare(threads=options.threads, targets=(name, row["target"]))) for name in others}}
     except Exception as error:  # The runtime's own errors share no class; any of them is a result that does not run.
         return row | {"error": f"the result does not run: {' '.join(str(error).split())[:200]}"}
     # At one thread, unless that is what the command was run for.
@@ -138,6 +149,7 @@ def faults(row):
     found = {
         "slower": is_slower(other),
         "slower at one thread": "independent_single" in row and is_slower(row["independent_single"]),
+        "slower than the input on another runtime": any(map(is_slower, row.get("over", {}).values())),
         # Beyond that, double precision must have confirmed that it is rounding.
         "differs": not check["passed"] or (other["difference"] > allowed and not check.get("confirmed")),
         "not proved": row.get("proof", {}).get("word") not in PROVED,
@@ -183,7 +195,8 @@ def results(rows, options):
         "date": time.strftime("%Y-%m-%d"),
         "revision": options.revision,
         "processor": processor(),
-        "runtime": f"onnxruntime {onnxruntime.__version__}",
+        "runtime": ", ".join(f"{name} {ab.runtime(name).version}" for name in runtimes.ALL if options.target in (name, FASTEST)),
+        "target": options.target,
         "threads": options.threads,
         "budget": options.budget or "default",
         "seed": options.seed,
@@ -215,6 +228,7 @@ def save(rows, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pattern", nargs="?", default="*")
+    parser.add_argument("--target", choices=[*runtimes.ALL, FASTEST], default=FIRST, help="what the models will run on")
     parser.add_argument("--budget", default=os.environ.get("BUDGET") or None, help="of each optimization; the command's default if not given")
     parser.add_argument("--threads", type=int, help="within an operator; by default, as many as the runtime uses by itself")
     parser.add_argument("--seed", type=int, default=0)

@@ -25,7 +25,7 @@ SECONDS = 20.0
 
 def timed(paths, feeds, threads):
     """Median time of each model in ms, and its speed-up over the first one."""
-    sittings = ab.sit(paths, feeds, threads, SECONDS)
+    sittings = ab.sit([(ab.runtime(ab.DEFAULT), path) for path in paths], feeds, threads, SECONDS)
     times = np.median(np.concatenate(sittings), axis=0) * 1e3
     return times, np.array([ab.estimate([t[:, 0] / t[:, at] for t in sittings], 0)[0] for at in range(len(paths))])
 
@@ -44,7 +44,7 @@ def main():
     rewrites = [Counter(applied["rule"] for applied in report["applied"]) for report in found]
     paths, place = distinct([Path(report).with_suffix(".onnx") for report in reports])
     shapes = dict(ab.parse_shape(text) for text in models.SHAPES.get(name, []))
-    feeds = ab.make_feeds(ab.open_session(original, int(threads)), shapes)
+    feeds = ab.make_feeds(ab.runtime(ab.DEFAULT).open(original, int(threads)), shapes)
     times, ratios = timed([Path(original), *paths], feeds, int(threads))
     best = ratios[1:].max()
     print(f"{name}: input {times[0]:.3f} ms")
