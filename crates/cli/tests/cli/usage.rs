@@ -64,7 +64,7 @@ fn mistakes_are_one_line_with_a_hint() {
         ("optimize m.onnx --min-speedup fast", &["`fast` is no ratio"]),
         ("optimize m.onnx --threads 0", &["--threads", "0"]),
         ("optimize m.onnx --search annealing", &["annealing", "greedy"]),
-        ("optimize m.onnx --target openvino", &["openvino", "onnxruntime"]),
+        ("optimize m.onnx --target tensorrt", &["tensorrt", "onnxruntime", "openvino", "fastest"]),
         ("optimize m.onnx --require certain", &["certain", "proved"]),
         ("optimize m.onnx a.onnx -o b.onnx", &["cannot be used with"]),
         ("check a.onnx b.onnx --tolerance=-1", &["--tolerance", "-1"]),
