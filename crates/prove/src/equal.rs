@@ -13,6 +13,7 @@ use crate::premises::Premises;
 use crate::value::{Claim, Failures, Obligation, Reading, Rounded, Simplifier, Trouble, contracted, may_be_rounded, vanishes};
 use crate::verdict::Rounding;
 use crate::whole::by_wholes;
+use crate::windows;
 
 /// Sums of at most this many terms are written out where closed forms do not match.
 const EXPANDED: i64 = 8;
@@ -41,7 +42,7 @@ impl Default for Allowance {
 ///
 /// Both are read over the real numbers: each output element as a sum of products of input elements,
 /// with sums over index variables of symbolic range, brought to a normal form. All sizes of
-/// `before` are at least 1, windows are not empty, and decimal constants stand for the simplest
+/// `before` are at least 1, the windows of its convolutions fit into their images, and decimal constants stand for the simplest
 /// ratios that round to them.
 pub fn equal(before: &Graph, after: &Graph) -> Verdict {
     equal_where(before, after, &Assumptions::default())
@@ -62,6 +63,9 @@ pub fn equal_where(before: &Graph, after: &Graph, assumptions: &Assumptions) -> 
 /// Like [`equal_where`], with a given work budget per attempt: where possible, computed sizes are
 /// first treated as opaque; as a last resort, constants may be rounded.
 pub fn equal_within(before: &Graph, after: &Graph, assumptions: &Assumptions, allowance: Allowance) -> Verdict {
+    if let Err(why) = windows::fit(before, after) {
+        return Verdict::Unproved(why);
+    }
     let wholes = by_wholes(before, after);
     let shown = |reading: &Reading| {
         let constants = Constants::new(reading.clone());

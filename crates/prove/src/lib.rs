@@ -31,6 +31,7 @@ mod rebuild;
 mod value;
 mod verdict;
 mod whole;
+mod windows;
 
 pub use equal::{Allowance, Assumptions, equal, equal_where, equal_within};
 pub use exact::{Exactness, exact_equal};

@@ -6,15 +6,13 @@ mod models;
 use std::path::{Path, PathBuf};
 
 use prost::Message;
-use regraft_onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto,
-    TypeProto, ValueInfoProto, attribute_proto::AttributeType, tensor_shape_proto, type_proto,
-};
+use regraft_onnx::proto::{AttributeProto, StringStringEntryProto, ValueInfoProto, attribute_proto::AttributeType};
 use regraft_runtime::{
     DType, Feeds, Fill, FillOptions, HostTensor, InputSpec, ModelSource, OnnxRuntime, OptLevel, OptimizedGraph, ProfileOptions,
-    ProfileSubject, Runtime, RuntimeError, Session, SessionOptions, TimingOptions, fill_inputs, paired_ratio, profile_interleaved,
-    time_interleaved,
+    ProfileSubject, Runtime, RuntimeError, SessionOptions, TimingOptions, fill_inputs, paired_ratio, profile_interleaved, time_interleaved,
 };
+
+use models::{feeds_for, model, node, products, value, weights};
 
 /// The runtime, or `None` if it is not installed. The checkout's own virtual environment is found
 /// wherever the tests run.

@@ -9,7 +9,7 @@ use std::path::Path;
 use prost::Message;
 use regraft_onnx::proto::StringStringEntryProto;
 use regraft_runtime::{
-    Backend, HostTensor, ModelSource, OpenVino, OptLevel, OptimizedGraph, ProfileOptions, ProfileSubject, Runtime, RuntimeError,
+    Backend, Feeds, HostTensor, ModelSource, OpenVino, OptLevel, OptimizedGraph, ProfileOptions, ProfileSubject, Runtime, RuntimeError,
     SessionOptions, profile_interleaved,
 };
 
@@ -78,7 +78,7 @@ fn errors_name_what_is_wrong() {
     assert!(matches!(session.end_profile(), Err(RuntimeError::NotProfiling { .. })));
     let two = [("x", HostTensor::from_values(vec![1, 2], &[1.0f32, 2.0]).unwrap())].into_iter().collect();
     assert!(matches!(session.run(&two), Err(RuntimeError::InputMismatch { .. })));
-    assert!(matches!(session.run(&[].into_iter().collect()), Err(RuntimeError::MissingInput { .. })));
+    assert!(matches!(session.run(&Feeds::new()), Err(RuntimeError::MissingInput { .. })));
 }
 
 #[test]
