@@ -86,6 +86,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
+    Search::expect_agent(&args.search, args.agent.as_deref())?;
     interrupt::catch("telling what was searched so far");
     let request = CompareRequest {
         prices: args.priced.prices.clone(),
@@ -101,7 +102,7 @@ pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
             args.search.iter().map(|search| search.limited(args.steps, args.agent.as_deref())).collect::<Result<_, _>>()?,
         )
     };
-    request.searches.iter().filter_map(|search| search.warning()).for_each(|warning| console.warn(&warning));
+    request.searches.iter().filter_map(|search| search.warning(&request.model)).for_each(|warning| console.warn(&warning));
     let comparison = {
         let mut progress = Progress::new(console);
         regraft::compare(&request, &interrupt::requested, &mut |search| progress.step("search", search))?

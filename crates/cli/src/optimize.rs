@@ -303,6 +303,7 @@ fn request(args: &Args, console: &Console) -> Result<Request, Failure> {
         Some(path) => path.clone(),
         None => default_output(&args.input)?,
     };
+    Search::expect_agent(args.search.as_slice(), args.agent.as_deref())?;
     let default = || (!is_stream(&output).unwrap_or(false)).then(|| beside(&output));
     let certificate = args.certificate.clone().or_else(default).filter(|_| !args.no_certificate);
     Ok(Request {

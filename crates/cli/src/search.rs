@@ -50,6 +50,20 @@ pub enum Search {
 }
 
 impl Search {
+    /// Fails if an agent is given and none of the searches has one.
+    ///
+    /// # Errors
+    ///
+    /// As it says.
+    pub fn expect_agent(searches: &[Search], agent: Option<&Path>) -> Result<(), Failure> {
+        match agent.filter(|_| !searches.iter().any(|search| matches!(search, Search::Xrlflow))) {
+            None => Ok(()),
+            Some(path) => {
+                Err(Failure::new(format!("{}: no agent takes part in this search", path.display())).hint("--agent is for --search xrlflow"))
+            }
+        }
+    }
+
     /// The strategy, with sequences of at most so many rewrites, and with this agent if it needs one.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regraft::error::Failure;
-use regraft::file::check_apart;
+use regraft::file::{check_apart, check_writable};
 use regraft::render::{count, lines, plain_table, seconds};
 use regraft::synthesize::{
     KindReport, Operated, Point, Report, Request, SearchReport, SearchRequest, Trained, Trainer, draw, join, judge, search, synthesize,
@@ -98,6 +98,9 @@ pub struct Args {
     json: bool,
 }
 
+/// Runs longer than this many times their budget are remarked on.
+const OVERRUN: f64 = 1.2;
+
 const EXAMPLES: &str = "\
 Examples:
   regraft synthesize model.onnx -o close.onnx
@@ -121,6 +124,7 @@ fn parse_part(text: &str) -> Result<(usize, usize), String> {
 /// Runs the command.
 pub fn run(args: &Args, console: &Console) -> Result<Exit, Failure> {
     console.catch("measuring what was found so far");
+    args.report.as_deref().map_or(Ok(()), |path| check_writable(path, "--report"))?;
     match (&args.model, &args.output) {
         (Some(model), Some(output)) => approximated(args, model, output, console),
         (None, Some(output)) if args.draw.is_none() => {
@@ -159,7 +163,7 @@ fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> 
     if args.json {
         console.json(&report)?;
     } else {
-        console.print(&shown(&report, output, console))?;
+        console.print(&shown(&report, output, args.budget, console))?;
     }
     Ok(match (console.interrupted(), report.written) {
         (true, _) => Exit::Interrupted,
@@ -168,7 +172,7 @@ fn approximated(args: &Args, model: &Path, output: &Path, console: &Console) -> 
     })
 }
 
-fn shown(report: &Report, output: &Path, console: &Console) -> String {
+fn shown(report: &Report, output: &Path, budget: Duration, console: &Console) -> String {
     let verdict = match report.written.map(|at| &report.front[at]) {
         Some(point) => format!(
             "approximates the input: {:.2}x faster [{:.2}, {:.2}], outputs off by {}",
@@ -177,9 +181,13 @@ fn shown(report: &Report, output: &Path, console: &Console) -> String {
             point.speedup.high,
             percent(point.error)
         ),
+        None if report.ended_early() => "the input, unchanged: no operator was fitted in time (hint: a larger --budget)".into(),
         None => format!("the input, unchanged: nothing faster is within {}", percent(report.max_error)),
     };
     let verdict = format!("verdict: {verdict} · {} · {}", seconds(report.seconds), output.display());
+    if report.seconds > OVERRUN * budget.as_secs_f64() {
+        console.warn(&format!("it took {}, more than the {} of --budget", seconds(report.seconds), seconds(budget.as_secs_f64())));
+    }
     if console.quiet {
         return verdict;
     }
@@ -255,6 +263,10 @@ fn searched(args: &Args, console: &Console) -> Result<Exit, Failure> {
     if trainer.program.is_none() && args.join.is_empty() {
         console.warn("operators were not trained: build the trainer (cargo build --release -p regraft-train), which is looked for beside this program, or name it in REGRAFT_TRAINER");
     }
+    let untrained = report.dense.trained.is_some() && !report.front.is_empty() && report.front.iter().all(|o| o.trained.is_none());
+    if untrained {
+        console.warn("there was no time to train an operator: give a larger --budget");
+    }
     if args.json {
         console.json(&report)?;
     } else {
@@ -310,7 +322,9 @@ fn specification(args: &Args) -> Result<Spec, Failure> {
         return Ok(preset.spec);
     }
     let path = args.spec.as_deref().unwrap_or(Path::new(""));
-    let place = |e: &dyn std::fmt::Display| Failure::new(format!("{}: {e}", path.display()));
+    let place = |e: &dyn std::fmt::Display| {
+        Failure::new(format!("{}: {e}", path.display())).hint("--spec names a specification in TOML: docs/guide/synthesizing.md shows one")
+    };
     let text = std::fs::read_to_string(path).map_err(|e| place(&e))?;
     let spec = Spec::parse(&text).map_err(|e| place(&e))?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -365,7 +379,14 @@ impl Trainer for Program {
         let Some(program) = &self.program else { return Ok(vec![None; formulas.len()]) };
         let mut command = std::process::Command::new(program);
         command.arg("--json").args(self.store.iter().flat_map(|store| [OsStr::new("--store"), store.as_os_str()])).args(formulas);
-        let output = command.output().map_err(|e| Failure::new(format!("{}: {e}", program.display())))?;
+        let named = "name the trainer in REGRAFT_TRAINER, or leave the variable empty: then nothing is trained";
+        let output = command.output().map_err(|e| Failure::new(format!("{}: {e}", program.display())).hint(named))?;
+        if !output.status.success() && output.stdout.is_empty() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
+            let failure = Failure::new(format!("{} ended with {}: {said}", program.display(), output.status));
+            return Err(failure.hint(named));
+        }
         #[derive(serde::Deserialize)]
         struct Run {
             formula: String,

@@ -27,6 +27,7 @@ use crate::refused::Refused;
 use crate::report::SCHEMA;
 use crate::runtime::RuntimeChoice;
 use crate::sizes::Sizes;
+use crate::synthesize::APPROXIMATES;
 use crate::units::{FreezeArg, ShapeArg};
 use crate::weights::changed_weights;
 
@@ -276,6 +277,9 @@ pub fn check(request: &CheckRequest, observer: &mut dyn Observer) -> Result<Chec
     report.notes.extend(needed_sizes(&a));
     observer.phase(Phase::Load, &report.b.clone());
     let b = Model::read(&request.b)?.under(&a)?.into_owned();
+    if b.proto().metadata_props.iter().any(|entry| entry.key() == APPROXIMATES) {
+        report.notes.push("B says of itself that it approximates another model: `regraft synthesize` made it".into());
+    }
     let (differences, remarks) = Signature::of(a.proto()).compare(&Signature::of(b.proto()));
     report.notes.extend(remarks);
     if !differences.is_empty() {

@@ -118,7 +118,7 @@ impl Sizes {
                     shape.sizes.len(),
                     info.dims.len()
                 ))
-                .hint(format!("for example {}", open_sizes(info))));
+                .hint(format!("for example {}", example(info))));
             }
             for ((declared, symbol), size) in info.dims.iter().zip(&info.symbols).zip(&shape.sizes) {
                 match (declared, size) {
@@ -319,6 +319,12 @@ fn check_names(infos: &[ValueInfo], shapes: &[ShapeArg], binds: &[(String, i64)]
             .hint(format!("sizes: {}", names.into_iter().collect::<Vec<_>>().join(", ")))),
         None => Ok(()),
     }
+}
+
+/// Sizes for an input as `--shape` takes them.
+fn example(info: &ValueInfo) -> String {
+    let size = |(axis, known): (usize, &Option<usize>)| known.unwrap_or(if axis == 0 { 1 } else { 224 }).to_string();
+    format!("{}:{}", info.name, info.dims.iter().enumerate().map(size).collect::<Vec<_>>().join(","))
 }
 
 /// An input or output with the sizes it declares: `x:N,3,?,?`.

@@ -23,6 +23,9 @@ pub enum SpecError {
     /// A layer lacks a variable.
     #[error("no value for `{0}` in a layer")]
     Missing(String),
+    /// A value that is none.
+    #[error("`{0} = {1}` in a layer: a size is a whole number from 1 on")]
+    Value(String, String),
     /// An axis that is no product of variables.
     #[error("`{0}` is no size: a product of variables, such as `C*g^-1`")]
     Size(String),

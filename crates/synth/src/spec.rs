@@ -242,6 +242,12 @@ impl Spec {
             if let Some(unknown) = layer.keys().find(|key| *key != "count" && variables.iter().all(|v| v.name != **key)) {
                 return Err(SpecError::Unknown(unknown.clone()));
             }
+            if let Some((key, value)) = layer.iter().find(|(key, _)| number(key).is_none()) {
+                return Err(SpecError::Value(
+                    key.clone(),
+                    value.as_integer().map_or_else(|| format!("({})", value.type_str()), |number| number.to_string()),
+                ));
+            }
             let mut values = Vec::new();
             for (v, variable) in variables.iter().enumerate() {
                 let fallback = v.checked_sub(primaries).map(|c| coefficients[c]);
@@ -420,6 +426,7 @@ mod tests {
         for (from, to, expected) in [
             ("H = 128\n", "", "no value for `H` in a layer"),
             ("W = 64", "W = 64\nX = 1", "no variable is called `X`"),
+            ("W = 64", "W = 0", "`W = 0` in a layer: a size is a whole number from 1 on"),
             ("c = [2, 3]", "c = [1, 3]", "`c`: a coefficient is `[value, uses]`, and its value at least 2"),
             ("\"H\", \"W\", \"c\"", "\"H\", \"W\", \"c^\"", "`c^` is no size: a product of variables, such as `C*g^-1`"),
             ("\"H\", \"W\", \"c\"", "\"H\", \"W*c^-9\"", "`W/c^9` is no whole number in every layer"),

@@ -178,7 +178,7 @@ pub fn load(
     let run = (!memory.is_tight()).then(|| (ModelSource::path(&request.input), &*runtime as &dyn Runtime));
     let bindings = Binding::all(&request, &input.model, run)?;
     let refusal = runtime.refusal(&request.input);
-    journal.warnings.extend(request.search.warning());
+    journal.warnings.extend(request.search.warning(&request.input));
     journal.warnings.extend(refusal.as_ref().map(|refusal| format!("{}: {}", request.input.display(), Refused::from(refusal))));
     let sizes = &bindings[0].sizes;
     if sizes.guessed {

@@ -140,9 +140,15 @@ impl Search {
         members
     }
 
-    /// What a user should know before such a search: that the policy which comes with the program cannot
-    /// be used, and why.
-    pub fn warning(self) -> Option<String> {
+    /// What a user should know before such a search of a model: that the policy which comes with the
+    /// program cannot be used, and why; or that an agent was trained on another model.
+    pub fn warning(self, model: &Path) -> Option<String> {
+        if let SearchKind::XRLflow(agent) = self.kind {
+            let trained_on = &agent.about().model;
+            let is_other = Path::new(trained_on).file_stem() != model.file_stem();
+            return is_other
+                .then(|| format!("the agent was trained on {trained_on}: on another model it finds what chance finds, or less"));
+        }
         let is_learned = matches!(self.kind, SearchKind::Prior | SearchKind::Gumbel | SearchKind::GuidedExact);
         let why = is_learned.then(regraft_policy::shipped)?.err()?;
         Some(format!("the search goes by prices alone, for the policy that comes with this program cannot be used: {why}"))

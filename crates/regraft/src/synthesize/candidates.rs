@@ -128,12 +128,14 @@ impl Hunt<'_> {
 
 /// The layer itself, as an operator.
 pub fn dense(explorer: &mut Explorer<'_>) -> Result<Found, Failure> {
-    let formula = explorer.spec().dense.clone();
-    let operator = Operator::parse(&formula, &mut explorer.coordinates).map_err(|e| {
-        let hint = "the specification says what operators replace: dense = \"sum r0: C; x[r0] * w[i0, r0]\"";
-        Failure::new(format!("the dense layer `{formula}`: {e}")).hint(hint)
-    })?;
-    explorer.described(operator).ok_or_else(|| Failure::new(format!("the dense layer `{formula}` cannot be computed")))
+    let (name, formula) = (explorer.spec().name.clone(), explorer.spec().dense.clone());
+    let hint = "what operators replace is linear, the input times one weight: dense = \"sum r0: C; x[r0] * w[i0, r0]\"";
+    if formula.trim().is_empty() {
+        return Err(Failure::new(format!("{name}: there is no dense layer")).hint(hint));
+    }
+    let operator = Operator::parse(&formula, &mut explorer.coordinates)
+        .map_err(|e| Failure::new(format!("{name}: the dense layer `{formula}`: {e}")).hint(hint))?;
+    explorer.described(operator).ok_or_else(|| Failure::new(format!("{name}: the dense layer `{formula}` cannot be computed")))
 }
 
 /// The operator with this formula.

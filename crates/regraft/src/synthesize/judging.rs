@@ -117,8 +117,10 @@ pub struct Judging<'a, 't> {
     own: Operated,
     timed: Vec<Operated>,
     seen: HashSet<Key>,
-    /// The longest that one took.
+    /// The longest that one took, timed and trained.
     longest: Duration,
+    /// The longest that timing one took.
+    timing: Duration,
     trainer: &'t mut dyn Trainer,
 }
 
@@ -148,18 +150,23 @@ impl<'a, 't> Judging<'a, 't> {
         let benches = spec.layers.iter().map(bench).collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
         let own = timed(&benches, &dense, &dense, true, spec, explorer)?;
+        let timing = start.elapsed();
         let trained = trainer.train(std::slice::from_ref(&own.formula))?.pop().flatten();
         let own = Operated { trained, ..own };
         let places = Bindings::new(spec).layers().to_vec();
         let seen = HashSet::from([dense.key]);
-        Ok(Judging { spec, target, benches, places, dense, own, timed: vec![], seen, longest: start.elapsed(), trainer })
+        Ok(Judging { spec, target, benches, places, dense, own, timed: vec![], seen, longest: start.elapsed(), timing, trainer })
     }
 
     /// How many more can be judged until then, if each takes as long as the longest so far, the dense layer
-    /// included.
-    pub fn room(&self, until: Instant) -> usize {
+    /// included; and whether they can be trained. Where there was no time to train any, all are only timed.
+    pub fn room(&self, until: Instant) -> (usize, bool) {
         let left = until.saturating_duration_since(Instant::now());
-        (left.as_secs_f64() / self.longest.as_secs_f64().max(1e-3)) as usize
+        let of = |longest: Duration| (left.as_secs_f64() / longest.as_secs_f64().max(1e-3)) as usize;
+        match of(self.longest) {
+            0 if self.timed.iter().all(|operated| operated.trained.is_none()) => (of(self.timing), false),
+            room => (room, true),
+        }
     }
 
     /// The longest that one took.
@@ -172,13 +179,13 @@ impl<'a, 't> Judging<'a, 't> {
         format!("{} timed, {} on the front", self.timed.len(), front(&self.timed).points().len())
     }
 
-    /// Judges operators together, each with whether it is known; their ranks among all, 0 for those that
-    /// are not faster or were judged before.
+    /// Judges operators together, each with whether it is known, with training or without; their ranks among
+    /// all, 0 for those that are not faster or were judged before.
     ///
     /// # Errors
     ///
     /// If a kernel is wrong or impossibly fast, or nothing can be trained.
-    pub fn take(&mut self, operators: &[(&Found, bool)], explorer: &Explorer<'_>) -> Result<Vec<f64>, Failure> {
+    pub fn take(&mut self, operators: &[(&Found, bool)], training: bool, explorer: &Explorer<'_>) -> Result<Vec<f64>, Failure> {
         let start = Instant::now();
         let mut places = vec![None; operators.len()];
         let first = self.timed.len();
@@ -186,17 +193,21 @@ impl<'a, 't> Judging<'a, 't> {
             if self.seen.insert(found.key) {
                 check(found, &self.places, &explorer.coordinates, self.target.runtime)?;
                 *place = Some(self.timed.len());
+                let start = Instant::now();
                 self.timed.push(timed(&self.benches, found, &self.dense, *known, self.spec, explorer)?);
+                self.timing = self.timing.max(start.elapsed());
             }
         }
         let faster: Vec<usize> = (first..self.timed.len()).filter(|at| self.timed[*at].is_faster()).collect();
         let formulas: Vec<String> = faster.iter().map(|at| self.timed[*at].formula.clone()).collect();
-        if !formulas.is_empty() {
+        if training && !formulas.is_empty() {
             for (at, trained) in faster.iter().zip(self.trainer.train(&formulas)?) {
                 self.timed[*at].trained = trained;
             }
         }
-        self.longest = self.longest.max(start.elapsed() / (self.timed.len() - first).max(1) as u32);
+        if training {
+            self.longest = self.longest.max(start.elapsed() / (self.timed.len() - first).max(1) as u32);
+        }
         let front = front(&self.timed);
         let rank = |at: usize| Some(&self.timed[at]).filter(|operated| operated.is_faster()).map(|operated| front.rank(&operated.point()));
         Ok(places.into_iter().map(|place| place.and_then(rank).unwrap_or(0.0)).collect())

@@ -119,6 +119,14 @@ pub struct Report {
     pub seconds: f64,
 }
 
+impl Report {
+    /// Whether the time was over before anything could be fitted: then nothing is known of errors.
+    pub fn ended_early(&self) -> bool {
+        let fitted = self.kinds.iter().flat_map(|kind| &kind.operators).any(|operator| !operator.errors.is_empty());
+        !fitted && self.kinds.iter().any(|kind| !kind.operators.is_empty() || kind.timed == 0)
+    }
+}
+
 /// What was tried for one kind of layer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KindReport {

@@ -49,7 +49,8 @@ pub fn search(request: &SearchRequest, trainer: &mut dyn Trainer, observer: &mut
         let mut sampler = Sampler::new(explorer, request.seed, false);
         let mut searching = true;
         loop {
-            let room = judging.room(until).min(TOGETHER);
+            let (room, training) = judging.room(until);
+            let room = room.min(TOGETHER);
             if room == 0 || observer.interrupted() {
                 return Ok(());
             }
@@ -77,7 +78,7 @@ pub fn search(request: &SearchRequest, trainer: &mut dyn Trainer, observer: &mut
             }
             observer.phase(Phase::Measure, &judging.so_far());
             let operators: Vec<(&Found, bool)> = batch.iter().map(|(found, proposal)| (found, proposal.is_none())).collect();
-            let ranks = judging.take(&operators, explorer)?;
+            let ranks = judging.take(&operators, training, explorer)?;
             for ((_, proposal), rank) in batch.iter().zip(ranks) {
                 proposal.iter().for_each(|proposal| tree.reward(proposal, rank));
             }
@@ -111,7 +112,7 @@ pub fn judge(
         }
         observer.phase(Phase::Measure, &format!("{} operators", all.len()));
         let all: Vec<(&Found, bool)> = all.iter().map(|found| (found, families.contains(&found.key))).collect();
-        judging.take(&all, explorer).map(|_| ())
+        judging.take(&all, true, explorer).map(|_| ())
     })
 }
 
